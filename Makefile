@@ -1,0 +1,123 @@
+# Everything runs in .venv, which the first command that needs it makes: see "Set-up" below.
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+PYTHON := $(BIN)/python
+UV     := $(BIN)/uv
+READY  := $(VENV)/.ready
+
+# What a user's shell may hold and what would change what is run here. Without .pyc files each Airflow process
+# starts three times slower.
+unexport PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONOPTIMIZE PYTHONWARNINGS
+unexport VIRTUAL_ENV CONDA_PREFIX UV_PYTHON UV_SYSTEM_PYTHON UV_PROJECT_ENVIRONMENT
+
+# uv trusts the certificates pip trusts: those of the system, a company's own among them.
+export UV_SYSTEM_CERTS := true
+export UV_PYTHON_DOWNLOADS := never
+
+.DEFAULT_GOAL := help
+.SUFFIXES:
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help: ## Say what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# --- For users ----------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: $(READY) ## Run an example from end to end against a local workspace service
+	@$(PYTHON) dev/demo.py $(ARGS)
+
+.PHONY: ui
+ui: $(READY) ## Start Airflow with the examples and a local workspace service
+	@$(PYTHON) dev/ui.py $(ARGS)
+
+# --- Checks -------------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: $(READY) ## Run the tests; ARGS="-k invites -x" is handed to pytest
+	$(PYTHON) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not slow and not e2e" $(ARGS)
+
+LINTERS := "ruff check" "ruff format --check" mypy basedpyright "lint-imports --no-logo"
+
+.PHONY: lint
+lint: $(READY) ## Check style, types, imports between the parts, and that no file holds a machine's paths
+	@status=0; \
+	for linter in $(LINTERS); do echo "==> $$linter"; $(BIN)/$$linter || status=1; done; \
+	echo "==> addresses"; $(MAKE) --no-print-directory lint-addresses || status=1; \
+	exit $$status
+
+# Paths of somebody's machine, addresses of package indexes. The patterns do not match themselves.
+ADDRESSES := (^|[^[:alnum:]_.~-])/(home|root|work|Users)/|pypi[.]org/simple|pythonhosted[.]|(index-url|find-links)[ =]+(https?:|file:|/)
+
+.PHONY: lint-addresses
+lint-addresses:
+	@found=$$(git grep --untracked -I -n -E '$(ADDRESSES)' -- . ':!LICENSE'); status=$$?; \
+	if [ $$status -eq 0 ]; then echo "$$found"; echo "Machine paths or index addresses: see above."; exit 1; fi; \
+	if [ $$status -ne 1 ]; then echo "Machine paths and index addresses not looked for: not a git checkout."; fi
+
+.PHONY: format
+format: $(READY) ## Put the code into shape
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+
+# --- Upkeep -------------------------------------------------------------------------------------------------
+
+COMPILE := $(UV) pip compile --quiet --upgrade --universal --python-version 3.10 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
+
+.PHONY: lock
+lock: $(VENV)/.uv ## Resolve all versions anew and write constraints/
+	$(COMPILE) --group setup --output-file constraints/setup.txt
+	$(COMPILE) pyproject.toml --group dev --output-file constraints/dev.txt
+
+.PHONY: clean
+clean: ## Remove .venv, caches and what was built
+	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* \
+		.mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find airflow_provider_workspace example_dags tests dev benchmarks docs \
+		-name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# --- Set-up -------------------------------------------------------------------------------------------------
+# python3 -m venv, then uv by pip, then everything else by uv: each at the version and with the hashes of constraints/.
+
+# Another Python than python3, of a fresh set-up: make clean test BASE_PYTHON=python3.12
+BASE_PYTHON ?= python3
+SUPPORTED   := import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))
+
+PIP := $(PYTHON) -m pip --disable-pip-version-check
+
+# A checkout that was copied or moved has a .venv whose programs point to the old place: it is made again.
+ifneq ($(shell cat $(VENV)/.uv 2>/dev/null),$(CURDIR))
+.PHONY: $(VENV)/.uv
+endif
+
+$(VENV)/.uv: constraints/setup.txt
+	@$(BASE_PYTHON) -c '$(SUPPORTED)' || { \
+		echo "This needs Python 3.10, 3.11, 3.12 or 3.13 as $(BASE_PYTHON); here it is $$($(BASE_PYTHON) --version 2>&1)."; \
+		echo "Name another one:  make BASE_PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(BASE_PYTHON) -c 'import ensurepip, venv' || { \
+		echo "$(BASE_PYTHON) lacks its venv module. On Debian and Ubuntu:  apt install python3-venv"; exit 1; }
+	@[ "$$(cat $@ 2>/dev/null)" = '$(CURDIR)' ] && $(PYTHON) -c '$(SUPPORTED)' || { \
+		echo "==> Making $(VENV) with $$($(BASE_PYTHON) --version)"; \
+		rm -rf $(VENV); $(BASE_PYTHON) -m venv $(VENV); }
+	@echo "==> Installing uv, which installs the rest"
+	@$(PIP) install --quiet --require-hashes --only-binary :all: -r constraints/setup.txt
+	@printf '%s' '$(CURDIR)' >$@
+
+# Wheels only: building a package would fetch build requirements that nobody pinned. If uv cannot reach the index,
+# pip tries, for it knows what /etc/pip.conf or a user's own pip.conf say. The index set there is handed to uv.
+$(READY): $(VENV)/.uv constraints/dev.txt pyproject.toml $(wildcard airflow_provider_workspace/__init__.py)
+	@rm -f $@
+	@echo "==> Installing Airflow and the tools (a minute or so the first time)"
+	@index="$${PIP_INDEX_URL:-$$($(PIP) config get global.index-url 2>/dev/null)}"; \
+	if [ -n "$$index" ]; then export UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$index}"; fi; \
+	if [ -t 2 ]; then quiet=; else quiet=--quiet; fi; \
+	$(UV) pip sync $$quiet --python $(PYTHON) --require-hashes --no-build --compile-bytecode constraints/dev.txt || { \
+		echo "==> uv could not. Installing with pip, which takes longer"; \
+		$(PIP) install $$quiet --require-hashes --only-binary :all: -r constraints/dev.txt; }
+	@echo "==> Installing this project, editable"
+	@$(UV) pip install --quiet --python $(PYTHON) --no-deps --no-build-isolation --offline --editable .
+	@echo "==> $(VENV) is ready"
+	@touch $@

@@ -1,0 +1,1 @@
+"""The interface of the service as typed operations: no Airflow, no HTTP library, no clock."""

@@ -1,0 +1,259 @@
+"""
+What the service returns.
+
+Every field may be absent or null, unknown fields are kept, enumerations whose values the interface does not show stay
+plain ``int`` or ``str``. Timestamps are ISO 8601 date-time strings in UTC, exactly as the service sent them.
+Sections named in the docstrings are those of the interface document, "Resources and their fields".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+T = TypeVar("T")
+
+SECRET_FIELDS = frozenset(
+    {"access_token", "api_token", "live_events_token", "slack_incoming_webhook", "saml_x509_cert"}
+)
+# An unknown field of an answer is taken for a secret if its name says so.
+_SECRET_WORDS = ("token", "secret", "password", "api_key", "private_key", "webhook", "credential")
+
+
+def is_secret(field: str) -> bool:
+    """Tell whether a field of an answer must be masked and left out of results."""
+    return field in SECRET_FIELDS or any(word in field.lower() for word in _SECRET_WORDS)
+
+
+class Resource(BaseModel):
+    """Base of the answers: tolerant of what the service sends, silent about secrets when printed."""
+
+    model_config = ConfigDict(extra="allow", defer_build=True, protected_namespaces=())
+    holds_secrets: ClassVar[bool] = False
+
+    def secrets(self) -> Iterator[str]:
+        """Yield the secret values of this resource, for the log masker."""
+        fields: dict[str, Any] = {**self.__dict__, **(self.__pydantic_extra__ or {})}
+        for name, value in fields.items():
+            if is_secret(name) and isinstance(value, str) and value:
+                yield value
+
+    def to_dict(self, *, return_secrets: bool = False) -> dict[str, Any]:
+        """
+        Return plain JSON.
+
+        :param return_secrets: keep the fields that hold secrets, see :func:`is_secret`
+        """
+        data = self.model_dump(mode="json")
+        return data if return_secrets else {k: v for k, v in data.items() if not is_secret(k)}
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """Print the declared fields that are set and no secrets; unknown fields might hold one."""
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if value is not None and not is_secret(name):
+                yield name, value
+
+
+class Page(BaseModel, Generic[T]):
+    """One page of a list. Section "Paginated list envelope"."""
+
+    model_config = ConfigDict(extra="ignore", defer_build=True)
+    count: int | None = None
+    next: str | None = None
+    previous: str | None = None
+    results: list[T]
+
+
+class User(Resource):
+    """A person, embedded in other resources. Section "User"."""
+
+    id: int | None = None
+    uuid: str | None = None
+    distinct_id: str | None = None
+    first_name: str | None = None
+    last_name: str | None = None
+    email: str | None = None
+    is_email_verified: bool | None = None
+    hedgehog_config: dict[str, Any] | None = None
+
+
+class Dashboard(Resource):
+    """A dashboard. Section "Dashboard"."""
+
+    holds_secrets = True
+
+    id: int | None = None
+    name: str | None = None
+    description: str | None = None
+    pinned: bool | None = None
+    created_at: str | None = None
+    created_by: User | None = None
+    is_shared: bool | None = None
+    deleted: bool | None = None
+    creation_mode: str | None = None
+    use_template: str | None = None
+    use_dashboard: int | None = None
+    delete_insights: bool | None = None
+    filters: dict[str, Any] | None = None
+    variables: dict[str, Any] | None = None
+    tags: list[Any] | None = None
+    tiles: list[Any] | None = None
+    restriction_level: int | None = None
+    effective_restriction_level: int | None = None
+    effective_privilege_level: int | None = None
+    user_access_level: str | None = None
+
+
+class DashboardCollaborator(Resource):
+    """A person who may work on a dashboard. Section "Dashboard collaborator"."""
+
+    id: str | None = None
+    dashboard_id: int | None = None
+    user: User | None = None
+    level: int | None = None
+    added_at: str | None = None
+    updated_at: str | None = None
+    user_uuid: str | None = None
+
+
+class DashboardSharing(Resource):
+    """How a dashboard is shared. Section "Dashboard sharing configuration"."""
+
+    holds_secrets = True
+
+    created_at: str | None = None
+    enabled: bool | None = None
+    access_token: str | None = None
+
+
+class Domain(Resource):
+    """A domain of an organization. Section "Domain"."""
+
+    holds_secrets = True
+
+    id: str | None = None
+    domain: str | None = None
+    is_verified: bool | None = None
+    verified_at: str | None = None
+    verification_challenge: str | None = None
+    jit_provisioning_enabled: bool | None = None
+    sso_enforcement: str | None = None
+    has_saml: bool | None = None
+    saml_entity_id: str | None = None
+    saml_acs_url: str | None = None
+    saml_x509_cert: str | None = None
+
+
+class Invite(Resource):
+    """An invitation into an organization. Section "Invite"."""
+
+    id: str | None = None
+    target_email: str | None = None
+    first_name: str | None = None
+    emailing_attempt_made: bool | None = None
+    level: int | None = None
+    is_expired: bool | None = None
+    created_by: User | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
+    message: str | None = None
+    private_project_access: list[Any] | None = None
+    send_email: bool | None = None
+    combine_pending_invites: bool | None = None
+
+
+class Member(Resource):
+    """A member of an organization. Section "Member"."""
+
+    id: str | None = None
+    user: User | None = None
+    level: int | None = None
+    joined_at: str | None = None
+    updated_at: str | None = None
+    is_2fa_enabled: bool | None = None
+    has_social_auth: bool | None = None
+    last_login: str | None = None
+
+
+class ProjectItem(Resource):
+    """A project as the list shows it. Section "Project"."""
+
+    holds_secrets = True
+
+    id: int | None = None
+    uuid: str | None = None
+    organization: str | None = None
+    api_token: str | None = None
+    name: str | None = None
+    completed_snippet_onboarding: bool | None = None
+    has_completed_onboarding_for: Any = None
+    ingested_event: bool | None = None
+    is_demo: bool | None = None
+    timezone: str | None = None
+    access_control: bool | None = None
+
+
+class Project(Resource):
+    """
+    The full record of a project. Section "Project".
+
+    Fields whose type the interface leaves open are kept as they come, the "string" settings among them.
+    """
+
+    holds_secrets = True
+
+    id: int | None = None
+    organization: str | None = None
+    name: str | None = None
+    product_description: str | None = None
+    created_at: str | None = None
+    effective_membership_level: int | None = None
+    has_group_types: bool | None = None
+    live_events_token: str | None = None
+    updated_at: str | None = None
+    uuid: str | None = None
+    api_token: str | None = None
+    app_urls: list[Any] | None = None
+    slack_incoming_webhook: str | None = None
+    anonymize_ips: bool | None = None
+    completed_snippet_onboarding: bool | None = None
+    ingested_event: bool | None = None
+    test_account_filters: Any = None
+    test_account_filters_default_checked: bool | None = None
+    path_cleaning_filters: Any = None
+    is_demo: bool | None = None
+    timezone: str | None = None
+    data_attributes: Any = None
+    person_display_name_properties: list[Any] | None = None
+    correlation_config: Any = None
+    autocapture_opt_out: bool | None = None
+    autocapture_exceptions_opt_in: bool | None = None
+    autocapture_web_vitals_opt_in: bool | None = None
+    autocapture_web_vitals_allowed_metrics: Any = None
+    autocapture_exceptions_errors_to_ignore: Any = None
+    capture_console_log_opt_in: bool | None = None
+    capture_performance_opt_in: bool | None = None
+    session_recording_opt_in: bool | None = None
+    session_recording_sample_rate: Any = None
+    session_recording_minimum_duration_milliseconds: int | None = None
+    session_recording_linked_flag: Any = None
+    session_recording_network_payload_capture_config: Any = None
+    session_replay_config: Any = None
+    survey_config: Any = None
+    access_control: bool | None = None
+    week_start_day: int | None = None
+    primary_dashboard: int | None = None
+    live_events_columns: list[Any] | None = None
+    recording_domains: list[Any] | None = None
+    person_on_events_querying_enabled: Any = None
+    inject_web_apps: bool | None = None
+    extra_settings: Any = None
+    modifiers: Any = None
+    default_modifiers: Any = None
+    has_completed_onboarding_for: Any = None
+    surveys_opt_in: bool | None = None
+    heatmaps_opt_in: bool | None = None
+    product_intents: Any = None

@@ -1,0 +1,211 @@
+"""
+An operation is a class: its fields are the request, its decorator the row of the table, its type parameter the answer.
+
+Everything that is sent gets its final form here: paths are percent-encoded, queries and bodies are written out, so that
+no HTTP library has anything left to encode in its own way.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from urllib.parse import quote, urlencode
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+
+from airflow_provider_workspace.errors import WorkspaceInputError
+
+T = TypeVar("T")
+
+
+def _whole_number(value: int | str) -> int:
+    """Read an integer id, which templates deliver as text."""
+    if isinstance(value, str) and not re.fullmatch(r"\s*\d+\s*", value):
+        msg = f"expected a whole number, not {value[:40]!r}"
+        raise ValueError(msg)
+    return int(value)
+
+
+def _uuid(value: UUID | str) -> str:
+    """Read a UUID and write it the usual way."""
+    try:
+        return str(UUID(str(value).strip()))
+    except ValueError:
+        msg = f"expected a UUID, not {str(value)[:60]!r}"
+        raise ValueError(msg) from None
+
+
+IntegerId = Annotated[int | str, AfterValidator(_whole_number)]
+"""An id that the interface types as an integer."""
+Uuid = Annotated[UUID | str, AfterValidator(_uuid)]
+"""An id that the interface types as a UUID."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """
+    The row of an operation in the table of the interface.
+
+    :param method: HTTP method
+    :param path: template that begins with ``/api`` and ends with a slash
+    :param scope: scope the API key needs; ``None`` where the interface shows none
+    :param repeatable: whether sending it twice has the effect of sending it once
+    :param answer: type of the answer; ``None`` if it carries nothing
+    :param done_code: error code which says that the effect is there already; ``None`` if there is none
+    """
+
+    method: str
+    path: str
+    scope: str | None
+    repeatable: bool
+    answer: Any
+    done_code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """
+    A request in its final form.
+
+    :param target: encoded path and query, to be appended to the base URL as it is
+    :param body: JSON in UTF-8; ``None`` if there is no body
+    """
+
+    method: str
+    target: str
+    body: bytes | None = None
+
+
+class Operation(BaseModel, Generic[T]):
+    """
+    One operation of the interface; ``T`` is what comes back.
+
+    Fields named in the path go there, the others into the query (GET) or the body. A field that is not given is not
+    sent; a field given as ``None`` is sent as null.
+
+    :raises WorkspaceInputError: for a field that is unknown, missing or of the wrong type
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", defer_build=True, hide_input_in_errors=True, protected_namespaces=()
+    )
+    endpoint: ClassVar[Endpoint]
+
+    def __init__(self, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            msg = f"{type(self).__name__}: {explain(type(self), error)}. Nothing was sent."
+            raise WorkspaceInputError(msg) from None
+
+    def payload(self) -> Any:
+        """Return what goes into the body (or, for GET, the query): the given fields that are not in the path."""
+        return self.model_dump(mode="json", exclude_unset=True, exclude=set(path_fields(self.endpoint.path)))
+
+    def request(self) -> Request:
+        """
+        Write the request out.
+
+        :raises WorkspaceInputError: if a path value is empty or a dot segment, or a value has no form in JSON
+        """
+        method = self.endpoint.method
+        path = self.path()
+        if method == "DELETE":
+            return Request(method, path)
+        payload = self.payload()
+        if method == "GET":
+            query = urlencode({name: value for name, value in payload.items() if value is not None})
+            return Request(method, f"{path}?{query}" if query else path)
+        return Request(method, path, encode(type(self).__name__, payload))
+
+    def path(self) -> str:
+        """
+        Fill and encode the path.
+
+        :raises WorkspaceInputError: if a value is empty, ``.`` or ``..``
+        """
+        values = {name: self.segment(name) for name in path_fields(self.endpoint.path)}
+        return self.endpoint.path.format_map(values)
+
+    def segment(self, name: str) -> str:
+        """Encode one path value."""
+        value = str(getattr(self, name))
+        if value.strip() in ("", ".", ".."):
+            msg = f"{type(self).__name__}: {name} is {value!r}, which cannot stand in a path; expected an identifier"
+            raise WorkspaceInputError(msg)
+        try:
+            return quote(value, safe="")
+        except UnicodeEncodeError:
+            msg = f"{type(self).__name__}: {name} holds characters that have no UTF-8 form"
+            raise WorkspaceInputError(msg) from None
+
+
+OperationClass = TypeVar("OperationClass", bound="type[Operation[Any]]")
+
+
+def endpoint(
+    method: str, path: str, *, scope: str | None, repeatable: bool, done_code: str | None = None
+) -> Callable[[OperationClass], OperationClass]:
+    """
+    Give an operation its row; the answer's type is read from the class's own type parameter.
+
+    :param path: path below ``/api``, with a slash at both ends
+    """
+
+    def decorate(cls: OperationClass) -> OperationClass:
+        cls.endpoint = Endpoint(method, f"/api{path}", scope, repeatable, answer_type(cls), done_code)
+        return cls
+
+    return decorate
+
+
+def answer_type(cls: type[Operation[Any]]) -> Any:
+    """Return the ``T`` of an operation class; ``None`` for ``Operation[None]``."""
+    for base in cls.__mro__:
+        metadata = getattr(base, "__pydantic_generic_metadata__", {})
+        if metadata.get("origin") is Operation:
+            answer = metadata["args"][0]
+            return None if answer is type(None) else answer
+    msg = f"{cls.__name__} must derive from Operation[...]"
+    raise TypeError(msg)
+
+
+def path_fields(path: str) -> list[str]:
+    """Return the names in braces of a path template."""
+    return re.findall(r"{(\w+)}", path)
+
+
+def encode(name: str, payload: Any) -> bytes:
+    """
+    Write a body as JSON.
+
+    :param name: the operation, for the error
+    :raises WorkspaceInputError: if a value has no form in JSON
+    """
+    try:
+        return json.dumps(payload, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+    except ValueError:  # NaN, infinity, lone surrogates
+        msg = f"{name}: a value has no form in JSON (NaN, infinity or a broken character); nothing was sent"
+        raise WorkspaceInputError(msg) from None
+
+
+def explain(cls: type[BaseModel], error: ValidationError) -> str:
+    """Turn pydantic's findings into one line per field: which field, what was expected; never the value."""
+    known = sorted(cls.model_fields)
+    lines: list[str] = []
+    for finding in error.errors(include_url=False, include_context=False, include_input=False):
+        field = ".".join(str(part) for part in finding["loc"]) or "value"
+        if finding["type"] == "extra_forbidden":
+            close = get_close_matches(field, known, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"known fields: {', '.join(known)}"
+            lines.append(f"unknown field '{field}' ({hint})")
+        elif finding["type"] == "missing":
+            lines.append(f"field '{field}' is required")
+        else:
+            lines.append(f"field '{field}': {finding['msg']}")
+    return "; ".join(lines)

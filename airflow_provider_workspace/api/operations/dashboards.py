@@ -1,0 +1,101 @@
+"""Dashboards of an environment (a project). Section "Endpoints, Dashboards"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator, DashboardSharing, Page
+from airflow_provider_workspace.api.operation import IntegerId, Operation, endpoint
+
+DASHBOARDS = "/environments/{project_id}/dashboards/"
+DASHBOARD = DASHBOARDS + "{dashboard_id}/"
+
+
+class DashboardFields(BaseModel):
+    """What may be written to a dashboard."""
+
+    name: str | None = None
+    description: str | None = None
+    pinned: bool | None = None
+    deleted: bool | None = None
+    use_template: str | None = None
+    use_dashboard: int | None = None
+    delete_insights: bool | None = None
+    tags: list[Any] | None = None
+    restriction_level: int | None = None
+
+
+@endpoint("POST", DASHBOARDS, scope="dashboard:write", repeatable=False)
+class CreateDashboard(DashboardFields, Operation[Dashboard]):
+    """Create a dashboard. There is no list in which it could be looked up afterwards."""
+
+    project_id: str
+
+
+@endpoint("GET", DASHBOARD, scope="dashboard:read", repeatable=True)
+class GetDashboard(Operation[Dashboard]):
+    """Retrieve a dashboard."""
+
+    project_id: str
+    dashboard_id: IntegerId
+
+
+@endpoint("PATCH", DASHBOARD, scope="dashboard:write", repeatable=True)
+class UpdateDashboard(DashboardFields, Operation[Dashboard]):
+    """Change a dashboard; ``deleted=True`` is how a dashboard is deleted."""
+
+    project_id: str
+    dashboard_id: IntegerId
+
+
+@endpoint("DELETE", DASHBOARD, scope="dashboard:write", repeatable=True)
+class HardDeleteDashboard(Operation[None]):
+    """Always refused with 405. Section "Errors"."""
+
+    project_id: str
+    dashboard_id: IntegerId
+
+
+@endpoint("GET", DASHBOARD + "access_controls/", scope=None, repeatable=True)
+class GetDashboardAccessControls(Operation[Dashboard]):
+    """Retrieve a dashboard with the access level of the current user; the scope is not shown."""
+
+    project_id: str
+    dashboard_id: IntegerId
+
+
+@endpoint("GET", DASHBOARD + "collaborators/", scope="dashboard:read", repeatable=True)
+class ListDashboardCollaborators(Operation[Page[DashboardCollaborator]]):
+    """List the collaborators of a dashboard; whether as one object, an array or an envelope is not shown."""
+
+    project_id: str
+    dashboard_id: IntegerId
+
+
+@endpoint("POST", DASHBOARD + "collaborators/", scope="dashboard:write", repeatable=False)
+class AddDashboardCollaborator(Operation[DashboardCollaborator]):
+    """Let a person work on a dashboard."""
+
+    project_id: str
+    dashboard_id: IntegerId
+    user_uuid: str
+    level: int | None = None
+
+
+@endpoint("DELETE", DASHBOARD + "collaborators/{user_uuid}/", scope="dashboard:write", repeatable=True)
+class RemoveDashboardCollaborator(Operation[None]):
+    """Take a person off a dashboard."""
+
+    project_id: str
+    dashboard_id: IntegerId
+    user_uuid: str
+
+
+@endpoint("GET", DASHBOARD + "sharing/", scope="sharing_configuration:read", repeatable=True)
+class GetDashboardSharing(Operation[DashboardSharing]):
+    """Retrieve how a dashboard is shared; the answer holds a secret, ``access_token``."""
+
+    project_id: str
+    dashboard_id: IntegerId

@@ -1,0 +1,72 @@
+"""Domains of an organization. Section "Endpoints, Domains"."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from airflow_provider_workspace.api.models import Domain, Page
+from airflow_provider_workspace.api.operation import Operation, Uuid, endpoint
+
+DOMAINS = "/organizations/{organization_id}/domains/"
+DOMAIN = DOMAINS + "{domain_id}/"
+
+
+class DomainFields(BaseModel):
+    """What may be written to a domain besides its name."""
+
+    jit_provisioning_enabled: bool | None = None
+    sso_enforcement: str | None = None
+    saml_entity_id: str | None = None
+    saml_acs_url: str | None = None
+    saml_x509_cert: str | None = None
+
+
+@endpoint("GET", DOMAINS, scope="organization:read", repeatable=True)
+class ListDomains(Operation[Page[Domain]]):
+    """List the domains of an organization."""
+
+    organization_id: str
+    limit: int | None = Field(default=None, ge=1)
+    offset: int | None = Field(default=None, ge=0)
+
+
+@endpoint("POST", DOMAINS, scope="organization:write", repeatable=False)
+class CreateDomain(DomainFields, Operation[Domain]):
+    """Claim a domain; it counts once it is verified."""
+
+    organization_id: str
+    domain: str = Field(min_length=1)
+
+
+@endpoint("GET", DOMAIN, scope="organization:read", repeatable=True)
+class GetDomain(Operation[Domain]):
+    """Retrieve a domain."""
+
+    organization_id: str
+    domain_id: Uuid
+
+
+@endpoint("PATCH", DOMAIN, scope="organization:write", repeatable=True)
+class UpdateDomain(DomainFields, Operation[Domain]):
+    """Change a domain."""
+
+    organization_id: str
+    domain_id: Uuid
+    domain: str | None = Field(default=None, min_length=1)
+
+
+@endpoint("DELETE", DOMAIN, scope="organization:write", repeatable=True)
+class DeleteDomain(Operation[None]):
+    """Delete a domain."""
+
+    organization_id: str
+    domain_id: Uuid
+
+
+@endpoint("POST", DOMAIN + "verify/", scope=None, repeatable=True, done_code="already_verified")
+class VerifyDomain(DomainFields, Operation[Domain | None]):
+    """Ask the service to verify a domain now; whether it is verified must be read afterwards."""
+
+    organization_id: str
+    domain_id: Uuid
+    domain: str | None = Field(default=None, min_length=1)

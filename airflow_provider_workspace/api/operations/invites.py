@@ -1,0 +1,80 @@
+"""Invites into an organization. Section "Endpoints, Invites"."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+from airflow_provider_workspace.api.models import Invite, Page
+from airflow_provider_workspace.api.operation import Operation, Uuid, endpoint
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+INVITES = "/organizations/{organization_id}/invites/"
+
+
+class InviteFields(BaseModel):
+    """What an invite is made of."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    target_email: str = Field(min_length=1)
+    first_name: str | None = None
+    level: int | None = None
+    message: str | None = None
+    private_project_access: list[JsonValue] | None = None
+    send_email: bool | None = None
+    combine_pending_invites: bool | None = None
+
+
+@endpoint("GET", INVITES, scope="organization_member:read", repeatable=True)
+class ListInvites(Operation[Page[Invite]]):
+    """List the invites of an organization, expired ones included."""
+
+    organization_id: str
+    limit: int | None = Field(default=None, ge=1)
+    offset: int | None = Field(default=None, ge=0)
+
+
+@endpoint("POST", INVITES, scope="organization_member:write", repeatable=False)
+class CreateInvite(InviteFields, Operation[Invite]):
+    """Invite one person."""
+
+    organization_id: str
+
+
+@endpoint("DELETE", INVITES + "{invite_id}/", scope="organization_member:write", repeatable=True)
+class DeleteInvite(Operation[None]):
+    """Withdraw an invite."""
+
+    organization_id: str
+    invite_id: Uuid
+
+
+@endpoint("POST", INVITES + "bulk/", scope="organization_member:write", repeatable=False)
+class CreateInvites(Operation[list[Invite]]):
+    """
+    Invite several people with one request.
+
+    Whether the body is an array or one object is not shown, nor is the answer: it is read as a list of invites, which
+    is empty where the service answers without a body.
+    """
+
+    organization_id: str
+    invites: list[InviteFields] = Field(min_length=1)
+    body: Literal["array", "object"] = "array"
+
+    @model_validator(mode="after")
+    def one_object_holds_one_invite(self) -> Self:
+        """Refuse several invites where the body is one object."""
+        if self.body == "object" and len(self.invites) > 1:
+            msg = "body 'object' takes one invite per request"
+            raise ValueError(msg)
+        return self
+
+    def payload(self) -> Any:
+        """Return the array of invites, or the one object."""
+        rows = [row.model_dump(mode="json", exclude_unset=True) for row in self.invites]
+        return rows if self.body == "array" else rows[0]

@@ -1,0 +1,37 @@
+"""Members of an organization. Section "Endpoints, Members"."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from airflow_provider_workspace.api.models import Member, Page
+from airflow_provider_workspace.api.operation import Operation, endpoint
+
+MEMBERS = "/organizations/{organization_id}/members/"
+MEMBER = MEMBERS + "{user_uuid}/"
+
+
+@endpoint("GET", MEMBERS, scope="organization_member:read", repeatable=True)
+class ListMembers(Operation[Page[Member]]):
+    """List the members of an organization."""
+
+    organization_id: str
+    limit: int | None = Field(default=None, ge=1)
+    offset: int | None = Field(default=None, ge=0)
+
+
+@endpoint("PATCH", MEMBER, scope="organization_member:write", repeatable=True)
+class UpdateMember(Operation[Member]):
+    """Change the access level of a member."""
+
+    organization_id: str
+    user_uuid: str
+    level: int
+
+
+@endpoint("DELETE", MEMBER, scope="organization_member:write", repeatable=True)
+class DeleteMember(Operation[None]):
+    """Remove a member from the organization."""
+
+    organization_id: str
+    user_uuid: str

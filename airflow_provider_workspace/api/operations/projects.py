@@ -1,0 +1,78 @@
+"""Projects of an organization. Section "Endpoints, Projects"."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field, JsonValue
+
+from airflow_provider_workspace.api.models import Page, Project, ProjectItem
+from airflow_provider_workspace.api.operation import IntegerId, Operation, endpoint
+
+PROJECTS = "/organizations/{organization_id}/projects/"
+
+
+class ProjectFields(BaseModel):
+    """What a project can be created with. Section "Fields accepted on project creation"."""
+
+    name: str | None = None
+    product_description: str | None = None
+    app_urls: list[str] | None = None
+    slack_incoming_webhook: str | None = None
+    anonymize_ips: bool | None = None
+    completed_snippet_onboarding: bool | None = None
+    test_account_filters: JsonValue = None
+    test_account_filters_default_checked: bool | None = None
+    path_cleaning_filters: JsonValue = None
+    is_demo: bool | None = None
+    timezone: str | None = None
+    data_attributes: JsonValue = None
+    person_display_name_properties: list[str] | None = None
+    correlation_config: JsonValue = None
+    autocapture_opt_out: bool | None = None
+    autocapture_exceptions_opt_in: bool | None = None
+    autocapture_web_vitals_opt_in: bool | None = None
+    autocapture_web_vitals_allowed_metrics: JsonValue = None
+    autocapture_exceptions_errors_to_ignore: JsonValue = None
+    capture_console_log_opt_in: bool | None = None
+    capture_performance_opt_in: bool | None = None
+    session_recording_opt_in: bool | None = None
+    session_recording_sample_rate: str | None = Field(default=None, coerce_numbers_to_str=True)
+    session_recording_minimum_duration_milliseconds: int | None = None
+    session_recording_linked_flag: JsonValue = None
+    session_recording_network_payload_capture_config: JsonValue = None
+    session_replay_config: JsonValue = None
+    survey_config: JsonValue = None
+    access_control: bool | None = None
+    week_start_day: int | None = None
+    primary_dashboard: int | None = None
+    live_events_columns: list[str] | None = None
+    recording_domains: list[str] | None = None
+    inject_web_apps: bool | None = None
+    extra_settings: JsonValue = None
+    modifiers: JsonValue = None
+    has_completed_onboarding_for: JsonValue = None
+    surveys_opt_in: bool | None = None
+    heatmaps_opt_in: bool | None = None
+
+
+@endpoint("GET", PROJECTS, scope="project:read", repeatable=True)
+class ListProjects(Operation[Page[ProjectItem]]):
+    """List the projects of an organization."""
+
+    organization_id: str
+    limit: int | None = Field(default=None, ge=1)
+    offset: int | None = Field(default=None, ge=0)
+
+
+@endpoint("POST", PROJECTS, scope="project:write", repeatable=False)
+class CreateProject(ProjectFields, Operation[Project]):
+    """Create a project. Names need not be unique, so a repeated request may make another project."""
+
+    organization_id: str
+
+
+@endpoint("GET", PROJECTS + "{project_id}/", scope="project:read", repeatable=True)
+class GetProject(Operation[Project]):
+    """Retrieve a project."""
+
+    organization_id: str
+    project_id: IntegerId

@@ -1,0 +1,37 @@
+"""What is known of a request after an attempt, and what that permits."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Outcome(str, Enum):
+    """How far an attempt got."""
+
+    NOT_SENT = "not_sent"
+    """The service never saw the request: DNS, connect, TLS, proxy, pool."""
+    REJECTED = "rejected"
+    """The service answered that it did not do it: 4xx."""
+    APPLIED = "applied"
+    """The service answered that it did it."""
+    UNKNOWN = "unknown"
+    """The service may have done it: time-out, reset after sending, 5xx, unreadable answer."""
+
+
+# Statuses that say "not now": the request was not carried out, and may be sent again unchanged.
+TRY_LATER = frozenset({408, 425, 429})
+
+
+def outcome_of_status(status: int) -> Outcome:
+    """
+    Tell what a status says about the request.
+
+    A redirect that keeps the method (307, 308) was not carried out; after the other redirects that cannot be known.
+
+    :param status: HTTP status, 200 to 599
+    """
+    if 200 <= status < 300:
+        return Outcome.APPLIED
+    if 400 <= status < 500 or status in (304, 307, 308):
+        return Outcome.REJECTED
+    return Outcome.UNKNOWN

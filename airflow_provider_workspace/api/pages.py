@@ -1,0 +1,69 @@
+"""Lists page by page: what to ask next, and when to stop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from urllib.parse import parse_qs, urljoin, urlsplit
+
+from airflow_provider_workspace.api.interpret import asked, origin
+from airflow_provider_workspace.errors import WorkspacePaginationError
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.models import Page
+    from airflow_provider_workspace.api.operation import Operation
+
+T = TypeVar("T")
+
+
+class Pages(Generic[T]):
+    """
+    The walk through one list.
+
+    The address in ``next`` is only ever read for its ``offset``, and only if it lies within the origin of the
+    connection; the request always goes to the connection's own base URL. So a ``next`` that points abroad, as
+    proxies produce and attackers wish for, takes no API key anywhere.
+
+    :param first: the operation that asks for the first page
+    :param base_url: base URL of the connection
+    """
+
+    def __init__(self, first: Operation[Page[T]], base_url: str) -> None:
+        self.current: Operation[Page[T]] = first
+        self.base_url = base_url
+        self.offset: int = getattr(first, "offset", None) or 0
+        self.asked_for = {self.offset}
+        self.last_row: Any = None
+
+    def following(self, page: Page[T]) -> Operation[Page[T]] | None:
+        """
+        Return the operation that asks for the next page; ``None`` after the last one.
+
+        :param page: the page just read
+        :raises WorkspacePaginationError: if the service sends the same page over and over
+        """
+        if not page.next or not page.results or "offset" not in type(self.current).model_fields:
+            return None
+        offset = self.offset_in(page.next)
+        if offset is None:
+            offset = self.offset + len(page.results)
+        last_row = page.results[-1]
+        if offset in self.asked_for or last_row == self.last_row:
+            msg = (
+                f"{asked(self.current)} never ends: the page at offset {self.offset} leads back to offset {offset}. "
+                "This is a fault of the service; nothing was changed."
+            )
+            raise WorkspacePaginationError(msg, operation=type(self.current).__name__, retryable=False)
+        self.offset, self.last_row = offset, last_row
+        self.asked_for.add(offset)
+        self.current = self.current.model_copy(update={"offset": offset})
+        return self.current
+
+    def offset_in(self, link: str) -> int | None:
+        """Return the offset a ``next`` link names; ``None`` if it names none or leads to another origin."""
+        try:
+            target = urljoin(self.base_url, link)
+            if origin(target) != origin(self.base_url):
+                return None
+            return int(parse_qs(urlsplit(target).query)["offset"][0])
+        except (ValueError, KeyError):
+            return None

@@ -1,0 +1,86 @@
+"""The one retry policy. Both clients hand it to tenacity; nothing else in the package decides on a retry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_workspace.api.outcome import Outcome
+from airflow_provider_workspace.errors import WorkspaceRequestError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """
+    When to send a request again, and after how long.
+
+    =============  =============================  =====================
+    outcome        repeatable operation           any other operation
+    =============  =============================  =====================
+    not sent       again                          again
+    rejected, 429  again, after ``Retry-After``   again, likewise
+    rejected       never                          never
+    unknown        again                          never
+    =============  =============================  =====================
+
+    :param max_attempts: attempts in all, the first included
+    :param max_wait: longest wait between two attempts in seconds; when the service asks for more, the error is raised
+        at once and carries ``retry_after``
+    :param first_wait: bound of the wait before the second attempt in seconds; it doubles with each attempt
+    """
+
+    max_attempts: int = 5
+    max_wait: float = 60.0
+    first_wait: float = 0.5
+
+    def permits(self, error: BaseException, *, repeatable: bool) -> bool:
+        """Tell whether the same request may be sent again after this error."""
+        if not isinstance(error, WorkspaceRequestError) or not error.retryable:
+            return False
+        if error.retry_after is not None and error.retry_after > self.max_wait:
+            return False
+        return repeatable or error.outcome != Outcome.UNKNOWN.value
+
+    def wait(self, attempt: int, retry_after: float | None, jitter: float) -> float:
+        """
+        Seconds to wait after an attempt.
+
+        :param attempt: how many attempts were made, from 1
+        :param retry_after: seconds the service asked for; never undercut
+        :param jitter: a random number from 0 to 1, so that many tasks do not come back together
+        """
+        backoff = min(self.max_wait, self.first_wait * 2.0 ** min(attempt - 1, 30))
+        if retry_after is None:
+            return backoff * (0.5 + jitter / 2)
+        return min(self.max_wait, retry_after + min(backoff, 1.0) * jitter)
+
+
+def parse_retry_after(value: str | None, now: datetime) -> float | None:
+    """
+    Read a ``Retry-After`` header: seconds, or an HTTP date.
+
+    :param value: the header; ``None`` if there was none
+    :param now: the present, with a time zone, to which a date is compared
+    :return: seconds from now, never negative; ``None`` if the header is missing or makes no sense
+    """
+    if value is None:
+        return None
+    text = value.strip()
+    try:
+        seconds = float(text)
+    except ValueError:
+        from email.utils import parsedate_to_datetime
+
+        try:
+            when = parsedate_to_datetime(text)
+        except (ValueError, IndexError, TypeError):
+            return None
+        if when.tzinfo is None:
+            return None
+        seconds = (when - now).total_seconds()
+    if not -1e12 < seconds < 1e12:  # also false for NaN
+        return None
+    return max(0.0, seconds)

@@ -1,0 +1,1 @@
+"""The two clients: requests for workers, httpx for the event loop."""

@@ -1,0 +1,138 @@
+"""The client for the event loop: httpx carries, tenacity repeats, ``api`` decides."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import httpx
+import tenacity
+
+from airflow_provider_workspace.api.interpret import Asking, Response, broken, follow, interpret, not_sent
+from airflow_provider_workspace.api.pages import Pages
+from airflow_provider_workspace.client.call import MOST_REDIRECTS, Call, headers_for, secrets_in
+from airflow_provider_workspace.client.transport import proxy_for, tls_context
+from airflow_provider_workspace.errors import WorkspaceRequestError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from airflow_provider_workspace.api.models import Page
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.client.settings import Settings
+
+T = TypeVar("T")
+
+
+async def _ignore(_: str) -> None:
+    """Mask nothing."""
+
+
+class WorkspaceAsyncClient:
+    """
+    The same as :class:`~airflow_provider_workspace.client.sync.WorkspaceClient`, for the event loop.
+
+    :param settings: where and as whom to ask
+    :param mask: awaited with each secret as soon as it is seen
+    :param sleep: how to wait between attempts
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        mask: Callable[[str], Awaitable[None]] = _ignore,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.settings = settings
+        self.mask = mask
+        self._sleep = sleep
+        self._policy = settings.retry_policy()
+        self._asking = Asking(settings.source, (settings.api_key,))
+        self._http = httpx.AsyncClient(
+            headers=headers_for(settings),
+            timeout=httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout),
+            verify=tls_context(settings.verify) if settings.base_url.startswith("https://") else False,
+            proxy=proxy_for(settings),
+            trust_env=False,
+            follow_redirects=False,
+        )
+
+    async def __aenter__(self) -> Self:
+        """Use the client in an ``async with`` statement."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the connections."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def send(self, op: Operation[T]) -> T:
+        """
+        Send an operation, again where that is safe, and return its result.
+
+        :raises WorkspaceInputError: if the operation cannot be written out; nothing was sent
+        :raises WorkspaceRequestError: see :mod:`airflow_provider_workspace.errors`
+        """
+        call = Call(op, self._policy)
+        retrying = tenacity.AsyncRetrying(**call.tenacity(), sleep=self._sleep)
+        try:
+            result: T = await retrying(lambda: self._attempt(call))
+        except WorkspaceRequestError as error:
+            final = call.failure(error)
+            raise final from (error.__cause__ if final is error else error)
+        for secret in secrets_in(result):
+            await self.mask(secret)
+        return result
+
+    async def pages(self, op: Operation[Page[T]]) -> AsyncIterator[Page[T]]:
+        """Yield page after page of a list."""
+        pages = Pages(op, self.settings.base_url)
+        following: Operation[Page[T]] | None = op
+        while following is not None:
+            page = await self.send(following)
+            yield page
+            following = pages.following(page)
+
+    async def rows(self, op: Operation[Page[T]]) -> AsyncIterator[T]:
+        """Yield row after row of a list, holding one page at a time."""
+        async for page in self.pages(op):
+            for row in page.results:
+                yield row
+
+    async def _attempt(self, call: Call[T]) -> T:
+        url = self.settings.base_url + call.request.target
+        response = await self._exchange(call, url)
+        for _ in range(MOST_REDIRECTS):
+            target = follow(call.op, response, url)
+            if target is None:
+                break
+            url = target
+            response = await self._exchange(call, url)
+        return interpret(call.op, response, self._asking, datetime.now(timezone.utc), maybe_done=call.maybe_done)
+
+    async def _exchange(self, call: Call[Any], url: str) -> Response:
+        body = call.request.body
+        headers = {"Content-Type": "application/json"} if body is not None else None
+        try:
+            answer = await self._http.request(call.request.method, url, content=body, headers=headers)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise _failure(call.op, error, self._asking) from error
+        return Response(answer.status_code, answer.headers, answer.content)
+
+
+def _failure(op: Operation[Any], error: httpx.HTTPError | httpx.InvalidURL, asking: Asking) -> WorkspaceRequestError:
+    """Tell an exception before sending from one after it; in doubt, after."""
+    why = f"{type(error).__name__}: {error}"
+    if isinstance(error, httpx.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in why:
+        return not_sent(op, f"TLS failed, {why}", asking, retryable=False)
+    if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
+        return not_sent(op, why, asking, retryable=False)
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout | httpx.ProxyError):
+        return not_sent(op, why, asking)
+    return broken(op, why, asking, timeout=isinstance(error, httpx.TimeoutException))

@@ -1,0 +1,99 @@
+"""One call of either client: what is kept from attempt to attempt, and the arguments both hand to tenacity."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import tenacity
+
+from airflow_provider_workspace import __version__
+from airflow_provider_workspace.api.interpret import given_up
+from airflow_provider_workspace.api.models import Page, Resource
+from airflow_provider_workspace.api.outcome import Outcome
+from airflow_provider_workspace.errors import WorkspaceRequestError
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
+
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.api.retry import RetryPolicy
+    from airflow_provider_workspace.client.settings import Settings
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+MOST_REDIRECTS = 5
+
+
+class Call(Generic[T]):
+    """
+    The attempts at one operation.
+
+    :param op: what is asked
+    :param policy: when to ask again
+    """
+
+    def __init__(self, op: Operation[T], policy: RetryPolicy) -> None:
+        self.op = op
+        self.policy = policy
+        self.request = op.request()
+        self.maybe_done = False
+        self.attempts = 0
+
+    def tenacity(self) -> dict[str, Any]:
+        """Return the arguments that tenacity's two loops share."""
+        return {
+            "retry": self.again,
+            "wait": self.wait,
+            "stop": tenacity.stop_after_attempt(self.policy.max_attempts),
+            "before_sleep": self.tell,
+            "reraise": True,
+        }
+
+    def again(self, state: RetryCallState) -> bool:
+        """Tell tenacity whether to send once more, and remember whether the write may be done already."""
+        self.attempts = state.attempt_number
+        error = state.outcome.exception() if state.outcome else None
+        if error is None:
+            return False
+        if isinstance(error, WorkspaceRequestError) and error.outcome == Outcome.UNKNOWN.value:
+            self.maybe_done = True
+        return self.policy.permits(error, repeatable=self.op.endpoint.repeatable)
+
+    def wait(self, state: RetryCallState) -> float:
+        """Tell tenacity how many seconds to wait."""
+        error = state.outcome.exception() if state.outcome else None
+        # Jitter, not cryptography.
+        return self.policy.wait(state.attempt_number, getattr(error, "retry_after", None), random.random())  # noqa: S311
+
+    def tell(self, state: RetryCallState) -> None:
+        """Log why there will be another attempt, and when."""
+        error = state.outcome.exception() if state.outcome else None
+        pause = state.next_action.sleep if state.next_action else 0.0
+        log.warning("Attempt %d of %d: %s Again in %.1f s.", self.attempts, self.policy.max_attempts, error, pause)
+
+    def failure(self, error: WorkspaceRequestError) -> WorkspaceRequestError:
+        """Return the error to raise in the end."""
+        return given_up(self.op, error, max(1, self.attempts))
+
+
+def headers_for(settings: Settings) -> dict[str, str]:
+    """Return the headers of every request."""
+    return {
+        "Authorization": f"Bearer {settings.api_key}",
+        "Accept": "application/json",
+        "Accept-Encoding": "gzip, deflate",
+        "User-Agent": f"airflow-provider-workspace/{__version__}",
+    }
+
+
+def secrets_in(result: object) -> Iterator[str]:
+    """Yield every secret of an answer, for the log masker."""
+    resources = result.results if isinstance(result, Page) else result if isinstance(result, list) else [result]
+    for resource in resources:
+        if isinstance(resource, Resource) and resource.holds_secrets:
+            yield from resource.secrets()

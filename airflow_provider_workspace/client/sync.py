@@ -1,0 +1,204 @@
+"""The client for workers: requests carries, tenacity repeats, ``api`` decides."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import requests
+import tenacity
+import urllib3.exceptions
+from requests.adapters import HTTPAdapter
+from requests.cookies import RequestsCookieJar
+from requests.structures import CaseInsensitiveDict
+
+from airflow_provider_workspace.api.interpret import Asking, Response, broken, follow, interpret, not_sent
+from airflow_provider_workspace.api.pages import Pages
+from airflow_provider_workspace.client.call import MOST_REDIRECTS, Call, headers_for, secrets_in
+from airflow_provider_workspace.client.transport import proxy_for, tls_context
+from airflow_provider_workspace.errors import WorkspaceRequestError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from airflow_provider_workspace.api.models import Page
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.client.settings import Settings
+
+T = TypeVar("T")
+
+
+class WorkspaceClient:
+    """
+    Sends operations over one session whose surroundings (proxy, authorities) are looked up once.
+
+    :param settings: where and as whom to ask
+    :param mask: called with each secret as soon as it is seen
+    :param sleep: how to wait between attempts
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        mask: Callable[[str], None] = lambda _: None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.settings = settings
+        self.mask = mask
+        self._sleep = sleep
+        self._policy = settings.retry_policy()
+        self._asking = Asking(settings.source, (settings.api_key,))
+        self._headers = headers_for(settings)
+        self._timeout = (settings.connect_timeout, settings.read_timeout)
+        proxy = proxy_for(settings)
+        self._proxies = {"http": proxy, "https": proxy} if proxy else {}
+        self._session = requests.Session()
+        self._session.trust_env = False
+        if settings.base_url.startswith("https://"):
+            self._session.mount("https://", _Adapter(tls_context(settings.verify)))
+
+    def __enter__(self) -> Self:
+        """Use the client in a ``with`` statement."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the connections."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._session.close()
+
+    def send(self, op: Operation[T]) -> T:
+        """
+        Send an operation, again where that is safe, and return its result.
+
+        :raises WorkspaceInputError: if the operation cannot be written out; nothing was sent
+        :raises WorkspaceRequestError: see :mod:`airflow_provider_workspace.errors`
+        """
+        call = Call(op, self._policy)
+        retrying = tenacity.Retrying(**call.tenacity(), sleep=self._sleep)
+        try:
+            result: T = retrying(lambda: self._attempt(call))
+        except WorkspaceRequestError as error:
+            final = call.failure(error)
+            raise final from (error.__cause__ if final is error else error)
+        for secret in secrets_in(result):
+            self.mask(secret)
+        return result
+
+    def pages(self, op: Operation[Page[T]]) -> Iterator[Page[T]]:
+        """Yield page after page of a list."""
+        pages = Pages(op, self.settings.base_url)
+        following: Operation[Page[T]] | None = op
+        while following is not None:
+            page = self.send(following)
+            yield page
+            following = pages.following(page)
+
+    def rows(self, op: Operation[Page[T]]) -> Iterator[T]:
+        """Yield row after row of a list, holding one page at a time."""
+        for page in self.pages(op):
+            yield from page.results
+
+    def _attempt(self, call: Call[T]) -> T:
+        url = self.settings.base_url + call.request.target
+        response = self._exchange(call, url)
+        for _ in range(MOST_REDIRECTS):
+            target = follow(call.op, response, url)
+            if target is None:
+                break
+            url = target
+            response = self._exchange(call, url)
+        return interpret(call.op, response, self._asking, datetime.now(timezone.utc), maybe_done=call.maybe_done)
+
+    def _exchange(self, call: Call[Any], url: str) -> Response:
+        prepared = _prepare(call.request.method, url, self._headers, call.request.body)
+        try:
+            answer = self._session.send(
+                prepared,
+                timeout=self._timeout,
+                verify=self.settings.verify is not False,
+                proxies=self._proxies,
+                allow_redirects=False,
+            )
+        except requests.RequestException as error:
+            raise _failure(call.op, error, self._asking) from error
+        return Response(answer.status_code, answer.headers, answer.content)
+
+
+def _prepare(method: str, url: str, headers: dict[str, str], body: bytes | None) -> requests.PreparedRequest:
+    """Fill a request by hand: ``api`` has encoded everything, and requests must not encode it once more."""
+    prepared = requests.PreparedRequest()
+    prepared.method = method
+    prepared.url = url
+    prepared.headers = CaseInsensitiveDict(headers)
+    prepared._cookies = RequestsCookieJar()  # type: ignore[attr-defined]  # noqa: SLF001 - the session reads it
+    if body is not None:
+        prepared.headers["Content-Type"] = "application/json"
+        prepared.headers["Content-Length"] = str(len(body))
+        prepared.body = body
+    return prepared
+
+
+def _failure(op: Operation[Any], error: requests.RequestException, asking: Asking) -> WorkspaceRequestError:
+    """Tell an exception before sending from one after it; in doubt, after."""
+    reason: Any = error
+    while True:
+        inner = getattr(reason, "reason", None) or (reason.args[0] if getattr(reason, "args", None) else None)
+        if not isinstance(inner, Exception):
+            break
+        reason = inner
+    why = f"{type(reason).__name__}: {reason}"
+    if isinstance(error, requests.exceptions.SSLError):
+        handshake = isinstance(reason, ssl.SSLCertVerificationError) or "handshake" in why or "VERSION" in why
+        if handshake:
+            return not_sent(op, f"TLS failed, {why}", asking, retryable=False)
+        return broken(op, why, asking)
+    before = (
+        urllib3.exceptions.NewConnectionError,
+        urllib3.exceptions.ConnectTimeoutError,
+        urllib3.exceptions.EmptyPoolError,
+        urllib3.exceptions.ProxyError,
+    )
+    if isinstance(error, requests.exceptions.ConnectTimeout | requests.exceptions.ProxyError) or _caused_by(
+        error, before
+    ):
+        return not_sent(op, why, asking)
+    if isinstance(error, requests.exceptions.InvalidURL | requests.exceptions.InvalidSchema):
+        return not_sent(op, why, asking, retryable=False)
+    return broken(op, why, asking, timeout=isinstance(error, requests.exceptions.ReadTimeout))
+
+
+def _caused_by(error: BaseException, classes: tuple[type[BaseException], ...]) -> bool:
+    """Look through the wrappers of requests and urllib3."""
+    pending: list[Any] = [error]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, classes):
+            return True
+        pending += [
+            part for part in (*getattr(item, "args", ()), getattr(item, "reason", None)) if isinstance(part, Exception)
+        ]
+    return False
+
+
+class _Adapter(HTTPAdapter):
+    """Uses the process's TLS context, instead of reading the authorities for each pool."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._context = context
+        super().__init__()
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, ssl_context=self._context, **kwargs)
+
+    def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
+        return super().proxy_manager_for(proxy, ssl_context=self._context, **kwargs)
+
+    def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
+        """Do nothing: the context holds the authorities."""

@@ -1,0 +1,46 @@
+"""From an Airflow connection to the settings of a client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from airflow_provider_workspace.client.settings import Settings, read_settings
+from airflow_provider_workspace.errors import WorkspaceConfigError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+
+def settings_of(connection: Connection, conn_id: str) -> Settings:
+    """
+    Check a connection.
+
+    The extra is parsed here and not by Airflow, which takes broken JSON for an empty extra.
+
+    :raises WorkspaceConfigError: naming the part that is wrong and what is expected there
+    """
+    return read_settings(
+        host=connection.host,
+        password=connection.password,
+        extra=connection.extra,
+        port=connection.port,
+        source=f"connection '{conn_id}'",
+    )
+
+
+def pick(
+    name: Literal["organization_id", "project_id"],
+    given: str | int | None,
+    default: str | int | None,
+    settings: Settings,
+) -> str:
+    """
+    Return the id to use: that of the call, else that of the hook, else that of the connection.
+
+    :raises WorkspaceConfigError: if none names one
+    """
+    for value in (given, default, getattr(settings, name)):
+        if value is not None:
+            return str(value)
+    msg = f"No {name}: pass {name}=…, or set it in the extra of {settings.source}."
+    raise WorkspaceConfigError(msg)

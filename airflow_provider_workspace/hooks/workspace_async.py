@@ -1,0 +1,393 @@
+"""The hook for the event loop, method for method the twin of the one for workers; a test holds them equal."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from airflow.sdk import BaseHook
+
+from airflow_provider_workspace.airflow_version import amask_secret
+from airflow_provider_workspace.api import operations as ops
+from airflow_provider_workspace.api.inviting import InvitesReport, invite_all
+from airflow_provider_workspace.errors import WorkspaceRequestError
+from airflow_provider_workspace.hooks.connection import pick, settings_of
+from airflow_provider_workspace.hooks.progress import ProgressLog
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from typing_extensions import Self, Unpack
+
+    from airflow_provider_workspace.api.bodies import (
+        BatchExportBody,
+        CollaboratorSettings,
+        DashboardBody,
+        DomainBody,
+        DomainSettings,
+        InviteSettings,
+        ProjectBody,
+    )
+    from airflow_provider_workspace.api.models import (
+        Dashboard,
+        DashboardCollaborator,
+        DashboardSharing,
+        Domain,
+        Invite,
+        Member,
+        Project,
+        ProjectItem,
+    )
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
+
+T = TypeVar("T")
+
+
+class WorkspaceAsyncHook(BaseHook):
+    """
+    The workspace administration service, for the event loop.
+
+    The methods are those of :class:`~airflow_provider_workspace.hooks.workspace.WorkspaceHook`, to be awaited; those
+    that list are asynchronous generators. Close the hook, or use it in ``async with``.
+
+    :param workspace_conn_id: connection to the service
+    :param organization_id: organization for methods that are not given one; by default that of the connection
+    :param project_id: project for methods that are not given one; by default that of the connection
+    """
+
+    def __init__(
+        self,
+        workspace_conn_id: str = "workspace_default",
+        *,
+        organization_id: str | None = None,
+        project_id: str | int | None = None,
+    ) -> None:
+        super().__init__()
+        self.workspace_conn_id = workspace_conn_id
+        self.organization_id = organization_id
+        self.project_id = project_id
+        self._client: WorkspaceAsyncClient | None = None
+
+    async def __aenter__(self) -> Self:
+        """Use the hook in an ``async with`` statement."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the connections to the service."""
+        await self.aclose()
+
+    async def client(self) -> WorkspaceAsyncClient:
+        """Return the client; the connection is looked up once."""
+        if self._client is None:
+            from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
+
+            settings = settings_of(await self.aget_connection(self.workspace_conn_id), self.workspace_conn_id)
+            await amask_secret(settings.api_key)
+            self._client = WorkspaceAsyncClient(settings, mask=amask_secret)
+        return self._client
+
+    async def aclose(self) -> None:
+        """Close the connections to the service."""
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    async def send(self, operation: Operation[T]) -> T:
+        """Send any operation of :mod:`airflow_provider_workspace.api.operations`."""
+        return await (await self.client()).send(operation)
+
+    async def _organization(self, organization_id: str | None) -> str:
+        return pick("organization_id", organization_id, self.organization_id, (await self.client()).settings)
+
+    async def _project(self, project_id: str | int | None) -> str:
+        return pick("project_id", project_id, self.project_id, (await self.client()).settings)
+
+    # Dashboards
+
+    async def create_dashboard(
+        self, *, project_id: str | int | None = None, **fields: Unpack[DashboardBody]
+    ) -> Dashboard:
+        """Create a dashboard in a project. Scope ``dashboard:write``."""
+        return await self.send(ops.CreateDashboard(project_id=await self._project(project_id), **fields))
+
+    async def get_dashboard(self, *, dashboard_id: int | str, project_id: str | int | None = None) -> Dashboard:
+        """Retrieve a dashboard. Scope ``dashboard:read``."""
+        return await self.send(ops.GetDashboard(project_id=await self._project(project_id), dashboard_id=dashboard_id))
+
+    async def update_dashboard(
+        self, *, dashboard_id: int | str, project_id: str | int | None = None, **fields: Unpack[DashboardBody]
+    ) -> Dashboard:
+        """Change a dashboard. Scope ``dashboard:write``."""
+        return await self.send(
+            ops.UpdateDashboard(project_id=await self._project(project_id), dashboard_id=dashboard_id, **fields)
+        )
+
+    async def delete_dashboard(self, *, dashboard_id: int | str, project_id: str | int | None = None) -> Dashboard:
+        """Delete a dashboard the only way there is: set ``deleted`` to true. Scope ``dashboard:write``."""
+        return await self.update_dashboard(dashboard_id=dashboard_id, project_id=project_id, deleted=True)
+
+    async def get_dashboard_access_controls(
+        self, *, dashboard_id: int | str, project_id: str | int | None = None
+    ) -> Dashboard:
+        """Retrieve a dashboard with the key owner's access level. The interface shows no scope."""
+        return await self.send(
+            ops.GetDashboardAccessControls(project_id=await self._project(project_id), dashboard_id=dashboard_id)
+        )
+
+    async def list_dashboard_collaborators(
+        self, *, dashboard_id: int | str, project_id: str | int | None = None
+    ) -> AsyncIterator[DashboardCollaborator]:
+        """Yield the collaborators of a dashboard. Scope ``dashboard:read``."""
+        operation = ops.ListDashboardCollaborators(
+            project_id=await self._project(project_id), dashboard_id=dashboard_id
+        )
+        async for row in (await self.client()).rows(operation):
+            yield row
+
+    async def add_dashboard_collaborator(
+        self,
+        *,
+        dashboard_id: int | str,
+        user_uuid: str,
+        project_id: str | int | None = None,
+        **fields: Unpack[CollaboratorSettings],
+    ) -> DashboardCollaborator:
+        """Let a person work on a dashboard. Scope ``dashboard:write``."""
+        return await self.send(
+            ops.AddDashboardCollaborator(
+                project_id=await self._project(project_id),
+                dashboard_id=dashboard_id,
+                user_uuid=user_uuid,
+                **fields,
+            )
+        )
+
+    async def remove_dashboard_collaborator(
+        self, *, dashboard_id: int | str, user_uuid: str, project_id: str | int | None = None
+    ) -> None:
+        """Take a person off a dashboard. Scope ``dashboard:write``."""
+        return await self.send(
+            ops.RemoveDashboardCollaborator(
+                project_id=await self._project(project_id), dashboard_id=dashboard_id, user_uuid=user_uuid
+            )
+        )
+
+    async def get_dashboard_sharing(
+        self, *, dashboard_id: int | str, project_id: str | int | None = None
+    ) -> DashboardSharing:
+        """Retrieve how a dashboard is shared; ``access_token`` is a secret. Scope ``sharing_configuration:read``."""
+        return await self.send(
+            ops.GetDashboardSharing(project_id=await self._project(project_id), dashboard_id=dashboard_id)
+        )
+
+    # Batch exports
+
+    async def pause_batch_export(
+        self,
+        *,
+        batch_export_id: UUID | str,
+        organization_id: str | None = None,
+        **fields: Unpack[BatchExportBody],
+    ) -> None:
+        """Pause a batch export. Scope ``batch_export:write``."""
+        return await self.send(
+            ops.PauseBatchExport(
+                organization_id=await self._organization(organization_id),
+                batch_export_id=batch_export_id,
+                **fields,
+            )
+        )
+
+    async def unpause_batch_export(
+        self,
+        *,
+        batch_export_id: UUID | str,
+        organization_id: str | None = None,
+        **fields: Unpack[BatchExportBody],
+    ) -> None:
+        """Resume a batch export. Scope ``batch_export:write``."""
+        return await self.send(
+            ops.UnpauseBatchExport(
+                organization_id=await self._organization(organization_id),
+                batch_export_id=batch_export_id,
+                **fields,
+            )
+        )
+
+    # Domains
+
+    async def list_domains(
+        self, *, limit: int | None = None, offset: int = 0, organization_id: str | None = None
+    ) -> AsyncIterator[Domain]:
+        """Yield the domains of an organization. Scope ``organization:read``."""
+        operation = ops.ListDomains(
+            organization_id=await self._organization(organization_id),
+            limit=limit or (await self.client()).settings.page_size,
+            offset=offset,
+        )
+        async for row in (await self.client()).rows(operation):
+            yield row
+
+    async def create_domain(
+        self, *, domain: str, organization_id: str | None = None, **fields: Unpack[DomainSettings]
+    ) -> Domain:
+        """Claim a domain. Scope ``organization:write``."""
+        return await self.send(
+            ops.CreateDomain(organization_id=await self._organization(organization_id), domain=domain, **fields)
+        )
+
+    async def get_domain(self, *, domain_id: UUID | str, organization_id: str | None = None) -> Domain:
+        """Retrieve a domain. Scope ``organization:read``."""
+        return await self.send(
+            ops.GetDomain(organization_id=await self._organization(organization_id), domain_id=domain_id)
+        )
+
+    async def update_domain(
+        self, *, domain_id: UUID | str, organization_id: str | None = None, **fields: Unpack[DomainBody]
+    ) -> Domain:
+        """Change a domain. Scope ``organization:write``."""
+        return await self.send(
+            ops.UpdateDomain(organization_id=await self._organization(organization_id), domain_id=domain_id, **fields)
+        )
+
+    async def delete_domain(self, *, domain_id: UUID | str, organization_id: str | None = None) -> None:
+        """Delete a domain. Scope ``organization:write``."""
+        return await self.send(
+            ops.DeleteDomain(organization_id=await self._organization(organization_id), domain_id=domain_id)
+        )
+
+    async def verify_domain(
+        self, *, domain_id: UUID | str, organization_id: str | None = None, **fields: Unpack[DomainBody]
+    ) -> Domain | None:
+        """Ask for verification now; ``None`` if the answer says nothing, so read the domain. No scope is shown."""
+        return await self.send(
+            ops.VerifyDomain(organization_id=await self._organization(organization_id), domain_id=domain_id, **fields)
+        )
+
+    # Invites
+
+    async def list_invites(
+        self, *, limit: int | None = None, offset: int = 0, organization_id: str | None = None
+    ) -> AsyncIterator[Invite]:
+        """Yield the invites of an organization, expired ones included. Scope ``organization_member:read``."""
+        operation = ops.ListInvites(
+            organization_id=await self._organization(organization_id),
+            limit=limit or (await self.client()).settings.page_size,
+            offset=offset,
+        )
+        async for row in (await self.client()).rows(operation):
+            yield row
+
+    async def create_invite(
+        self, *, target_email: str, organization_id: str | None = None, **fields: Unpack[InviteSettings]
+    ) -> Invite:
+        """Invite one person. Scope ``organization_member:write``."""
+        return await self.send(
+            ops.CreateInvite(
+                organization_id=await self._organization(organization_id), target_email=target_email, **fields
+            )
+        )
+
+    async def delete_invite(self, *, invite_id: UUID | str, organization_id: str | None = None) -> None:
+        """Withdraw an invite. Scope ``organization_member:write``."""
+        return await self.send(
+            ops.DeleteInvite(organization_id=await self._organization(organization_id), invite_id=invite_id)
+        )
+
+    async def create_invites(
+        self,
+        invites: Iterable[Mapping[str, Any] | str],
+        *,
+        organization_id: str | None = None,
+        on_invalid: Literal["fail", "skip"] = "fail",
+    ) -> InvitesReport:
+        """
+        Invite many people, each once. Scopes ``organization_member:write`` and ``organization_member:read``.
+
+        Every row is checked before anything is sent. Members, people with a living invite and repeated addresses are
+        left out. What is left goes out in chunks of the connection's ``bulk_invite_limit``; after a lost or bad answer
+        it is looked up what arrived, and only the rest is sent.
+
+        :param invites: rows of invite fields (``email`` is understood for ``target_email``), or just addresses
+        :param on_invalid: refuse everything if a row is wrong, or leave such rows out
+        :return: counts and what became of each row
+        :raises WorkspaceInputError: for a wrong row, before anything is sent
+        :raises WorkspaceInvitesIncompleteError: if somebody could not be invited; it carries the report
+        """
+        settings = (await self.client()).settings
+        steps = invite_all(
+            invites,
+            organization_id=await self._organization(organization_id),
+            on_invalid=on_invalid,
+            limit=settings.bulk_invite_limit,
+            body=settings.bulk_invite_body,
+            page_size=settings.page_size,
+            progress=ProgressLog("Invites"),
+        )
+        try:
+            operations = next(steps)
+            while True:
+                operations = steps.send([await self._try(operation) for operation in operations])
+        except StopIteration as stop:
+            report: InvitesReport = stop.value
+            return report
+
+    async def _try(self, operation: Operation[Any]) -> Any:
+        """Return the result of an operation, or the error of its request."""
+        try:
+            return await self.send(operation)
+        except WorkspaceRequestError as error:
+            return error
+
+    # Members
+
+    async def list_members(
+        self, *, limit: int | None = None, offset: int = 0, organization_id: str | None = None
+    ) -> AsyncIterator[Member]:
+        """Yield the members of an organization. Scope ``organization_member:read``."""
+        operation = ops.ListMembers(
+            organization_id=await self._organization(organization_id),
+            limit=limit or (await self.client()).settings.page_size,
+            offset=offset,
+        )
+        async for row in (await self.client()).rows(operation):
+            yield row
+
+    async def update_member(self, *, user_uuid: str, level: int, organization_id: str | None = None) -> Member:
+        """Change the access level of a member. Scope ``organization_member:write``."""
+        return await self.send(
+            ops.UpdateMember(
+                organization_id=await self._organization(organization_id), user_uuid=user_uuid, level=level
+            )
+        )
+
+    async def delete_member(self, *, user_uuid: str, organization_id: str | None = None) -> None:
+        """Remove a member from the organization. Scope ``organization_member:write``."""
+        return await self.send(
+            ops.DeleteMember(organization_id=await self._organization(organization_id), user_uuid=user_uuid)
+        )
+
+    # Projects
+
+    async def list_projects(
+        self, *, limit: int | None = None, offset: int = 0, organization_id: str | None = None
+    ) -> AsyncIterator[ProjectItem]:
+        """Yield the projects of an organization. Scope ``project:read``."""
+        operation = ops.ListProjects(
+            organization_id=await self._organization(organization_id),
+            limit=limit or (await self.client()).settings.page_size,
+            offset=offset,
+        )
+        async for row in (await self.client()).rows(operation):
+            yield row
+
+    async def create_project(self, *, organization_id: str | None = None, **fields: Unpack[ProjectBody]) -> Project:
+        """Create a project. Scope ``project:write``."""
+        return await self.send(ops.CreateProject(organization_id=await self._organization(organization_id), **fields))
+
+    async def get_project(self, *, project_id: int | str, organization_id: str | None = None) -> Project:
+        """Retrieve a project. Scope ``project:read``."""
+        return await self.send(
+            ops.GetProject(organization_id=await self._organization(organization_id), project_id=project_id)
+        )

@@ -1,0 +1,1 @@
+"""Operators of the workspace provider, one module per resource."""

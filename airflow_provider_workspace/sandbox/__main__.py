@@ -1,0 +1,82 @@
+"""The command line: ``python -m airflow_provider_workspace.sandbox``."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import ipaddress
+import signal
+import sys
+import threading
+
+from airflow_provider_workspace.sandbox.profiles import PROFILES
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """
+    Run a sandbox until it is interrupted.
+
+    :param arguments: The command line, without the name of the program.
+    """
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if not options.allow_remote and not _is_loopback(options.host):
+        parser.error(
+            f"--host {options.host} would let other machines in, and the sandbox's keys are public. "
+            "Use 127.0.0.1, or add --allow-remote if that is what you want."
+        )
+
+    # Only now: a wrong option is answered without the weight of a web server.
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda _number, _frame: stopped.set())
+    server = SandboxServer(
+        options.profile,
+        options.database,
+        options.port,
+        host=options.host,
+        latency_ms=options.latency_ms,
+        rate_limit=options.rate_limit == "on",
+    )
+    try:
+        server.start()
+    except (OSError, ValueError) as error:
+        parser.exit(1, f"Workspace sandbox did not start: {error}\n")
+    lines = [f"Workspace sandbox on {server.url} (profile {options.profile}, database {options.database})"]
+    for name, value in dataclasses.asdict(server.seed).items():
+        if isinstance(value, tuple):
+            lines += [f"  {name.removesuffix('s'):24} {item}" for item in value]
+        else:
+            lines.append(f"  {name:24} {value}")
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+    stopped.wait()
+    server.stop()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m airflow_provider_workspace.sandbox",
+        description="A complete local workspace administration service.",
+    )
+    parser.add_argument("--port", type=int, default=8765, help="0 picks a free one (default: %(default)s)")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    parser.add_argument("--allow-remote", action="store_true", help="allow a --host that other machines can reach")
+    parser.add_argument("--database", default=":memory:", help="a file that is kept, or %(default)s")
+    parser.add_argument("--profile", choices=PROFILES, default="lenient", help="how to fill what is left open")
+    parser.add_argument("--latency-ms", type=float, default=0, help="added to each request of the interface")
+    parser.add_argument("--rate-limit", choices=("on", "off"), default="on", help="only the live profile has rates")
+    return parser
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+if __name__ == "__main__":
+    main()

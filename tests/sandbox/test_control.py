@@ -1,0 +1,224 @@
+"""The control calls, the server object, the command line and the page."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from airflow_provider_workspace.sandbox.__main__ import main
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.sandbox.server import SandboxServer
+
+ORGANIZATION = f"/api/organizations/{SEED.organization_id}/"
+DASHBOARD = f"/api/environments/{SEED.project_id}/dashboards/{SEED.dashboard_id}/"
+PROJECTS = ORGANIZATION + "projects/"
+
+one_profile = pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
+
+
+@one_profile
+def test_effects_are_filtered(api: httpx.Client, sandbox: SandboxServer) -> None:
+    export = f"{ORGANIZATION}batch_exports/{SEED.batch_export_ids[0]}/"
+    api.post(export + "pause/")
+    api.post(export + "unpause/")
+    api.post(PROJECTS, json={"name": "Shop"})
+    assert len(sandbox.effects()) == 3
+    assert len(sandbox.effects(target=SEED.batch_export_ids[0])) == 2
+    assert sandbox.effects(organization_id=SEED.other_organization_id) == []
+    (effect,) = sandbox.effects("create_project")
+    assert set(effect) == {"id", "at", "operation", "organization_id", "target", "key_name", "detail"}
+    assert (effect["organization_id"], effect["key_name"]) == (SEED.organization_id, "admin")
+
+
+@one_profile
+def test_requests_are_logged_as_they_came(api: httpx.Client, sandbox: SandboxServer) -> None:
+    api.get(f"{ORGANIZATION}domains/a%20b%2Fc/?x=1&x=2")
+    api.post(PROJECTS, json={"name": "Shop"})
+    first, second = sandbox.requests()
+    assert first["path"] == f"{ORGANIZATION}domains/a%20b%2Fc/"
+    assert first["query"] == [["x", "1"], ["x", "2"]]
+    assert (first["method"], first["body"], first["status"]) == ("GET", None, 404)
+    assert (second["body"], second["content_type"], second["status"]) == ({"name": "Shop"}, "application/json", 201)
+    assert (second["key_name"], second["scope"]) == ("admin", "project:write")
+    latest = sandbox.control("GET", "requests?limit=1")
+    assert (latest["total"], latest["count"]) == (2, 1)
+    assert latest["requests"] == [second]
+    assert SEED.admin_key not in str(sandbox.requests())
+
+
+@one_profile
+def test_an_organization_of_its_own(
+    api: httpx.Client, sandbox: SandboxServer, connect: Callable[[str], httpx.Client]
+) -> None:
+    made = sandbox.add_organization("Example Shop")
+    members = f"/api/organizations/{made['id']}/members/"
+    sandbox.add_members(3, made["id"])
+    for client in (api, connect(made["key"])):
+        assert client.get(members).json()["count"] == 4
+        path = f"/api/environments/{made['project_id']}/dashboards/"
+        assert client.post(path, json={"name": "First"}).status_code == 201
+        path = f"/api/organizations/{made['id']}/batch_exports/{made['batch_exports'][0]}/pause/"
+        assert client.post(path).status_code == 200
+    assert connect(SEED.onboarding_key).get(members).status_code == 404
+    assert connect(made["key"]).get(DASHBOARD).status_code == 404
+
+
+@one_profile
+def test_settings_last_until_a_reset(api: httpx.Client, sandbox: SandboxServer) -> None:
+    api.post(PROJECTS, json={"name": "Shop"})
+    sandbox.publish_dns("acme.example.org", "text")
+    sandbox.advance_clock(86400)
+    sandbox.change_settings(profile="live", latency_ms=60)
+    start = time.monotonic()
+    assert api.post(ORGANIZATION + "invites/bulk/", json=[]).status_code == 201
+    assert time.monotonic() - start >= 0.06
+    sandbox.reset()
+    assert sandbox.control("GET", "health") == {"status": "ok", "profile": "lenient"}
+    assert (sandbox.effects(), sandbox.requests()) == ([], [])
+    assert sandbox.control("GET", "dns") == {"records": []}
+    assert api.post(PROJECTS, json={"name": "Shop"}).json()["id"] == 3
+    assert sandbox.control("POST", "clock", {"advance_seconds": 0})["now"][:10] == time.strftime(
+        "%Y-%m-%d", time.gmtime()
+    )
+
+
+@one_profile
+def test_latency_does_not_add_up_over_parallel_requests(sandbox: SandboxServer) -> None:
+    import asyncio
+
+    async def ask() -> list[int]:
+        headers = {"Authorization": f"Bearer {SEED.admin_key}"}
+        async with httpx.AsyncClient(base_url=sandbox.url, headers=headers, trust_env=False) as client:
+            answers = await asyncio.gather(*(client.get(DASHBOARD) for _ in range(10)))
+        return [answer.status_code for answer in answers]
+
+    sandbox.change_settings(latency_ms=100)
+    start = time.monotonic()
+    assert asyncio.run(ask()) == [200] * 10
+    assert 0.1 <= time.monotonic() - start < 0.8
+
+
+@one_profile
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "clock", {"advance_seconds": "soon"}),
+        ("POST", "settings", {"profile": "unheard-of"}),
+        ("POST", "dns", {"name": "acme.example.org"}),
+        ("POST", "keys/revoke", {"key": "unheard-of"}),
+        ("PATCH", "projects/1", {"colour": "red"}),
+        ("PATCH", "projects/999", {}),
+        ("POST", f"invites/{SEED.domain_id}/accept", None),
+        ("POST", "members", ["count"]),
+        ("POST", "members", {"count": 1, "organization_id": "unheard-of"}),
+        ("GET", "requests?limit=all", None),
+        ("GET", "workspace?organization_id=unheard-of", None),
+    ],
+)
+def test_wrong_control_calls_are_refused(sandbox: SandboxServer, method: str, path: str, body: object) -> None:
+    with pytest.raises(ValueError, match="was refused with 40"):
+        sandbox.control(method, path, body)
+
+
+@one_profile
+def test_the_page_and_its_data_hold_no_secret(api: httpx.Client) -> None:
+    secrets = {"sekret-webhook", "sekret-certificate"}
+    wanted = {"name": "<b>Shop</b>", "slack_incoming_webhook": "sekret-webhook"}
+    project = api.post(PROJECTS, json=wanted).json()
+    wanted = {"domain": "acme.example.org", "saml_x509_cert": "sekret-certificate"}
+    domain = api.post(ORGANIZATION + "domains/", json=wanted).json()
+    api.patch(f"{ORGANIZATION}domains/{domain['id']}/", json={"saml_x509_cert": "sekret-certificate-2"})
+    secrets |= {project["api_token"], project["live_events_token"]}
+    secrets |= {api.get(DASHBOARD + "sharing/").json()["access_token"]}
+    secrets |= {value for name, value in vars(type(SEED)).items() if name.endswith("_key")}
+    page = api.get("/")
+    data = api.get("/_sandbox/workspace")
+    effects = api.get("/_sandbox/effects")
+    assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", page.text)
+    for secret in secrets:
+        assert secret not in page.text + data.text + effects.text
+    workspace = data.json()
+    assert [row["name"] for row in workspace["projects"]["results"]] == ["<b>Shop</b>", "Default project"]
+    assert (workspace["invites"]["pending"], workspace["invites"]["expired"]) == (1, 1)
+    assert (workspace["members"]["count"], workspace["batch_exports"]["count"]) == (5, 3)
+    assert [row["operation"] for row in workspace["effects"]["results"]][:2] == ["update_domain", "create_domain"]
+
+
+def test_a_database_file_is_kept_over_a_restart(tmp_path: Path) -> None:
+    database = str(tmp_path / "workspace.sqlite")
+    headers = {"Authorization": f"Bearer {SEED.admin_key}"}
+    with SandboxServer(database=database) as first:
+        httpx.post(first.url + PROJECTS, headers=headers, json={"name": "Kept"}, trust_env=False)
+        first.revoke_key(SEED.reader_key)
+        first.advance_clock(-3600)
+        then = first.control("POST", "clock", {"advance_seconds": 0})["now"]
+    with SandboxServer(database=database, profile="strict") as second:
+        projects = httpx.get(second.url + PROJECTS, headers=headers, trust_env=False).json()["results"]
+        assert [project["name"] for project in projects] == ["Default project", "Kept"]
+        assert [effect["operation"] for effect in second.effects()] == ["create_project"]
+        reader = {"Authorization": f"Bearer {SEED.reader_key}"}
+        assert httpx.get(second.url + PROJECTS, headers=reader, trust_env=False).status_code == 401
+        now = second.control("POST", "clock", {"advance_seconds": 0})["now"]
+        assert then < now < time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+
+
+def test_a_database_of_another_version_is_refused(tmp_path: Path) -> None:
+    import sqlite3
+
+    database = str(tmp_path / "workspace.sqlite")
+    connection = sqlite3.connect(database)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(ValueError, match="another version"):
+        SandboxServer(database=database).start()
+
+
+def test_large_organizations_are_quick(servers: dict[str, SandboxServer]) -> None:
+    sandbox = servers["lenient"]
+    sandbox.add_members(5000)
+    headers = {"Authorization": f"Bearer {SEED.admin_key}"}
+    with httpx.Client(base_url=sandbox.url, headers=headers, trust_env=False) as client:
+        start = time.monotonic()
+        seen, path = 0, f"{ORGANIZATION}members/?limit=1000"
+        while path:
+            page = client.get(path).json()
+            seen, path = seen + len(page["results"]), page["next"]
+        assert seen == 5005
+        assert time.monotonic() - start < 2
+    sandbox.reset()
+
+
+def test_the_command_line_prints_where_it_listens_and_stops_when_told() -> None:
+    command = [sys.executable, "-m", "airflow_provider_workspace.sandbox", "--port", "0", "--profile", "strict"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        match = re.fullmatch(r"Workspace sandbox on (\S+) \(profile strict, database :memory:\)\n", line)
+        assert match, line
+        assert httpx.get(match[1] + "/_sandbox/health", trust_env=False).json()["profile"] == "strict"
+        process.send_signal(signal.SIGTERM)
+        assert SEED.organization_id in process.stdout.read()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
+
+
+def test_other_machines_are_kept_out(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--host", "0.0.0.0"])
+    assert "--allow-remote" in capsys.readouterr().err
+
+
+def test_a_busy_port_is_told(servers: dict[str, SandboxServer], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--port", str(servers["lenient"].port)])
+    assert "did not start" in capsys.readouterr().err

@@ -1,0 +1,347 @@
+"""The points the interface leaves open, as each profile fills them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_workspace.sandbox.seed import SEED
+
+if TYPE_CHECKING:
+    import httpx
+
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+
+ORGANIZATION = f"/api/organizations/{SEED.organization_id}/"
+DASHBOARDS = f"/api/environments/{SEED.project_id}/dashboards/"
+DASHBOARD = f"{DASHBOARDS}{SEED.dashboard_id}/"
+DOMAINS = ORGANIZATION + "domains/"
+INVITES = ORGANIZATION + "invites/"
+MEMBERS = ORGANIZATION + "members/"
+PROJECTS = ORGANIZATION + "projects/"
+EXPORT = f"{ORGANIZATION}batch_exports/{SEED.batch_export_ids[0]}/"
+
+lenient = pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
+strict = pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
+live = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+open_profiles = pytest.mark.parametrize("sandbox", ["lenient", "live"], indirect=True)
+quiet_profiles = pytest.mark.parametrize("sandbox", ["lenient", "strict"], indirect=True)
+
+
+def invites(*addresses: str) -> list[dict[str, str]]:
+    return [{"target_email": address} for address in addresses]
+
+
+# What is not in the interface
+
+
+@open_profiles
+def test_unnamed_fields_and_parameters_are_ignored(api: httpx.Client) -> None:
+    response = api.patch(DASHBOARD, params={"format": "json"}, json={"id": 77, "colour": "red", "is_shared": True})
+    assert response.status_code == 200
+    assert response.json()["id"] == SEED.dashboard_id
+    assert response.json()["is_shared"] is False
+    assert api.get(MEMBERS, params={"limit": "word", "offset": "-1"}).json()["count"] == 5
+    assert api.request("DELETE", f"{MEMBERS}{SEED.member_uuid}/", json={"level": 1}).status_code == 204
+
+
+@strict
+@pytest.mark.parametrize(
+    ("method", "path", "body", "attr"),
+    [
+        ("POST", DASHBOARDS, {"colour": "red"}, "colour"),
+        ("PATCH", DASHBOARD, {"is_shared": True}, "is_shared"),
+        ("POST", EXPORT + "unpause/", {"backfill": True}, "backfill"),
+        ("POST", DOMAINS, {"domain": "acme.example.org", "is_verified": True}, "is_verified"),
+        ("POST", INVITES, {"target_email": "a@example.com", "role": "admin"}, "role"),
+        ("POST", INVITES + "bulk/", [{"target_email": "a@example.com", "role": "admin"}], "0__role"),
+        ("PATCH", f"{MEMBERS}{SEED.member_uuid}/", {"joined_at": None}, "joined_at"),
+        ("POST", PROJECTS, {"ingested_event": True}, "ingested_event"),
+        ("POST", DASHBOARDS + "1/collaborators/", {"user": {}}, "user"),
+        ("GET", MEMBERS + "?page=2", None, "page"),
+        ("GET", MEMBERS + "?limit=0", None, "limit"),
+        ("GET", MEMBERS + "?offset=-1", None, "offset"),
+        ("GET", MEMBERS + "?limit=ten", None, "limit"),
+        ("GET", DASHBOARD + "?limit=10", None, "limit"),
+        ("DELETE", f"{MEMBERS}{SEED.member_uuid}/", {"level": 1}, None),
+        ("GET", MEMBERS, {"limit": 1}, None),
+    ],
+)
+def test_strict_refuses_what_has_no_name(
+    api: httpx.Client, sandbox: SandboxServer, method: str, path: str, body: object, attr: str | None
+) -> None:
+    response = api.request(method, path, json=body) if body is not None else api.request(method, path)
+    assert (response.status_code, response.json()["attr"]) == (400, attr)
+    assert sandbox.effects() == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", DASHBOARDS, {"name": 5}),
+        ("POST", DASHBOARDS, {"pinned": "true"}),
+        ("POST", DASHBOARDS, {"use_dashboard": "1"}),
+        ("POST", DASHBOARDS, {"tags": "weekly"}),
+        ("POST", DASHBOARDS, {"restriction_level": 21.0}),
+        ("POST", DASHBOARDS, {"restriction_level": True}),
+        ("POST", DASHBOARDS, {"restriction_level": 2**80}),
+        ("POST", EXPORT + "pause/", {"model": "sessions"}),
+        ("POST", EXPORT + "pause/", {"paused": 1}),
+        ("POST", DOMAINS, {"domain": "not a domain"}),
+        ("POST", DOMAINS, {"domain": None}),
+        ("POST", INVITES, {"target_email": "a@example.com", "level": None}),
+        ("POST", INVITES, {"target_email": "a@example.com", "private_project_access": {}}),
+        ("PATCH", f"{MEMBERS}{SEED.member_uuid}/", {"level": "8"}),
+        ("POST", PROJECTS, {"app_urls": [1]}),
+        ("POST", PROJECTS, ["name"]),
+    ],
+)
+def test_types_are_those_of_the_interface(
+    api: httpx.Client, sandbox: SandboxServer, method: str, path: str, body: object
+) -> None:
+    assert api.request(method, path, json=body).status_code == 400
+    assert sandbox.effects() == []
+
+
+def test_content_type(api: httpx.Client, profile: str) -> None:
+    response = api.post(PROJECTS, content=b'{"name": "Shop"}', headers={"Content-Type": "text/plain"})
+    assert response.status_code == (201 if profile == "lenient" else 415)
+    declared = api.post(PROJECTS, content=b"{}", headers={"Content-Type": "application/json; charset=utf-8"})
+    assert declared.status_code == 201
+
+
+# Dashboards and batch exports
+
+
+def test_deleted_dashboards(api: httpx.Client, profile: str) -> None:
+    api.patch(DASHBOARD, json={"deleted": True})
+    paths = [DASHBOARD, DASHBOARD + "collaborators/", DASHBOARD + "sharing/", DASHBOARD + "access_controls/"]
+    assert {api.get(path).status_code for path in paths} == {404 if profile == "live" else 200}
+    again = api.patch(DASHBOARD, json={"deleted": True})
+    assert again.status_code == (404 if profile == "live" else 200)
+
+
+@quiet_profiles
+def test_a_deleted_dashboard_can_be_brought_back(api: httpx.Client, sandbox: SandboxServer) -> None:
+    api.patch(DASHBOARD, json={"deleted": True})
+    assert api.patch(DASHBOARD, json={"deleted": False}).json()["deleted"] is False
+    assert [effect["operation"] for effect in sandbox.effects()] == ["delete_dashboard", "update_dashboard"]
+
+
+def test_the_list_of_collaborators(api: httpx.Client, profile: str) -> None:
+    path = DASHBOARD + "collaborators/"
+    one = api.get(path).json()
+    api.post(path, json={"user_uuid": SEED.member_uuid, "level": 37})
+    two = api.get(path).json()
+    if profile == "lenient":
+        assert {key: two[key] for key in ("count", "next", "previous")} == {"count": 2, "next": None, "previous": None}
+        assert one["results"] == two["results"][:1]
+    elif profile == "strict":
+        assert one == two[0]
+    else:
+        assert one == two[:1]
+
+
+def test_access_controls(api: httpx.Client, profile: str) -> None:
+    shown = api.get(DASHBOARD + "access_controls/").json()
+    if profile == "live":
+        assert set(shown) == {
+            "access_controls", "available_access_levels", "default_access_level", "user_can_edit_access_levels",
+        }  # fmt: skip
+    else:
+        assert shown == api.get(DASHBOARD).json()
+
+
+@quiet_profiles
+def test_empty_answers_are_empty(api: httpx.Client) -> None:
+    domain = api.post(DOMAINS, json={"domain": "acme.example.org"}).json()
+    for path, body in (
+        (EXPORT + "pause/", None),
+        (EXPORT + "unpause/", None),
+        (f"{DOMAINS}{SEED.domain_id}/verify/", None),
+        (f"{DOMAINS}{domain['id']}/verify/", None),
+        (INVITES + "bulk/", invites("a@example.com")),
+        (INVITES + "bulk/", []),
+    ):
+        response = api.post(path, json=body) if body is not None else api.post(path)
+        assert (response.status_code, response.content) == (200, b"")
+        assert response.headers["Content-Length"] == "0"
+
+
+@live
+def test_live_pause_answers_the_state(api: httpx.Client, sandbox: SandboxServer) -> None:
+    assert api.post(EXPORT + "pause/").json() == {"paused": True}
+    assert api.post(EXPORT + "pause/").json() == {"paused": True}
+    assert api.post(EXPORT + "unpause/", json={"backfill": True}).json() == {"paused": False}
+    assert sandbox.effects("unpause_batch_export")[0]["detail"]["backfill"] is True
+
+
+# Domains
+
+
+@live
+def test_live_domains_are_unique(
+    api: httpx.Client, sandbox: SandboxServer, connect: Callable[[str], httpx.Client]
+) -> None:
+    theirs = f"/api/organizations/{SEED.other_organization_id}/domains/"
+    response = connect(SEED.research_key).post(theirs, json={"domain": "EXAMPLE.com"})
+    assert (response.status_code, response.json()["code"]) == (400, "unique")
+    assert sandbox.effects() == []
+    assert api.patch(f"{DOMAINS}{SEED.domain_id}/", json={"domain": "example.com"}).status_code == 200
+
+
+@quiet_profiles
+def test_elsewhere_a_repeated_domain_makes_a_second(api: httpx.Client, sandbox: SandboxServer) -> None:
+    for _ in range(2):
+        assert api.post(DOMAINS, json={"domain": "acme.example.org"}).status_code == 201
+    assert len(sandbox.effects("create_domain", target="acme.example.org")) == 2
+
+
+def test_sso_fields_before_verification(api: httpx.Client, sandbox: SandboxServer, profile: str) -> None:
+    sso = {"jit_provisioning_enabled": True, "sso_enforcement": "saml"}
+    domain = api.post(DOMAINS, json={"domain": "acme.example.org", **sso}).json()
+    path = f"{DOMAINS}{domain['id']}/"
+    kept = {name: domain[name] for name in sso}
+    if profile != "live":
+        assert kept == sso
+        return
+    assert kept == {"jit_provisioning_enabled": False, "sso_enforcement": ""}
+    refused = api.patch(path, json=sso)
+    assert (refused.status_code, refused.json()["attr"]) == (400, "jit_provisioning_enabled")
+    sandbox.publish_dns("_workspace-challenge.acme.example.org", domain["verification_challenge"])
+    api.post(path + "verify/")
+    assert api.patch(path, json=sso).json()["sso_enforcement"] == "saml"
+
+
+@live
+def test_live_verify_answers_the_domain(api: httpx.Client, sandbox: SandboxServer) -> None:
+    domain = api.post(DOMAINS, json={"domain": "acme.example.org"}).json()
+    path = f"{DOMAINS}{domain['id']}/verify/"
+    assert api.post(path).json() == domain
+    sandbox.publish_dns("_workspace-challenge.acme.example.org", domain["verification_challenge"])
+    assert api.post(path).json()["is_verified"] is True
+    again = api.post(path)
+    assert (again.status_code, again.json()["code"]) == (400, "already_verified")
+    assert len(sandbox.effects("verify_domain")) == 1
+
+
+# Invites
+
+
+@quiet_profiles
+def test_bulk_takes_an_array_of_any_size_or_one_object(api: httpx.Client, sandbox: SandboxServer) -> None:
+    assert api.post(INVITES + "bulk/", json=invites("one@example.com")[0]).status_code == 200
+    many = invites(*(f"person.{number}@example.com" for number in range(150)))
+    assert api.post(INVITES + "bulk/", json=many).status_code == 200
+    assert len(sandbox.effects("create_invite")) == 151
+
+
+@quiet_profiles
+def test_a_repeated_invite_is_a_second_invite(api: httpx.Client, sandbox: SandboxServer) -> None:
+    for _ in range(2):
+        assert api.post(INVITES + "bulk/", json=invites("twice@example.com", "twice@example.com")).status_code == 200
+    assert len(sandbox.effects("create_invite", target="twice@example.com")) == 4
+    assert api.get(INVITES).json()["count"] == 6
+
+
+@quiet_profiles
+def test_a_member_prevents_all_of_a_bulk_request(api: httpx.Client, sandbox: SandboxServer) -> None:
+    response = api.post(INVITES + "bulk/", json=invites("new@example.com", "Olive.Owner@example.com"))
+    assert (response.status_code, response.json()["attr"]) == (400, "1__target_email")
+    assert sandbox.effects() == []
+
+
+@live
+def test_live_bulk_takes_an_array_of_twenty(api: httpx.Client, sandbox: SandboxServer) -> None:
+    assert api.post(INVITES + "bulk/", json=invites("one@example.com")[0]).json()["code"] == "not_a_list"
+    many = invites(*(f"person.{number}@example.com" for number in range(21)))
+    assert api.post(INVITES + "bulk/", json=many).status_code == 400
+    assert sandbox.effects() == []
+    created = api.post(INVITES + "bulk/", json=many[:20])
+    assert created.status_code == 201
+    assert created.json() == api.get(INVITES).json()["results"][2:]
+
+
+@live
+def test_live_bulk_stops_half_way_at_a_member(api: httpx.Client, sandbox: SandboxServer) -> None:
+    wanted = invites("first@example.com", "olive.owner@example.com", "last@example.com")
+    response = api.post(INVITES + "bulk/", json=wanted)
+    assert (response.status_code, response.json()["attr"]) == (400, "1__target_email")
+    assert [effect["target"] for effect in sandbox.effects("create_invite")] == ["first@example.com"]
+    assert [row["target_email"] for row in api.get(INVITES).json()["results"]][2:] == ["first@example.com"]
+
+
+@live
+def test_live_invites_replace_older_ones(api: httpx.Client, sandbox: SandboxServer) -> None:
+    first = api.post(INVITES, json={"target_email": "new.person@EXAMPLE.com"}).json()
+    assert first["target_email"] == "new.person@example.com"
+    second = api.post(INVITES, json={"target_email": "new.person@example.com"}).json()
+    ids = [row["id"] for row in api.get(INVITES).json()["results"]]
+    assert second["id"] in ids
+    assert first["id"] not in ids
+    details = [effect["detail"] for effect in sandbox.effects("create_invite")]
+    assert [(row["invite_id"], row["replaced"]) for row in details] == [
+        (first["id"], []),
+        (second["id"], [first["id"]]),
+    ]
+
+
+# Members
+
+
+@live
+def test_live_levels(api: httpx.Client) -> None:
+    path = f"{MEMBERS}{SEED.member_uuid}/"
+    assert api.patch(path, json={"level": 15}).json()["level"] == 15
+    assert api.patch(path, json={"level": 2}).json()["code"] == "invalid_choice"
+    refused = api.post(INVITES + "bulk/", json=[{"target_email": "a@example.com", "level": 2}])
+    assert (refused.status_code, refused.json()["attr"]) == (400, "0__level")
+    assert api.patch(f"{MEMBERS}{SEED.owner_uuid}/", json={"level": 1}).status_code == 403
+
+
+@quiet_profiles
+def test_elsewhere_any_level_for_anyone(api: httpx.Client) -> None:
+    assert api.patch(f"{MEMBERS}{SEED.owner_uuid}/", json={"level": 3}).json()["level"] == 3
+
+
+# Rates
+
+
+@live
+def test_live_invites_are_limited_per_hour_and_day(api: httpx.Client, sandbox: SandboxServer) -> None:
+    def invite(number: int, round_: int) -> httpx.Response:
+        many = invites(*(f"person.{round_}.{item}@example.com" for item in range(number)))
+        return api.post(INVITES + "bulk/", json=many)
+
+    for hour in range(4):
+        assert [invite(20, hour).status_code, invite(20, hour).status_code] == [201, 201]
+        if hour == 0:
+            refused = invite(11, hour)
+            assert (refused.status_code, refused.json()["code"]) == (429, "throttled")
+            assert 3590 < int(refused.headers["Retry-After"]) <= 3600
+        assert invite(10, hour).status_code == 201
+        sandbox.advance_clock(3600)
+    per_day = api.post(INVITES, json={"target_email": "one.more@example.com"})
+    assert per_day.status_code == 429
+    assert 19 * 3600 < int(per_day.headers["Retry-After"]) <= 20 * 3600
+    sandbox.change_settings(rate_limit=False)
+    assert invite(20, 5).status_code == 201
+
+
+@live
+def test_live_requests_are_limited_per_key_and_minute(
+    api: httpx.Client, sandbox: SandboxServer, connect: Callable[[str], httpx.Client]
+) -> None:
+    statuses = [api.get(DASHBOARD).status_code for _ in range(481)]
+    assert statuses == [200] * 480 + [429]
+    assert connect(SEED.reader_key).get(DASHBOARD).status_code == 200
+    sandbox.advance_clock(60)
+    assert api.get(DASHBOARD).status_code == 200
+
+
+@quiet_profiles
+def test_elsewhere_there_are_no_rates(api: httpx.Client) -> None:
+    many = invites(*(f"person.{number}@example.com" for number in range(201)))
+    assert api.post(INVITES + "bulk/", json=many).status_code == 200

@@ -1,0 +1,281 @@
+"""What each operation does, where the profiles agree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_workspace.sandbox.seed import SEED
+
+if TYPE_CHECKING:
+    import httpx
+
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+
+ORGANIZATION = f"/api/organizations/{SEED.organization_id}/"
+DASHBOARDS = f"/api/environments/{SEED.project_id}/dashboards/"
+DOMAINS = ORGANIZATION + "domains/"
+INVITES = ORGANIZATION + "invites/"
+MEMBERS = ORGANIZATION + "members/"
+PROJECTS = ORGANIZATION + "projects/"
+
+USER = {"id", "uuid", "distinct_id", "first_name", "last_name", "email", "is_email_verified", "hedgehog_config"}
+
+
+def operations(sandbox: SandboxServer) -> list[str]:
+    return [effect["operation"] for effect in sandbox.effects()]
+
+
+def test_dashboard(api: httpx.Client, sandbox: SandboxServer) -> None:
+    created = api.post(DASHBOARDS, json={"name": "Signups", "tags": ["weekly"], "pinned": True})
+    assert created.status_code == 201
+    dashboard = created.json()
+    assert set(dashboard) == {
+        "id", "name", "description", "pinned", "created_at", "created_by", "is_shared", "deleted", "creation_mode",
+        "use_template", "use_dashboard", "delete_insights", "filters", "variables", "tags", "tiles",
+        "restriction_level", "effective_restriction_level", "effective_privilege_level", "user_access_level",
+    }  # fmt: skip
+    assert (dashboard["name"], dashboard["tags"], dashboard["deleted"]) == ("Signups", ["weekly"], False)
+    assert set(dashboard["created_by"]) == USER
+    assert dashboard["created_by"]["email"] == "olive.owner@example.com"
+
+    path = f"{DASHBOARDS}{dashboard['id']}/"
+    assert api.get(path).json() == dashboard
+    updated = api.patch(path, json={"name": None, "description": "By week"})
+    assert updated.json() == dashboard | {"name": None, "description": "By week"}
+    assert api.patch(path, json={"description": "By week"}).status_code == 200
+    deleted = api.patch(path, json={"deleted": True})
+    assert (deleted.status_code, deleted.json()["deleted"]) == (200, True)
+    assert operations(sandbox) == ["create_dashboard", "update_dashboard", "delete_dashboard"]
+    assert {effect["target"] for effect in sandbox.effects()} == {str(dashboard["id"])}
+
+
+def test_a_dashboard_is_never_hard_deleted(api: httpx.Client, sandbox: SandboxServer) -> None:
+    for dashboard_id in (SEED.dashboard_id, 999):
+        response = api.delete(f"{DASHBOARDS}{dashboard_id}/")
+        assert (response.status_code, response.content) == (405, b"")
+        assert response.headers["Content-Length"] == "0"
+    assert api.get(f"{DASHBOARDS}{SEED.dashboard_id}/").json()["deleted"] is False
+    assert operations(sandbox) == []
+
+
+def test_collaborators(api: httpx.Client, sandbox: SandboxServer) -> None:
+    path = f"{DASHBOARDS}{SEED.dashboard_id}/collaborators/"
+    added = api.post(path, json={"level": 37, "user_uuid": SEED.member_uuid})
+    assert added.status_code == 201
+    collaborator = added.json()
+    assert set(collaborator) == {"id", "dashboard_id", "user", "level", "added_at", "updated_at", "user_uuid"}
+    assert collaborator["user"]["email"] == "mina.member@example.com"
+    again = api.post(path, json={"level": 37, "user_uuid": SEED.member_uuid})
+    assert (again.status_code, again.json()["attr"]) == (400, "user_uuid")
+    assert api.post(path, json={"level": 37, "user_uuid": SEED.research_uuid}).status_code == 400
+    assert api.post(path, json={"level": 37}).json()["code"] == "required"
+    removed = api.delete(f"{path}{SEED.member_uuid}/")
+    assert (removed.status_code, removed.content) == (204, b"")
+    assert api.delete(f"{path}{SEED.member_uuid}/").status_code == 404
+    assert operations(sandbox) == ["add_dashboard_collaborator", "remove_dashboard_collaborator"]
+
+
+def test_sharing_is_one_object(api: httpx.Client) -> None:
+    sharing = api.get(f"{DASHBOARDS}{SEED.dashboard_id}/sharing/").json()
+    assert set(sharing) == {"created_at", "enabled", "access_token"}
+
+
+def test_pause_and_unpause_change_something_once(api: httpx.Client, sandbox: SandboxServer) -> None:
+    export = SEED.batch_export_ids[0]
+    path = f"{ORGANIZATION}batch_exports/{export}/"
+    for _ in range(2):
+        assert (
+            api.post(path + "pause/", json={"paused": True, "model": "events", "interval": "hour"}).status_code == 200
+        )
+    paused = {row["id"]: row for row in sandbox.batch_exports()}[export]
+    assert paused["paused"] is True
+    assert paused["last_paused_at"]
+    for _ in range(2):
+        assert api.post(path + "unpause/").status_code == 200
+    running = {row["id"]: row for row in sandbox.batch_exports()}[export]
+    assert (running["paused"], running["last_paused_at"]) == (False, paused["last_paused_at"])
+    assert operations(sandbox) == ["pause_batch_export", "unpause_batch_export"]
+    assert [effect["target"] for effect in sandbox.effects()] == [export, export]
+    assert len(sandbox.requests()) == 4
+
+
+def test_domain(api: httpx.Client, sandbox: SandboxServer) -> None:
+    created = api.post(DOMAINS, json={"domain": "acme.example.org", "saml_x509_cert": "made-up-certificate"})
+    assert created.status_code == 201
+    domain = created.json()
+    assert set(domain) == {
+        "id", "domain", "is_verified", "verified_at", "verification_challenge", "jit_provisioning_enabled",
+        "sso_enforcement", "has_saml", "saml_entity_id", "saml_acs_url", "saml_x509_cert",
+    }  # fmt: skip
+    assert (domain["is_verified"], domain["verified_at"], domain["has_saml"]) == (False, None, False)
+    path = f"{DOMAINS}{domain['id']}/"
+    assert api.get(path).json() == domain
+    saml = {"saml_entity_id": "acme", "saml_acs_url": "https://acme.example.org/saml"}
+    assert api.patch(path, json=saml).json() == domain | saml | {"has_saml": True}
+    assert api.get(DOMAINS).json()["count"] == 2
+    assert api.delete(path).status_code == 204
+    assert api.get(path).status_code == 404
+    assert operations(sandbox) == ["create_domain", "update_domain", "delete_domain"]
+    assert "made-up-certificate" not in str(sandbox.effects())
+
+
+def test_verify_asks_the_dns(api: httpx.Client, sandbox: SandboxServer) -> None:
+    domain = api.post(DOMAINS, json={"domain": "acme.example.org"}).json()
+    path = f"{DOMAINS}{domain['id']}/"
+    assert api.post(path + "verify/").status_code == 200
+    sandbox.publish_dns("_workspace-challenge.acme.example.org", "something else")
+    assert api.post(path + "verify/").status_code == 200
+    assert api.get(path).json()["is_verified"] is False
+    sandbox.publish_dns("_workspace-challenge.ACME.example.org.", domain["verification_challenge"])
+    assert api.post(path + "verify/", json={"domain": "acme.example.org"}).status_code == 200
+    verified = api.get(path).json()
+    assert verified["is_verified"] is True
+    assert verified["verified_at"] > verified["verified_at"][:10]
+    assert operations(sandbox) == ["create_domain", "verify_domain"]
+
+
+def test_another_name_has_to_be_verified_anew(api: httpx.Client) -> None:
+    renamed = api.patch(f"{DOMAINS}{SEED.domain_id}/", json={"domain": "other.example.org"}).json()
+    assert (renamed["domain"], renamed["is_verified"], renamed["verified_at"]) == ("other.example.org", False, None)
+
+
+def test_invite(api: httpx.Client, sandbox: SandboxServer) -> None:
+    created = api.post(INVITES, json={"target_email": "new.person@example.com", "send_email": False, "message": "Hi"})
+    assert created.status_code == 201
+    invite = created.json()
+    assert set(invite) == {
+        "id", "target_email", "first_name", "emailing_attempt_made", "level", "is_expired", "created_by", "created_at",
+        "updated_at", "message", "private_project_access", "send_email", "combine_pending_invites",
+    }  # fmt: skip
+    assert (invite["emailing_attempt_made"], invite["level"], invite["is_expired"]) == (False, 1, False)
+    assert api.get(INVITES).json()["results"][-1] == invite
+    assert api.post(INVITES, json={"target_email": "other.person@example.com"}).json()["emailing_attempt_made"] is True
+    deleted = api.delete(f"{INVITES}{invite['id']}/")
+    assert (deleted.status_code, deleted.content) == (204, b"")
+    assert operations(sandbox) == ["create_invite", "create_invite", "delete_invite"]
+    assert [effect["target"] for effect in sandbox.effects("delete_invite")] == ["new.person@example.com"]
+
+
+def test_an_invite_expires_after_three_days(api: httpx.Client, sandbox: SandboxServer) -> None:
+    assert [row["is_expired"] for row in api.get(INVITES).json()["results"]] == [False, True]
+    created = api.post(INVITES, json={"target_email": "new.person@example.com"}).json()
+    sandbox.advance_clock(3 * 86400 - 60)
+    assert [row["is_expired"] for row in api.get(INVITES).json()["results"]] == [True, True, False]
+    sandbox.advance_clock(60)
+    assert [row["is_expired"] for row in api.get(INVITES).json()["results"]] == [True, True, True]
+    with pytest.raises(ValueError, match="expired"):
+        sandbox.accept_invite(created["id"])
+
+
+def test_accepting_an_invite_makes_a_member(api: httpx.Client, sandbox: SandboxServer) -> None:
+    wanted = {"target_email": "new.person@example.com", "first_name": "Nell", "level": 8}
+    invite = api.post(INVITES, json=wanted).json()
+    member = sandbox.accept_invite(invite["id"])
+    assert (member["user"]["email"], member["user"]["first_name"], member["level"]) == (*wanted.values(),)
+    assert api.get(MEMBERS).json()["results"][-1] == member
+    assert invite["id"] not in [row["id"] for row in api.get(INVITES).json()["results"]]
+    refused = api.post(INVITES, json=wanted)
+    assert (refused.status_code, refused.json()["attr"]) == (400, "target_email")
+
+
+@pytest.mark.parametrize("email", ["", "word", "two words@example.com", "a@b@example.com", "a@example", None, 5])
+def test_an_address_must_be_one(api: httpx.Client, sandbox: SandboxServer, email: object) -> None:
+    for path, body, attr in (
+        (INVITES, {"target_email": email}, "target_email"),
+        (INVITES + "bulk/", [{"target_email": "fine@example.com"}, {"target_email": email}], "1__target_email"),
+    ):
+        response = api.post(path, json=body)
+        assert (response.status_code, response.json()["attr"]) == (400, attr)
+    assert api.post(INVITES, json={}).json()["code"] == "required"
+    assert operations(sandbox) == []
+
+
+def test_bulk_invites_write_a_row_each(api: httpx.Client, sandbox: SandboxServer) -> None:
+    addresses = [f"person.{number}@example.com" for number in range(20)]
+    response = api.post(INVITES + "bulk/", json=[{"target_email": address} for address in addresses])
+    assert response.is_success
+    assert [effect["target"] for effect in sandbox.effects("create_invite")] == addresses
+    assert api.get(INVITES).json()["count"] == 22
+
+
+def test_member(api: httpx.Client, sandbox: SandboxServer) -> None:
+    member = api.get(MEMBERS).json()["results"][2]
+    assert set(member) == {
+        "id", "user", "level", "joined_at", "updated_at", "is_2fa_enabled", "has_social_auth", "last_login",
+    }  # fmt: skip
+    assert set(member["user"]) == USER
+    path = f"{MEMBERS}{member['user']['uuid']}/"
+    for _ in range(2):
+        updated = api.patch(path, json={"level": 8})
+        assert (updated.status_code, updated.json()["level"]) == (200, 8)
+    assert api.delete(path).status_code == 204
+    assert api.delete(path).status_code == 404
+    assert api.get(MEMBERS).json()["count"] == 4
+    assert operations(sandbox) == ["update_member", "delete_member"]
+
+
+def test_project(api: httpx.Client, sandbox: SandboxServer) -> None:
+    created = api.post(
+        PROJECTS, json={"name": "Shop", "timezone": "Europe/Vienna", "app_urls": ["https://example.com"]}
+    )
+    assert created.status_code == 201
+    project = created.json()
+    assert len(project) == 52
+    assert (project["name"], project["timezone"], project["ingested_event"]) == ("Shop", "Europe/Vienna", False)
+    sandbox.set_project(project["id"], ingested_event=True)
+    path = f"{PROJECTS}{project['id']}/"
+    shown = api.get(path).json()
+    assert shown == project | {"ingested_event": True, "updated_at": shown["updated_at"]}
+    listed = api.get(PROJECTS).json()["results"][-1]
+    assert set(listed) == {
+        "id", "uuid", "organization", "api_token", "name", "completed_snippet_onboarding",
+        "has_completed_onboarding_for", "ingested_event", "is_demo", "timezone", "access_control",
+    }  # fmt: skip
+    assert listed.items() <= shown.items()
+    assert api.post(PROJECTS, json={"name": "Shop"}).json()["id"] != project["id"]
+    assert operations(sandbox) == ["create_project", "create_project"]
+
+
+def test_strings_keep_every_character(api: httpx.Client) -> None:
+    name = 'Ünï "quoted" \u2028 \U0001f9ea \\ </script>'
+    created = api.post(PROJECTS, json={"name": name}).json()
+    assert api.get(f"{PROJECTS}{created['id']}/").json()["name"] == name
+    lone_surrogate = api.post(PROJECTS, content=b'{"name": "\\ud800"}', headers={"Content-Type": "application/json"})
+    assert lone_surrogate.status_code == 201
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff", b'{"name": NaN}', b"[" * 100_000])
+def test_what_is_not_json_is_refused(api: httpx.Client, body: bytes) -> None:
+    response = api.post(PROJECTS, content=body, headers={"Content-Type": "application/json"})
+    assert (response.status_code, response.json()["code"]) == (400, "parse_error")
+
+
+def test_pages(api: httpx.Client, sandbox: SandboxServer) -> None:
+    sandbox.add_members(245)
+    first = api.get(MEMBERS).json()
+    assert (first["count"], len(first["results"]), first["previous"]) == (250, 100, None)
+    assert first["next"] == f"{sandbox.url}{MEMBERS}?limit=100&offset=100"
+    seen = list(first["results"])
+    page = first
+    while page["next"]:
+        page = api.get(page["next"]).json()
+        seen += page["results"]
+    assert len({member["user"]["uuid"] for member in seen}) == 250
+    assert page["previous"] == f"{sandbox.url}{MEMBERS}?limit=100&offset=100"
+    assert len(api.get(MEMBERS, params={"limit": 250}).json()["results"]) == 250
+    past = api.get(MEMBERS, params={"limit": 10, "offset": 1000}).json()
+    assert (past["count"], past["next"], past["results"]) == (250, None, [])
+
+
+def test_links_are_built_from_the_host_that_was_asked_for(api: httpx.Client) -> None:
+    page = api.get(MEMBERS, params={"limit": 2}, headers={"Host": "workspace.example.com"}).json()
+    assert page["next"] == f"http://workspace.example.com{MEMBERS}?limit=2&offset=2"
+
+
+@pytest.mark.parametrize("listing", [DOMAINS, INVITES, MEMBERS, PROJECTS])
+def test_every_list_has_pages(api: httpx.Client, listing: str) -> None:
+    page = api.get(listing, params={"limit": 1, "offset": 0}).json()
+    assert set(page) == {"count", "next", "previous", "results"}
+    assert len(page["results"]) == 1

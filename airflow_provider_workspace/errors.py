@@ -30,6 +30,11 @@ from __future__ import annotations
 class WorkspaceError(Exception):
     """Base of every error of this package."""
 
+    @property
+    def permanent(self) -> bool:
+        """Whether trying again can not end otherwise, unless somebody changes something first."""
+        return True
+
 
 class WorkspaceConfigError(WorkspaceError, ValueError):
     """The connection or an argument that replaces it cannot work; nothing was sent."""
@@ -69,6 +74,11 @@ class WorkspaceRequestError(WorkspaceError):
         self.request_id = request_id
         self.attempts = 1
 
+    @property
+    def permanent(self) -> bool:
+        """Whether trying again can not end otherwise, unless somebody changes something first."""
+        return not self.retryable
+
 
 class WorkspaceConnectionError(WorkspaceRequestError):
     """The request never reached the service."""
@@ -91,7 +101,18 @@ class WorkspacePaginationError(WorkspaceRequestError):
 
 
 class WorkspaceOutcomeUnknownError(WorkspaceRequestError):
-    """A write that may or may not have been applied, and that is not safe to repeat."""
+    """
+    A write that may or may not have been applied, and that is not safe to repeat.
+
+    :ivar readable: whether the interface can tell by reading; then a new try that begins with reading is safe
+    """
+
+    readable = True
+
+    @property
+    def permanent(self) -> bool:
+        """Whether only a person can tell what happened."""
+        return not self.readable
 
 
 class WorkspaceStatusError(WorkspaceRequestError):

@@ -304,6 +304,7 @@ def given_up(op: Operation[Any], error: WorkspaceRequestError, attempts: int) ->
         request_id=error.request_id,
     )
     unknown.attempts = attempts
+    unknown.readable = type(op).__name__ != "CreateDashboard"
     return unknown
 
 

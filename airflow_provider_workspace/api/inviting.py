@@ -91,6 +91,11 @@ class WorkspaceInvitesIncompleteError(WorkspaceError):
         self.report = report
         self.cause = cause
 
+    @property
+    def permanent(self) -> bool:
+        """Whether a next try would be refused as well; it is if the service refused single rows."""
+        return self.cause is None or self.cause.permanent
+
 
 def invite_all(
     invites: Iterable[Mapping[str, Any] | str],

@@ -37,6 +37,8 @@ STATUSES = ("invited", "already_invited", "member", "duplicate", "invalid", "fai
 CHUNKS_AT_ONCE = 10
 # How often a chunk whose answer is lost is looked up and sent again.
 MOST_ROUNDS = 5
+# How many rows the log shows.
+MOST_LINES = 50
 # How many bad rows an error names; the report has them all.
 MOST_NAMED = 20
 
@@ -70,6 +72,18 @@ class InvitesReport:
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: ``counts`` and ``addresses``, one per row."""
         return {"counts": self.counts, "addresses": [entry.to_dict() for entry in self.entries]}
+
+    def table(self) -> str:
+        """Return the summary and a line for each row with a remarkable end, for the log."""
+        lines = [self.summary()]
+        remarkable = [item for item in self.entries if item.status not in ("invited", "already_invited")]
+        lines += [
+            f"  row {item.row:<6} {item.status:<16} {item.email or '-':<40} {item.reason}".rstrip()
+            for item in remarkable[:MOST_LINES]
+        ]
+        if len(remarkable) > MOST_LINES:
+            lines.append(f"  … and {len(remarkable) - MOST_LINES} more, all in the report")
+        return "\n".join(lines)
 
     def summary(self) -> str:
         """Return one line for the log."""

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from airflow_provider_workspace.api.operation import explain
 from airflow_provider_workspace.api.operations.invites import InviteFields
+from airflow_provider_workspace.errors import WorkspaceInputError
 
 LONGEST_ADDRESS = 254
 LONGEST_LOCAL_PART = 64
@@ -119,6 +120,20 @@ def tidy(row: Mapping[str, Any] | Any) -> dict[str, Any]:
 def address_key(address: str) -> str:
     """Return what makes two spellings of one address equal: letter case and Unicode form do not count."""
     return unicodedata.normalize("NFC", address.strip()).casefold()
+
+
+def check_address(address: str) -> str:
+    """
+    Return an address as it is sent: trimmed, the domain in small letters.
+
+    :raises WorkspaceInputError: saying what is wrong with it
+    """
+    email = str(tidy({"target_email": address}).get("target_email", ""))
+    problem = address_problem(email)
+    if problem:
+        msg = f"'{address}' is no e-mail address: {problem}. Nothing was sent."
+        raise WorkspaceInputError(msg)
+    return email
 
 
 def address_problem(address: str) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from airflow_provider_workspace.api.retry import RetryPolicy
+from airflow_provider_workspace.client.addresses import PATHS
 from airflow_provider_workspace.errors import WorkspaceConfigError
 
 
@@ -34,7 +35,8 @@ class Settings:
     :param bulk_invite_body: whether a bulk request carries an array or one object
     :param verify: whether to check the TLS certificate, or the file with the authorities to check it against
     :param proxy: URL of a proxy; ``None`` for that of the environment
-    :param web_url: address of the workspace's pages for people; ``None`` if there are none
+    :param web_url: address of the workspace's pages for people, or a template per kind of resource (see
+        :data:`~airflow_provider_workspace.client.addresses.PATHS`); ``None`` if there are none
     """
 
     base_url: str
@@ -51,7 +53,7 @@ class Settings:
     bulk_invite_body: Literal["array", "object"] = "array"
     verify: bool | str = True
     proxy: str | None = None
-    web_url: str | None = None
+    web_url: str | dict[str, str] | None = None
 
     def __repr__(self) -> str:
         """Print where the settings come from, and no secret."""
@@ -119,7 +121,7 @@ def read_settings(
         bulk_invite_body=body,
         verify=read_verify(given, source),
         proxy=web_address(given, "proxy", source),
-        web_url=web_address(given, "web_url", source),
+        web_url=read_web_url(given, source),
     )
 
 
@@ -239,6 +241,17 @@ def web_address(given: dict[str, Any], key: str, source: str) -> str | None:
     if not isinstance(value, str) or not re.match(r"https?://[^\s/]+", value):
         raise wrong(source, key, "a URL that begins with http:// or https://")
     return value.rstrip("/")
+
+
+def read_web_url(given: dict[str, Any], source: str) -> str | dict[str, str] | None:
+    """Read the address of the pages for people, or a template per kind of resource."""
+    templates = given.get("web_url")
+    if not isinstance(templates, dict):
+        return web_address(given, "web_url", source)
+    for kind, template in templates.items():
+        if kind not in PATHS or not isinstance(template, str) or not re.match(r"https?://[^\s/]+", template):
+            raise wrong(source, "web_url", f"a URL, or an object of URL templates for {', '.join(PATHS)}")
+    return templates
 
 
 def read_verify(given: dict[str, Any], source: str) -> bool | str:

@@ -103,10 +103,12 @@ class WorkspaceHook(BaseHook):
         """Send any operation of :mod:`airflow_provider_workspace.api.operations`."""
         return self.client.send(operation)
 
-    def _organization(self, organization_id: str | None) -> str:
+    def organization_or_default(self, organization_id: str | None = None) -> str:
+        """Return the organization that is meant: the given one, that of the hook, or that of the connection."""
         return pick("organization_id", organization_id, self.organization_id, self.client.settings)
 
-    def _project(self, project_id: str | int | None) -> str:
+    def project_or_default(self, project_id: str | int | None = None) -> str:
+        """Return the project that is meant: the given one, that of the hook, or that of the connection."""
         return pick("project_id", project_id, self.project_id, self.client.settings)
 
     def _rows(self, operation: Operation[Page[T]]) -> Iterator[T]:
@@ -116,17 +118,19 @@ class WorkspaceHook(BaseHook):
 
     def create_dashboard(self, *, project_id: str | int | None = None, **fields: Unpack[DashboardBody]) -> Dashboard:
         """Create a dashboard in a project. Scope ``dashboard:write``."""
-        return self.send(ops.CreateDashboard(project_id=self._project(project_id), **fields))
+        return self.send(ops.CreateDashboard(project_id=self.project_or_default(project_id), **fields))
 
     def get_dashboard(self, *, dashboard_id: int | str, project_id: str | int | None = None) -> Dashboard:
         """Retrieve a dashboard. Scope ``dashboard:read``."""
-        return self.send(ops.GetDashboard(project_id=self._project(project_id), dashboard_id=dashboard_id))
+        return self.send(ops.GetDashboard(project_id=self.project_or_default(project_id), dashboard_id=dashboard_id))
 
     def update_dashboard(
         self, *, dashboard_id: int | str, project_id: str | int | None = None, **fields: Unpack[DashboardBody]
     ) -> Dashboard:
         """Change a dashboard. Scope ``dashboard:write``."""
-        return self.send(ops.UpdateDashboard(project_id=self._project(project_id), dashboard_id=dashboard_id, **fields))
+        return self.send(
+            ops.UpdateDashboard(project_id=self.project_or_default(project_id), dashboard_id=dashboard_id, **fields)
+        )
 
     def delete_dashboard(self, *, dashboard_id: int | str, project_id: str | int | None = None) -> Dashboard:
         """Delete a dashboard the only way there is: set ``deleted`` to true. Scope ``dashboard:write``."""
@@ -137,7 +141,7 @@ class WorkspaceHook(BaseHook):
     ) -> Dashboard:
         """Retrieve a dashboard with the key owner's access level. The interface shows no scope."""
         return self.send(
-            ops.GetDashboardAccessControls(project_id=self._project(project_id), dashboard_id=dashboard_id)
+            ops.GetDashboardAccessControls(project_id=self.project_or_default(project_id), dashboard_id=dashboard_id)
         )
 
     def list_dashboard_collaborators(
@@ -145,7 +149,7 @@ class WorkspaceHook(BaseHook):
     ) -> Iterator[DashboardCollaborator]:
         """Yield the collaborators of a dashboard. Scope ``dashboard:read``."""
         return self._rows(
-            ops.ListDashboardCollaborators(project_id=self._project(project_id), dashboard_id=dashboard_id)
+            ops.ListDashboardCollaborators(project_id=self.project_or_default(project_id), dashboard_id=dashboard_id)
         )
 
     def add_dashboard_collaborator(
@@ -159,7 +163,7 @@ class WorkspaceHook(BaseHook):
         """Let a person work on a dashboard. Scope ``dashboard:write``."""
         return self.send(
             ops.AddDashboardCollaborator(
-                project_id=self._project(project_id), dashboard_id=dashboard_id, user_uuid=user_uuid, **fields
+                project_id=self.project_or_default(project_id), dashboard_id=dashboard_id, user_uuid=user_uuid, **fields
             )
         )
 
@@ -169,7 +173,7 @@ class WorkspaceHook(BaseHook):
         """Take a person off a dashboard. Scope ``dashboard:write``."""
         return self.send(
             ops.RemoveDashboardCollaborator(
-                project_id=self._project(project_id), dashboard_id=dashboard_id, user_uuid=user_uuid
+                project_id=self.project_or_default(project_id), dashboard_id=dashboard_id, user_uuid=user_uuid
             )
         )
 
@@ -177,7 +181,9 @@ class WorkspaceHook(BaseHook):
         self, *, dashboard_id: int | str, project_id: str | int | None = None
     ) -> DashboardSharing:
         """Retrieve how a dashboard is shared; ``access_token`` is a secret. Scope ``sharing_configuration:read``."""
-        return self.send(ops.GetDashboardSharing(project_id=self._project(project_id), dashboard_id=dashboard_id))
+        return self.send(
+            ops.GetDashboardSharing(project_id=self.project_or_default(project_id), dashboard_id=dashboard_id)
+        )
 
     # Batch exports
 
@@ -191,7 +197,7 @@ class WorkspaceHook(BaseHook):
         """Pause a batch export. Scope ``batch_export:write``."""
         return self.send(
             ops.PauseBatchExport(
-                organization_id=self._organization(organization_id), batch_export_id=batch_export_id, **fields
+                organization_id=self.organization_or_default(organization_id), batch_export_id=batch_export_id, **fields
             )
         )
 
@@ -205,7 +211,7 @@ class WorkspaceHook(BaseHook):
         """Resume a batch export. Scope ``batch_export:write``."""
         return self.send(
             ops.UnpauseBatchExport(
-                organization_id=self._organization(organization_id), batch_export_id=batch_export_id, **fields
+                organization_id=self.organization_or_default(organization_id), batch_export_id=batch_export_id, **fields
             )
         )
 
@@ -217,7 +223,7 @@ class WorkspaceHook(BaseHook):
         """Yield the domains of an organization. Scope ``organization:read``."""
         return self._rows(
             ops.ListDomains(
-                organization_id=self._organization(organization_id),
+                organization_id=self.organization_or_default(organization_id),
                 limit=limit or self.client.settings.page_size,
                 offset=offset,
             )
@@ -227,30 +233,40 @@ class WorkspaceHook(BaseHook):
         self, *, domain: str, organization_id: str | None = None, **fields: Unpack[DomainSettings]
     ) -> Domain:
         """Claim a domain. Scope ``organization:write``."""
-        return self.send(ops.CreateDomain(organization_id=self._organization(organization_id), domain=domain, **fields))
+        return self.send(
+            ops.CreateDomain(organization_id=self.organization_or_default(organization_id), domain=domain, **fields)
+        )
 
     def get_domain(self, *, domain_id: UUID | str, organization_id: str | None = None) -> Domain:
         """Retrieve a domain. Scope ``organization:read``."""
-        return self.send(ops.GetDomain(organization_id=self._organization(organization_id), domain_id=domain_id))
+        return self.send(
+            ops.GetDomain(organization_id=self.organization_or_default(organization_id), domain_id=domain_id)
+        )
 
     def update_domain(
         self, *, domain_id: UUID | str, organization_id: str | None = None, **fields: Unpack[DomainBody]
     ) -> Domain:
         """Change a domain. Scope ``organization:write``."""
         return self.send(
-            ops.UpdateDomain(organization_id=self._organization(organization_id), domain_id=domain_id, **fields)
+            ops.UpdateDomain(
+                organization_id=self.organization_or_default(organization_id), domain_id=domain_id, **fields
+            )
         )
 
     def delete_domain(self, *, domain_id: UUID | str, organization_id: str | None = None) -> None:
         """Delete a domain. Scope ``organization:write``."""
-        return self.send(ops.DeleteDomain(organization_id=self._organization(organization_id), domain_id=domain_id))
+        return self.send(
+            ops.DeleteDomain(organization_id=self.organization_or_default(organization_id), domain_id=domain_id)
+        )
 
     def verify_domain(
         self, *, domain_id: UUID | str, organization_id: str | None = None, **fields: Unpack[DomainBody]
     ) -> Domain | None:
         """Ask for verification now; ``None`` if the answer says nothing, so read the domain. No scope is shown."""
         return self.send(
-            ops.VerifyDomain(organization_id=self._organization(organization_id), domain_id=domain_id, **fields)
+            ops.VerifyDomain(
+                organization_id=self.organization_or_default(organization_id), domain_id=domain_id, **fields
+            )
         )
 
     # Invites
@@ -261,7 +277,7 @@ class WorkspaceHook(BaseHook):
         """Yield the invites of an organization, expired ones included. Scope ``organization_member:read``."""
         return self._rows(
             ops.ListInvites(
-                organization_id=self._organization(organization_id),
+                organization_id=self.organization_or_default(organization_id),
                 limit=limit or self.client.settings.page_size,
                 offset=offset,
             )
@@ -272,12 +288,16 @@ class WorkspaceHook(BaseHook):
     ) -> Invite:
         """Invite one person. Scope ``organization_member:write``."""
         return self.send(
-            ops.CreateInvite(organization_id=self._organization(organization_id), target_email=target_email, **fields)
+            ops.CreateInvite(
+                organization_id=self.organization_or_default(organization_id), target_email=target_email, **fields
+            )
         )
 
     def delete_invite(self, *, invite_id: UUID | str, organization_id: str | None = None) -> None:
         """Withdraw an invite. Scope ``organization_member:write``."""
-        return self.send(ops.DeleteInvite(organization_id=self._organization(organization_id), invite_id=invite_id))
+        return self.send(
+            ops.DeleteInvite(organization_id=self.organization_or_default(organization_id), invite_id=invite_id)
+        )
 
     def create_invites(
         self,
@@ -302,7 +322,7 @@ class WorkspaceHook(BaseHook):
         settings = self.client.settings
         steps = invite_all(
             invites,
-            organization_id=self._organization(organization_id),
+            organization_id=self.organization_or_default(organization_id),
             on_invalid=on_invalid,
             limit=settings.bulk_invite_limit,
             body=settings.bulk_invite_body,
@@ -332,7 +352,7 @@ class WorkspaceHook(BaseHook):
         """Yield the members of an organization. Scope ``organization_member:read``."""
         return self._rows(
             ops.ListMembers(
-                organization_id=self._organization(organization_id),
+                organization_id=self.organization_or_default(organization_id),
                 limit=limit or self.client.settings.page_size,
                 offset=offset,
             )
@@ -341,12 +361,16 @@ class WorkspaceHook(BaseHook):
     def update_member(self, *, user_uuid: str, level: int, organization_id: str | None = None) -> Member:
         """Change the access level of a member. Scope ``organization_member:write``."""
         return self.send(
-            ops.UpdateMember(organization_id=self._organization(organization_id), user_uuid=user_uuid, level=level)
+            ops.UpdateMember(
+                organization_id=self.organization_or_default(organization_id), user_uuid=user_uuid, level=level
+            )
         )
 
     def delete_member(self, *, user_uuid: str, organization_id: str | None = None) -> None:
         """Remove a member from the organization. Scope ``organization_member:write``."""
-        return self.send(ops.DeleteMember(organization_id=self._organization(organization_id), user_uuid=user_uuid))
+        return self.send(
+            ops.DeleteMember(organization_id=self.organization_or_default(organization_id), user_uuid=user_uuid)
+        )
 
     # Projects
 
@@ -356,7 +380,7 @@ class WorkspaceHook(BaseHook):
         """Yield the projects of an organization. Scope ``project:read``."""
         return self._rows(
             ops.ListProjects(
-                organization_id=self._organization(organization_id),
+                organization_id=self.organization_or_default(organization_id),
                 limit=limit or self.client.settings.page_size,
                 offset=offset,
             )
@@ -364,8 +388,10 @@ class WorkspaceHook(BaseHook):
 
     def create_project(self, *, organization_id: str | None = None, **fields: Unpack[ProjectBody]) -> Project:
         """Create a project. Scope ``project:write``."""
-        return self.send(ops.CreateProject(organization_id=self._organization(organization_id), **fields))
+        return self.send(ops.CreateProject(organization_id=self.organization_or_default(organization_id), **fields))
 
     def get_project(self, *, project_id: int | str, organization_id: str | None = None) -> Project:
         """Retrieve a project. Scope ``project:read``."""
-        return self.send(ops.GetProject(organization_id=self._organization(organization_id), project_id=project_id))
+        return self.send(
+            ops.GetProject(organization_id=self.organization_or_default(organization_id), project_id=project_id)
+        )

@@ -1,0 +1,260 @@
+"""What all operators share: the hook, errors that no retry can mend, results without secrets."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_provider_workspace.errors import (
+    WorkspaceError,
+    WorkspaceInputError,
+    WorkspaceNotFoundError,
+    WorkspaceOutcomeUnknownError,
+)
+from airflow_provider_workspace.links import WorkspaceLink
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperatorLink, Context
+
+    from airflow_provider_workspace.api.models import Resource
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+R = TypeVar("R")
+
+log = logging.getLogger(__name__)
+
+# How often a create is sent whose answers are lost and whose effect cannot be found.
+MOST_CREATES = 3
+# When to look for the effect of a create whose answer was lost: seconds after the look before.
+SETTLE_SECONDS = (0.5, 5.0)
+# What a template leaves where there was no value.
+NO_VALUES = ("", "None", "none", "null", "Undefined")
+
+
+class WorkspaceOperator(BaseOperator):
+    """
+    Base of the operators: asks the service once and returns plain JSON.
+
+    An error that the same request would meet again (wrong input, a key without the scope, an unknown id) fails the
+    task at once; every other error leaves it to the task's own retries.
+
+    :param workspace_conn_id: connection to the service
+    :param return_secrets: whether the result keeps the fields that hold secrets, such as a project's ``api_token``.
+        XCom is neither masked nor encrypted: ask for them only where nobody else can read it
+    """
+
+    template_fields: Collection[str] = ()
+    operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
+    ui_color = "#e8eefc"
+    workspace_url: str = ""
+
+    def __init__(
+        self, *, workspace_conn_id: str = "workspace_default", return_secrets: bool = False, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.workspace_conn_id = workspace_conn_id
+        self.return_secrets = return_secrets
+
+    @property
+    def hook(self) -> WorkspaceHook:
+        """A new hook for the connection."""
+        from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+        return WorkspaceHook(self.workspace_conn_id)
+
+    def execute(self, context: Context) -> Any:
+        """Ask the service, and return what it answered as plain JSON."""
+        try:
+            self.check_rendered()
+            with closing(self.hook) as hook:
+                return self.work(hook, context)
+        except WorkspaceError as error:
+            if error.permanent:
+                msg = f"{type(error).__name__}: {error}"
+                raise AirflowFailException(msg) from error
+            raise
+
+    def work(self, hook: WorkspaceHook, context: Context) -> Any:
+        """Do what the operator is for; each operator has its own."""
+        raise NotImplementedError
+
+    def check_rendered(self) -> None:
+        """
+        Refuse an id or address whose template found nothing.
+
+        :raises WorkspaceInputError: naming the field
+        """
+        for name in self.template_fields:
+            value = getattr(self, name)
+            if (
+                isinstance(value, str)
+                and value.strip() in NO_VALUES
+                and name.endswith(("_id", "uuid", "email", "domain"))
+            ):
+                msg = (
+                    f"{name} was rendered to '{value}': its template found no value. Check the task it comes from. "
+                    "Nothing was sent."
+                )
+                raise WorkspaceInputError(msg)
+
+    def show(self, hook: WorkspaceHook, kind: str, **ids: object) -> None:
+        """
+        Set where the task's link leads.
+
+        :param kind: one of :data:`~airflow_provider_workspace.client.addresses.PATHS`
+        """
+        from airflow_provider_workspace.client.addresses import address_of
+
+        self.workspace_url = address_of(hook.client.settings, kind, ids)
+
+    def plain(self, resource: Resource) -> dict[str, Any]:
+        """Turn an answer into plain JSON, without secrets unless they are asked for."""
+        return resource.to_dict(return_secrets=self.return_secrets)
+
+
+class WorkspaceListOperator(WorkspaceOperator):
+    """
+    Base of the operators that list: reads page after page and keeps only what is asked for.
+
+    :param where: keep rows whose fields have these values; a dot leads into a nested object, a list holds
+        alternatives: ``{"is_expired": True, "user.email": ["a@example.com", "b@example.com"]}``
+    :param fields: fields to keep of each row, with dots as in ``where``; by default all
+    :param count_only: return only how many rows there are
+    :param max_rows: most rows to return. XCom is no place for long lists: where there are more, the task fails and
+        says so, for a list that is silently cut would be taken for the whole
+    """
+
+    template_fields: Collection[str] = ("where", "fields")
+
+    def __init__(
+        self,
+        *,
+        where: Mapping[str, Any] | None = None,
+        fields: Sequence[str] | None = None,
+        count_only: bool = False,
+        max_rows: int = 1000,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.where = where
+        self.fields = fields
+        self.count_only = count_only
+        self.max_rows = max_rows
+
+    def rows(self, hook: WorkspaceHook) -> Iterable[Resource]:
+        """Ask for the list; each operator has its own."""
+        raise NotImplementedError
+
+    def work(self, hook: WorkspaceHook, context: Context) -> list[dict[str, Any]] | int:  # noqa: ARG002
+        """Read the list to its end, one page at a time."""
+        kept: list[dict[str, Any]] = []
+        count = 0
+        for resource in self.rows(hook):
+            row = self.plain(resource)
+            if not all(matches(value_at(row, path), wanted) for path, wanted in (self.where or {}).items()):
+                continue
+            count += 1
+            if self.count_only:
+                continue
+            if count > self.max_rows:
+                msg = (
+                    f"The list has more than max_rows={self.max_rows} rows. Narrow it with where=…, take only what you "
+                    "need with fields=…, ask for count_only=True, or raise max_rows."
+                )
+                raise AirflowFailException(msg)
+            kept.append({path: value_at(row, path) for path in self.fields} if self.fields else row)
+        self.log.info("%d rows", count)
+        return count if self.count_only else kept
+
+
+def value_at(row: Mapping[str, Any], path: str) -> Any:
+    """Return the value at a path with dots; ``None`` where there is nothing."""
+    value: Any = row
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def matches(value: Any, wanted: Any) -> bool:
+    """Tell whether a value is the wanted one, or one of those."""
+    return value in wanted if isinstance(wanted, list | tuple | set) else value == wanted
+
+
+def given(**fields: Any) -> Any:
+    """Return the fields that are not ``None``: what an author leaves out is not sent."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def create_once(
+    what: str,
+    *,
+    find: Callable[[], R | None],
+    create: Callable[[], R],
+    if_exists: str,
+    sleep: Callable[[float], None] = time.sleep,
+) -> R:
+    """
+    Create what is not there yet, and look for it where the answer to the create was lost.
+
+    :param what: what is created, for messages, such as ``project 'Sales'``
+    :param find: reads whether it is there; ``None`` if not
+    :param create: sends the create
+    :param if_exists: ``return`` what is there, or ``fail``
+    :raises WorkspaceInputError: if it is there and ``if_exists`` is ``fail``; nothing was sent
+    :raises WorkspaceOutcomeUnknownError: if answer after answer was lost and nothing can be found
+    """
+    if if_exists not in ("return", "fail"):
+        msg = f"if_exists is {if_exists!r}; expected 'return' or 'fail'. Nothing was sent."
+        raise WorkspaceInputError(msg)
+    found = find()
+    if found is not None:
+        if if_exists == "fail":
+            msg = f"There is a {what} already. Nothing was sent; if_exists='return' would take it as it is."
+            raise WorkspaceInputError(msg)
+        log.info("There is a %s already: nothing was sent.", what)
+        return found
+    for attempt in range(1, MOST_CREATES + 1):
+        try:
+            made = create()
+        except WorkspaceOutcomeUnknownError as error:  # noqa: PERF203 - three rounds at most
+            # A service under load may apply what it has received after it gave up answering.
+            for pause in SETTLE_SECONDS:
+                sleep(pause)
+                found = find()
+                if found is not None:
+                    log.warning("The answer was lost, but the %s is there: taken as made by this task.", what)
+                    return found
+            if attempt == MOST_CREATES:
+                raise
+            log.warning("%s It is not there, so it is sent again.", error)
+        else:
+            log.info("Created the %s.", what)
+            return made
+    raise AssertionError(what)  # the loop returns or raises
+
+
+def delete_once(what: str, delete: Callable[[], Any], if_missing: str) -> bool:
+    """
+    Delete, and take for done what is gone already: so a retry after a lost worker succeeds.
+
+    :param if_missing: ``ignore`` or ``fail``
+    :return: whether this call deleted it
+    """
+    if if_missing not in ("ignore", "fail"):
+        msg = f"if_missing is {if_missing!r}; expected 'ignore' or 'fail'. Nothing was sent."
+        raise WorkspaceInputError(msg)
+    try:
+        delete()
+    except WorkspaceNotFoundError:
+        if if_missing == "fail":
+            raise
+        log.warning("There is no %s: it was deleted before, or never existed.", what)
+        return False
+    log.info("Deleted the %s.", what)
+    return True

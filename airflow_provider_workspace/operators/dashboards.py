@@ -1,0 +1,505 @@
+"""Operators for the dashboards of a project and the people who work on them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_workspace.errors import WorkspaceNotFoundError, WorkspaceOutcomeUnknownError
+from airflow_provider_workspace.operators.base import (
+    WorkspaceListOperator,
+    WorkspaceOperator,
+    create_once,
+    delete_once,
+    given,
+)
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+
+class WorkspaceCreateDashboardOperator(WorkspaceOperator):
+    """
+    Create a dashboard. Scopes ``dashboard:write`` and, to confirm a remembered one, ``dashboard:read``.
+
+    The interface has no list of dashboards, so whether one is there cannot be looked up. With ``variable_key`` Airflow
+    remembers it: before the create that it is about to happen, afterwards the id. The next run confirms the id by
+    reading it and creates nothing. A try that was cut off between the two fails and says what to look for.
+
+    :param project_id: project; by default that of the connection
+    :param variable_key: Airflow Variable that remembers the dashboard; ``None`` creates one at each run
+    :param if_unknown: what to do if an earlier try may have created it: ``fail``, or ``create`` another one
+    :param name: name of the dashboard
+    :param description: description of the dashboard
+    :param pinned: whether it is pinned
+    :param deleted: whether it is deleted
+    :param use_template: name of a template to start from
+    :param use_dashboard: id of a dashboard to copy
+    :param delete_insights: whether deleting the dashboard deletes its insights
+    :param tags: tags
+    :param restriction_level: who may change it; the interface does not show which levels there are
+    """
+
+    template_fields: Collection[str] = (
+        "project_id",
+        "variable_key",
+        "name",
+        "description",
+        "pinned",
+        "deleted",
+        "use_template",
+        "use_dashboard",
+        "delete_insights",
+        "tags",
+        "restriction_level",
+    )
+    ui_color = "#d6eaf8"
+
+    def __init__(
+        self,
+        *,
+        project_id: int | str | None = None,
+        variable_key: str | None = None,
+        if_unknown: Literal["fail", "create"] = "fail",
+        name: str | None = None,
+        description: str | None = None,
+        pinned: bool | None = None,
+        deleted: bool | None = None,
+        use_template: str | None = None,
+        use_dashboard: int | None = None,
+        delete_insights: bool | None = None,
+        tags: list[Any] | None = None,
+        restriction_level: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.project_id = project_id
+        self.variable_key = variable_key
+        self.if_unknown = if_unknown
+        self.name = name
+        self.description = description
+        self.pinned = pinned
+        self.deleted = deleted
+        self.use_template = use_template
+        self.use_dashboard = use_dashboard
+        self.delete_insights = delete_insights
+        self.tags = tags
+        self.restriction_level = restriction_level
+
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+        """Create it unless it is remembered and still there."""
+        project_id = hook.project_or_default(self.project_id)
+        memory = DashboardMemory(self.variable_key, project_id, self.workspace_conn_id)
+        dashboard = memory.confirmed(hook, self.if_unknown)
+        if dashboard is None:
+            fields = given(
+                name=self.name,
+                description=self.description,
+                pinned=self.pinned,
+                deleted=self.deleted,
+                use_template=self.use_template,
+                use_dashboard=self.use_dashboard,
+                delete_insights=self.delete_insights,
+                tags=self.tags,
+                restriction_level=self.restriction_level,
+            )
+            dashboard = memory.create(hook, fields)
+            self.log.info("Created dashboard %s, '%s'.", dashboard.id, dashboard.name)
+        else:
+            self.log.info("Dashboard %s, '%s', is there: nothing was sent.", dashboard.id, dashboard.name)
+        self.show(hook, "dashboard", dashboard_id=dashboard.id, project_id=project_id)
+        return self.plain(dashboard)
+
+
+class DashboardMemory:
+    """
+    What Airflow remembers of a dashboard, in a Variable: ``{"project_id": …, "dashboard_id": …}``.
+
+    While a create is under way ``dashboard_id`` is null.
+
+    :param key: the Variable; ``None`` remembers nothing
+    """
+
+    def __init__(self, key: str | None, project_id: str, workspace_conn_id: str) -> None:
+        self.key = key
+        self.project_id = project_id
+        self.workspace_conn_id = workspace_conn_id
+
+    def confirmed(self, hook: WorkspaceHook, if_unknown: str) -> Dashboard | None:
+        """
+        Return the dashboard that is remembered and still there.
+
+        :raises WorkspaceOutcomeUnknownError: if an earlier create was cut off
+        """
+        remembered = self.read()
+        if not remembered or remembered.get("project_id") != self.project_id:
+            return None
+        dashboard_id = remembered.get("dashboard_id")
+        if dashboard_id is None:
+            if if_unknown == "create":
+                return None
+            msg = (
+                f"An earlier try to create this dashboard in project {self.project_id} was cut off: there may be one. "
+                f"Look in the workspace. If it is there, put its id into the Airflow Variable '{self.key}' as "
+                f'{{"project_id": "{self.project_id}", "dashboard_id": 123}}; if not, delete that Variable, or set '
+                "if_unknown='create'."
+            )
+            error = WorkspaceOutcomeUnknownError(msg, operation="CreateDashboard", retryable=False)
+            error.readable = False
+            raise error
+        try:
+            dashboard = hook.get_dashboard(dashboard_id=dashboard_id, project_id=self.project_id)
+        except WorkspaceNotFoundError:
+            return None
+        return None if dashboard.deleted else dashboard
+
+    def create(self, hook: WorkspaceHook, fields: Any) -> Dashboard:
+        """Create a dashboard, and remember first that it is about to happen."""
+        from airflow_provider_workspace.api.operations import CreateDashboard
+
+        create = CreateDashboard(project_id=self.project_id, **fields)
+        self.write(None)
+        try:
+            dashboard = hook.send(create)
+        except WorkspaceOutcomeUnknownError:
+            raise
+        except Exception:
+            self.forget()
+            raise
+        self.write(dashboard.id)
+        return dashboard
+
+    def read(self) -> Any:
+        """Return what is remembered; ``None`` if nothing is."""
+        from airflow.sdk import Variable
+
+        return Variable.get(self.key, default=None, deserialize_json=True) if self.key else None
+
+    def write(self, dashboard_id: int | None) -> None:
+        """Remember."""
+        from airflow.sdk import Variable
+
+        if self.key:
+            value = {"project_id": self.project_id, "dashboard_id": dashboard_id}
+            Variable.set(self.key, value, serialize_json=True)
+
+    def forget(self) -> None:
+        """Remember nothing: the service refused the create, so there is no dashboard."""
+        from airflow.sdk import Variable
+
+        if self.key:
+            Variable.delete(self.key)
+
+
+class WorkspaceGetDashboardOperator(WorkspaceOperator):
+    """
+    Retrieve a dashboard. Scope ``dashboard:read``.
+
+    :param dashboard_id: dashboard
+    :param project_id: project; by default that of the connection
+    """
+
+    template_fields: Collection[str] = ("project_id", "dashboard_id")
+
+    def __init__(self, *, dashboard_id: int | str, project_id: int | str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.dashboard_id = dashboard_id
+        self.project_id = project_id
+
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+        """Read it."""
+        self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
+        return self.plain(hook.get_dashboard(dashboard_id=self.dashboard_id, project_id=self.project_id))
+
+
+class WorkspaceUpdateDashboardOperator(WorkspaceOperator):
+    """
+    Change a dashboard; what is not given stays as it is. Scope ``dashboard:write``.
+
+    :param dashboard_id: dashboard
+    :param project_id: project; by default that of the connection
+    :param name: name of the dashboard
+    :param description: description of the dashboard
+    :param pinned: whether it is pinned
+    :param deleted: whether it is deleted; the interface does not show whether ``False`` brings it back
+    :param use_template: name of a template
+    :param use_dashboard: id of a dashboard to copy
+    :param delete_insights: whether deleting the dashboard deletes its insights
+    :param tags: tags
+    :param restriction_level: who may change it; the interface does not show which levels there are
+    :param set_null: names of fields to set to null
+    """
+
+    template_fields: Collection[str] = (
+        "project_id",
+        "dashboard_id",
+        "name",
+        "description",
+        "pinned",
+        "deleted",
+        "use_template",
+        "use_dashboard",
+        "delete_insights",
+        "tags",
+        "restriction_level",
+        "set_null",
+    )
+
+    def __init__(
+        self,
+        *,
+        dashboard_id: int | str,
+        project_id: int | str | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        pinned: bool | None = None,
+        deleted: bool | None = None,
+        use_template: str | None = None,
+        use_dashboard: int | None = None,
+        delete_insights: bool | None = None,
+        tags: list[Any] | None = None,
+        restriction_level: int | None = None,
+        set_null: Sequence[str] = (),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.dashboard_id = dashboard_id
+        self.project_id = project_id
+        self.name = name
+        self.description = description
+        self.pinned = pinned
+        self.deleted = deleted
+        self.use_template = use_template
+        self.use_dashboard = use_dashboard
+        self.delete_insights = delete_insights
+        self.tags = tags
+        self.restriction_level = restriction_level
+        self.set_null = set_null
+
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+        """Change it."""
+        self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
+        fields = given(
+            name=self.name,
+            description=self.description,
+            pinned=self.pinned,
+            deleted=self.deleted,
+            use_template=self.use_template,
+            use_dashboard=self.use_dashboard,
+            delete_insights=self.delete_insights,
+            tags=self.tags,
+            restriction_level=self.restriction_level,
+        )
+        fields.update(dict.fromkeys(self.set_null))
+        return self.plain(hook.update_dashboard(dashboard_id=self.dashboard_id, project_id=self.project_id, **fields))
+
+
+class WorkspaceDeleteDashboardOperator(WorkspaceOperator):
+    """
+    Delete a dashboard the only way there is: set ``deleted`` to true. Scope ``dashboard:write``.
+
+    :param dashboard_id: dashboard
+    :param project_id: project; by default that of the connection
+    :param if_missing: ``ignore`` or ``fail`` if there is no such dashboard, or no longer
+    """
+
+    template_fields: Collection[str] = ("project_id", "dashboard_id")
+
+    def __init__(
+        self,
+        *,
+        dashboard_id: int | str,
+        project_id: int | str | None = None,
+        if_missing: Literal["ignore", "fail"] = "ignore",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.dashboard_id = dashboard_id
+        self.project_id = project_id
+        self.if_missing = if_missing
+
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+        """Mark it as deleted."""
+        self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
+        deleted = delete_once(
+            f"dashboard {self.dashboard_id}",
+            lambda: hook.delete_dashboard(dashboard_id=self.dashboard_id, project_id=self.project_id),
+            self.if_missing,
+        )
+        return {"dashboard_id": self.dashboard_id, "deleted": deleted}
+
+
+class WorkspaceGetDashboardAccessControlsOperator(WorkspaceOperator):
+    """
+    Retrieve a dashboard with the access level of the key's owner. The interface shows no scope for this.
+
+    :param dashboard_id: dashboard
+    :param project_id: project; by default that of the connection
+    """
+
+    template_fields: Collection[str] = ("project_id", "dashboard_id")
+
+    def __init__(self, *, dashboard_id: int | str, project_id: int | str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.dashboard_id = dashboard_id
+        self.project_id = project_id
+
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+        """Read it."""
+        self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
+        return self.plain(
+            hook.get_dashboard_access_controls(dashboard_id=self.dashboard_id, project_id=self.project_id)
+        )
+
+
+class WorkspaceGetDashboardSharingOperator(WorkspaceOperator):
+    """
+    Retrieve how a dashboard is shared. Scope ``sharing_configuration:read``.
+
+    ``access_token`` is a secret: the result holds it only with ``return_secrets=True``.
+
+    :param dashboard_id: dashboard
+    :param project_id: project; by default that of the connection
+    """
+
+    template_fields: Collection[str] = ("project_id", "dashboard_id")
+
+    def __init__(self, *, dashboard_id: int | str, project_id: int | str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.dashboard_id = dashboard_id
+        self.project_id = project_id
+
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+        """Read it."""
+        self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
+        return self.plain(hook.get_dashboard_sharing(dashboard_id=self.dashboard_id, project_id=self.project_id))
+
+
+class WorkspaceListDashboardCollaboratorsOperator(WorkspaceListOperator):
+    """
+    List the people who may work on a dashboard. Scope ``dashboard:read``.
+
+    :param dashboard_id: dashboard
+    :param project_id: project; by default that of the connection
+    """
+
+    template_fields: Collection[str] = ("project_id", "dashboard_id", *WorkspaceListOperator.template_fields)
+
+    def __init__(self, *, dashboard_id: int | str, project_id: int | str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.dashboard_id = dashboard_id
+        self.project_id = project_id
+
+    def rows(self, hook: WorkspaceHook) -> Iterable[DashboardCollaborator]:
+        """Ask for the collaborators."""
+        self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
+        return hook.list_dashboard_collaborators(dashboard_id=self.dashboard_id, project_id=self.project_id)
+
+
+class WorkspaceAddDashboardCollaboratorOperator(WorkspaceOperator):
+    """
+    Let a person work on a dashboard. Scopes ``dashboard:write`` and, to look whether they do, ``dashboard:read``.
+
+    :param dashboard_id: dashboard
+    :param user_uuid: the person (UUID)
+    :param level: access level; the interface does not show which there are
+    :param project_id: project; by default that of the connection
+    :param if_exists: ``return`` the person's entry as it is, or ``fail``. The interface cannot change a level, so an
+        entry with another level stays as it is and the log warns
+    """
+
+    template_fields: Collection[str] = ("project_id", "dashboard_id", "user_uuid", "level")
+
+    def __init__(
+        self,
+        *,
+        dashboard_id: int | str,
+        user_uuid: str,
+        level: int | str | None = None,
+        project_id: int | str | None = None,
+        if_exists: Literal["return", "fail"] = "return",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.dashboard_id = dashboard_id
+        self.user_uuid = user_uuid
+        self.level = level
+        self.project_id = project_id
+        self.if_exists = if_exists
+
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+        """Add them unless they are there."""
+        from airflow_provider_workspace.api.operations import AddDashboardCollaborator
+
+        self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
+
+        create = AddDashboardCollaborator(
+            project_id=hook.project_or_default(self.project_id),
+            dashboard_id=self.dashboard_id,
+            user_uuid=self.user_uuid,
+            **given(level=self.level),
+        )
+
+        def find() -> DashboardCollaborator | None:
+            for row in hook.list_dashboard_collaborators(dashboard_id=self.dashboard_id, project_id=self.project_id):
+                if self.user_uuid in (row.user_uuid, row.user.uuid if row.user else None):
+                    return row
+            return None
+
+        collaborator = create_once(
+            f"collaborator {self.user_uuid} of dashboard {self.dashboard_id}",
+            find=find,
+            create=lambda: hook.send(create),
+            if_exists=self.if_exists,
+        )
+        if self.level is not None and str(collaborator.level) != str(self.level):
+            self.log.warning(
+                "Collaborator %s has level %s and not %s: the interface cannot change it; remove and add them.",
+                self.user_uuid,
+                collaborator.level,
+                self.level,
+            )
+        return self.plain(collaborator)
+
+
+class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceOperator):
+    """
+    Take a person off a dashboard. Scope ``dashboard:write``.
+
+    :param dashboard_id: dashboard
+    :param user_uuid: the person (UUID)
+    :param project_id: project; by default that of the connection
+    :param if_missing: ``ignore`` or ``fail`` if the person is not on the dashboard
+    """
+
+    template_fields: Collection[str] = ("project_id", "dashboard_id", "user_uuid")
+
+    def __init__(
+        self,
+        *,
+        dashboard_id: int | str,
+        user_uuid: str,
+        project_id: int | str | None = None,
+        if_missing: Literal["ignore", "fail"] = "ignore",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.dashboard_id = dashboard_id
+        self.user_uuid = user_uuid
+        self.project_id = project_id
+        self.if_missing = if_missing
+
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+        """Remove them."""
+        self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
+        deleted = delete_once(
+            f"collaborator {self.user_uuid} of dashboard {self.dashboard_id}",
+            lambda: hook.remove_dashboard_collaborator(
+                dashboard_id=self.dashboard_id, user_uuid=self.user_uuid, project_id=self.project_id
+            ),
+            self.if_missing,
+        )
+        return {"dashboard_id": self.dashboard_id, "user_uuid": self.user_uuid, "deleted": deleted}

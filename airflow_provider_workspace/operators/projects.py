@@ -1,0 +1,147 @@
+"""Operators for the projects of an organization."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_workspace.operators.base import WorkspaceListOperator, WorkspaceOperator, create_once, given
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_workspace.api.models import Project, ProjectItem
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+
+class WorkspaceListProjectsOperator(WorkspaceListOperator):
+    """
+    List the projects of an organization. Scope ``project:read``.
+
+    :param organization_id: organization; by default that of the connection
+    """
+
+    template_fields: Collection[str] = ("organization_id", *WorkspaceListOperator.template_fields)
+
+    def __init__(self, *, organization_id: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.organization_id = organization_id
+
+    def rows(self, hook: WorkspaceHook) -> Iterable[ProjectItem]:
+        """Ask for the projects."""
+        self.show(hook, "projects", organization_id=self.organization_id)
+        return hook.list_projects(organization_id=self.organization_id)
+
+
+class WorkspaceCreateProjectOperator(WorkspaceOperator):
+    """
+    Create a project. Scopes ``project:write`` and, to look whether it is there, ``project:read``.
+
+    Names of projects need not be unique for the service, so the task looks for the name before it creates.
+
+    :param name: name of the project
+    :param organization_id: organization; by default that of the connection
+    :param if_exists: ``return`` the project of that name as it is, or ``fail``
+    :param product_description: what the product is, in words
+    :param timezone: time zone of the project, such as ``Europe/Berlin``
+    :param app_urls: addresses of the product
+    :param is_demo: whether the project holds demonstration data
+    :param anonymize_ips: whether IP addresses are made anonymous
+    :param access_control: whether access is controlled
+    :param settings: any other field of section "Fields accepted on project creation", by its name there
+    """
+
+    template_fields: Collection[str] = (
+        "organization_id",
+        "name",
+        "product_description",
+        "timezone",
+        "app_urls",
+        "is_demo",
+        "anonymize_ips",
+        "access_control",
+        "settings",
+    )
+    ui_color = "#d6eaf8"
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        organization_id: str | None = None,
+        if_exists: Literal["return", "fail"] = "return",
+        product_description: str | None = None,
+        timezone: str | None = None,
+        app_urls: list[str] | None = None,
+        is_demo: bool | None = None,
+        anonymize_ips: bool | None = None,
+        access_control: bool | None = None,
+        settings: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.name = name
+        self.organization_id = organization_id
+        self.if_exists = if_exists
+        self.product_description = product_description
+        self.timezone = timezone
+        self.app_urls = app_urls
+        self.is_demo = is_demo
+        self.anonymize_ips = anonymize_ips
+        self.access_control = access_control
+        self.settings = settings
+
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+        """Create it unless there is one of that name."""
+        from airflow_provider_workspace.api.operations import CreateProject
+
+        fields = {
+            **(self.settings or {}),
+            **given(
+                name=self.name,
+                product_description=self.product_description,
+                timezone=self.timezone,
+                app_urls=self.app_urls,
+                is_demo=self.is_demo,
+                anonymize_ips=self.anonymize_ips,
+                access_control=self.access_control,
+            ),
+        }
+
+        create = CreateProject(organization_id=hook.organization_or_default(self.organization_id), **fields)
+
+        def find() -> Project | None:
+            for item in hook.list_projects(organization_id=self.organization_id):
+                if item.name == self.name and item.id is not None:
+                    return hook.get_project(project_id=item.id, organization_id=self.organization_id)
+            return None
+
+        project = create_once(
+            f"project '{self.name}'",
+            find=find,
+            create=lambda: hook.send(create),
+            if_exists=self.if_exists,
+        )
+        self.show(hook, "project", project_id=project.id, organization_id=self.organization_id)
+        return self.plain(project)
+
+
+class WorkspaceGetProjectOperator(WorkspaceOperator):
+    """
+    Retrieve a project. Scope ``project:read``.
+
+    :param project_id: project
+    :param organization_id: organization; by default that of the connection
+    """
+
+    template_fields: Collection[str] = ("organization_id", "project_id")
+
+    def __init__(self, *, project_id: int | str, organization_id: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.project_id = project_id
+        self.organization_id = organization_id
+
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+        """Read it."""
+        self.show(hook, "project", project_id=self.project_id, organization_id=self.organization_id)
+        return self.plain(hook.get_project(project_id=self.project_id, organization_id=self.organization_id))

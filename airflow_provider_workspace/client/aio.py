@@ -82,7 +82,7 @@ class WorkspaceAsyncClient:
         call = Call(op, self._policy)
         retrying = tenacity.AsyncRetrying(**call.tenacity(), sleep=self._sleep)
         try:
-            result: T = await retrying(lambda: self._attempt(call))
+            result: T = await retrying(self._attempt, call)
         except WorkspaceRequestError as error:
             final = call.failure(error)
             raise final from (error.__cause__ if final is error else error)

@@ -83,7 +83,7 @@ class WorkspaceClient:
         call = Call(op, self._policy)
         retrying = tenacity.Retrying(**call.tenacity(), sleep=self._sleep)
         try:
-            result: T = retrying(lambda: self._attempt(call))
+            result: T = retrying(self._attempt, call)
         except WorkspaceRequestError as error:
             final = call.failure(error)
             raise final from (error.__cause__ if final is error else error)

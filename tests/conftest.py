@@ -1,0 +1,68 @@
+"""What every test finds: an Airflow with an empty home of its own, and a sandbox with a connection to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from airflow_provider_workspace.sandbox.server import SandboxServer
+
+# Airflow reads its surroundings when it is first imported, which no test module has done yet. Each worker of xdist is
+# a process of its own, and so has a home of its own.
+HOME = tempfile.TemporaryDirectory(prefix="airflow-home-")
+for name in [name for name in os.environ if name.startswith("AIRFLOW_")]:
+    del os.environ[name]
+os.environ["AIRFLOW_HOME"] = HOME.name
+os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.add_cleanup(HOME.cleanup)
+
+
+@pytest.fixture(scope="session")
+def sandboxes() -> Iterator[Callable[[str], SandboxServer]]:
+    """Start a sandbox per profile when it is first asked for, and keep it for the session."""
+    started: dict[str, SandboxServer] = {}
+    with ExitStack() as stack:
+
+        def sandbox_of(profile: str) -> SandboxServer:
+            if profile not in started:
+                started[profile] = stack.enter_context(SandboxServer(profile))
+            return started[profile]
+
+        yield sandbox_of
+
+
+@pytest.fixture
+def sandbox(request: pytest.FixtureRequest, sandboxes: Callable[[str], SandboxServer]) -> Iterator[SandboxServer]:
+    """A sandbox at its seed, ``strict`` unless ``parametrize("sandbox", [...], indirect=True)`` names a profile."""
+    server = sandboxes(getattr(request, "param", "strict"))
+    yield server
+    server.reset()
+
+
+Connect = Callable[..., None]
+
+
+@pytest.fixture
+def connect(sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> Connect:
+    """
+    Point the connection ``workspace_default`` to the sandbox.
+
+    The first organization and project are its defaults and the admin's key its password; other parts of a connection
+    and keys of its extra are given by name.
+    """
+
+    def set_connection(key: str = sandbox.seed.admin_key, host: str = sandbox.url, **extra: Any) -> None:
+        defaults = {"organization_id": sandbox.seed.organization_id, "project_id": sandbox.seed.project_id}
+        connection = {"conn_type": "workspace", "host": host, "password": key, "extra": {**defaults, **extra}}
+        monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", json.dumps(connection))
+
+    return set_connection

@@ -8,14 +8,12 @@ piece of code serves the worker's client and the event loop's.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
 
-from airflow_provider_workspace.api.operation import Operation
-from airflow_provider_workspace.api.operations.invites import CreateInvites, ListInvites
-from airflow_provider_workspace.api.operations.members import ListMembers
+from airflow_provider_workspace.api.looks import Steps, look
+from airflow_provider_workspace.api.operations.invites import CreateInvites
 from airflow_provider_workspace.api.outcome import Outcome
-from airflow_provider_workspace.api.pages import Pages
 from airflow_provider_workspace.api.roster import Entry, Row, address_key, check_roster
 from airflow_provider_workspace.errors import (
     WorkspaceError,
@@ -23,14 +21,6 @@ from airflow_provider_workspace.errors import (
     WorkspaceRequestError,
     WorkspaceStatusError,
 )
-
-if TYPE_CHECKING:
-    from airflow_provider_workspace.api.models import Invite, Member, Page
-
-T = TypeVar("T")
-
-# What is to be sent next, in any order or at once; the results or errors in the same order come back.
-Steps = Generator[list[Operation[Any]], list[Any], T]
 
 STATUSES = ("invited", "already_invited", "member", "duplicate", "invalid", "failed", "unknown", "not_sent")
 # Chunks handed out together. Also how often progress is told and how much may be in doubt at once.
@@ -229,39 +219,10 @@ def sort_out(chunk: list[Row], arrived: dict[str, tuple[str, str]], report: Invi
 
 def known_addresses(organization_id: str, page_size: int) -> Steps[dict[str, tuple[str, str]]]:
     """Read who is a member or holds a living invite: address key -> status and reason."""
-    known: dict[str, tuple[str, str]] = {}
-    invites = ListInvites(organization_id=organization_id, limit=page_size)
-    for_each: Callable[[Any], None]
-
-    def note_invite(invite: Invite) -> None:
-        if invite.target_email and not invite.is_expired:
-            known[address_key(invite.target_email)] = (
-                "already_invited",
-                "holds an invite that has not expired",
-            )
-
-    def note_member(member: Member) -> None:
-        if member.user and member.user.email:
-            known[address_key(member.user.email)] = ("member", "is a member already")
-
-    for_each = note_invite
-    yield from each_row(invites, for_each)
-    for_each = note_member
-    yield from each_row(ListMembers(organization_id=organization_id, limit=page_size), for_each)
+    seen = yield from look("people", organization_id, page_size)
+    known = dict.fromkeys(seen.living(), ("already_invited", "holds an invite that has not expired"))
+    known.update(dict.fromkeys(seen.members, ("member", "is a member already")))
     return known
-
-
-def each_row(first: Operation[Page[Any]], note: Callable[[Any], None]) -> Steps[None]:
-    """Read a list to its end."""
-    pages = Pages(first, "")
-    following: Operation[Page[Any]] | None = first
-    while following is not None:
-        (page,) = yield [following]
-        if isinstance(page, WorkspaceRequestError):
-            raise page
-        for row in page.results:
-            note(row)
-        following = pages.following(page)
 
 
 def entry(row: Row, status: str, reason: str = "", invite_id: str | None = None) -> Entry:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -11,6 +11,7 @@ from airflow.sdk.log import mask_secret
 
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.inviting import InvitesReport, invite_all
+from airflow_provider_workspace.api.looks import Look, Steps, look
 from airflow_provider_workspace.errors import WorkspaceRequestError
 from airflow_provider_workspace.hooks.connection import pick, settings_of
 from airflow_provider_workspace.hooks.progress import ProgressLog
@@ -329,13 +330,22 @@ class WorkspaceHook(BaseHook):
             page_size=settings.page_size,
             progress=ProgressLog("Invites"),
         )
+        return self._take(steps)
+
+    def look(self, subject: str, *, before: Look | None = None, wanted: Collection[str] | None = None) -> Look:
+        """Look once at what sensors wait for, see :func:`airflow_provider_workspace.api.looks.look`."""
+        organization_id = self.organization_or_default()
+        return self._take(look(subject, organization_id, self.client.settings.page_size, before=before, wanted=wanted))
+
+    def _take(self, steps: Steps[T]) -> T:
+        """Send what the steps ask for, until they have their result."""
         try:
             operations = next(steps)
             while True:
                 operations = steps.send([self._try(operation) for operation in operations])
         except StopIteration as stop:
-            report: InvitesReport = stop.value
-            return report
+            result: T = stop.value
+            return result
 
     def _try(self, operation: Operation[Any]) -> Any:
         """Return the result of an operation, or the error of its request."""

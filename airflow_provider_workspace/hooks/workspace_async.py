@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from airflow.sdk import BaseHook
@@ -10,6 +10,7 @@ from airflow.sdk import BaseHook
 from airflow_provider_workspace.airflow_version import amask_secret
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.inviting import InvitesReport, invite_all
+from airflow_provider_workspace.api.looks import Look, Steps, look
 from airflow_provider_workspace.errors import WorkspaceRequestError
 from airflow_provider_workspace.hooks.connection import pick, settings_of
 from airflow_provider_workspace.hooks.progress import ProgressLog
@@ -97,10 +98,12 @@ class WorkspaceAsyncHook(BaseHook):
         """Send any operation of :mod:`airflow_provider_workspace.api.operations`."""
         return await (await self.client()).send(operation)
 
-    async def _organization(self, organization_id: str | None) -> str:
+    async def organization_or_default(self, organization_id: str | None = None) -> str:
+        """Return the organization that is meant: the given one, that of the hook, or that of the connection."""
         return pick("organization_id", organization_id, self.organization_id, (await self.client()).settings)
 
-    async def _project(self, project_id: str | int | None) -> str:
+    async def project_or_default(self, project_id: str | int | None = None) -> str:
+        """Return the project that is meant: the given one, that of the hook, or that of the connection."""
         return pick("project_id", project_id, self.project_id, (await self.client()).settings)
 
     # Dashboards
@@ -109,18 +112,22 @@ class WorkspaceAsyncHook(BaseHook):
         self, *, project_id: str | int | None = None, **fields: Unpack[DashboardBody]
     ) -> Dashboard:
         """Create a dashboard in a project. Scope ``dashboard:write``."""
-        return await self.send(ops.CreateDashboard(project_id=await self._project(project_id), **fields))
+        return await self.send(ops.CreateDashboard(project_id=await self.project_or_default(project_id), **fields))
 
     async def get_dashboard(self, *, dashboard_id: int | str, project_id: str | int | None = None) -> Dashboard:
         """Retrieve a dashboard. Scope ``dashboard:read``."""
-        return await self.send(ops.GetDashboard(project_id=await self._project(project_id), dashboard_id=dashboard_id))
+        return await self.send(
+            ops.GetDashboard(project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id)
+        )
 
     async def update_dashboard(
         self, *, dashboard_id: int | str, project_id: str | int | None = None, **fields: Unpack[DashboardBody]
     ) -> Dashboard:
         """Change a dashboard. Scope ``dashboard:write``."""
         return await self.send(
-            ops.UpdateDashboard(project_id=await self._project(project_id), dashboard_id=dashboard_id, **fields)
+            ops.UpdateDashboard(
+                project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id, **fields
+            )
         )
 
     async def delete_dashboard(self, *, dashboard_id: int | str, project_id: str | int | None = None) -> Dashboard:
@@ -132,7 +139,9 @@ class WorkspaceAsyncHook(BaseHook):
     ) -> Dashboard:
         """Retrieve a dashboard with the key owner's access level. The interface shows no scope."""
         return await self.send(
-            ops.GetDashboardAccessControls(project_id=await self._project(project_id), dashboard_id=dashboard_id)
+            ops.GetDashboardAccessControls(
+                project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id
+            )
         )
 
     async def list_dashboard_collaborators(
@@ -140,7 +149,7 @@ class WorkspaceAsyncHook(BaseHook):
     ) -> AsyncIterator[DashboardCollaborator]:
         """Yield the collaborators of a dashboard. Scope ``dashboard:read``."""
         operation = ops.ListDashboardCollaborators(
-            project_id=await self._project(project_id), dashboard_id=dashboard_id
+            project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id
         )
         async for row in (await self.client()).rows(operation):
             yield row
@@ -156,7 +165,7 @@ class WorkspaceAsyncHook(BaseHook):
         """Let a person work on a dashboard. Scope ``dashboard:write``."""
         return await self.send(
             ops.AddDashboardCollaborator(
-                project_id=await self._project(project_id),
+                project_id=await self.project_or_default(project_id),
                 dashboard_id=dashboard_id,
                 user_uuid=user_uuid,
                 **fields,
@@ -169,7 +178,7 @@ class WorkspaceAsyncHook(BaseHook):
         """Take a person off a dashboard. Scope ``dashboard:write``."""
         return await self.send(
             ops.RemoveDashboardCollaborator(
-                project_id=await self._project(project_id), dashboard_id=dashboard_id, user_uuid=user_uuid
+                project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id, user_uuid=user_uuid
             )
         )
 
@@ -178,7 +187,7 @@ class WorkspaceAsyncHook(BaseHook):
     ) -> DashboardSharing:
         """Retrieve how a dashboard is shared; ``access_token`` is a secret. Scope ``sharing_configuration:read``."""
         return await self.send(
-            ops.GetDashboardSharing(project_id=await self._project(project_id), dashboard_id=dashboard_id)
+            ops.GetDashboardSharing(project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id)
         )
 
     # Batch exports
@@ -193,7 +202,7 @@ class WorkspaceAsyncHook(BaseHook):
         """Pause a batch export. Scope ``batch_export:write``."""
         return await self.send(
             ops.PauseBatchExport(
-                organization_id=await self._organization(organization_id),
+                organization_id=await self.organization_or_default(organization_id),
                 batch_export_id=batch_export_id,
                 **fields,
             )
@@ -209,7 +218,7 @@ class WorkspaceAsyncHook(BaseHook):
         """Resume a batch export. Scope ``batch_export:write``."""
         return await self.send(
             ops.UnpauseBatchExport(
-                organization_id=await self._organization(organization_id),
+                organization_id=await self.organization_or_default(organization_id),
                 batch_export_id=batch_export_id,
                 **fields,
             )
@@ -222,7 +231,7 @@ class WorkspaceAsyncHook(BaseHook):
     ) -> AsyncIterator[Domain]:
         """Yield the domains of an organization. Scope ``organization:read``."""
         operation = ops.ListDomains(
-            organization_id=await self._organization(organization_id),
+            organization_id=await self.organization_or_default(organization_id),
             limit=limit or (await self.client()).settings.page_size,
             offset=offset,
         )
@@ -234,13 +243,15 @@ class WorkspaceAsyncHook(BaseHook):
     ) -> Domain:
         """Claim a domain. Scope ``organization:write``."""
         return await self.send(
-            ops.CreateDomain(organization_id=await self._organization(organization_id), domain=domain, **fields)
+            ops.CreateDomain(
+                organization_id=await self.organization_or_default(organization_id), domain=domain, **fields
+            )
         )
 
     async def get_domain(self, *, domain_id: UUID | str, organization_id: str | None = None) -> Domain:
         """Retrieve a domain. Scope ``organization:read``."""
         return await self.send(
-            ops.GetDomain(organization_id=await self._organization(organization_id), domain_id=domain_id)
+            ops.GetDomain(organization_id=await self.organization_or_default(organization_id), domain_id=domain_id)
         )
 
     async def update_domain(
@@ -248,13 +259,15 @@ class WorkspaceAsyncHook(BaseHook):
     ) -> Domain:
         """Change a domain. Scope ``organization:write``."""
         return await self.send(
-            ops.UpdateDomain(organization_id=await self._organization(organization_id), domain_id=domain_id, **fields)
+            ops.UpdateDomain(
+                organization_id=await self.organization_or_default(organization_id), domain_id=domain_id, **fields
+            )
         )
 
     async def delete_domain(self, *, domain_id: UUID | str, organization_id: str | None = None) -> None:
         """Delete a domain. Scope ``organization:write``."""
         return await self.send(
-            ops.DeleteDomain(organization_id=await self._organization(organization_id), domain_id=domain_id)
+            ops.DeleteDomain(organization_id=await self.organization_or_default(organization_id), domain_id=domain_id)
         )
 
     async def verify_domain(
@@ -262,7 +275,9 @@ class WorkspaceAsyncHook(BaseHook):
     ) -> Domain | None:
         """Ask for verification now; ``None`` if the answer says nothing, so read the domain. No scope is shown."""
         return await self.send(
-            ops.VerifyDomain(organization_id=await self._organization(organization_id), domain_id=domain_id, **fields)
+            ops.VerifyDomain(
+                organization_id=await self.organization_or_default(organization_id), domain_id=domain_id, **fields
+            )
         )
 
     # Invites
@@ -272,7 +287,7 @@ class WorkspaceAsyncHook(BaseHook):
     ) -> AsyncIterator[Invite]:
         """Yield the invites of an organization, expired ones included. Scope ``organization_member:read``."""
         operation = ops.ListInvites(
-            organization_id=await self._organization(organization_id),
+            organization_id=await self.organization_or_default(organization_id),
             limit=limit or (await self.client()).settings.page_size,
             offset=offset,
         )
@@ -285,14 +300,14 @@ class WorkspaceAsyncHook(BaseHook):
         """Invite one person. Scope ``organization_member:write``."""
         return await self.send(
             ops.CreateInvite(
-                organization_id=await self._organization(organization_id), target_email=target_email, **fields
+                organization_id=await self.organization_or_default(organization_id), target_email=target_email, **fields
             )
         )
 
     async def delete_invite(self, *, invite_id: UUID | str, organization_id: str | None = None) -> None:
         """Withdraw an invite. Scope ``organization_member:write``."""
         return await self.send(
-            ops.DeleteInvite(organization_id=await self._organization(organization_id), invite_id=invite_id)
+            ops.DeleteInvite(organization_id=await self.organization_or_default(organization_id), invite_id=invite_id)
         )
 
     async def create_invites(
@@ -318,20 +333,30 @@ class WorkspaceAsyncHook(BaseHook):
         settings = (await self.client()).settings
         steps = invite_all(
             invites,
-            organization_id=await self._organization(organization_id),
+            organization_id=await self.organization_or_default(organization_id),
             on_invalid=on_invalid,
             limit=settings.bulk_invite_limit,
             body=settings.bulk_invite_body,
             page_size=settings.page_size,
             progress=ProgressLog("Invites"),
         )
+        return await self._take(steps)
+
+    async def look(self, subject: str, *, before: Look | None = None, wanted: Collection[str] | None = None) -> Look:
+        """Look once at what sensors wait for, see :func:`airflow_provider_workspace.api.looks.look`."""
+        organization_id = await self.organization_or_default()
+        page_size = (await self.client()).settings.page_size
+        return await self._take(look(subject, organization_id, page_size, before=before, wanted=wanted))
+
+    async def _take(self, steps: Steps[T]) -> T:
+        """Send what the steps ask for, until they have their result."""
         try:
             operations = next(steps)
             while True:
                 operations = steps.send([await self._try(operation) for operation in operations])
         except StopIteration as stop:
-            report: InvitesReport = stop.value
-            return report
+            result: T = stop.value
+            return result
 
     async def _try(self, operation: Operation[Any]) -> Any:
         """Return the result of an operation, or the error of its request."""
@@ -347,7 +372,7 @@ class WorkspaceAsyncHook(BaseHook):
     ) -> AsyncIterator[Member]:
         """Yield the members of an organization. Scope ``organization_member:read``."""
         operation = ops.ListMembers(
-            organization_id=await self._organization(organization_id),
+            organization_id=await self.organization_or_default(organization_id),
             limit=limit or (await self.client()).settings.page_size,
             offset=offset,
         )
@@ -358,14 +383,14 @@ class WorkspaceAsyncHook(BaseHook):
         """Change the access level of a member. Scope ``organization_member:write``."""
         return await self.send(
             ops.UpdateMember(
-                organization_id=await self._organization(organization_id), user_uuid=user_uuid, level=level
+                organization_id=await self.organization_or_default(organization_id), user_uuid=user_uuid, level=level
             )
         )
 
     async def delete_member(self, *, user_uuid: str, organization_id: str | None = None) -> None:
         """Remove a member from the organization. Scope ``organization_member:write``."""
         return await self.send(
-            ops.DeleteMember(organization_id=await self._organization(organization_id), user_uuid=user_uuid)
+            ops.DeleteMember(organization_id=await self.organization_or_default(organization_id), user_uuid=user_uuid)
         )
 
     # Projects
@@ -375,7 +400,7 @@ class WorkspaceAsyncHook(BaseHook):
     ) -> AsyncIterator[ProjectItem]:
         """Yield the projects of an organization. Scope ``project:read``."""
         operation = ops.ListProjects(
-            organization_id=await self._organization(organization_id),
+            organization_id=await self.organization_or_default(organization_id),
             limit=limit or (await self.client()).settings.page_size,
             offset=offset,
         )
@@ -384,10 +409,12 @@ class WorkspaceAsyncHook(BaseHook):
 
     async def create_project(self, *, organization_id: str | None = None, **fields: Unpack[ProjectBody]) -> Project:
         """Create a project. Scope ``project:write``."""
-        return await self.send(ops.CreateProject(organization_id=await self._organization(organization_id), **fields))
+        return await self.send(
+            ops.CreateProject(organization_id=await self.organization_or_default(organization_id), **fields)
+        )
 
     async def get_project(self, *, project_id: int | str, organization_id: str | None = None) -> Project:
         """Retrieve a project. Scope ``project:read``."""
         return await self.send(
-            ops.GetProject(organization_id=await self._organization(organization_id), project_id=project_id)
+            ops.GetProject(organization_id=await self.organization_or_default(organization_id), project_id=project_id)
         )

@@ -275,8 +275,6 @@ class WorkspaceVerifyDomainOperator(WorkspaceOperator):
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Ask, then read: the answer need not say whether it worked."""
-        from airflow.sdk.exceptions import AirflowException
-
         self.show(hook, "domain", domain_id=self.domain_id, organization_id=self.organization_id)
         hook.verify_domain(domain_id=self.domain_id, organization_id=self.organization_id, **dict(self.body or {}))
         domain = hook.get_domain(domain_id=self.domain_id, organization_id=self.organization_id)
@@ -285,6 +283,6 @@ class WorkspaceVerifyDomainOperator(WorkspaceOperator):
                 f"The domain '{domain.domain}' is not verified. Is its challenge published in the DNS, as a TXT record "
                 f"with the value {domain.verification_challenge}?"
             )
-            raise AirflowException(msg)
+            raise RuntimeError(msg)
         self.log.info("The domain '%s' is %sverified.", domain.domain, "" if domain.is_verified else "not yet ")
         return self.plain(domain)

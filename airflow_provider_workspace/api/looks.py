@@ -1,0 +1,152 @@
+"""
+One look at what people wait for: the lists of an organization, read once and kept by address or id.
+
+The functions yield operations and are handed the results, as in :mod:`airflow_provider_workspace.api.inviting`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow_provider_workspace.api.operations.domains import ListDomains
+from airflow_provider_workspace.api.operations.invites import ListInvites
+from airflow_provider_workspace.api.operations.members import ListMembers
+from airflow_provider_workspace.api.operations.projects import ListProjects
+from airflow_provider_workspace.api.pages import Pages
+from airflow_provider_workspace.api.roster import address_key
+from airflow_provider_workspace.errors import WorkspaceRequestError
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.models import Domain, Invite, Member, Page, ProjectItem
+    from airflow_provider_workspace.api.operation import Operation
+
+T = TypeVar("T")
+
+# What is to be sent next, in any order or at once; the results or errors in the same order come back.
+Steps = Generator[list["Operation[Any]"], list[Any], T]
+
+
+@dataclass(slots=True)
+class Look:
+    """
+    What was seen.
+
+    :param domains: by id
+    :param projects: by id
+    :param invites: by :func:`~airflow_provider_workspace.api.roster.address_key`, whether it has expired; a living one
+        counts where there are several
+    :param members: the same keys of those who are members
+    :param member_count: what the service says how many members there are; ``None`` if it does not
+    """
+
+    domains: dict[str, Domain] = field(default_factory=dict)
+    projects: dict[str, ProjectItem] = field(default_factory=dict)
+    invites: dict[str, bool] = field(default_factory=dict)
+    members: set[str] = field(default_factory=set)
+    member_count: int | None = None
+
+    def living(self) -> set[str]:
+        """Return the addresses that hold an invite that has not expired."""
+        return {key for key, expired in self.invites.items() if not expired}
+
+
+def look(
+    subject: str,
+    organization_id: str,
+    page_size: int,
+    *,
+    before: Look | None = None,
+    wanted: Collection[str] | None = None,
+) -> Steps[Look]:
+    """
+    Look at the lists of one subject.
+
+    :param subject: ``domains``, ``projects`` or ``people`` (invites and members)
+    :param before: an earlier look at the same; saves reading all members again where nothing can have changed
+    :param wanted: the only addresses of interest; saves reading members while all of them hold living invites
+    :raises WorkspaceRequestError: if a page cannot be read
+    """
+    seen = Look()
+    if subject == "domains":
+        yield from each_row(
+            ListDomains(organization_id=organization_id, limit=page_size),
+            lambda row: seen.domains.__setitem__(str(row.id), row),
+        )
+    elif subject == "projects":
+        yield from each_row(
+            ListProjects(organization_id=organization_id, limit=page_size),
+            lambda row: seen.projects.__setitem__(str(row.id), row),
+        )
+    elif subject == "people":
+        yield from look_at_people(seen, organization_id, page_size, before, wanted)
+    else:
+        raise ValueError(subject)
+    return seen
+
+
+def look_at_people(
+    seen: Look,
+    organization_id: str,
+    page_size: int,
+    before: Look | None,
+    wanted: Collection[str] | None,
+) -> Steps[None]:
+    """
+    Read the invites, and the members only as far as needed.
+
+    Somebody joins by accepting an invite, which then is gone, or in another way, and then the members are more. If
+    neither happened since the look before, its members are still right, and one page told so.
+    """
+    yield from each_row(
+        ListInvites(organization_id=organization_id, limit=page_size), lambda row: note_invite(seen, row)
+    )
+    living = seen.living()
+    if wanted is not None and living.issuperset(wanted):
+        return
+    pages = Pages(ListMembers(organization_id=organization_id, limit=page_size), "")
+    page = yield from one_page(pages.current)
+    seen.member_count = page.count
+    following = pages.following(page)
+    unchanged = before is not None and before.member_count == page.count and before.living() <= living
+    if before is not None and unchanged and page.count is not None and following is not None:
+        seen.members = before.members
+        return
+    note_members(seen, page)
+    while following is not None:
+        page = yield from one_page(following)
+        note_members(seen, page)
+        following = pages.following(page)
+
+
+def note_invite(seen: Look, invite: Invite) -> None:
+    """Keep an invite; one that has not expired counts more than others of the same address."""
+    key = address_key(invite.target_email or "")
+    if key:
+        seen.invites[key] = bool(invite.is_expired) and seen.invites.get(key, True)
+
+
+def note_members(seen: Look, page: Page[Member]) -> None:
+    """Keep the members of a page."""
+    seen.members.update(address_key(member.user.email) for member in page.results if member.user and member.user.email)
+
+
+def one_page(operation: Operation[Page[T]]) -> Steps[Page[T]]:
+    """Read one page."""
+    (page,) = yield [operation]
+    if isinstance(page, WorkspaceRequestError):
+        raise page
+    result: Page[T] = page
+    return result
+
+
+def each_row(first: Operation[Page[T]], note: Callable[[T], None]) -> Steps[None]:
+    """Read a list to its end."""
+    pages = Pages(first, "")
+    following: Operation[Page[T]] | None = first
+    while following is not None:
+        page = yield from one_page(following)
+        for row in page.results:
+            note(row)
+        following = pages.following(page)

@@ -1,0 +1,58 @@
+"""Sensors for domains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.errors import WorkspaceRequestError
+from airflow_provider_workspace.sensors.base import WorkspaceSensor
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+
+class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
+    """
+    Wait until a domain is verified. Scope ``organization:read``.
+
+    The result is ``{"domain_id": …, "domain": …, "verified_at": …}``.
+
+    :param domain_id: domain (UUID)
+    :param organization_id: organization; by default that of the connection
+    :param ask_verification: whether to ask the service at each look to verify the domain now; without, it is only
+        looked whether somebody or something else got it verified. The interface shows no scope for asking
+    """
+
+    template_fields: Collection[str] = ("organization_id", "domain_id")
+
+    def __init__(
+        self,
+        *,
+        domain_id: str,
+        organization_id: str | None = None,
+        ask_verification: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.domain_id = domain_id
+        self.organization_id = organization_id
+        self.ask_verification = ask_verification
+
+    def waits_for(self) -> tuple[str, dict[str, Any]]:
+        """Return the condition."""
+        return "domain_verified", {"domain_id": str(self.domain_id).strip().lower()}
+
+    def shows(self) -> tuple[str, dict[str, Any]]:
+        """Return the domain."""
+        return "domain", {"domain_id": self.domain_id}
+
+    def ask(self, hook: WorkspaceHook) -> None:
+        """Ask for verification; whether it worked, the look tells."""
+        try:
+            hook.verify_domain(domain_id=self.domain_id)
+        except WorkspaceRequestError as error:
+            if error.permanent:
+                raise
+            self.log.warning("Asking for verification failed: %s", error)

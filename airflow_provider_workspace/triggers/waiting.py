@@ -1,0 +1,191 @@
+"""
+The trigger behind all sensors: any number of waiting tasks cost one poll of one list.
+
+On Airflow 3.3 the tasks that wait for the same subject in the same organization share a stream of looks; before, each
+looks for itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import AsyncIterator, Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow.triggers.base import BaseEventTrigger, TriggerEvent
+
+from airflow_provider_workspace.errors import WorkspaceError
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.looks import Look
+
+log = logging.getLogger(__name__)
+
+# Longest time one look may take, all its pages and attempts included.
+LOOK_SECONDS = 300.0
+# Longest pause between looks while the service fails.
+LONGEST_PAUSE = 600.0
+# How many streams of one triggerer look at the same time: more would only queue inside the HTTP library.
+LOOKS_AT_ONCE = 20
+_gates: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """
+    A look that failed.
+
+    :param permanent: whether the next look would fail in the same way
+    """
+
+    message: str
+    permanent: bool
+
+
+class WorkspaceWaitTrigger(BaseEventTrigger):
+    """
+    Waits for a condition, and fires once: ``{"status": "done" | "timeout" | "failed", "message": …, "result": …}``.
+
+    :param condition: one of :data:`~airflow_provider_workspace.api.conditions.CONDITIONS`
+    :param arguments: fields of the condition
+    :param workspace_conn_id: connection to the service
+    :param organization_id: organization; by default that of the connection
+    :param poll_interval: seconds between two looks
+    :param end_at: when to give up, in seconds since 1970 by the wall clock; ``None`` for never
+    :param ask_verification: for a domain: ask the service at each look to verify it
+    """
+
+    def __init__(
+        self,
+        *,
+        condition: str,
+        arguments: dict[str, Any],
+        workspace_conn_id: str = "workspace_default",
+        organization_id: str | None = None,
+        poll_interval: float = 60.0,
+        end_at: float | None = None,
+        ask_verification: bool = False,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.condition = condition
+        self.arguments = arguments
+        self.workspace_conn_id = workspace_conn_id
+        self.organization_id = organization_id
+        self.poll_interval = poll_interval
+        self.end_at = end_at
+        self.ask_verification = ask_verification
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the class and plain JSON."""
+        return (
+            f"{type(self).__module__}.{type(self).__qualname__}",
+            {
+                "condition": self.condition,
+                "arguments": self.arguments,
+                "workspace_conn_id": self.workspace_conn_id,
+                "organization_id": self.organization_id,
+                "poll_interval": self.poll_interval,
+                "end_at": self.end_at,
+                "ask_verification": self.ask_verification,
+            },
+        )
+
+    def shared_stream_key(self) -> Hashable | None:
+        """Return what makes two waits look at the same list at the same pace."""
+        from airflow_provider_workspace.api.conditions import CONDITIONS
+
+        subject = CONDITIONS[self.condition].subject
+        return ("workspace", self.workspace_conn_id, self.organization_id, subject, float(self.poll_interval))
+
+    @classmethod
+    async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Look | Failure]:
+        """Look again and again; a look that fails is told and does not end the stream."""
+        from airflow_provider_workspace.api.conditions import CONDITIONS
+        from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
+
+        subject = CONDITIONS[kwargs["condition"]].subject
+        interval = float(kwargs["poll_interval"])
+        before: Look | None = None
+        failures = 0
+        # The first look was the worker's; a random part of the interval keeps streams from looking all at once.
+        pause = interval * random.random()  # noqa: S311 - jitter, not cryptography
+        async with WorkspaceAsyncHook(kwargs["workspace_conn_id"], organization_id=kwargs["organization_id"]) as hook:
+            while True:
+                await asyncio.sleep(pause)
+                try:
+                    async with gate():
+                        before = await asyncio.wait_for(hook.look(subject, before=before), LOOK_SECONDS)
+                    failures, pause = 0, interval
+                    yield before
+                except asyncio.TimeoutError:
+                    failures += 1
+                    pause = backoff(interval, failures)
+                    yield Failure(f"a look took longer than {LOOK_SECONDS:.0f} s", permanent=False)
+                except WorkspaceError as error:
+                    failures += 1
+                    pause = max(backoff(interval, failures), getattr(error, "retry_after", None) or 0.0)
+                    yield Failure(f"{type(error).__name__}: {error}", permanent=error.permanent)
+
+    async def filter_shared_stream(self, shared_stream: AsyncIterator[Look | Failure]) -> AsyncIterator[TriggerEvent]:
+        """Judge look after look until the condition holds, the time is over, or looking makes no sense."""
+        from airflow_provider_workspace.api.conditions import condition_of
+
+        condition = condition_of(self.condition, self.arguments)
+        message, result = "nothing was seen yet", dict[str, Any]()
+        async for seen in shared_stream:
+            if isinstance(seen, Failure):
+                if seen.permanent:
+                    yield ended("failed", seen.message, {})
+                    return
+                log.warning("Looking failed and will be tried again: %s", seen.message)
+                message = f"the last look failed: {seen.message}"
+                result = {}
+            else:
+                verdict = condition.judge(seen)
+                if verdict.done:
+                    yield ended("done", verdict.message, verdict.result)
+                    return
+                message, result = verdict.message, verdict.result
+                log.info("Waiting: %s", message)
+            if self.end_at is not None and time.time() >= self.end_at:
+                yield ended("timeout", message, result)
+                return
+            if self.ask_verification:
+                await self.ask()
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Wait with a stream of its own, where Airflow does not share them."""
+        async for event in self.filter_shared_stream(self.open_shared_stream(self.serialize()[1])):
+            yield event
+
+    async def ask(self) -> None:
+        """Ask the service to verify the domain; whether it did, the next look tells."""
+        from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
+
+        try:
+            async with WorkspaceAsyncHook(self.workspace_conn_id, organization_id=self.organization_id) as hook:
+                await hook.verify_domain(domain_id=self.arguments["domain_id"])
+        except WorkspaceError as error:
+            log.warning("Asking for verification failed: %s", error)
+
+
+def ended(status: str, message: str, result: dict[str, Any]) -> TriggerEvent:
+    """Return the event that ends a wait."""
+    return TriggerEvent({"status": status, "message": message, "result": result})  # type: ignore[no-untyped-call]
+
+
+def backoff(interval: float, failures: int) -> float:
+    """Return the pause after a number of failures in a row."""
+    return max(interval, min(LONGEST_PAUSE, interval * 2.0 ** min(failures - 1, 10)))
+
+
+def gate() -> asyncio.Semaphore:
+    """Return the semaphore of the running loop."""
+    loop = asyncio.get_running_loop()
+    if loop not in _gates:
+        _gates.clear()
+        _gates[loop] = asyncio.Semaphore(LOOKS_AT_ONCE)
+    return _gates[loop]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
@@ -18,9 +18,13 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
+from airflow_provider_workspace.api.models import is_secret
 from airflow_provider_workspace.errors import WorkspaceInputError
 
 T = TypeVar("T")
+
+# A path into a value that is nested hundreds of levels deep is of no help in full.
+LONGEST_FIELD = 100
 
 
 def _whole_number(value: int | str) -> int:
@@ -136,13 +140,26 @@ class Operation(BaseModel, Generic[T]):
         """Encode one path value."""
         value = str(getattr(self, name))
         if value.strip() in ("", ".", ".."):
-            msg = f"{type(self).__name__}: {name} is {value!r}, which cannot stand in a path; expected an identifier"
+            msg = f"{type(self).__name__}: {name} is {value!r}, where an identifier is expected. Nothing was sent."
             raise WorkspaceInputError(msg)
         try:
             return quote(value, safe="")
         except UnicodeEncodeError:
-            msg = f"{type(self).__name__}: {name} holds characters that have no UTF-8 form"
+            msg = f"{type(self).__name__}: {name} holds characters that have no UTF-8 form. Nothing was sent."
             raise WorkspaceInputError(msg) from None
+
+    def secrets(self) -> Iterator[str]:
+        """Yield the secret values that are sent, for the log masker."""
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if is_secret(name) and isinstance(value, str) and value:
+                yield value
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """Print the fields that are given and no secrets."""
+        for name in type(self).model_fields:
+            if name in self.model_fields_set and not is_secret(name):
+                yield name, getattr(self, name)
 
 
 OperationClass = TypeVar("OperationClass", bound="type[Operation[Any]]")
@@ -190,7 +207,7 @@ def encode(name: str, payload: Any) -> bytes:
     try:
         return json.dumps(payload, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
     except ValueError:  # NaN, infinity, lone surrogates
-        msg = f"{name}: a value has no form in JSON (NaN, infinity or a broken character); nothing was sent"
+        msg = f"{name}: a value has no form in JSON (NaN, infinity or a broken character). Nothing was sent."
         raise WorkspaceInputError(msg) from None
 
 
@@ -199,13 +216,14 @@ def explain(cls: type[BaseModel], error: ValidationError) -> str:
     known = sorted(cls.model_fields)
     lines: list[str] = []
     for finding in error.errors(include_url=False, include_context=False, include_input=False):
-        field = ".".join(str(part) for part in finding["loc"]) or "value"
+        field = ".".join(str(part) for part in finding["loc"])[:LONGEST_FIELD]
+        message = finding["msg"].removeprefix("Value error, ")
         if finding["type"] == "extra_forbidden":
             close = get_close_matches(field, known, n=1)
             hint = f"did you mean '{close[0]}'?" if close else f"known fields: {', '.join(known)}"
-            lines.append(f"unknown field '{field}' ({hint})")
+            lines.append(f"unknown field {field!r} ({hint})")
         elif finding["type"] == "missing":
             lines.append(f"field '{field}' is required")
         else:
-            lines.append(f"field '{field}': {finding['msg']}")
+            lines.append(f"field '{field}': {message}" if field else message)
     return "; ".join(lines)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, JsonValue
 
 from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator, DashboardSharing, Page
 from airflow_provider_workspace.api.operation import IntegerId, Operation, endpoint
@@ -23,7 +21,7 @@ class DashboardFields(BaseModel):
     use_template: str | None = None
     use_dashboard: int | None = None
     delete_insights: bool | None = None
-    tags: list[Any] | None = None
+    tags: list[JsonValue] | None = None
     restriction_level: int | None = None
 
 
@@ -68,10 +66,15 @@ class GetDashboardAccessControls(Operation[Dashboard]):
 
 @endpoint("GET", DASHBOARD + "collaborators/", scope="dashboard:read", repeatable=True)
 class ListDashboardCollaborators(Operation[Page[DashboardCollaborator]]):
-    """List the collaborators of a dashboard; whether as one object, an array or an envelope is not shown."""
+    """
+    List the collaborators of a dashboard; whether as one object, an array or an envelope is not shown.
+
+    ``offset`` is no part of the interface: it goes out only to follow the ``next`` of a service that sends pages.
+    """
 
     project_id: str
     dashboard_id: IntegerId
+    offset: int | None = Field(default=None, ge=0)
 
 
 @endpoint("POST", DASHBOARD + "collaborators/", scope="dashboard:write", repeatable=False)

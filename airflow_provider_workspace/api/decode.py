@@ -12,6 +12,8 @@ from airflow_provider_workspace.api.models import Page
 
 log = logging.getLogger(__name__)
 
+PAGE = "an HTML or XML page"
+
 _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
@@ -29,6 +31,9 @@ def decode(answer: Any, body: bytes) -> Any:
     :raises UnreadableAnswerError: if the body is cut, is not JSON, or has not the expected shape
     """
     if answer is None:
+        if is_page(body):
+            msg = f"{PAGE} ({len(body)} bytes) where nothing or JSON was expected"
+            raise UnreadableAnswerError(msg)
         return None
     if not body.strip():
         if get_origin(answer) is list:
@@ -39,7 +44,11 @@ def decode(answer: Any, body: bytes) -> Any:
         raise UnreadableAnswerError(msg)
     try:
         return adapter(answer).validate_json(body)
-    except ValidationError:
+    except ValidationError as error:
+        finding = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        if "recursion limit" in finding["msg"]:
+            msg = f"JSON that is nested too deeply ({len(body)} bytes)"
+            raise UnreadableAnswerError(msg) from None
         return repair(answer, parse(body))
 
 
@@ -55,15 +64,19 @@ def parse(body: bytes) -> Any:
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
-        start = body.lstrip()[:1]
-        if start == b"<":
-            kind = "an HTML or XML page"
-        elif start in (b"{", b"["):
+        if is_page(body):
+            kind = PAGE
+        elif body.lstrip()[:1] in (b"{", b"["):
             kind = "JSON that is cut off or broken"
         else:
             kind = "something that is not JSON"
         msg = f"{kind} ({len(body)} bytes)"
         raise UnreadableAnswerError(msg) from None
+
+
+def is_page(body: bytes) -> bool:
+    """Tell whether a body is a page for people, as proxies and logins answer in place of the service."""
+    return body.lstrip()[:1] == b"<"
 
 
 def repair(answer: Any, value: Any) -> Any:
@@ -82,7 +95,8 @@ def repair(answer: Any, value: Any) -> Any:
                 if not path or not isinstance(path[-1], str):
                     msg = f"JSON of another shape ({finding['msg']})"
                     raise UnreadableAnswerError(msg) from None
-                log.warning("Field %s of the answer has another type than the interface says", path)
+                name = ".".join(map(str, path))
+                log.warning("Field %s of the answer has another type than the interface says: read as null", name)
                 blank(value, path)
     msg = "JSON of another shape"
     raise UnreadableAnswerError(msg)

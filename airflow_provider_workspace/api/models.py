@@ -58,12 +58,16 @@ class Resource(BaseModel):
 
 
 class Page(BaseModel, Generic[T]):
-    """One page of a list. Section "Paginated list envelope"."""
+    """
+    One page of a list. Section "Paginated list envelope".
+
+    Whatever ``next`` is, if it is anything there is another page: a list must not end early for its type.
+    """
 
     model_config = ConfigDict(extra="ignore", defer_build=True)
     count: int | None = None
-    next: str | None = None
-    previous: str | None = None
+    next: Any = None
+    previous: Any = None
     results: list[T]
 
 

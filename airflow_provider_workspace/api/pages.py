@@ -32,7 +32,7 @@ class Pages(Generic[T]):
         self.base_url = base_url
         self.offset: int = getattr(first, "offset", None) or 0
         self.asked_for = {self.offset}
-        self.last_row: Any = None
+        self.rows: list[T] = []
 
     def following(self, page: Page[T]) -> Operation[Page[T]] | None:
         """
@@ -41,29 +41,29 @@ class Pages(Generic[T]):
         :param page: the page just read
         :raises WorkspacePaginationError: if the service sends the same page over and over
         """
-        if not page.next or not page.results or "offset" not in type(self.current).model_fields:
+        if not page.next or not page.results:
             return None
         offset = self.offset_in(page.next)
         if offset is None:
             offset = self.offset + len(page.results)
-        last_row = page.results[-1]
-        if offset in self.asked_for or last_row == self.last_row:
+        if offset in self.asked_for or page.results == self.rows:
             msg = (
                 f"{asked(self.current)} never ends: the page at offset {self.offset} leads back to offset {offset}. "
                 "This is a fault of the service; nothing was changed."
             )
             raise WorkspacePaginationError(msg, operation=type(self.current).__name__, retryable=False)
-        self.offset, self.last_row = offset, last_row
+        self.offset, self.rows = offset, page.results
         self.asked_for.add(offset)
         self.current = self.current.model_copy(update={"offset": offset})
         return self.current
 
-    def offset_in(self, link: str) -> int | None:
+    def offset_in(self, link: Any) -> int | None:
         """Return the offset a ``next`` link names; ``None`` if it names none or leads to another origin."""
         try:
-            target = urljoin(self.base_url, link)
+            target = urljoin(self.base_url, str(link))
             if origin(target) != origin(self.base_url):
                 return None
-            return int(parse_qs(urlsplit(target).query)["offset"][0])
+            offset = int(parse_qs(urlsplit(target).query)["offset"][0])
         except (ValueError, KeyError):
             return None
+        return offset if offset >= 0 else None

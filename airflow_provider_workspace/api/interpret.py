@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urljoin, urlsplit
 
@@ -58,8 +58,8 @@ class Response:
     """
 
     status: int
-    headers: Mapping[str, str]
-    body: bytes
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,17 @@ class Asking:
     """
 
     source: str
-    secrets: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    def hiding(self, op: Operation[Any]) -> Asking:
+        """Return the same with the secrets that an operation sends, which the service may repeat."""
+        return Asking(self.source, (*self.secrets, *op.secrets()))
 
     def clean(self, text: str) -> str:
-        """Take the secrets out of a text and shorten it."""
+        """Take the secrets and everything unprintable out of a text and shorten it."""
         for secret in self.secrets:
-            text = text.replace(secret, "***")
-        text = " ".join(text.split())
+            text = text.replace(secret, "***").replace(json.dumps(secret)[1:-1], "***")
+        text = " ".join("".join(char if char.isprintable() else " " for char in text).split())
         return text if len(text) <= LONGEST_DETAIL else text[:LONGEST_DETAIL] + "…"
 
 
@@ -95,7 +99,7 @@ def interpret(op: Operation[T], response: Response, asking: Asking, now: datetim
         try:
             result: T = decode(op.endpoint.answer, response.body)
         except UnreadableAnswerError as found:
-            raise unreadable(op, response, str(found)) from None
+            raise unreadable(op, response, asking, str(found)) from None
         return result
     error = refusal(op, response, asking, now)
     done = error.code is not None and error.code == op.endpoint.done_code
@@ -111,12 +115,12 @@ def asked(op: Operation[Any]) -> str:
     return f"{type(op).__name__} ({op.endpoint.method} {op.path()})"
 
 
-def unreadable(op: Operation[Any], response: Response, found: str) -> WorkspaceResponseError:
+def unreadable(op: Operation[Any], response: Response, asking: Asking, found: str) -> WorkspaceResponseError:
     """Build the error for a success that cannot be read."""
-    content_type = response.headers.get("content-type") or "no content type"
+    content_type = asking.clean(response.headers.get("content-type") or "no content type")
     return WorkspaceResponseError(
-        f"{asked(op)} was answered with {response.status} and {found}, {content_type[:80]}. Check that the host of the "
-        "connection is the address of the service itself and that no login page or proxy answers in its place.",
+        f"{asked(op)} was answered with {response.status} and {found}, {content_type[:80]}. Check that the host of "
+        f"{asking.source} is the address of the service itself and that no login page or proxy answers in its place.",
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
         request_id=request_id(response),
@@ -126,6 +130,7 @@ def unreadable(op: Operation[Any], response: Response, found: str) -> WorkspaceR
 def refusal(op: Operation[Any], response: Response, asking: Asking, now: datetime) -> WorkspaceStatusError:
     """Build the error for a status that is not a success."""
     status = response.status
+    asking = asking.hiding(op)
     body = error_body(response.body)
     detail = asking.clean(body["detail"]) if body["detail"] else None
     retry_after = parse_retry_after(response.headers.get("retry-after"), now)
@@ -212,15 +217,24 @@ def advice(
         when = "later" if retry_after is None else f"in {retry_after:.0f} s"
         return f"Too many requests: try again {when}; a pool limits how many tasks ask at once."
     if 300 <= status < 400:
-        location = response.headers.get("location") or "nowhere"
-        target = urlsplit(location)
-        where = f"{target.scheme}://{target.hostname}" if target.hostname else "another path"
+        where = asking.clean(place(response.headers.get("location")))
         return (
             f"It points to {where}, which was not followed. If that is the service, set it as host of {asking.source}."
         )
     if status >= 500:
-        return "The service or a proxy before it failed; try again, and look at its status if this goes on."
+        return "The service or a proxy before it failed: look at its status if this goes on."
     return "The service refused the request."
+
+
+def place(location: str | None) -> str:
+    """Say where a redirect points to, without the parts of a URL that may hold secrets."""
+    if not location:
+        return "nowhere"
+    try:
+        scheme, host, port = origin(location)
+    except ValueError:
+        return "an address that makes no sense"
+    return f"{scheme or 'http'}://{host}:{port}" if host else "another path"
 
 
 def missing_scope(op: Operation[Any], detail: str | None) -> str | None:
@@ -268,7 +282,8 @@ def origin(url: str) -> tuple[str, str | None, int | None]:
 def not_sent(op: Operation[Any], why: str, asking: Asking, *, retryable: bool = True) -> WorkspaceConnectionError:
     """Build the error for a request that never reached the service."""
     return WorkspaceConnectionError(
-        f"{asked(op)} was not sent: {asking.clean(why)}. Check the host, port and proxy of {asking.source}.",
+        f"{asked(op)} was not sent: {asking.clean(why).rstrip('.')}. "
+        f"Check the host, port and proxy of {asking.source}.",
         operation=type(op).__name__,
         outcome=Outcome.NOT_SENT.value,
         retryable=retryable,
@@ -280,19 +295,27 @@ def broken(op: Operation[Any], why: str, asking: Asking, *, timeout: bool = Fals
     error_class = WorkspaceTimeoutError if timeout else WorkspaceTransportError
     hint = f" Raise read_timeout in the extra of {asking.source} if the service needs longer." if timeout else ""
     return error_class(
-        f"{asked(op)} was sent, but no complete answer came: {asking.clean(why)}.{hint}",
+        f"{asked(op)} was sent, but no complete answer came: {asking.clean(why).rstrip('.')}.{hint}",
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
     )
 
 
-def given_up(op: Operation[Any], error: WorkspaceRequestError, attempts: int) -> WorkspaceRequestError:
+def given_up(
+    op: Operation[Any], error: WorkspaceRequestError, attempts: int, *, maybe_done: bool
+) -> WorkspaceRequestError:
     """
     Return the error to raise once no further attempt is made.
 
     For a write whose outcome is unknown and that is not repeatable it says what to look for.
+
+    :param error: the error of the last attempt
+    :param maybe_done: some attempt may have been applied, whatever became of the last one
     """
     error.attempts = attempts
+    if maybe_done and error.outcome != Outcome.UNKNOWN.value and op.endpoint.method != "GET":
+        error.outcome = Outcome.UNKNOWN.value
+        error.args = (f"{error} An earlier attempt got no clear answer, so {error.operation} may have been applied.",)
     if error.outcome != Outcome.UNKNOWN.value or op.endpoint.repeatable:
         return error
     unknown = WorkspaceOutcomeUnknownError(

@@ -76,7 +76,7 @@ def parse_retry_after(value: str | None, now: datetime) -> float | None:
 
         try:
             when = parsedate_to_datetime(text)
-        except (ValueError, IndexError, TypeError):
+        except (ValueError, IndexError, TypeError, OverflowError):
             return None
         if when.tzinfo is None:
             return None

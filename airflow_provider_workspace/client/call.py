@@ -78,7 +78,7 @@ class Call(Generic[T]):
 
     def failure(self, error: WorkspaceRequestError) -> WorkspaceRequestError:
         """Return the error to raise in the end."""
-        return given_up(self.op, error, max(1, self.attempts))
+        return given_up(self.op, error, max(1, self.attempts), maybe_done=self.maybe_done)
 
 
 def headers_for(settings: Settings) -> dict[str, str]:
@@ -95,5 +95,6 @@ def secrets_in(result: object) -> Iterator[str]:
     """Yield every secret of an answer, for the log masker."""
     resources = result.results if isinstance(result, Page) else result if isinstance(result, list) else [result]
     for resource in resources:
-        if isinstance(resource, Resource) and resource.holds_secrets:
+        # What no field of the interface holds, an unknown field may. Members and invites by the thousand have neither.
+        if isinstance(resource, Resource) and (resource.holds_secrets or resource.model_extra):
             yield from resource.secrets()

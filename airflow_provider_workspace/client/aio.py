@@ -80,6 +80,8 @@ class WorkspaceAsyncClient:
         :raises WorkspaceRequestError: see :mod:`airflow_provider_workspace.errors`
         """
         call = Call(op, self._policy)
+        for secret in op.secrets():
+            await self.mask(secret)
         retrying = tenacity.AsyncRetrying(**call.tenacity(), sleep=self._sleep)
         try:
             result: T = await retrying(self._attempt, call)

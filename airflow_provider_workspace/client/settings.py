@@ -129,7 +129,7 @@ def read_extra(extra: str | None, source: str) -> dict[str, Any]:
     """Parse the extra; empty values count as not given, unknown keys are refused."""
     try:
         value = json.loads(extra) if extra and extra.strip() else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         msg = f'The extra of {source} must be a JSON object, such as {{"organization_id": "…"}}.'
@@ -150,7 +150,8 @@ def read_base_url(host: str | None, port: int | None, source: str, *, allow_http
         msg = f"{source} has no host: put in the base URL of the service, such as https://workspace.example.com."
         raise WorkspaceConfigError(msg)
     if "://" not in url:
-        msg = f"The host of {source} is '{url[:100]}', which has no scheme: write https://{url[:100]}."
+        shown = url.rpartition("@")[2][:100]
+        msg = f"The host of {source} is '{shown}', which has no scheme: write https://{shown}."
         raise WorkspaceConfigError(msg)
     try:
         parts = urlsplit(url)
@@ -173,9 +174,8 @@ def read_base_url(host: str | None, port: int | None, source: str, *, allow_http
             'use https://, or set "allow_http": true in the extra if the network between is trusted.'
         )
         raise WorkspaceConfigError(msg)
-    if own_port is None and port:
-        return f"{parts.scheme}://{parts.netloc}:{port}{parts.path}"
-    return url
+    port_text = f":{port}" if own_port is None and port else ""
+    return f"{parts.scheme}://{parts.netloc}{port_text}{parts.path}"
 
 
 def is_loopback(hostname: str) -> bool:
@@ -208,7 +208,7 @@ def number(given: dict[str, Any], key: str, source: str, *, default: float, low:
     value = given.get(key, default)
     try:
         result = float("nan") if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         result = float("nan")
     if not low <= result <= high:
         raise wrong(source, key, f"a number from {low:g} to {high:g}")

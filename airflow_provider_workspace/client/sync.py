@@ -12,7 +12,6 @@ import requests
 import tenacity
 import urllib3.exceptions
 from requests.adapters import HTTPAdapter
-from requests.cookies import RequestsCookieJar
 from requests.structures import CaseInsensitiveDict
 
 from airflow_provider_workspace.api.interpret import Asking, Response, broken, follow, interpret, not_sent
@@ -33,7 +32,10 @@ T = TypeVar("T")
 
 class WorkspaceClient:
     """
-    Sends operations over one session whose surroundings (proxy, authorities) are looked up once.
+    Sends operations over one pool of connections; the surroundings (proxy, authorities) are looked up once.
+
+    Of requests it uses the adapter, not the session: a session reads ``.netrc``, keeps cookies, and parses the
+    ``Location`` of every redirect, whether it follows it or not, with whatever error that leads to.
 
     :param settings: where and as whom to ask
     :param mask: called with each secret as soon as it is seen
@@ -56,10 +58,8 @@ class WorkspaceClient:
         self._timeout = (settings.connect_timeout, settings.read_timeout)
         proxy = proxy_for(settings)
         self._proxies = {"http": proxy, "https": proxy} if proxy else {}
-        self._session = requests.Session()
-        self._session.trust_env = False
-        if settings.base_url.startswith("https://"):
-            self._session.mount("https://", _Adapter(tls_context(settings.verify)))
+        https = settings.base_url.startswith("https://")
+        self._adapter = _Adapter(tls_context(settings.verify)) if https else HTTPAdapter()
 
     def __enter__(self) -> Self:
         """Use the client in a ``with`` statement."""
@@ -71,7 +71,7 @@ class WorkspaceClient:
 
     def close(self) -> None:
         """Close the connections."""
-        self._session.close()
+        self._adapter.close()
 
     def send(self, op: Operation[T]) -> T:
         """
@@ -81,6 +81,8 @@ class WorkspaceClient:
         :raises WorkspaceRequestError: see :mod:`airflow_provider_workspace.errors`
         """
         call = Call(op, self._policy)
+        for secret in op.secrets():
+            self.mask(secret)
         retrying = tenacity.Retrying(**call.tenacity(), sleep=self._sleep)
         try:
             result: T = retrying(self._attempt, call)
@@ -118,17 +120,13 @@ class WorkspaceClient:
 
     def _exchange(self, call: Call[Any], url: str) -> Response:
         prepared = _prepare(call.request.method, url, self._headers, call.request.body)
+        verify = self.settings.verify is not False
         try:
-            answer = self._session.send(
-                prepared,
-                timeout=self._timeout,
-                verify=self.settings.verify is not False,
-                proxies=self._proxies,
-                allow_redirects=False,
-            )
-        except requests.RequestException as error:
+            answer = self._adapter.send(prepared, timeout=self._timeout, verify=verify, proxies=self._proxies)
+            body = answer.content
+        except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
             raise _failure(call.op, error, self._asking) from error
-        return Response(answer.status_code, answer.headers, answer.content)
+        return Response(answer.status_code, answer.headers, body)
 
 
 def _prepare(method: str, url: str, headers: dict[str, str], body: bytes | None) -> requests.PreparedRequest:
@@ -137,7 +135,6 @@ def _prepare(method: str, url: str, headers: dict[str, str], body: bytes | None)
     prepared.method = method
     prepared.url = url
     prepared.headers = CaseInsensitiveDict(headers)
-    prepared._cookies = RequestsCookieJar()  # type: ignore[attr-defined]  # noqa: SLF001 - the session reads it
     if body is not None:
         prepared.headers["Content-Type"] = "application/json"
         prepared.headers["Content-Length"] = str(len(body))
@@ -145,7 +142,7 @@ def _prepare(method: str, url: str, headers: dict[str, str], body: bytes | None)
     return prepared
 
 
-def _failure(op: Operation[Any], error: requests.RequestException, asking: Asking) -> WorkspaceRequestError:
+def _failure(op: Operation[Any], error: Exception, asking: Asking) -> WorkspaceRequestError:
     """Tell an exception before sending from one after it; in doubt, after."""
     reason: Any = error
     while True:
@@ -171,7 +168,7 @@ def _failure(op: Operation[Any], error: requests.RequestException, asking: Askin
         return not_sent(op, why, asking)
     if isinstance(error, requests.exceptions.InvalidURL | requests.exceptions.InvalidSchema):
         return not_sent(op, why, asking, retryable=False)
-    return broken(op, why, asking, timeout=isinstance(error, requests.exceptions.ReadTimeout))
+    return broken(op, why, asking, timeout=_caused_by(error, (urllib3.exceptions.ReadTimeoutError,)))
 
 
 def _caused_by(error: BaseException, classes: tuple[type[BaseException], ...]) -> bool:

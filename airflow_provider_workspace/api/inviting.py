@@ -177,19 +177,9 @@ def send_all(
                 fatal = fatal or result
                 report.add(*(entry(row, "not_sent", str(result)) for row in chunk))
         if in_doubt:
-            arrived = yield from known_addresses(organization_id, page_size)
-            for chunk, round_, error in in_doubt:
-                missing = sort_out(chunk, arrived, report)
-                if not missing:
-                    continue
-                if is_about_rows(error) and len(chunk) == 1:
-                    report.add(entry(missing[0], "failed", service_says(error)))
-                elif round_ >= MOST_ROUNDS and not is_about_rows(error):
-                    fatal = fatal or error
-                    report.add(*(entry(row, "unknown", str(error)) for row in missing))
-                else:
-                    middle = (len(missing) + 1) // 2 if is_about_rows(error) else len(missing)
-                    waiting.extend((part, round_ + 1) for part in (missing[:middle], missing[middle:]) if part)
+            again, lost = yield from read_back(in_doubt, report, organization_id, page_size)
+            waiting.extend(again)
+            fatal = fatal or lost
         settled = len(rows) - sum(len(chunk) for chunk, _ in waiting)
         progress(settled, len(rows))
         if fatal:
@@ -197,6 +187,42 @@ def send_all(
                 report.add(*(entry(row, "not_sent", "an earlier request failed") for row in chunk))
             msg = f"Not everybody was invited ({report.summary()}): {fatal} The next try sends only what is missing."
             raise WorkspaceInvitesIncompleteError(msg, report, fatal) from fatal
+
+
+def read_back(
+    in_doubt: list[tuple[list[Row], int, WorkspaceRequestError]],
+    report: InvitesReport,
+    organization_id: str,
+    page_size: int,
+) -> Steps[tuple[list[tuple[list[Row], int]], WorkspaceRequestError | None]]:
+    """
+    Look up what arrived of the chunks whose answer was lost or bad.
+
+    :return: what to send again, in halves where one of the rows may be to blame; and the error that ends it all, if any
+    """
+    try:
+        arrived = yield from known_addresses(organization_id, page_size)
+    except WorkspaceRequestError as error:
+        for chunk, _, answer in in_doubt:
+            report.add(*(entry(row, "unknown", str(answer)) for row in chunk))
+        return [], error
+    again: list[tuple[list[Row], int]] = []
+    fatal: WorkspaceRequestError | None = None
+    for chunk, round_, answer in in_doubt:
+        missing = sort_out(chunk, arrived, report)
+        if not missing:
+            continue
+        if is_about_rows(answer) and len(chunk) == 1:
+            report.add(entry(missing[0], "failed", service_says(answer)))
+        elif is_about_rows(answer):
+            middle = (len(missing) + 1) // 2
+            again += [(part, round_ + 1) for part in (missing[:middle], missing[middle:]) if part]
+        elif round_ < MOST_ROUNDS:
+            again.append((missing, round_ + 1))
+        else:
+            fatal = fatal or answer
+            report.add(*(entry(row, "unknown", str(answer)) for row in missing))
+    return again, fatal
 
 
 def is_about_rows(error: WorkspaceRequestError) -> bool:

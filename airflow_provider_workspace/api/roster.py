@@ -104,7 +104,7 @@ def check_roster(rows: Iterable[Mapping[str, Any] | str]) -> Roster:
 def tidy(row: Mapping[str, Any] | Any) -> dict[str, Any]:
     """Trim text and drop what is empty: an empty cell means "not given"."""
     if not isinstance(row, Mapping):
-        return {"target_email": ""}
+        return {}
     given: dict[str, Any] = {}
     for name, value in row.items():
         text = value.strip() if isinstance(value, str) else value

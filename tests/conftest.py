@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import hypothesis
 import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -20,6 +21,10 @@ for name in [name for name in os.environ if name.startswith("AIRFLOW_")]:
     del os.environ[name]
 os.environ["AIRFLOW_HOME"] = HOME.name
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
+
+# A machine that is busy is no reason to fail; and where nobody looks at the seed, there should be but one.
+hypothesis.settings.register_profile("tests", deadline=None, derandomize="CI" in os.environ)
+hypothesis.settings.load_profile("tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:

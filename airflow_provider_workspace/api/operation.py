@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 from urllib.parse import quote, urlencode
@@ -82,7 +82,7 @@ class Request:
 
     method: str
     target: str
-    body: bytes | None = None
+    body: bytes | None = field(default=None, repr=False)
 
 
 class Operation(BaseModel, Generic[T]):
@@ -216,14 +216,14 @@ def explain(cls: type[BaseModel], error: ValidationError) -> str:
     known = sorted(cls.model_fields)
     lines: list[str] = []
     for finding in error.errors(include_url=False, include_context=False, include_input=False):
-        field = ".".join(str(part) for part in finding["loc"])[:LONGEST_FIELD]
+        name = ".".join(str(part) for part in finding["loc"])[:LONGEST_FIELD]
         message = finding["msg"].removeprefix("Value error, ")
         if finding["type"] == "extra_forbidden":
-            close = get_close_matches(field, known, n=1)
+            close = get_close_matches(name, known, n=1)
             hint = f"did you mean '{close[0]}'?" if close else f"known fields: {', '.join(known)}"
-            lines.append(f"unknown field {field!r} ({hint})")
+            lines.append(f"unknown field {name!r} ({hint})")
         elif finding["type"] == "missing":
-            lines.append(f"field '{field}' is required")
+            lines.append(f"field '{name}' is required")
         else:
-            lines.append(f"field '{field}': {message}" if field else message)
+            lines.append(f"field '{name}': {message}" if name else message)
     return "; ".join(lines)

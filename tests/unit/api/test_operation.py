@@ -1,0 +1,243 @@
+"""What goes out: paths, queries and bodies in their final form, and what is refused before anything is sent."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import unquote
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_workspace.api.operation import Operation, Request, answer_type, path_fields
+from airflow_provider_workspace.api.operations import (
+    OPERATIONS,
+    CreateDashboard,
+    CreateInvite,
+    CreateInvites,
+    CreateProject,
+    DeleteMember,
+    GetDashboard,
+    ListDomains,
+    PauseBatchExport,
+    UpdateDashboard,
+    UpdateDomain,
+)
+from airflow_provider_workspace.errors import WorkspaceInputError
+
+UUID_TEXT = "0190c0de-0000-4000-8000-0000000000e1"
+
+
+def member(user_uuid: str) -> DeleteMember:
+    return DeleteMember(organization_id="o", user_uuid=user_uuid)
+
+
+# Paths
+
+
+@pytest.mark.parametrize(
+    ("value", "segment"),
+    [
+        ("plain-1_2.3~", "plain-1_2.3~"),
+        ("...", "..."),
+        ("../../other", "..%2F..%2Fother"),
+        ("%2e%2e", "%252e%252e"),
+        ("a/b", "a%2Fb"),
+        ("a?b", "a%3Fb"),
+        ("a#b", "a%23b"),
+        ("a b", "a%20b"),
+        ("a;b=c&d", "a%3Bb%3Dc%26d"),
+        ("a\\b", "a%5Cb"),
+        ("a\r\nb", "a%0D%0Ab"),
+        ("ü", "%C3%BC"),
+        ("日本", "%E6%97%A5%E6%9C%AC"),
+        ("{user_uuid}", "%7Buser_uuid%7D"),
+    ],
+)
+def test_path_values_are_encoded(value: str, segment: str) -> None:
+    assert member(value).request() == Request("DELETE", f"/api/organizations/o/members/{segment}/")
+
+
+@pytest.mark.parametrize("value", ["", " ", ".", "..", " .. ", "\t"])
+def test_path_values_that_lead_elsewhere_are_refused(value: str) -> None:
+    with pytest.raises(WorkspaceInputError) as error:
+        member(value).request()
+    assert str(error.value) == (
+        f"DeleteMember: user_uuid is {value!r}, where an identifier is expected. Nothing was sent."
+    )
+
+
+def test_a_broken_character_has_no_place_in_a_path() -> None:
+    with pytest.raises(WorkspaceInputError, match="user_uuid holds characters that have no UTF-8 form"):
+        member("\ud800").request()
+
+
+@given(st.text())
+def test_no_value_leaves_its_place_in_the_path(value: str) -> None:
+    try:
+        target = member(value).request().target
+    except WorkspaceInputError:
+        return
+    assert target.isascii()
+    before, segment = target[: len("/api/organizations/o/members/")], target[len("/api/organizations/o/members/") : -1]
+    assert (before, target[-1]) == ("/api/organizations/o/members/", "/")
+    assert not set(segment) & set("/?#\\ ")
+    assert segment not in ("", ".", "..")
+    assert unquote(segment) == value
+
+
+# Ids
+
+
+@pytest.mark.parametrize("value", [7, "7", " 7 "])
+def test_integer_ids(value: int | str) -> None:
+    request = GetDashboard(project_id="1", dashboard_id=value).request()
+    assert request == Request("GET", "/api/environments/1/dashboards/7/")
+
+
+@pytest.mark.parametrize("value", [UUID_TEXT, UUID_TEXT.upper(), f" {UUID_TEXT} ", UUID(UUID_TEXT)])
+def test_uuids(value: UUID | str) -> None:
+    request = PauseBatchExport(organization_id="o", batch_export_id=value).request()
+    assert request == Request("POST", f"/api/organizations/o/batch_exports/{UUID_TEXT}/pause/", b"{}")
+
+
+@pytest.mark.parametrize(
+    ("operation", "fields", "complaint"),
+    [
+        (GetDashboard, {"project_id": "1", "dashboard_id": "x"}, "field 'dashboard_id': expected a whole number"),
+        (GetDashboard, {"project_id": "1", "dashboard_id": "-7"}, "field 'dashboard_id': expected a whole number"),
+        (GetDashboard, {"project_id": "1", "dashboard_id": "9" * 5000}, "field 'dashboard_id': Exceeds the limit"),
+        (GetDashboard, {"project_id": "1", "dashboard_id": None}, "field 'dashboard_id.int'"),
+        (GetDashboard, {"project_id": "1"}, "field 'dashboard_id' is required"),
+        (
+            PauseBatchExport,
+            {"organization_id": "o", "batch_export_id": "export"},
+            "field 'batch_export_id': expected a UUID, not 'export'",
+        ),
+    ],
+)
+def test_ids_of_the_wrong_type(operation: type[Operation[Any]], fields: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(WorkspaceInputError) as error:
+        operation(**fields)
+    assert str(error.value).startswith(f"{operation.__name__}: {complaint}")
+    assert str(error.value).endswith("Nothing was sent.")
+
+
+# Fields
+
+
+@pytest.mark.parametrize(
+    ("field", "hint"),
+    [("nmae", "did you mean 'name'?"), ("colour", "known fields: delete_insights, deleted, description, name,")],
+)
+def test_unknown_fields(field: str, hint: str) -> None:
+    with pytest.raises(WorkspaceInputError) as error:
+        CreateDashboard(project_id="1", **{field: "x"})
+    assert f"CreateDashboard: unknown field '{field}' ({hint}" in str(error.value)
+
+
+def test_every_wrong_field_is_named_and_no_value() -> None:
+    with pytest.raises(WorkspaceInputError) as error:
+        CreateInvite(organization_id="o", target_email="", level="secret-value", send_emial=True)
+    assert str(error.value) == (
+        "CreateInvite: field 'target_email': String should have at least 1 character; "
+        "field 'level': Input should be a valid integer, unable to parse string as an integer; "
+        "unknown field 'send_emial' (did you mean 'send_email'?). Nothing was sent."
+    )
+
+
+def test_a_field_not_given_is_left_out_and_none_is_null() -> None:
+    def body(**fields: Any) -> Any:
+        return json.loads(UpdateDashboard(project_id="1", dashboard_id=7, **fields).request().body or b"")
+
+    assert body() == {}
+    assert body(name=None, pinned=False, tags=[]) == {"name": None, "pinned": False, "tags": []}
+
+
+def test_query() -> None:
+    def target(**fields: Any) -> str:
+        return ListDomains(organization_id="o", **fields).request().target
+
+    assert target() == "/api/organizations/o/domains/"
+    assert target(limit=None) == "/api/organizations/o/domains/"
+    assert target(limit=5, offset=0) == "/api/organizations/o/domains/?limit=5&offset=0"
+    for wrong in ({"limit": 0}, {"offset": -1}, {"limit": "many"}):
+        with pytest.raises(WorkspaceInputError, match="ListDomains: field"):
+            target(**wrong)
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), "\ud800", object(), b"\xff", {1: 2}, nested(10_000)], ids=type
+)
+def test_values_without_a_form_in_json(value: Any) -> None:
+    for operation, fields in (
+        (CreateDashboard, {"project_id": "1", "tags": [value]}),
+        (CreateProject, {"organization_id": "o", "survey_config": value}),
+        (CreateInvite, {"organization_id": "o", "target_email": "a@b.de", "private_project_access": [value]}),
+    ):
+        with pytest.raises(WorkspaceInputError, match=r"Nothing was sent\.") as error:
+            operation(**fields).request()
+        assert len(str(error.value)) < 300
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(), st.lists))
+def test_what_is_sent_is_what_was_given(value: Any) -> None:
+    try:
+        request = CreateDashboard(project_id="1", tags=[value]).request()
+    except WorkspaceInputError:
+        return
+    assert json.loads(request.body or b"") == {"tags": [value]}
+
+
+@pytest.mark.parametrize(
+    ("body", "sent"), [("array", [{"target_email": "a@b.de"}]), ("object", {"target_email": "a@b.de"})]
+)
+def test_bulk_body(body: Any, sent: Any) -> None:
+    request = CreateInvites(organization_id="o", invites=[{"target_email": "a@b.de"}], body=body).request()
+    assert json.loads(request.body or b"") == sent
+
+
+def test_one_object_holds_one_invite() -> None:
+    invites = [{"target_email": "a@b.de"}, {"target_email": "c@b.de"}]
+    with pytest.raises(WorkspaceInputError, match="CreateInvites: body 'object' takes one invite per request"):
+        CreateInvites(organization_id="o", invites=invites, body="object")
+
+
+# Secrets
+
+
+def test_an_operation_prints_what_is_given_and_no_secret() -> None:
+    hooked = CreateProject(organization_id="o", name="Shop", slack_incoming_webhook="https://hooks.example.com/s3cret")
+    assert list(hooked.secrets()) == ["https://hooks.example.com/s3cret"]
+    assert repr(hooked) == "CreateProject(name='Shop', organization_id='o')"
+    unset = UpdateDomain(organization_id="o", domain_id=UUID_TEXT, saml_x509_cert=None)
+    assert list(unset.secrets()) == []
+    assert repr(hooked.request()) == "Request(method='POST', target='/api/organizations/o/projects/')"
+
+
+# The table
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.__name__)
+def test_every_path_begins_and_ends_alike_and_names_fields(operation: type[Operation[Any]]) -> None:
+    path = operation.endpoint.path
+    assert path.startswith("/api/")
+    assert path.endswith("/")
+    assert set(path_fields(path)) <= set(operation.model_fields)
+
+
+def test_an_operation_says_what_comes_back() -> None:
+    class Untyped(Operation):  # type: ignore[type-arg]
+        """Lacks its type parameter."""
+
+    with pytest.raises(TypeError, match=r"Untyped must derive from Operation\[...\]"):
+        answer_type(Untyped)

@@ -1,0 +1,219 @@
+"""What comes back with a success: every shape the interface leaves open, and every way to be broken."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_workspace.api import decode as module
+from airflow_provider_workspace.api.decode import UnreadableAnswerError, decode
+from airflow_provider_workspace.api.models import (
+    Dashboard,
+    DashboardCollaborator,
+    Domain,
+    Invite,
+    Member,
+    Page,
+    Project,
+    Resource,
+    User,
+)
+from airflow_provider_workspace.api.operations import OPERATIONS
+
+COLLABORATOR = {"id": "c1", "level": 21}
+INVITE = {"id": "i1", "target_email": "a@example.com"}
+
+HTML = b"\n <!DOCTYPE html><html><title>Log in</title></html>"
+
+
+def as_json(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+class Warnings(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
+
+
+@pytest.fixture
+def warnings() -> Iterator[list[str]]:
+    handler = Warnings()
+    module.log.addHandler(handler)
+    yield handler.messages
+    module.log.removeHandler(handler)
+
+
+# Shapes the interface does not show
+
+
+@pytest.mark.parametrize("body", [b"", b" \n", b"{}", b"null", b"[]", b'{"paused": true}', b"OK", b"\xff"])
+def test_nothing(body: bytes) -> None:
+    assert decode(None, body) is None
+
+
+def test_a_page_for_people_is_no_success() -> None:
+    with pytest.raises(UnreadableAnswerError) as error:
+        decode(None, HTML)
+    assert str(error.value) == f"an HTML or XML page ({len(HTML)} bytes) where nothing or JSON was expected"
+
+
+@pytest.mark.parametrize(
+    ("value", "ids"),
+    [
+        ([COLLABORATOR, COLLABORATOR], ["c1", "c1"]),
+        ([], []),
+        (COLLABORATOR, ["c1"]),
+        ({"count": 1, "next": None, "previous": None, "results": [COLLABORATOR]}, ["c1"]),
+        ({"results": []}, []),
+    ],
+)
+def test_collaborators(value: Any, ids: list[str]) -> None:
+    page = decode(Page[DashboardCollaborator], as_json(value))
+    assert [row.id for row in page.results] == ids
+    assert page.next is None
+
+
+@pytest.mark.parametrize(
+    ("body", "ids"),
+    [
+        (b"", []),
+        (b"null", []),
+        (b"{}", []),
+        (b'{"detail": "7 invites sent"}', []),
+        (b"[]", []),
+        (as_json([INVITE, INVITE]), ["i1", "i1"]),
+        (as_json(INVITE), ["i1"]),
+        (as_json({"count": 1, "results": [INVITE]}), ["i1"]),
+    ],
+)
+def test_bulk_invites(body: bytes, ids: list[str]) -> None:
+    assert [invite.id for invite in decode(list[Invite], body)] == ids
+
+
+@pytest.mark.parametrize(
+    ("body", "verified"), [(b"", "nothing"), (b"null", "nothing"), (b"{}", None), (b'{"is_verified": true}', True)]
+)
+def test_verify(body: bytes, verified: Any) -> None:
+    domain = decode(Domain | None, body)
+    assert ("nothing" if domain is None else domain.is_verified) == verified
+
+
+def test_one_object_in_an_array() -> None:
+    assert decode(Dashboard, b'[{"id": 7}]').id == 7
+
+
+# Fields
+
+
+def test_any_field_may_be_missing_null_or_unknown() -> None:
+    project = decode(Project, b'{"id": 7, "name": null, "brand_new": {"deep": [1]}}')
+    assert (project.id, project.name, project.timezone) == (7, None, None)
+    assert project.to_dict()["brand_new"] == {"deep": [1]}
+
+
+def test_fields_of_another_type_are_read_as_null(warnings: list[str]) -> None:
+    body = as_json({"id": 7, "name": {"de": "Umsatz"}, "tags": "weekly", "created_by": {"id": "x", "email": "a@b.de"}})
+    dashboard = decode(Dashboard, body)
+    assert dashboard == Dashboard(id=7, created_by=User(email="a@b.de"))
+    fields = [warning.split()[1] for warning in warnings]
+    assert sorted(fields) == ["created_by.id", "name", "tags"]
+    assert all(warning.endswith("has another type than the interface says: read as null") for warning in warnings)
+
+
+def test_the_same_in_rows(warnings: list[str]) -> None:
+    page = decode(Page[Member], as_json({"count": "?", "results": [{"level": 1}, {"level": "owner", "user": 3}]}))
+    assert [(row.level, row.user) for row in page.results] == [(1, None), (None, None)]
+    assert sorted(warning.split()[1] for warning in warnings) == ["count", "results.1.level", "results.1.user"]
+
+
+@pytest.mark.parametrize("following", ["?offset=2", {"href": "?offset=2"}, 2, True])
+def test_whatever_says_that_there_is_more_is_kept(following: Any) -> None:
+    assert decode(Page[Member], as_json({"next": following, "results": [{}]})).next == following
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'{"id": 1, "id": 2}', {"id": 2}),
+        (b'\xef\xbb\xbf{"id": 1}', {"id": 1}),
+        ('{"id": 1}'.encode("utf-16"), {"id": 1}),
+        (b'{"id": %s}' % (b"9" * 100), {"id": int("9" * 100)}),
+        (b'{"name": "\\ud800"}', {"name": "\ud800"}),
+        (b'{"tiles": [NaN, Infinity, 1e999]}', {"tiles": [None, None, None]}),
+        (b'{"to_dict": 1, "model_dump": 2, "__class__": 3}', {"to_dict": 1, "model_dump": 2, "__class__": 3}),
+        (b'{"tiles": %s1%s}' % (b"[" * 150, b"]" * 150), {}),
+    ],
+)
+def test_odd_json(body: bytes, expected: dict[str, Any]) -> None:
+    result = decode(Dashboard, body).to_dict()
+    assert expected.items() <= result.items()
+    json.dumps(result, allow_nan=False)
+
+
+# What cannot be read
+
+
+@pytest.mark.parametrize(
+    ("answer", "body", "found"),
+    [
+        (Dashboard, b"", "an empty body where a record was expected"),
+        (Page[Member], b" \r\n", "an empty body where a record was expected"),
+        (Dashboard, b'{"id": 7, "na', "JSON that is cut off or broken (13 bytes)"),
+        (list[Invite], b"[{", "JSON that is cut off or broken (2 bytes)"),
+        (Dashboard, '{"name": "ä"}'.encode("latin-1"), "JSON that is cut off or broken (13 bytes)"),
+        (Dashboard, b'{"filters": {"a": %s}}' % (b"9" * 5000), "JSON that is cut off or broken (5020 bytes)"),
+        (Dashboard, b"[" * 100_000, "JSON that is nested too deeply (100000 bytes)"),
+        (Dashboard, b'{"tiles": %s%s}' % (b"[" * 300, b"]" * 300), "JSON that is nested too deeply (611 bytes)"),
+        (Dashboard, HTML, f"an HTML or XML page ({len(HTML)} bytes)"),
+        (list[Invite], HTML, f"an HTML or XML page ({len(HTML)} bytes)"),
+        (Dashboard, b"upstream timed out", "something that is not JSON (18 bytes)"),
+        (Dashboard, b"\x00\x01", "something that is not JSON (2 bytes)"),
+        (Dashboard, b"null", "JSON of another shape (Input should be"),
+        (Dashboard, b"[]", "JSON of another shape (Input should be"),
+        (Dashboard, b'[{"id": 1}, {"id": 2}]', "JSON of another shape (Input should be"),
+        (Domain | None, b'"verified"', "JSON of another shape (Input should be"),
+        (Page[Member], b"{}", "JSON of another shape (Field required"),
+        (Page[Member], b'{"results": [1]}', "JSON of another shape (Input should be"),
+        (Page[Member], b'{"results": null}', "JSON of another shape"),
+        (list[Invite], b'["i1"]', "JSON of another shape (Input should be"),
+        (list[Invite], b"true", "JSON of another shape (Input should be"),
+    ],
+)
+def test_unreadable(answer: Any, body: bytes, found: str) -> None:
+    with pytest.raises(UnreadableAnswerError) as error:
+        decode(answer, body)
+    assert str(error.value).startswith(found)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["id", "results", "next", "count", "user", "level", "name", "x"]), inner)
+    ),
+    max_leaves=10,
+)
+ANSWERS = sorted({operation.endpoint.answer for operation in OPERATIONS}, key=str)
+
+
+@given(st.sampled_from(ANSWERS), JSON.map(as_json) | st.binary())
+def test_any_answer_is_read_or_found_unreadable(answer: Any, body: bytes) -> None:
+    try:
+        result = decode(answer, body)
+    except UnreadableAnswerError:
+        return
+    rows = result.results if isinstance(result, Page) else result if isinstance(result, list) else [result]
+    for row in rows:
+        if isinstance(row, Resource):
+            json.dumps(row.to_dict(return_secrets=True), allow_nan=False)
+            assert repr(row)

@@ -231,10 +231,14 @@ def place(location: str | None) -> str:
     if not location:
         return "nowhere"
     try:
-        scheme, host, port = origin(location)
+        parts = urlsplit(location)
+        host = parts.hostname
+        where = f"{host}:{parts.port}" if parts.port else host
     except ValueError:
         return "an address that makes no sense"
-    return f"{scheme or 'http'}://{host}:{port}" if host else "another path"
+    if not where:
+        return "another path"
+    return f"{parts.scheme}://{where}" if parts.scheme else where
 
 
 def missing_scope(op: Operation[Any], detail: str | None) -> str | None:

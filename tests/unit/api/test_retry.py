@@ -1,0 +1,125 @@
+"""When a request is sent again, and after how long."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_workspace.api.retry import RetryPolicy, parse_retry_after
+from airflow_provider_workspace.errors import (
+    WorkspaceConfigError,
+    WorkspaceConnectionError,
+    WorkspaceInputError,
+    WorkspaceNotFoundError,
+    WorkspacePaginationError,
+    WorkspaceRateLimitError,
+    WorkspaceResponseError,
+    WorkspaceServerError,
+    WorkspaceTimeoutError,
+    WorkspaceTransportError,
+)
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=timezone.utc)
+POLICY = RetryPolicy(max_attempts=5, max_wait=60.0)
+
+ALWAYS, IF_REPEATABLE, NEVER = (True, True), (True, False), (False, False)
+
+
+def rate_limit(retry_after: float | None) -> WorkspaceRateLimitError:
+    return WorkspaceRateLimitError("429", outcome="rejected", retryable=True, retry_after=retry_after)
+
+
+@pytest.mark.parametrize(
+    ("error", "permitted"),
+    [
+        (WorkspaceConnectionError("refused", outcome="not_sent"), ALWAYS),
+        (WorkspaceConnectionError("bad certificate", outcome="not_sent", retryable=False), NEVER),
+        (rate_limit(None), ALWAYS),
+        (rate_limit(0), ALWAYS),
+        (rate_limit(60), ALWAYS),
+        (rate_limit(60.1), NEVER),
+        (WorkspaceNotFoundError("404", outcome="rejected"), NEVER),
+        (WorkspaceTransportError("reset", outcome="unknown"), IF_REPEATABLE),
+        (WorkspaceTimeoutError("silence", outcome="unknown"), IF_REPEATABLE),
+        (WorkspaceResponseError("cut", outcome="unknown"), IF_REPEATABLE),
+        (WorkspaceServerError("503", outcome="unknown", retryable=True), IF_REPEATABLE),
+        (WorkspaceServerError("503", outcome="unknown", retryable=True, retry_after=61), NEVER),
+        (WorkspaceServerError("501", outcome="unknown", retryable=False), NEVER),
+        (WorkspacePaginationError("loop", retryable=False), NEVER),
+        (WorkspaceInputError("field"), NEVER),
+        (WorkspaceConfigError("host"), NEVER),
+        (KeyboardInterrupt(), NEVER),
+        (ValueError("a bug"), NEVER),
+    ],
+    ids=lambda value: f"{value!r:.60}" if isinstance(value, BaseException) else None,
+)
+def test_truth_table(error: BaseException, permitted: tuple[bool, bool]) -> None:
+    assert (POLICY.permits(error, repeatable=True), POLICY.permits(error, repeatable=False)) == permitted
+
+
+@pytest.mark.parametrize(
+    ("attempt", "least", "most"), [(1, 0.25, 0.5), (2, 0.5, 1), (3, 1, 2), (7, 16, 32), (8, 30, 60), (10_000, 30, 60)]
+)
+def test_waits_double_up_to_the_longest(attempt: int, least: float, most: float) -> None:
+    assert POLICY.wait(attempt, None, 0.0) == least
+    assert POLICY.wait(attempt, None, 1.0) == most
+
+
+@given(st.integers(1, 20), st.floats(0, 60), st.floats(0, 1), st.floats(0, 60))
+def test_a_wait_asked_for_is_never_undercut_nor_much_exceeded(
+    attempt: int, retry_after: float, jitter: float, max_wait: float
+) -> None:
+    policy = RetryPolicy(max_wait=max_wait)
+    wait = policy.wait(attempt, retry_after, jitter)
+    assert min(retry_after, max_wait) <= wait <= min(retry_after + 1, max_wait)
+    assert 0 <= policy.wait(attempt, None, jitter) <= max_wait
+
+
+def test_many_tasks_do_not_come_back_together() -> None:
+    assert POLICY.wait(3, 10.0, 0.1) < POLICY.wait(3, 10.0, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        (None, None),
+        ("", None),
+        ("30", 30.0),
+        (" 30 ", 30.0),
+        ("1.5", 1.5),
+        ("0", 0.0),
+        ("-5", 0.0),
+        ("86400", 86400.0),
+        ("Sun, 01 Mar 2026 12:00:30 GMT", 30.0),
+        ("Sun, 01 Mar 2026 13:00:30 +0100", 30.0),
+        ("Sunday, 01-Mar-26 12:00:30 GMT", 30.0),
+        ("Sun, 01 Mar 2026 11:00:00 GMT", 0.0),
+        ("Sun, 01 Mar 2026 12:00:30 -0000", None),
+        ("Sun, 99999999999999999999 Mar 2026 12:00:30 GMT", None),
+        ("Sun, 01 Mar 2026 12:00:30 +99999999999999", None),
+        ("1e13", None),
+        ("inf", None),
+        ("nan", None),
+        ("9" * 5000, None),
+        ("soon", None),
+        ("30 s", None),
+    ],
+)
+def test_retry_after(header: str | None, seconds: float | None) -> None:
+    assert parse_retry_after(header, NOW) == seconds
+
+
+@given(st.text())
+def test_any_header_is_seconds_or_nonsense(header: str) -> None:
+    seconds = parse_retry_after(header, NOW)
+    assert seconds is None or 0 <= seconds < 1e12
+
+
+@given(st.datetimes(min_value=datetime(1990, 1, 1), max_value=datetime(2090, 1, 1)))  # noqa: DTZ001 - made aware below
+def test_every_http_date(when: datetime) -> None:
+    when = when.replace(microsecond=0, tzinfo=timezone.utc)
+    header = when.strftime("%a, %d %b %Y %H:%M:%S GMT")
+    assert parse_retry_after(header, NOW) == max(0.0, (when - NOW) / timedelta(seconds=1))

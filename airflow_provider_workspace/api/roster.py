@@ -16,7 +16,7 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 
 LONGEST_ADDRESS = 254
 LONGEST_LOCAL_PART = 64
-_LABEL = re.compile(r"[^\W_](?:[^\W_]|-){0,61}(?<!-)\Z")
+LONGEST_LABEL = 63
 _LOCAL = re.compile(r"[^\s@,;:<>()\[\]\\\"]+\Z")
 
 
@@ -157,6 +157,14 @@ def address_problem(address: str) -> str | None:
     if not _LOCAL.match(local) or local.startswith(".") or local.endswith(".") or ".." in local:
         return "the part before the @ is not that of an address"
     labels = domain.split(".")
-    if len(labels) < 2 or not all(_LABEL.match(label) for label in labels) or labels[-1].isdigit():
+    if len(labels) < 2 or not all(is_label(label) for label in labels) or labels[-1].isdigit():
         return f"'{domain}' is not a domain"
     return None
+
+
+def is_label(label: str) -> bool:
+    """Tell whether this may stand between the dots of a domain: letters of any script, digits, hyphens inside."""
+    if not 0 < len(label) <= LONGEST_LABEL or label[0] == "-" or label[-1] == "-":
+        return False
+    # Marks, such as the vowel signs of Devanagari, are no letters of their own.
+    return all(char == "-" or char.isalnum() or unicodedata.category(char)[0] == "M" for char in label)

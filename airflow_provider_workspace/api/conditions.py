@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from airflow_provider_workspace.api.roster import address_key, check_address
@@ -105,7 +106,8 @@ class MembersJoined:
                 missing[email] = "invite expired" if seen.invites[key] else "invited"
             else:
                 missing[email] = "no invite"
-        needed = max(1, -int(-len(self.emails) * self.share // 1))
+        # Rounded first: 0.07 of 100 people are 7.000000000000001, which are 7 and not 8.
+        needed = max(1, ceil(round(len(self.emails) * self.share, 6)))
         return Verdict(
             done=len(joined) >= needed,
             message=f"{len(joined)} of {len(self.emails)} joined, {needed} needed{naming(missing)}",

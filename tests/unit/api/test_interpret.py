@@ -92,6 +92,7 @@ def refused(op: Operation[Any], status: int, body: bytes = b"", **options: Any) 
 def test_any_2xx_is_a_success(status: int) -> None:
     assert answer(GET, status, b'{"id": 7}').id == 7
     assert answer(PAUSE, status) is None
+    assert outcome_of_status(status) is Outcome.APPLIED
 
 
 def test_a_success_that_cannot_be_read() -> None:

@@ -1,0 +1,122 @@
+"""Looking at the lists of an organization, and reading no more of them than needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.api.looks import Look, look
+from airflow_provider_workspace.api.models import Domain, Invite, Member, Page, ProjectItem, User
+from airflow_provider_workspace.errors import WorkspaceServerError
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.operation import Operation
+
+
+def member(email: str | None) -> Member:
+    return Member(user=User(email=email))
+
+
+LISTS: dict[str, list[Any]] = {
+    "ListDomains": [Domain(id="d1"), Domain(id="d2"), Domain(id="d3")],
+    "ListProjects": [ProjectItem(id=1), ProjectItem(id=2)],
+    "ListInvites": [
+        Invite(target_email="Open@example.com"),
+        Invite(target_email="again@example.com", is_expired=True),
+        Invite(target_email="again@example.com", is_expired=False),
+        Invite(target_email="again@example.com", is_expired=True),
+        Invite(target_email="late@example.com", is_expired=True),
+        Invite(target_email=None),
+    ],
+    "ListMembers": [member("One@example.com"), Member(), member(None), member("two@example.com")],
+}
+
+
+class Reader:
+    """
+    Answers from :data:`LISTS`, two rows a page, and remembers what was asked.
+
+    :param count: what the service says how many rows there are
+    """
+
+    def __init__(self, *, count: bool = True) -> None:
+        self.count = count
+        self.asked: list[str] = []
+
+    def run(self, subject: str, **options: Any) -> Look:
+        steps = look(subject, "o", 2, **options)
+        try:
+            operations = next(steps)
+            while True:
+                operations = steps.send([self.answer(operation) for operation in operations])
+        except StopIteration as stop:
+            seen: Look = stop.value
+            return seen
+
+    def answer(self, operation: Operation[Any]) -> Page[Any]:
+        name = type(operation).__name__
+        self.asked.append(name)
+        rows, start = LISTS[name], getattr(operation, "offset", None) or 0
+        count = len(rows) if self.count else None
+        return Page[Any](count=count, next="more" if start + 2 < len(rows) else None, results=rows[start : start + 2])
+
+
+def test_domains_and_projects_are_kept_by_id() -> None:
+    assert list(Reader().run("domains").domains) == ["d1", "d2", "d3"]
+    assert list(Reader().run("projects").projects) == ["1", "2"]
+
+
+def test_people_are_kept_by_address() -> None:
+    seen = Reader().run("people")
+    assert seen.invites == {"open@example.com": False, "again@example.com": False, "late@example.com": True}
+    assert seen.living() == {"open@example.com", "again@example.com"}
+    assert seen.members == {"one@example.com", "two@example.com"}
+    assert seen.member_count == 4
+
+
+ALL = ["ListInvites"] * 3 + ["ListMembers"] * 2
+SAME = Look(invites={"open@example.com": False}, members={"before@example.com"}, member_count=4)
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [
+        ({}, ALL),
+        # Everybody of interest still holds an invite, so nobody of them has joined.
+        ({"wanted": {"open@example.com"}}, ["ListInvites"] * 3),
+        ({"wanted": {"open@example.com", "late@example.com"}}, ALL),
+        # As many members as before and no invite gone: the members are those of before.
+        ({"before": SAME}, ["ListInvites"] * 3 + ["ListMembers"]),
+        ({"before": Look(invites={"open@example.com": False}, member_count=3)}, ALL),
+        ({"before": Look(invites={"gone@example.com": False}, member_count=4)}, ALL),
+        ({"before": Look(invites={"gone@example.com": True}, member_count=4)}, ["ListInvites"] * 3 + ["ListMembers"]),
+    ],
+)
+def test_no_more_is_read_than_needed(options: dict[str, Any], asked: list[str]) -> None:
+    reader = Reader()
+    reader.run("people", **options)
+    assert reader.asked == asked
+
+
+def test_the_members_of_before_are_kept_where_they_are_not_read_again() -> None:
+    assert Reader().run("people", before=SAME).members == {"before@example.com"}
+
+
+def test_where_the_service_does_not_count_all_members_are_read() -> None:
+    reader = Reader(count=False)
+    seen = reader.run("people", before=Look(member_count=None))
+    assert reader.asked == ALL
+    assert seen.members == {"one@example.com", "two@example.com"}
+
+
+def test_one_bad_page_ends_the_look() -> None:
+    steps = look("domains", "o", 2)
+    next(steps)
+    with pytest.raises(WorkspaceServerError, match="500"):
+        steps.send([WorkspaceServerError("500")])
+
+
+def test_there_are_three_subjects() -> None:
+    with pytest.raises(ValueError, match="dashboards"):
+        next(look("dashboards", "o", 2))

@@ -286,7 +286,7 @@ def origin(url: str) -> tuple[str, str | None, int | None]:
 def not_sent(op: Operation[Any], why: str, asking: Asking, *, retryable: bool = True) -> WorkspaceConnectionError:
     """Build the error for a request that never reached the service."""
     return WorkspaceConnectionError(
-        f"{asked(op)} was not sent: {asking.clean(why).rstrip('.')}. "
+        f"{asked(op)} was not sent: {asking.clean(why).rstrip('.: ')}. "
         f"Check the host, port and proxy of {asking.source}.",
         operation=type(op).__name__,
         outcome=Outcome.NOT_SENT.value,
@@ -299,7 +299,7 @@ def broken(op: Operation[Any], why: str, asking: Asking, *, timeout: bool = Fals
     error_class = WorkspaceTimeoutError if timeout else WorkspaceTransportError
     hint = f" Raise read_timeout in the extra of {asking.source} if the service needs longer." if timeout else ""
     return error_class(
-        f"{asked(op)} was sent, but no complete answer came: {asking.clean(why).rstrip('.')}.{hint}",
+        f"{asked(op)} was sent, but no complete answer came: {asking.clean(why).rstrip('.: ')}.{hint}",
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
     )

@@ -1,0 +1,168 @@
+"""A service on loopback that misbehaves as it is told, byte by byte, over real sockets."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import ssl
+import struct
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+@dataclass(frozen=True)
+class Scene:
+    """
+    What happens to one connection.
+
+    :param answer: the bytes to send; or a function of the server's URL that returns them
+    :param reads: whether the request is read at all
+    :param resets: whether the connection ends with a reset instead of in peace
+    :param waits: whether the server then keeps silent until the client leaves
+    """
+
+    answer: bytes | Callable[[str], bytes] = b""
+    reads: bool = True
+    resets: bool = False
+    waits: bool = False
+
+
+@dataclass(frozen=True)
+class Received:
+    """A request as it came over the wire; ``body`` is parsed."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: Any
+
+
+def answer(status: int = 200, body: Any = None, *, packed: bool = False, **headers: str) -> Scene:
+    """Answer JSON, or bytes as they are; ``_`` in header names stands for ``-``."""
+    content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+    if packed:
+        content = gzip.compress(content)
+        headers["Content_Encoding"] = "gzip"
+    lines = [f"HTTP/1.1 {status} Whatever", f"Content-Length: {len(content)}", "Connection: close"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return Scene("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + content)
+
+
+def redirect(location: str, status: int = 302) -> Scene:
+    """Point elsewhere; ``{url}`` is where the server is."""
+
+    def at(url: str) -> bytes:
+        scene = answer(status, Location=location.replace("{url}", url))
+        assert isinstance(scene.answer, bytes)
+        return scene.answer
+
+    return Scene(at)
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
+RESET_BEFORE_READING = Scene(reads=False, resets=True)
+RESET_AFTER_READING = Scene(resets=True)
+CLOSED_AFTER_READING = Scene()
+CUT = Scene(HEAD + b'Content-Length: 100\r\n\r\n{"id": 7')
+CUT_CHUNK = Scene(HEAD + b'Transfer-Encoding: chunked\r\n\r\n64\r\n{"id": 7')
+BAD_CHUNK = Scene(HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}")
+BAD_GZIP = Scene(HEAD + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}")
+NOT_HTTP = Scene(b"220 mail.example.com ESMTP\r\n")
+SILENT = Scene(waits=True)
+SILENT_HALF_WAY = Scene(HEAD + b'Content-Length: 100\r\n\r\n{"id": 7', waits=True)
+
+
+class Loopback:
+    """
+    A server that plays one scene per connection; the last one is played again and again.
+
+    :param scenes: what happens
+    :param tls: speak TLS with this context
+    """
+
+    def __init__(self, *scenes: Scene, tls: ssl.SSLContext | None = None) -> None:
+        self.scenes = list(scenes)
+        self.tls = tls
+        self.requests: list[Received] = []
+        self.connections = 0
+        self._over = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        # Closing a socket does not wake who waits in accept: a connection does.
+        socket.create_connection(self._listener.getsockname()).close()
+        self._thread.join()
+        self._listener.close()
+
+    def _serve(self) -> None:
+        while True:
+            connection, _ = self._listener.accept()
+            with connection:
+                if self._over.is_set():
+                    return
+                scene = self.scenes[min(self.connections, len(self.scenes) - 1)]
+                self.connections += 1
+                try:
+                    self._play(scene, connection)
+                except OSError:
+                    continue  # the client left first, as it may
+
+    def _play(self, scene: Scene, connection: socket.socket) -> None:
+        connection.settimeout(5)
+        if self.tls:
+            connection = self.tls.wrap_socket(connection, server_side=True)
+        with connection:
+            if scene.reads:
+                self.requests.append(read_request(connection))
+            else:
+                connection.recv(1, socket.MSG_PEEK)  # it has come, and nobody will know what it was
+            if scene.resets:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                return
+            connection.sendall(scene.answer(self.url) if callable(scene.answer) else scene.answer)
+            if scene.waits:
+                connection.recv(1)
+
+
+def read_request(connection: socket.socket) -> Received:
+    """Read one request to its end."""
+    received = b""
+    while b"\r\n\r\n" not in received:
+        received += more(connection)
+    head, _, body = received.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    method, target, _ = first.split(" ")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    while len(body) < int(headers.get("content-length", 0)):
+        body += more(connection)
+    return Received(method, target, headers, json.loads(body) if body else None)
+
+
+def more(connection: socket.socket) -> bytes:
+    received = connection.recv(65536)
+    if not received:
+        raise ConnectionResetError
+    return received
+
+
+def closed_port() -> int:
+    """Return a port at which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port

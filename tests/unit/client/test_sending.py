@@ -1,0 +1,307 @@
+"""Both clients against a service that breaks in every way a service can break, over real sockets."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace import __version__
+from airflow_provider_workspace.api.operations import (
+    CreateDashboard,
+    CreateProject,
+    DeleteInvite,
+    DeleteMember,
+    GetDashboard,
+    GetDashboardSharing,
+    ListMembers,
+    ListProjects,
+    PauseBatchExport,
+    UpdateDashboard,
+)
+from airflow_provider_workspace.errors import (
+    WorkspaceBadRequestError,
+    WorkspaceConnectionError,
+    WorkspaceOutcomeUnknownError,
+    WorkspacePaginationError,
+    WorkspaceRateLimitError,
+    WorkspaceRedirectError,
+    WorkspaceResponseError,
+    WorkspaceServerError,
+    WorkspaceTimeoutError,
+    WorkspaceTransportError,
+)
+from tests.unit.client import loopback
+from tests.unit.client.loopback import Loopback, Scene, answer, closed_port, redirect
+
+if TYPE_CHECKING:
+    from tests.unit.client.conftest import Send
+
+UUID_TEXT = "0190c0de-0000-4000-8000-0000000000e1"
+READ = GetDashboard(project_id="1", dashboard_id=7)
+CREATE = CreateDashboard(project_id="1", name="Sales")
+CHANGE = UpdateDashboard(project_id="1", dashboard_id=7, name="Sales")
+PAUSE = PauseBatchExport(organization_id="o", batch_export_id=UUID_TEXT)
+DELETE = DeleteInvite(organization_id="o", invite_id=UUID_TEXT)
+
+FOUND = answer(200, {"id": 7, "name": "Sales"})
+
+
+# What goes over the wire
+
+
+def test_a_read(send: Send) -> None:
+    with Loopback(FOUND) as service:
+        assert send(service.url, READ).result.name == "Sales"
+    (request,) = service.requests
+    assert (request.method, request.target, request.body) == ("GET", "/api/environments/1/dashboards/7/", None)
+    assert request.headers["authorization"] == "Bearer phx_s3cret-key"
+    assert request.headers["user-agent"] == f"airflow-provider-workspace/{__version__}"
+    assert request.headers["accept"] == "application/json"
+    assert request.headers["host"] == service.url.removeprefix("http://")
+    assert not {"content-type", "content-length", "cookie"} & set(request.headers)
+
+
+def test_a_write(send: Send) -> None:
+    with Loopback(answer(201, {"id": 8})) as service:
+        send(f"{service.url}/base", CreateDashboard(project_id="1", name="Umsätze"))
+    (request,) = service.requests
+    assert (request.method, request.target) == ("POST", "/base/api/environments/1/dashboards/")
+    assert (request.headers["content-type"], request.body) == ("application/json", {"name": "Umsätze"})
+
+
+@pytest.mark.parametrize("value", ["a/b", "..%2f", "%2e%2e", "a?b#c", "日本", "a b", "...", '~{}|^`"<>\\'])
+def test_a_path_arrives_as_it_was_encoded(send: Send, value: str) -> None:
+    operation = DeleteMember(organization_id="o", user_uuid=value)
+    with Loopback(answer(204)) as service:
+        send(service.url, operation)
+    assert [request.target for request in service.requests] == [operation.request().target]
+
+
+def test_an_answer_may_be_packed(send: Send) -> None:
+    with Loopback(answer(200, {"id": 7, "name": "x" * 100_000}, packed=True)) as service:
+        assert len(send(service.url, READ).result.name) == 100_000
+        assert "gzip" in service.requests[0].headers["accept-encoding"]
+
+
+# When the answer gets lost
+
+BROKEN = {
+    "reset before reading": (loopback.RESET_BEFORE_READING, WorkspaceTransportError),
+    "reset after reading": (loopback.RESET_AFTER_READING, WorkspaceTransportError),
+    "closed after reading": (loopback.CLOSED_AFTER_READING, WorkspaceTransportError),
+    "cut": (loopback.CUT, WorkspaceTransportError),
+    "cut chunk": (loopback.CUT_CHUNK, WorkspaceTransportError),
+    "bad chunk": (loopback.BAD_CHUNK, WorkspaceTransportError),
+    "bad gzip": (loopback.BAD_GZIP, WorkspaceTransportError),
+    "not HTTP": (loopback.NOT_HTTP, WorkspaceTransportError),
+    "silent": (loopback.SILENT, WorkspaceTimeoutError),
+    "silent half-way": (loopback.SILENT_HALF_WAY, WorkspaceTimeoutError),
+    "cut JSON": (answer(200, b'{"id": 7'), WorkspaceResponseError),
+    "HTML": (answer(200, b"<html>Log in</html>", Content_Type="text/html"), WorkspaceResponseError),
+    "500": (answer(500), WorkspaceServerError),
+    "503": (answer(503, b"busy"), WorkspaceServerError),
+}
+# A write without an answer does not mind what stands in it.
+LOST = {name: case for name, case in BROKEN.items() if case[1] is not WorkspaceResponseError}
+
+
+@pytest.fixture
+def patience(scene: Scene) -> dict[str, float]:
+    """Settings that wait no longer than needed."""
+    return {"read_timeout": 0.2} if scene.waits else {}
+
+
+@pytest.mark.parametrize(("scene", "kind"), BROKEN.values(), ids=BROKEN)
+def test_a_read_is_repeated(send: Send, scene: Scene, kind: type, patience: dict[str, float]) -> None:
+    with Loopback(scene, FOUND) as service:
+        sent = send(service.url, READ, **patience)
+    assert (sent.result.id, sent.error, len(sent.waits), service.connections) == (7, None, 1, 2)
+    with Loopback(scene) as service:
+        sent = send(service.url, READ, max_attempts=2, **patience)
+    assert type(sent.error) is kind
+    assert (sent.error.attempts, sent.error.outcome, service.connections) == (2, "unknown", 2)
+
+
+@pytest.mark.parametrize(("scene", "kind"), BROKEN.values(), ids=BROKEN)
+def test_a_create_is_never_repeated(send: Send, scene: Scene, kind: type, patience: dict[str, float]) -> None:
+    with Loopback(scene) as service:
+        sent = send(service.url, CREATE, **patience)
+    assert type(sent.error) is WorkspaceOutcomeUnknownError
+    assert type(sent.error.__cause__) is kind
+    assert (sent.error.attempts, service.connections, sent.waits) == (1, 1, [])
+
+
+@pytest.mark.parametrize("operation", [CHANGE, PAUSE], ids=["change", "pause"])
+@pytest.mark.parametrize("scene", [scene for scene, _ in LOST.values()], ids=LOST)
+def test_a_write_that_may_be_repeated_is(send: Send, scene: Scene, operation: Any, patience: dict[str, float]) -> None:
+    with Loopback(scene, answer(200, {"id": 7})) as service:
+        sent = send(service.url, operation, **patience)
+    assert (sent.error, service.connections) == (None, 2)
+
+
+@pytest.mark.parametrize("scene", [scene for scene, _ in LOST.values()], ids=LOST)
+def test_a_delete_that_finds_nothing_any_more_is_done(send: Send, scene: Scene, patience: dict[str, float]) -> None:
+    with Loopback(scene, answer(404)) as service:
+        sent = send(service.url, DELETE, **patience)
+    assert (sent.result, sent.error, service.connections) == (None, None, 2)
+
+
+def test_a_login_page_is_no_answer_to_a_pause(send: Send) -> None:
+    with Loopback(answer(200, b"<html>Log in</html>")) as service:
+        assert type(send(service.url, PAUSE).error) is WorkspaceResponseError
+
+
+def test_a_delete_of_what_never_was_is_an_error(send: Send) -> None:
+    with Loopback(answer(404)) as service:
+        assert "was answered with 404" in str(send(service.url, DELETE).error)
+    with Loopback(answer(429), answer(404)) as service:
+        assert "was answered with 404" in str(send(service.url, DELETE).error)
+
+
+def test_the_last_error_does_not_hide_that_an_earlier_attempt_may_have_been_applied(send: Send) -> None:
+    with Loopback(loopback.RESET_AFTER_READING, answer(403, {"detail": "no"})) as service:
+        sent = send(service.url, PAUSE)
+    assert (sent.error.outcome, sent.error.attempts) == ("unknown", 2)
+    assert str(sent.error).endswith(
+        "An earlier attempt got no clear answer, so PauseBatchExport may have been applied."
+    )
+
+
+# When nothing was sent, and when the service says no
+
+
+@pytest.mark.parametrize("operation", [READ, CREATE, PAUSE, DELETE], ids=lambda operation: type(operation).__name__)
+def test_what_was_not_sent_is_repeated(send: Send, operation: Any) -> None:
+    sent = send(f"http://127.0.0.1:{closed_port()}", operation)
+    assert type(sent.error) is WorkspaceConnectionError
+    assert (sent.error.outcome, sent.error.attempts, len(sent.waits)) == ("not_sent", 3, 2)
+    assert "Check the host, port and proxy of the settings." in str(sent.error)
+
+
+def test_a_name_nobody_knows(send: Send) -> None:
+    sent = send("http://nobody.invalid", CREATE, max_attempts=1)
+    assert type(sent.error) is WorkspaceConnectionError
+
+
+def in_seconds(seconds: int) -> str:
+    return format_datetime(datetime.now(timezone.utc) + timedelta(seconds=seconds), usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("header", "least", "most"), [("7", 7, 8), (in_seconds(30), 15, 31), (in_seconds(-60), 0, 1), ("soon", 0.25, 0.5)]
+)
+@pytest.mark.parametrize("operation", [READ, CREATE], ids=["read", "create"])
+def test_429_waits_as_long_as_asked(send: Send, operation: Any, header: str, least: float, most: float) -> None:
+    with Loopback(answer(429, Retry_After=header), FOUND) as service:
+        sent = send(service.url, operation)
+    assert sent.result.id == 7
+    assert least <= sent.waits[0] <= most
+
+
+def test_429_that_asks_for_more_than_a_worker_is_worth(send: Send) -> None:
+    with Loopback(answer(429, Retry_After="3600")) as service:
+        sent = send(service.url, CREATE)
+    assert type(sent.error) is WorkspaceRateLimitError
+    assert (sent.error.retry_after, sent.error.attempts, sent.waits) == (3600, 1, [])
+
+
+def test_a_refusal_is_final(send: Send) -> None:
+    with Loopback(answer(400, {"detail": "Too long.", "attr": "name"})) as service:
+        sent = send(service.url, CREATE)
+    assert type(sent.error) is WorkspaceBadRequestError
+    assert (sent.error.attempts, service.connections) == (1, 1)
+
+
+def test_the_number_of_attempts_is_a_setting(send: Send) -> None:
+    with Loopback(answer(500)) as service:
+        assert send(service.url, READ, max_attempts=1).error.attempts == 1
+        assert send(service.url, READ, max_attempts=6, max_retry_wait=0.0).waits == [0.0] * 5
+
+
+# Redirects
+
+
+@pytest.mark.parametrize("location", ["{url}/moved/?a=b", "/moved/?a=b", "../../../../../moved/?a=b#c"])
+def test_a_read_follows_within_its_origin(send: Send, location: str) -> None:
+    with Loopback(redirect(location), FOUND) as service:
+        assert send(service.url, READ).result.id == 7
+    assert [request.target for request in service.requests][1] == "/moved/?a=b"
+    assert service.requests[1].headers["authorization"] == "Bearer phx_s3cret-key"
+
+
+@pytest.mark.parametrize("operation", [READ, CREATE, CHANGE, DELETE], ids=lambda operation: type(operation).__name__)
+def test_no_redirect_takes_the_key_abroad(send: Send, operation: Any) -> None:
+    with Loopback(FOUND) as abroad, Loopback(redirect(f"{abroad.url}/steal/", 307)) as service:
+        sent = send(service.url, operation)
+    assert (abroad.connections, service.connections) == (0, 1)
+    assert type(sent.error) is WorkspaceRedirectError
+    assert f"It points to {abroad.url}, which was not followed." in str(sent.error)
+
+
+def test_a_write_follows_nowhere(send: Send) -> None:
+    with Loopback(redirect("/moved/", 308), FOUND) as service:
+        assert type(send(service.url, CHANGE).error) is WorkspaceRedirectError
+    assert service.connections == 1
+
+
+def test_redirects_in_a_circle_end(send: Send) -> None:
+    with Loopback(redirect("{url}/moved/")) as service:
+        assert type(send(service.url, READ).error) is WorkspaceRedirectError
+    assert service.connections == 6
+
+
+@pytest.mark.parametrize(
+    "location", ["http://[::1", "{url}:port/", "?\xff", "http://\x7f/", "//", "http:///", "http://a b/", "%", "\xa0"]
+)
+def test_a_redirect_to_nonsense_is_an_error_of_ours(send: Send, location: str) -> None:
+    with Loopback(redirect(location)) as service:
+        for operation in (READ, CREATE):
+            assert send(service.url, operation, max_attempts=1).error.outcome == "unknown"
+
+
+# Lists and secrets
+
+
+def test_rows_come_page_after_page(send: Send) -> None:
+    pages = [
+        answer(200, {"next": "https://abroad.example/?offset=9", "results": [{"id": "a"}, {"id": "b"}]}),
+        answer(503),
+        answer(200, {"next": None, "results": [{"id": "c"}]}),
+    ]
+    with Loopback(*pages) as service:
+        sent = send(service.url, ListMembers(organization_id="o", limit=2), rows=True)
+    assert [row.id for row in sent.result] == ["a", "b", "c"]
+    path = "/api/organizations/o/members/?limit=2"
+    assert [request.target for request in service.requests] == [path, f"{path}&offset=2", f"{path}&offset=2"]
+
+
+def test_a_list_that_never_ends_is_an_error(send: Send) -> None:
+    with Loopback(answer(200, {"next": "?offset=0", "results": [{"id": "a"}]})) as service:
+        sent = send(service.url, ListMembers(organization_id="o"), rows=True)
+    assert type(sent.error) is WorkspacePaginationError
+
+
+@pytest.mark.parametrize(
+    ("operation", "body", "masked"),
+    [
+        (GetDashboardSharing(project_id="1", dashboard_id=7), {"access_token": "t1"}, ["t1"]),
+        (ListProjects(organization_id="o"), {"results": [{"api_token": "t1"}, {"api_token": "t2"}]}, ["t1", "t2"]),
+        (ListMembers(organization_id="o"), {"results": [{"level": 1}, {"session_token": "t1"}]}, ["t1"]),
+        (CreateProject(organization_id="o", slack_incoming_webhook="t0"), {"live_events_token": "t1"}, ["t0", "t1"]),
+        (READ, {"name": "t1"}, []),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_secrets_are_masked_as_soon_as_they_are_seen(send: Send, operation: Any, body: Any, masked: list[str]) -> None:
+    with Loopback(answer(200, body)) as service:
+        assert send(service.url, operation).masked == masked
+
+
+def test_a_secret_the_service_repeats_is_in_no_error(send: Send) -> None:
+    with Loopback(answer(400, {"detail": "Bad key phx_s3cret-key, bad hook https://h/t0"})) as service:
+        sent = send(service.url, CreateProject(organization_id="o", slack_incoming_webhook="https://h/t0"))
+    assert ": Bad key ***, bad hook ***. Correct" in str(sent.error)
+    assert sent.masked == ["https://h/t0"]

@@ -13,7 +13,7 @@ import tenacity
 from airflow_provider_workspace.api.interpret import Asking, Response, broken, follow, interpret, not_sent
 from airflow_provider_workspace.api.pages import Pages
 from airflow_provider_workspace.client.call import MOST_REDIRECTS, Call, headers_for, secrets_in
-from airflow_provider_workspace.client.transport import proxy_for, tls_context
+from airflow_provider_workspace.client.transport import proxy_for, tls_context, tls_refused
 from airflow_provider_workspace.errors import WorkspaceRequestError
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class WorkspaceAsyncClient:
 def _failure(op: Operation[Any], error: httpx.HTTPError | httpx.InvalidURL, asking: Asking) -> WorkspaceRequestError:
     """Tell an exception before sending from one after it; in doubt, after."""
     why = f"{type(error).__name__}: {error}"
-    if isinstance(error, httpx.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in why:
+    if isinstance(error, httpx.ConnectError) and tls_refused(why):
         return not_sent(op, f"TLS failed, {why}", asking, retryable=False)
     if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
         return not_sent(op, why, asking, retryable=False)

@@ -17,7 +17,7 @@ from requests.structures import CaseInsensitiveDict
 from airflow_provider_workspace.api.interpret import Asking, Response, broken, follow, interpret, not_sent
 from airflow_provider_workspace.api.pages import Pages
 from airflow_provider_workspace.client.call import MOST_REDIRECTS, Call, headers_for, secrets_in
-from airflow_provider_workspace.client.transport import proxy_for, tls_context
+from airflow_provider_workspace.client.transport import proxy_for, tls_context, tls_refused
 from airflow_provider_workspace.errors import WorkspaceRequestError
 
 if TYPE_CHECKING:
@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.settings import Settings
 
 T = TypeVar("T")
+
+BEFORE_SENDING = (
+    urllib3.exceptions.NewConnectionError,
+    urllib3.exceptions.ConnectTimeoutError,
+    urllib3.exceptions.EmptyPoolError,
+)
 
 
 class WorkspaceClient:
@@ -151,23 +157,13 @@ def _failure(op: Operation[Any], error: Exception, asking: Asking) -> WorkspaceR
             break
         reason = inner
     why = f"{type(reason).__name__}: {reason}"
-    if isinstance(error, requests.exceptions.SSLError):
-        handshake = isinstance(reason, ssl.SSLCertVerificationError) or "handshake" in why or "VERSION" in why
-        if handshake:
-            return not_sent(op, f"TLS failed, {why}", asking, retryable=False)
-        return broken(op, why, asking)
-    before = (
-        urllib3.exceptions.NewConnectionError,
-        urllib3.exceptions.ConnectTimeoutError,
-        urllib3.exceptions.EmptyPoolError,
-        urllib3.exceptions.ProxyError,
-    )
-    if isinstance(error, requests.exceptions.ConnectTimeout | requests.exceptions.ProxyError) or _caused_by(
-        error, before
-    ):
-        return not_sent(op, why, asking)
+    if _caused_by(error, (urllib3.exceptions.SSLError,)) and tls_refused(why):
+        return not_sent(op, f"TLS failed, {why}", asking, retryable=False)
     if isinstance(error, requests.exceptions.InvalidURL | requests.exceptions.InvalidSchema):
         return not_sent(op, why, asking, retryable=False)
+    # A ProxyError says little: urllib3 raises it also where an answer that comes through a proxy breaks off.
+    if _caused_by(error, BEFORE_SENDING) or "Tunnel connection failed" in why:
+        return not_sent(op, why, asking)
     return broken(op, why, asking, timeout=_caused_by(error, (urllib3.exceptions.ReadTimeoutError,)))
 
 

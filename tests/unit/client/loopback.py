@@ -74,7 +74,7 @@ CUT = Scene(HEAD + b'Content-Length: 100\r\n\r\n{"id": 7')
 CUT_CHUNK = Scene(HEAD + b'Transfer-Encoding: chunked\r\n\r\n64\r\n{"id": 7')
 BAD_CHUNK = Scene(HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}")
 BAD_GZIP = Scene(HEAD + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}")
-NOT_HTTP = Scene(b"220 mail.example.com ESMTP\r\n")
+NOT_HTTP = Scene(b"220 mail.example.com ESMTP CERTIFICATE_VERIFY_FAILED VERSION\r\n")
 SILENT = Scene(waits=True)
 SILENT_HALF_WAY = Scene(HEAD + b'Content-Length: 100\r\n\r\n{"id": 7', waits=True)
 

@@ -1,0 +1,228 @@
+"""Proxies, certificates and whatever else a client finds in its surroundings."""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from airflow_provider_workspace.api.operations import CreateDashboard, GetDashboard
+from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
+from airflow_provider_workspace.client.settings import Settings
+from airflow_provider_workspace.client.sync import WorkspaceClient
+from airflow_provider_workspace.client.transport import proxy_for, tls_context
+from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceConnectionError
+from tests.unit.client.loopback import (
+    CLOSED_AFTER_READING,
+    CUT,
+    RESET_AFTER_READING,
+    Loopback,
+    Scene,
+    answer,
+    closed_port,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.unit.client.conftest import Send
+
+READ = GetDashboard(project_id="1", dashboard_id=7)
+CREATE = CreateDashboard(project_id="1", name="Sales")
+FOUND = answer(200, {"id": 7})
+PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def _bare_surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in PROXY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    tls_context.cache_clear()
+    yield
+    tls_context.cache_clear()
+
+
+# Proxies
+
+
+@pytest.mark.parametrize(
+    ("base_url", "environment", "proxy"),
+    [
+        ("http://host.example.com", {}, None),
+        ("http://host.example.com", {"HTTP_PROXY": "http://p:1"}, "http://p:1"),
+        ("http://host.example.com", {"http_proxy": "p:1"}, "http://p:1"),
+        ("http://host.example.com", {"HTTPS_PROXY": "http://p:1"}, None),
+        ("https://host.example.com", {"HTTPS_PROXY": "http://p:1"}, "http://p:1"),
+        ("https://host.example.com", {"HTTPS_PROXY": "https://p:1"}, "https://p:1"),
+        ("https://host.example.com", {"ALL_PROXY": "http://p:1"}, "http://p:1"),
+        ("https://host.example.com", {"ALL_PROXY": "http://p:1", "NO_PROXY": "example.com"}, None),
+        ("https://host.example.com:8443", {"ALL_PROXY": "http://p:1", "NO_PROXY": "*"}, None),
+        ("https://host.example.com", {"ALL_PROXY": "http://p:1", "NO_PROXY": "example.org"}, "http://p:1"),
+        ("http://127.0.0.1:8000", {"ALL_PROXY": "http://p:1"}, None),
+        ("http://localhost:8000", {"HTTP_PROXY": "socks5://p:1"}, None),
+        ("http://[::1]:8000", {"ALL_PROXY": "http://p:1"}, None),
+    ],
+)
+def test_the_proxy_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, base_url: str, environment: dict[str, str], proxy: str | None
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert proxy_for(Settings(base_url, "key")) == proxy
+    assert proxy_for(Settings(base_url, "key", proxy="http://own:2")) == "http://own:2"
+
+
+def test_a_proxy_of_another_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5h://user:s3cret@p:1")
+    with pytest.raises(WorkspaceConfigError) as error:
+        WorkspaceClient(Settings("https://host.example.com", "key", source="connection 'w'"))
+    assert str(error.value) == (
+        "The environment names a proxy of the kind socks5h://, which is not supported. Set an http:// one as 'proxy' "
+        "in the extra of connection 'w', or name host.example.com in NO_PROXY."
+    )
+    with pytest.raises(WorkspaceConfigError, match="socks5h"):
+        WorkspaceAsyncClient(Settings("https://host.example.com", "key"))
+
+
+def test_requests_go_through_the_proxy(send: Send) -> None:
+    with Loopback(FOUND) as proxy:
+        assert send("http://host.invalid/base", READ, proxy=proxy.url).result.id == 7
+    (request,) = proxy.requests
+    assert request.target == "http://host.invalid/base/api/environments/1/dashboards/7/"
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_is_down_has_sent_nothing(send: Send, scheme: str) -> None:
+    sent = send(f"{scheme}://host.invalid", CREATE, proxy=f"http://127.0.0.1:{closed_port()}")
+    assert type(sent.error) is WorkspaceConnectionError
+    assert (sent.error.outcome, sent.error.attempts) == ("not_sent", 3)
+
+
+def test_a_proxy_that_refuses_has_sent_nothing(send: Send) -> None:
+    with Loopback(answer(407)) as proxy:
+        sent = send("https://host.invalid", CREATE, proxy=proxy.url, max_attempts=1)
+    assert type(sent.error) is WorkspaceConnectionError
+    assert [request.method for request in proxy.requests] == ["CONNECT"]
+    assert "authorization" not in proxy.requests[0].headers
+
+
+@pytest.mark.parametrize("scene", [CLOSED_AFTER_READING, RESET_AFTER_READING, CUT], ids=["closed", "reset", "cut"])
+def test_a_request_lost_behind_a_proxy_may_have_been_sent(send: Send, scene: Scene) -> None:
+    with Loopback(scene) as proxy:
+        sent = send("http://host.invalid", CREATE, proxy=proxy.url)
+    assert (sent.error.outcome, proxy.connections) == ("unknown", 1)
+
+
+def test_netrc_does_not_replace_the_key(send: Send, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("default login somebody password else\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    with Loopback(FOUND) as service:
+        send(service.url, READ)
+    assert service.requests[0].headers["authorization"] == "Bearer phx_s3cret-key"
+
+
+# Certificates
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with a key and its self-signed certificate for loopback."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "loopback")])
+    now = datetime.now(timezone.utc)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    file = tmp_path_factory.mktemp("tls") / "loopback.pem"
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    file.write_bytes(secret + made.public_bytes(serialization.Encoding.PEM))
+    return file
+
+
+@pytest.fixture
+def server_tls(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
+
+
+def test_an_authority_of_ones_own(send: Send, server_tls: ssl.SSLContext, certificate: Path) -> None:
+    with Loopback(FOUND, tls=server_tls) as service:
+        assert send(service.url, READ, verify=str(certificate)).result.id == 7
+
+
+def test_the_authority_of_the_environment(
+    send: Send, server_tls: ssl.SSLContext, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+    with Loopback(FOUND, tls=server_tls) as service:
+        assert send(service.url, READ).result.id == 7
+
+
+def test_a_certificate_nobody_vouches_for_gets_no_request(send: Send, server_tls: ssl.SSLContext) -> None:
+    with Loopback(FOUND, tls=server_tls) as service:
+        sent = send(service.url, CREATE)
+    assert type(sent.error) is WorkspaceConnectionError
+    assert (sent.error.outcome, sent.error.attempts, sent.error.retryable) == ("not_sent", 1, False)
+    assert "CERTIFICATE_VERIFY_FAILED" in str(sent.error)
+    assert service.requests == []
+
+
+@pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
+def test_checking_nothing_is_a_setting(send: Send, server_tls: ssl.SSLContext) -> None:
+    with Loopback(FOUND, tls=server_tls) as service:
+        assert send(service.url, READ, verify=False).result.id == 7
+
+
+def test_a_server_that_speaks_no_tls_gets_no_request(send: Send) -> None:
+    with Loopback(Scene(b"HTTP/1.1 400 Bad Request\r\n\r\n", reads=False)) as service:
+        sent = send(service.url.replace("http://", "https://"), CREATE)
+    assert type(sent.error) is WorkspaceConnectionError
+    assert (sent.error.outcome, sent.error.attempts) == ("not_sent", 1)
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+def test_authorities_that_cannot_be_read(tmp_path: Path, content: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    bundle = tmp_path / "bundle.pem"
+    if content:
+        bundle.write_text(content)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(bundle))
+    for client in (WorkspaceClient, WorkspaceAsyncClient):
+        with pytest.raises(WorkspaceConfigError) as error:
+            client(Settings("https://host.example.com", "key"))
+        assert str(error.value).startswith(f"The certificate authorities in '{bundle}' cannot be read (")
+        assert str(error.value).endswith("or REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE, SSL_CERT_FILE in the environment.")
+
+
+def test_authorities_in_a_folder(tmp_path: Path) -> None:
+    assert tls_context(str(tmp_path)).verify_mode is ssl.CERT_REQUIRED
+    assert tls_context(str(tmp_path)) is tls_context(str(tmp_path))
+
+
+# Nothing tells the key
+
+
+def test_no_client_prints_the_key() -> None:
+    settings = Settings("http://127.0.0.1:1", "phx_s3cret", proxy="http://user:s3cret@p:1", source="connection 'w'")
+    assert repr(settings) == "Settings('http://127.0.0.1:1', source=\"connection 'w'\")"
+    with WorkspaceClient(settings) as client:
+        assert "s3cret" not in f"{client!r} {client}"
+    assert "s3cret" not in repr(WorkspaceAsyncClient(settings))

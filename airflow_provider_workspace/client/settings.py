@@ -145,11 +145,12 @@ def read_extra(extra: str | None, source: str) -> dict[str, Any]:
 
 def read_base_url(host: str | None, port: int | None, source: str, *, allow_http: bool) -> str:
     """Check the base URL; plain http is for loopback, or for those who say that they want it."""
-    url = (host or "").strip().rstrip("/")
+    given = (host or "").strip()
+    url = given.rstrip("/")
     if not url:
         msg = f"{source} has no host: put in the base URL of the service, such as https://workspace.example.com."
         raise WorkspaceConfigError(msg)
-    if "://" not in url:
+    if "://" not in given:
         shown = url.rpartition("@")[2][:100]
         msg = f"The host of {source} is '{shown}', which has no scheme: write https://{shown}."
         raise WorkspaceConfigError(msg)

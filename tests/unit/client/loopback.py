@@ -9,6 +9,7 @@ import ssl
 import struct
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -92,6 +93,7 @@ class Loopback:
         self.tls = tls
         self.requests: list[Received] = []
         self.connections = 0
+        self.closed = threading.Semaphore(0)
         self._over = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._listener.getsockname()[1]}"
@@ -118,10 +120,9 @@ class Loopback:
                     return
                 scene = self.scenes[min(self.connections, len(self.scenes) - 1)]
                 self.connections += 1
-                try:
+                with suppress(OSError):  # the client leaves first, as it may
                     self._play(scene, connection)
-                except OSError:
-                    continue  # the client left first, as it may
+            self.closed.release()
 
     def _play(self, scene: Scene, connection: socket.socket) -> None:
         connection.settimeout(5)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import ssl
+import threading
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -215,6 +217,32 @@ def test_authorities_that_cannot_be_read(tmp_path: Path, content: str | None, mo
 def test_authorities_in_a_folder(tmp_path: Path) -> None:
     assert tls_context(str(tmp_path)).verify_mode is ssl.CERT_REQUIRED
     assert tls_context(str(tmp_path)) is tls_context(str(tmp_path))
+
+
+# Connections
+
+
+KEPT = Scene(b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}")
+
+
+def test_a_connection_that_was_closed_while_idle_costs_no_create() -> None:
+    with Loopback(KEPT) as service, WorkspaceClient(Settings(service.url, "key", max_attempts=1)) as client:
+        for _ in range(3):
+            client.send(CREATE)
+            assert service.closed.acquire(timeout=5)
+    assert len(service.requests) == 3
+
+
+def test_a_connection_that_was_closed_while_idle_costs_no_create_in_the_event_loop() -> None:
+    async def create(base_url: str, closed: threading.Semaphore) -> None:
+        async with WorkspaceAsyncClient(Settings(base_url, "key", max_attempts=1)) as client:
+            for _ in range(3):
+                await client.send(CREATE)
+                assert closed.acquire(timeout=5)
+
+    with Loopback(KEPT) as service:
+        asyncio.run(create(service.url, service.closed))
+    assert len(service.requests) == 3
 
 
 # Nothing tells the key

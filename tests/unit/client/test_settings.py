@@ -1,0 +1,233 @@
+"""From the parts of a connection to settings; each wrong part has a message of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_workspace.client.settings import EXTRAS, Settings, read_settings
+from airflow_provider_workspace.errors import WorkspaceConfigError
+
+HOST = "https://workspace.example.com"
+SOURCE = "connection 'w'"
+
+
+def read(host: str | None = HOST, *, password: str | None = "key", port: int | None = None, **extra: Any) -> Settings:
+    return read_settings(host=host, password=password, port=port, extra=json.dumps(extra), source=SOURCE)
+
+
+def refused(host: str | None = HOST, **parts: Any) -> str:
+    with pytest.raises(WorkspaceConfigError) as error:
+        read(host, **parts)
+    return str(error.value)
+
+
+def test_what_stands_where_nothing_is_said() -> None:
+    assert read() == Settings(base_url=HOST, api_key="key", source=SOURCE)
+    policy = read().retry_policy()
+    assert (policy.max_attempts, policy.max_wait) == (5, 60.0)
+
+
+def test_everything_that_can_be_said(tmp_path: Path) -> None:
+    bundle = tmp_path / "ca.pem"
+    bundle.touch()
+    extra = {
+        "organization_id": "o1",
+        "project_id": 7,
+        "connect_timeout": 1.5,
+        "read_timeout": "30",
+        "max_attempts": "3",
+        "max_retry_wait": 0,
+        "page_size": 50.0,
+        "bulk_invite_limit": 5,
+        "bulk_invite_body": "object",
+        "verify": str(bundle),
+        "proxy": "http://proxy.example.com:3128/",
+        "web_url": "https://app.example.com/",
+        "allow_http": "TRUE",
+    }
+    assert set(extra) == set(EXTRAS)
+    assert read("http://workspace.example.com", **extra) == Settings(
+        base_url="http://workspace.example.com",
+        api_key="key",
+        source=SOURCE,
+        organization_id="o1",
+        project_id="7",
+        connect_timeout=1.5,
+        read_timeout=30.0,
+        max_attempts=3,
+        max_retry_wait=0.0,
+        page_size=50,
+        bulk_invite_limit=5,
+        bulk_invite_body="object",
+        verify=str(bundle),
+        proxy="http://proxy.example.com:3128",
+        web_url="https://app.example.com",
+    )
+
+
+def test_empty_values_of_a_form_are_not_given() -> None:
+    assert read(**dict.fromkeys(EXTRAS, ""), password=" key\n") == read(**dict.fromkeys(EXTRAS)) == read()
+
+
+@pytest.mark.parametrize("extra", [None, "", "  ", "{}"])
+def test_an_extra_may_be_missing(extra: str | None) -> None:
+    assert read_settings(host=HOST, password="key", extra=extra, source=SOURCE) == read()
+
+
+# Host
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "base_url"),
+    [
+        ("https://workspace.example.com/", None, HOST),
+        (" https://workspace.example.com// ", None, HOST),
+        ("HTTPS://workspace.example.com", None, HOST),
+        ("https://workspace.example.com/base/", None, f"{HOST}/base"),
+        ("https://workspace.example.com:8443", None, f"{HOST}:8443"),
+        ("https://workspace.example.com/base", 8443, f"{HOST}:8443/base"),
+        ("https://workspace.example.com:9443", 8443, f"{HOST}:9443"),
+        ("http://127.0.0.1:8000", None, "http://127.0.0.1:8000"),
+        ("http://127.8.9.1", None, "http://127.8.9.1"),
+        ("http://localhost", 8000, "http://localhost:8000"),
+        ("http://workspace.localhost", None, "http://workspace.localhost"),
+        ("http://[::1]", 8000, "http://[::1]:8000"),
+    ],
+)
+def test_hosts(host: str, port: int | None, base_url: str) -> None:
+    assert read(host, port=port).base_url == base_url
+
+
+NOT_A_URL = "The host of connection 'w' is not a URL: expected something like https://workspace.example.com."
+TOO_MUCH = "The host of connection 'w' must hold no user, query or fragment; the API key goes into the password."
+NO_HOST = "connection 'w' has no host: put in the base URL of the service, such as https://workspace.example.com."
+
+NO_SCHEME = (
+    "The host of connection 'w' is 'workspace.example.com', which has no scheme: write https://workspace.example.com."
+)
+PLAIN = (
+    "The host of connection 'w' is plain http://, which would send the API key unencrypted to workspace.example.com: "
+    'use https://, or set "allow_http": true in the extra if the network between is trusted.'
+)
+
+
+@pytest.mark.parametrize(
+    ("host", "message"),
+    [
+        (None, NO_HOST),
+        (" / ", NO_HOST),
+        ("workspace.example.com", NO_SCHEME),
+        ("user:s3cret@workspace.example.com", NO_SCHEME),
+        ("ftp://workspace.example.com", NOT_A_URL),
+        ("https://", NOT_A_URL),
+        ("https://:443", NOT_A_URL),
+        ("https://[::1", NOT_A_URL),
+        ("https://workspace.example.com:port", NOT_A_URL),
+        ("https://workspace.example.com:99999", NOT_A_URL),
+        ("https://work space.example.com", NOT_A_URL),
+        ("https://workspace.example.com\\@evil.example", NOT_A_URL),
+        ("https://user:s3cret@workspace.example.com", TOO_MUCH),
+        ("https://@workspace.example.com", TOO_MUCH),
+        ("https://workspace.example.com/?key=s3cret", TOO_MUCH),
+        ("https://workspace.example.com/#s3cret", TOO_MUCH),
+        (
+            "https://workspace.example.com/api/",
+            "The host of connection 'w' ends in /api, which every request adds by itself: leave it out.",
+        ),
+        ("http://workspace.example.com", PLAIN),
+    ],
+)
+def test_hosts_that_are_refused(host: str | None, message: str) -> None:
+    assert refused(host) == message
+
+
+@pytest.mark.parametrize("host", ["http://10.0.0.1", "http://localhost.example.com", "http://127.0.0.1.example.com"])
+def test_what_is_not_this_machine_is_not_sent_the_key_in_plain_text(host: str) -> None:
+    assert "unencrypted" in refused(host)
+    assert read(host, allow_http=True).base_url == host
+
+
+# Password
+
+
+@pytest.mark.parametrize("password", [None, "", "  "])
+def test_a_key_is_needed(password: str | None) -> None:
+    assert refused(password=password) == ("connection 'w' has no API key: put the personal API key into its password.")
+
+
+@pytest.mark.parametrize("password", ["s3cret key", "s3cret\nkey", "s3crét", "s3cret\u200b", "s3cret\x7f"])
+def test_a_key_must_fit_into_a_header(password: str) -> None:
+    assert refused(password=password) == (
+        "connection 'w': the API key in the password holds characters that cannot be sent in a header."
+    )
+
+
+# Extra
+
+
+@pytest.mark.parametrize("extra", ["{", "[]", '"organization_id"', "7", "null", "[" * 100_000])
+def test_an_extra_that_is_no_object(extra: str) -> None:
+    with pytest.raises(WorkspaceConfigError) as error:
+        read_settings(host=HOST, password="key", extra=extra, source=SOURCE)
+    assert str(error.value) == (
+        'The extra of connection \'w\' must be a JSON object, such as {"organization_id": "…"}.'
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [("organisation_id", "did you mean 'organization_id'? "), ("headers", ""), ("Verify", "did you mean 'verify'? ")],
+)
+def test_an_unknown_extra_names_the_known_ones(key: str, hint: str) -> None:
+    assert refused(**{key: "x"}) == (
+        f"The extra of connection 'w' has an unknown key '{key}': {hint}Known are organization_id, project_id, "
+        "connect_timeout, read_timeout, max_attempts, max_retry_wait, page_size, bulk_invite_limit, bulk_invite_body, "
+        "verify, proxy, web_url, allow_http."
+    )
+
+
+PAGES = "batch_export, dashboard, domain, domains, invites, members, project, projects"
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "expected"),
+    [
+        ("organization_id", [True, [], {}, " "], "an id"),
+        ("project_id", [1.5, False], "an id"),
+        ("connect_timeout", [0, -1, 601, "soon", True, [], 10**400, "nan"], "a number from 0.01 to 600"),
+        ("read_timeout", [0, 3601, "inf"], "a number from 0.01 to 3600"),
+        ("max_attempts", [0, 21, 1.5, "x"], ["a number from 1 to 20", "a whole number from 1 to 20"]),
+        ("max_retry_wait", [-0.1, 3601], "a number from 0 to 3600"),
+        ("page_size", [0, 10_001], "a number from 1 to 10000"),
+        ("bulk_invite_limit", [0, 10_001], "a number from 1 to 10000"),
+        ("bulk_invite_body", ["list", ["array"], 7], "'array' or 'object'"),
+        ("verify", [1, ["x"]], "true, false, or the path of a CA file"),
+        ("verify", ["/no/such/file"], "true, false, or the path of a CA file that exists on this machine"),
+        ("proxy", ["proxy:3128", "socks5://p:1", 7, {}], "a URL that begins with http:// or https://"),
+        ("web_url", ["app.example.com", 7], "a URL that begins with http:// or https://"),
+        (
+            "web_url",
+            [{"dashboards": "https://x"}, {"dashboard": "x"}, {"dashboard": 7}],
+            f"a URL, or an object of URL templates for {PAGES}",
+        ),
+        ("allow_http", ["yes", 1, []], "true or false"),
+    ],
+)
+def test_extras_of_the_wrong_kind(key: str, values: list[Any], expected: str | list[str]) -> None:
+    messages = [expected] if isinstance(expected, str) else expected
+    for value in values:
+        assert refused(**{key: value}) in [f"The extra '{key}' of connection 'w' must be {text}." for text in messages]
+
+
+@pytest.mark.parametrize(("given", "verify"), [(True, True), ("true", True), (False, False), (" False ", False)])
+def test_verify_may_come_as_text(given: Any, verify: bool) -> None:  # noqa: FBT001
+    assert read(verify=given).verify is verify
+
+
+def test_pages_for_people_may_be_templates() -> None:
+    templates = {"dashboard": "https://app.example.com/d/{dashboard_id}"}
+    assert read(web_url=templates).web_url == templates

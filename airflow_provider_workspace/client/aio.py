@@ -123,17 +123,17 @@ class WorkspaceAsyncClient:
         headers = {"Content-Type": "application/json"} if body is not None else None
         try:
             answer = await self._http.request(call.request.method, url, content=body, headers=headers)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             raise _failure(call.op, error, self._asking) from error
         return Response(answer.status_code, answer.headers, answer.content)
 
 
-def _failure(op: Operation[Any], error: httpx.HTTPError | httpx.InvalidURL, asking: Asking) -> WorkspaceRequestError:
+def _failure(op: Operation[Any], error: Exception, asking: Asking) -> WorkspaceRequestError:
     """Tell an exception before sending from one after it; in doubt, after."""
     why = f"{type(error).__name__}: {error}"
     if isinstance(error, httpx.ConnectError) and tls_refused(why):
         return not_sent(op, f"TLS failed, {why}", asking, retryable=False)
-    if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
+    if isinstance(error, httpx.InvalidURL | UnicodeError):  # the latter where a host is no international name
         return not_sent(op, why, asking, retryable=False)
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout | httpx.ProxyError):
         return not_sent(op, why, asking)

@@ -157,7 +157,8 @@ def read_base_url(host: str | None, port: int | None, source: str, *, allow_http
     try:
         parts = urlsplit(url)
         own_port = parts.port
-    except ValueError:
+        (parts.hostname or "").encode("idna")
+    except ValueError:  # also a part of the host that is empty or too long
         parts = urlsplit("")
         own_port = None
     if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[\s\\]", url):

@@ -159,7 +159,7 @@ def _failure(op: Operation[Any], error: Exception, asking: Asking) -> WorkspaceR
     why = f"{type(reason).__name__}: {reason}"
     if _caused_by(error, (urllib3.exceptions.SSLError,)) and tls_refused(why):
         return not_sent(op, f"TLS failed, {why}", asking, retryable=False)
-    if isinstance(error, requests.exceptions.InvalidURL | requests.exceptions.InvalidSchema):
+    if isinstance(error, requests.exceptions.InvalidURL):
         return not_sent(op, why, asking, retryable=False)
     # A ProxyError says little: urllib3 raises it also where an answer that comes through a proxy breaks off.
     if _caused_by(error, BEFORE_SENDING) or "Tunnel connection failed" in why:

@@ -1,0 +1,193 @@
+"""Which connection, organization and project a hook uses, and what it does with secrets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+from airflow.sdk.log import redact
+
+from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError, WorkspacePermissionError
+from airflow_provider_workspace.hooks import progress
+from airflow_provider_workspace.hooks.progress import ProgressLog
+from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
+from airflow_provider_workspace.sandbox.seed import SEED
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.unit.hooks.conftest import Call
+
+Connect = Callable[..., None]
+
+
+def asked(sandbox: SandboxServer) -> list[str]:
+    return [entry["path"].removeprefix("/api/") for entry in sandbox.requests()]
+
+
+# Organization and project
+
+
+def test_the_connection_names_organization_and_project(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
+    connect()
+    assert [domain.domain for domain in call("list_domains")] == ["example.com"]
+    assert call("get_dashboard", dashboard_id=1).name == "Weekly overview"
+    assert asked(sandbox) == [f"organizations/{SEED.organization_id}/domains/", "environments/1/dashboards/1/"]
+
+
+@pytest.mark.parametrize(
+    ("hook", "arguments"),
+    [
+        ({"organization_id": SEED.other_organization_id, "project_id": 2}, ({}, {})),
+        ({}, ({"organization_id": SEED.other_organization_id}, {"project_id": "2"})),
+        (
+            {"organization_id": "elsewhere", "project_id": "elsewhere"},
+            ({"organization_id": SEED.other_organization_id}, {"project_id": 2}),
+        ),
+    ],
+)
+def test_hook_and_call_may_name_others(
+    call: Call, connect: Connect, sandbox: SandboxServer, hook: dict[str, Any], arguments: Any
+) -> None:
+    connect(key=SEED.research_key)
+    organization, project = arguments
+    assert call("list_domains", hook=hook, **organization) == []
+    assert call("create_dashboard", hook=hook, name="Sales", **project).name == "Sales"
+    assert asked(sandbox) == [f"organizations/{SEED.other_organization_id}/domains/", "environments/2/dashboards/"]
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "name"),
+    [("get_project", {"project_id": 1}, "organization_id"), ("get_dashboard", {"dashboard_id": 1}, "project_id")],
+)
+def test_where_nobody_names_one(
+    call: Call, connect: Connect, sandbox: SandboxServer, method: str, arguments: dict[str, Any], name: str
+) -> None:
+    connect(organization_id=None, project_id=None)
+    with pytest.raises(WorkspaceConfigError) as error:
+        call(method, **arguments)
+    assert str(error.value) == (f"No {name}: pass {name}=…, or set it in the extra of connection 'workspace_default'.")
+    assert sandbox.requests() == []
+
+
+def test_an_empty_id_is_not_replaced_by_that_of_the_connection(call: Call, connect: Connect) -> None:
+    connect()
+    with pytest.raises(WorkspaceInputError, match="organization_id is '', where an identifier is expected"):
+        call("get_project", project_id=1, organization_id="")
+
+
+# Connection
+
+
+def test_another_connection(call: Call, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = {"conn_type": "workspace", "host": sandbox.url, "password": SEED.reader_key}
+    monkeypatch.setenv("AIRFLOW_CONN_READ_ONLY", json.dumps(connection))
+    hook = {"workspace_conn_id": "read_only", "organization_id": SEED.organization_id, "project_id": 1}
+    assert call("get_project", hook=hook, project_id=1).name == "Default project"
+    with pytest.raises(WorkspacePermissionError, match="Give the API key of connection 'read_only' the scope"):
+        call("update_dashboard", hook=hook, dashboard_id=1, name="x")
+
+
+def test_the_connection_is_looked_up_once_until_the_hook_is_closed(connect: Connect) -> None:
+    connect()
+    hook = WorkspaceHook()
+    hook.close()
+    client = hook.get_conn()
+    assert client is hook.client
+    hook.close()
+    connect(page_size=7)
+    assert hook.client.settings.page_size == 7
+    hook.close()
+
+
+def test_the_same_in_the_event_loop(connect: Connect) -> None:
+    async def look_up() -> None:
+        hook = WorkspaceAsyncHook()
+        await hook.aclose()
+        connect()
+        client = await hook.client()
+        assert client is await hook.client()
+        await hook.aclose()
+        connect(page_size=7)
+        assert (await hook.client()).settings.page_size == 7
+        await hook.aclose()
+
+    asyncio.run(look_up())
+
+
+# Lists
+
+
+@pytest.mark.parametrize(
+    ("options", "pages"),
+    [({}, [(100, 0)]), ({"limit": 3}, [(3, 0), (3, 3)]), ({"limit": 2, "offset": 2}, [(2, 2), (2, 4)])],
+)
+def test_lists_come_in_pages(
+    call: Call, connect: Connect, sandbox: SandboxServer, options: dict[str, int], pages: list[tuple[int, int]]
+) -> None:
+    connect()
+    assert len(call("list_members", **options)) == 5 - options.get("offset", 0)
+    queries = [{name: int(value) for name, value in entry["query"]} for entry in sandbox.requests()]
+    assert queries == [{"limit": limit, "offset": offset} for limit, offset in pages]
+
+
+def test_a_page_is_read_when_it_is_needed(connect: Connect, sandbox: SandboxServer) -> None:
+    connect(page_size=2)
+    members = WorkspaceHook().list_members()
+    assert sandbox.requests() == []
+    next(members)
+    assert len(sandbox.requests()) == 1
+
+
+# Secrets
+
+
+def test_the_key_and_secrets_in_answers_are_masked_in_logs(
+    call: Call, connect: Connect, sandbox: SandboxServer
+) -> None:
+    key = f"key-{uuid4()}"
+    sandbox.add_key(key, "masked", ["*"])
+    connect(key=key)
+    token = call("get_dashboard_sharing", dashboard_id=1).access_token
+    webhook = f"https://hooks.example.com/{uuid4()}"
+    call("create_project", name="Shop", slack_incoming_webhook=webhook)
+    assert token
+    assert redact(f"{key} {token} {webhook}") == "*** *** ***"
+
+
+# Progress
+
+
+@pytest.fixture
+def lines() -> Iterator[list[str]]:
+    """What the log of the progress says."""
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    level = progress.log.level
+    progress.log.addHandler(handler)
+    progress.log.setLevel(logging.INFO)
+    yield said
+    progress.log.removeHandler(handler)
+    progress.log.setLevel(level)
+
+
+def test_progress_is_told_at_the_start_and_at_the_end(lines: list[str]) -> None:
+    tell = ProgressLog("Invites")
+    for done in (0, 10, 20, 40):
+        tell(done, 40)
+    assert lines[0] == "Invites: 0 of 40 (0 %), 0.0 a second"
+    assert lines[1].startswith("Invites: 40 of 40 (100 %), ")
+    assert len(lines) == 2
+
+
+def test_progress_tells_the_time_left(lines: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN", 0.0)
+    tell = ProgressLog("Invites")
+    tell(10, 40)
+    assert re.fullmatch(r"Invites: 10 of 40 \(25 %\), [\d.]+ a second, \d+ s left", lines[0])

@@ -1,0 +1,336 @@
+"""
+The tasks of a maintenance window; see :func:`~airflow_provider_workspace.task_groups.maintenance_window`.
+
+Windows over the same export may overlap: the last one to end resumes it. Airflow remembers who holds an export in one
+Variable per export, and whether a holder still does in the states of its tasks.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceRequestError
+from airflow_provider_workspace.operators.base import WorkspaceOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+# How often a window looks whether its entry in the Variable stayed, after how many seconds each.
+LOOKS_AT_ENTRY = 2
+SECONDS_BETWEEN_LOOKS = 0.7
+MOST_WRITES = 20
+# How long a window without a maximum length counts as open if nobody closes it.
+LONGEST_WINDOW = timedelta(days=1)
+
+
+class WorkspaceWindowOperator(WorkspaceOperator):
+    """
+    Base of the tasks of a window.
+
+    :param batch_export_ids: batch exports (UUID)
+    :param organization_id: organization; by default that of the connection
+    """
+
+    template_fields: Collection[str] = ("organization_id", "batch_export_ids")
+
+    def __init__(self, *, batch_export_ids: Sequence[str], organization_id: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.batch_export_ids = batch_export_ids
+        self.organization_id = organization_id
+
+    def export_ids(self) -> list[str]:
+        """
+        Return the batch exports, each once.
+
+        :raises WorkspaceInputError: if there is none, or one is no UUID
+        """
+        from uuid import UUID
+
+        given = [self.batch_export_ids] if isinstance(self.batch_export_ids, str) else self.batch_export_ids
+        try:
+            found = list(dict.fromkeys(str(UUID(str(batch_export_id).strip())) for batch_export_id in given or ()))
+        except ValueError:
+            found = []
+        if not found:
+            msg = f"batch_export_ids must be a list of batch exports (UUID), not {self.batch_export_ids!r}"
+            raise WorkspaceInputError(msg)
+        return found
+
+
+class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
+    """
+    Open a window: remember that it holds the exports. Pauses nothing and asks the service nothing.
+
+    The result is ``{"opened_at": seconds since 1970, "batch_export_ids": […]}``.
+
+    :param close_task_id: the task that closes the window
+    :param max_length: after which time other windows no longer take this one for open; ``None`` for a day
+    """
+
+    ui_color = "#fdebd0"
+
+    def __init__(self, *, close_task_id: str, max_length: timedelta | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.close_task_id = close_task_id
+        self.max_length = max_length
+
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
+        """Remember the window under each export."""
+        organization_id = hook.organization_or_default(self.organization_id)
+        export_ids = self.export_ids()
+        opened_at = time.time()
+        ends_at = opened_at + (self.max_length or LONGEST_WINDOW).total_seconds()
+        for export_id in export_ids:
+            Holders(organization_id, export_id).add(
+                context["ti"].dag_id, context["ti"].run_id, self.close_task_id, ends_at
+            )
+        return {"opened_at": opened_at, "batch_export_ids": export_ids}
+
+
+class WorkspacePauseBatchExportsOperator(WorkspaceWindowOperator):
+    """Pause several batch exports; pausing a paused one changes nothing. Scope ``batch_export:write``."""
+
+    ui_color = "#fdebd0"
+
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+        """Pause one after the other."""
+        paused: list[str] = []
+        for export_id in self.export_ids():
+            self.show(hook, "batch_export", batch_export_id=export_id, organization_id=self.organization_id)
+            try:
+                hook.pause_batch_export(batch_export_id=export_id, organization_id=self.organization_id)
+            except WorkspaceRequestError:
+                self.log.exception("Batch export %s could not be paused; paused before it: %s", export_id, paused)
+                raise
+            paused.append(export_id)
+            self.log.info("Paused batch export %s.", export_id)
+        return {"paused": paused}
+
+
+class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
+    """
+    Close a window: resume the exports that no other open window holds. Scope ``batch_export:write``.
+
+    The result is ``{"resumed": [ids], "held": {id: [windows]}, "left_paused": [ids]}``.
+
+    :param leave_paused: batch exports that stay paused
+    """
+
+    template_fields: Collection[str] = (*WorkspaceWindowOperator.template_fields, "leave_paused")
+    ui_color = "#d5f5e3"
+
+    def __init__(self, *, leave_paused: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.leave_paused = leave_paused
+
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
+        """Resume what may be resumed; one export that cannot be does not keep the others paused."""
+        resumed: list[str] = []
+        left: list[str] = []
+        held: dict[str, list[str]] = {}
+        failed: dict[str, WorkspaceError] = {}
+        organization_id = hook.organization_or_default(self.organization_id)
+        keep = {str(export_id).strip().lower() for export_id in self.leave_paused or ()}
+        for export_id in self.export_ids():
+            self.show(hook, "batch_export", batch_export_id=export_id, organization_id=organization_id)
+            holders = Holders(organization_id, export_id)
+            others = holders.others_open(context["ti"].dag_id, context["ti"].run_id, context["ti"].task_id)
+            if export_id in keep:
+                left.append(export_id)
+                self.log.info("Batch export %s stays paused, as asked for.", export_id)
+            elif others:
+                held[export_id] = others
+                self.log.warning(
+                    "Batch export %s stays paused: still open: %s. If that window is gone, delete the Variable '%s'.",
+                    export_id,
+                    ", ".join(others),
+                    holders.key,
+                )
+            else:
+                try:
+                    hook.unpause_batch_export(batch_export_id=export_id, organization_id=organization_id)
+                except WorkspaceError as error:
+                    self.log.exception("Batch export %s could not be resumed", export_id)
+                    failed[export_id] = error
+                    continue
+                resumed.append(export_id)
+                self.log.info("Resumed batch export %s.", export_id)
+            holders.remove(context["ti"].dag_id, context["ti"].run_id, context["ti"].task_id)
+        if failed:
+            still_paused(failed)
+        return {"resumed": resumed, "held": held, "left_paused": left}
+
+
+class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
+    """
+    Hold a window open for a fixed time, in the triggerer and not on a worker.
+
+    :param opened_at: when the window was opened, in seconds since 1970
+    :param length: length of the window
+    """
+
+    template_fields: Collection[str] = ("opened_at",)
+
+    def __init__(self, *, opened_at: float | str, length: timedelta, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.opened_at = opened_at
+        self.length = length
+
+    def execute(self, context: Context) -> None:  # noqa: ARG002
+        """Wait."""
+        from airflow_provider_workspace.triggers.windows import WorkspaceWindowTrigger
+
+        end_at = float(self.opened_at) + self.length.total_seconds()
+        self.defer(trigger=WorkspaceWindowTrigger(end_at=end_at), method_name="execute_complete")
+
+    def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> None:  # noqa: ARG002
+        """Say that the time is over."""
+        self.log.info("The window was held for %s.", self.length)
+
+
+class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOperator):
+    """
+    Watch in the triggerer that a window is closed in time; if not, resume its exports and fail.
+
+    :param opened_at: when the window was opened, in seconds since 1970
+    :param max_length: after which time the exports are resumed, whatever the work does
+    :param close_task_id: the task that closes the window
+    """
+
+    template_fields: Collection[str] = (*WorkspaceCloseMaintenanceWindowOperator.template_fields, "opened_at")
+
+    def __init__(self, *, opened_at: float | str, max_length: timedelta, close_task_id: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.opened_at = opened_at
+        self.max_length = max_length
+        self.close_task_id = close_task_id
+
+    def execute(self, context: Context) -> None:
+        """Wait until the window is closed or overdue."""
+        from airflow_provider_workspace.triggers.windows import WorkspaceWindowTrigger
+
+        self.defer(
+            trigger=WorkspaceWindowTrigger(
+                end_at=float(self.opened_at) + self.max_length.total_seconds(),
+                dag_id=context["ti"].dag_id,
+                run_id=context["ti"].run_id,
+                close_task_id=self.close_task_id,
+            ),
+            method_name="execute_complete",
+        )
+
+    def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> None:
+        """Resume the exports of an overdue window and fail; of a closed one say so."""
+        status = (event or {}).get("status")
+        if status == "closed":
+            self.log.info("The window was closed in time.")
+            return
+        if status == "unwatched":
+            self.log.warning(
+                "This run has no triggerer ('airflow dags test'): nobody watches the length of the window."
+            )
+            return
+        done = super().execute(context)
+        msg = (
+            f"The window is overdue: after {self.max_length} its work was still not done. "
+            f"Resumed: {', '.join(done['resumed']) or 'nothing'}; "
+            f"held by other windows: {', '.join(done['held']) or 'nothing'}. "
+            "Look at the tasks of the window; they were not stopped."
+        )
+        raise AirflowFailException(msg)
+
+
+def still_paused(failed: dict[str, WorkspaceError]) -> NoReturn:
+    """
+    Say which exports are still paused.
+
+    Never permanent: a paused export is worth every retry, for somebody may mend the key meanwhile.
+    """
+    named = "; ".join(f"{export_id}: {error}" for export_id, error in failed.items())
+    msg = (
+        f"STILL PAUSED: {', '.join(failed)}. Resume by hand, or mend the cause and clear this task. The interface "
+        f"cannot tell whether an export is paused, so this goes by the failed requests. {named}"
+    )
+    raise WorkspaceRequestError(msg, operation="UnpauseBatchExport", outcome="unknown")
+
+
+class Holders:
+    """
+    Which windows hold an export, in the Airflow Variable ``workspace_windows_<organization>_<export>``.
+
+    Variables know no compare-and-set. So a window writes its entry, looks a moment later whether it stayed, and writes
+    it again if another window that opened at the same time has overwritten it. Entries are only hints: whether a window
+    is open, the state of its closing task says.
+    """
+
+    def __init__(self, organization_id: str, batch_export_id: str) -> None:
+        self.key = f"workspace_windows_{organization_id}_{batch_export_id}"
+
+    def read(self) -> dict[str, dict[str, Any]]:
+        """Return the entries."""
+        from airflow.sdk import Variable
+
+        entries = Variable.get(self.key, default=None, deserialize_json=True)
+        return entries if isinstance(entries, dict) else {}
+
+    def write(self, entries: dict[str, dict[str, Any]]) -> None:
+        """Replace the entries."""
+        from airflow.sdk import Variable
+
+        Variable.set(self.key, entries, serialize_json=True)
+
+    def add(self, dag_id: str, run_id: str, close_task_id: str, ends_at: float) -> None:
+        """
+        Remember a window, and forget those that are closed.
+
+        :param ends_at: when it is over at the latest, in seconds since 1970
+        :raises WorkspaceError: if other windows overwrite the entry again and again
+        """
+        name = window_name(dag_id, run_id, close_task_id)
+        me = {"dag_id": dag_id, "run_id": run_id, "close_task_id": close_task_id, "ends_at": ends_at}
+        stayed = 0
+        for _ in range(MOST_WRITES):
+            entries = self.read()
+            if name in entries:
+                stayed += 1
+                if stayed > LOOKS_AT_ENTRY:
+                    return
+            else:
+                stayed = 0
+                kept = {key: entry for key, entry in entries.items() if window_open(entry)}
+                self.write({**kept, name: me})
+            # Windows that open at the same moment must not go on in step.
+            time.sleep(SECONDS_BETWEEN_LOOKS * (0.5 + random.random()))  # noqa: S311
+        msg = f"The Variable '{self.key}' is overwritten all the time: too many windows at once. Nothing was paused."
+        raise WorkspaceError(msg)
+
+    def others_open(self, dag_id: str, run_id: str, close_task_id: str) -> list[str]:
+        """Return the names of the other windows that are open."""
+        me = window_name(dag_id, run_id, close_task_id)
+        return [name for name, entry in self.read().items() if name != me and window_open(entry)]
+
+    def remove(self, dag_id: str, run_id: str, close_task_id: str) -> None:
+        """Forget a window. If another one overwrites that, it does not matter: the window is closed."""
+        entries = self.read()
+        if entries.pop(window_name(dag_id, run_id, close_task_id), None) is not None:
+            self.write(entries)
+
+
+def window_name(dag_id: str, run_id: str, close_task_id: str) -> str:
+    """Return what people call a window."""
+    return f"{dag_id} / {run_id} / {close_task_id}"
+
+
+def window_open(entry: dict[str, Any]) -> bool:
+    """Tell whether the window of an entry is open; one that nobody closed in time does not count for ever."""
+    from airflow_provider_workspace.triggers.windows import is_open
+
+    return time.time() < entry["ends_at"] and is_open(entry["dag_id"], entry["run_id"], entry["close_task_id"])

@@ -271,6 +271,8 @@ def describe_invalid(invalid: list[Entry]) -> str:
 
 def name_entries(entries: list[Entry]) -> str:
     """Name the first rows of a list with their reasons."""
-    named = "; ".join(f"row {item.row} ({item.email or 'no address'}): {item.reason.rstrip('.')}" for item in entries[:MOST_NAMED])
+    named = "; ".join(
+        f"row {item.row} ({item.email or 'no address'}): {item.reason.rstrip('.')}" for item in entries[:MOST_NAMED]
+    )
     more = f"; and {len(entries) - MOST_NAMED} more" if len(entries) > MOST_NAMED else ""
     return f"{named}{more}."

@@ -144,6 +144,16 @@ def test_a_page_is_read_when_it_is_needed(connect: Connect, sandbox: SandboxServ
     assert len(sandbox.requests()) == 1
 
 
+def test_a_look_at_what_is_waited_for(call: Call, connect: Connect) -> None:
+    connect(page_size=2)
+    seen = call("look", "people")
+    assert (seen.living(), seen.member_count, len(seen.members)) == ({"liv.invited@example.com"}, 5, 5)
+    assert list(call("look", "domains").domains) == [SEED.domain_id]
+    connect(key=SEED.no_scopes_key)
+    with pytest.raises(WorkspacePermissionError, match="the scope project:read"):
+        call("look", "projects")
+
+
 # Secrets
 
 

@@ -1,0 +1,144 @@
+"""What a newcomer reads in the log after each of the usual mistakes, word by word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.sandbox.seed import SEED
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+
+Connect = Callable[..., None]
+
+UNKNOWN_ID = "0190c0de-0000-4000-8000-00000000dead"
+EXPORT = SEED.batch_export_ids[0]
+EXPORTS = f"/api/organizations/{SEED.organization_id}/batch_exports"
+
+
+def message_of(method: str, **arguments: Any) -> str:
+    hook = WorkspaceHook()
+    try:
+        with pytest.raises(WorkspaceError) as error:
+            getattr(hook, method)(**arguments)
+    finally:
+        hook.close()
+    return str(error.value)
+
+
+def test_a_wrong_key(connect: Connect) -> None:
+    connect(key="no-such-key")
+    assert message_of("get_dashboard", dashboard_id=1) == (
+        "GetDashboard (GET /api/environments/1/dashboards/1/) was answered with 401: "
+        "API key in the Authorization header is invalid. The API key in the password of "
+        "connection 'workspace_default' is missing, wrong or revoked: put in a valid one."
+    )
+
+
+def test_a_missing_scope(connect: Connect) -> None:
+    connect(key=SEED.reader_key)
+    assert message_of("pause_batch_export", batch_export_id=EXPORT) == (
+        f"PauseBatchExport (POST {EXPORTS}/{EXPORT}/pause/) was answered with 403: "
+        "API key missing required scope 'batch_export:write'. Give the API key of connection 'workspace_default' the "
+        "scope batch_export:write, or check the access level of its owner."
+    )
+
+
+def test_an_unknown_id(connect: Connect) -> None:
+    connect()
+    assert message_of("unpause_batch_export", batch_export_id=UNKNOWN_ID) == (
+        f"UnpauseBatchExport (POST {EXPORTS}/{UNKNOWN_ID}/unpause/) was answered with 404: Not found. "
+        "Check the ids: the resource does not exist, or the API key of connection 'workspace_default' may not see it."
+    )
+
+
+def test_an_id_that_is_none(connect: Connect) -> None:
+    connect()
+    assert message_of("pause_batch_export", batch_export_id="warehouse") == (
+        "PauseBatchExport: field 'batch_export_id': expected a UUID, not 'warehouse'. Nothing was sent."
+    )
+
+
+def test_a_misspelt_field(connect: Connect, sandbox: SandboxServer) -> None:
+    connect()
+    assert message_of("create_dashboard", nmae="Sales") == (
+        "CreateDashboard: unknown field 'nmae' (did you mean 'name'?). Nothing was sent."
+    )
+    assert sandbox.requests() == []
+
+
+def test_a_field_of_the_wrong_type(connect: Connect) -> None:
+    connect()
+    assert message_of("pause_batch_export", batch_export_id=EXPORT, model="sessions") == (
+        "PauseBatchExport: field 'model': Input should be 'events' or 'persons'. Nothing was sent."
+    )
+
+
+def test_what_the_service_finds_wrong(connect: Connect) -> None:
+    connect()
+    assert message_of("add_dashboard_collaborator", dashboard_id=1, user_uuid=UNKNOWN_ID) == (
+        "AddDashboardCollaborator (POST /api/environments/1/dashboards/1/collaborators/) was answered with 400 "
+        "(field 'user_uuid'): User does not exist. Correct the request; sending it again unchanged will not help."
+    )
+
+
+def test_a_bad_row(connect: Connect, sandbox: SandboxServer) -> None:
+    connect()
+    rows = [
+        {"email": "ok@example.org", "level": "1"},
+        {"email": "mara@example", "level": "1"},
+        {"email": "", "level": "1"},
+        {"email": "ivo@example.org", "level": "admin"},
+        {"email": "noa@example.org", "levle": "1"},
+    ]
+    assert message_of("create_invites", invites=rows) == (
+        "4 of the rows are wrong and nothing was sent. row 2 (mara@example): 'example' is not a domain; "
+        "row 3 (no address): field 'target_email' is required; row 4 (ivo@example.org): field 'level': Input should be "
+        "a valid integer, unable to parse string as an integer; row 5 (noa@example.org): unknown field 'levle' "
+        "(did you mean 'level'?). Correct them, or leave them out with on_invalid='skip'."
+    )
+    assert sandbox.requests() == []
+
+
+def test_a_host_without_a_scheme(connect: Connect) -> None:
+    connect(host="workspace.example.com")
+    assert message_of("get_dashboard", dashboard_id=1) == (
+        "The host of connection 'workspace_default' is 'workspace.example.com', which has no scheme: "
+        "write https://workspace.example.com."
+    )
+
+
+def test_plain_http_to_another_machine(connect: Connect) -> None:
+    connect(host="http://workspace.example.com")
+    assert message_of("get_dashboard", dashboard_id=1) == (
+        "The host of connection 'workspace_default' is plain http://, which would send the API key unencrypted to "
+        'workspace.example.com: use https://, or set "allow_http": true in the extra if the network between is trusted.'
+    )
+
+
+def test_an_unknown_extra(connect: Connect) -> None:
+    connect(orgnization_id="x")
+    assert message_of("get_dashboard", dashboard_id=1) == (
+        "The extra of connection 'workspace_default' has an unknown key 'orgnization_id': did you mean "
+        "'organization_id'? Known are organization_id, project_id, connect_timeout, read_timeout, max_attempts, "
+        "max_retry_wait, page_size, bulk_invite_limit, bulk_invite_body, verify, proxy, web_url, allow_http."
+    )
+
+
+def test_a_service_that_is_not_there(connect: Connect) -> None:
+    connect(host="http://127.0.0.1:9", max_attempts=1)
+    message = message_of("get_dashboard", dashboard_id=1)
+    assert message.startswith("GetDashboard (GET /api/environments/1/dashboards/1/) was not sent: NewConnectionError: ")
+    assert message.endswith("Check the host, port and proxy of connection 'workspace_default'.")
+
+
+def test_a_host_that_is_something_else(connect: Connect, sandbox: SandboxServer) -> None:
+    connect(host=f"{sandbox.url}/elsewhere")
+    assert message_of("get_dashboard", dashboard_id=1).startswith(
+        "GetDashboard (GET /api/environments/1/dashboards/1/) was answered with 404: "
+    )

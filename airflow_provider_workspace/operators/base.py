@@ -41,6 +41,8 @@ class WorkspaceOperator(BaseOperator):
     """
     Base of the operators: asks the service once and returns plain JSON.
 
+    Where the result is a record with an ``id``, the id is an XCom of its own, so that ``task.output["id"]`` works.
+
     An error that the same request would meet again (wrong input, a key without the scope, an unknown id) fails the
     task at once; every other error leaves it to the task's own retries.
 
@@ -73,12 +75,15 @@ class WorkspaceOperator(BaseOperator):
         try:
             self.check_rendered()
             with closing(self.hook) as hook:
-                return self.work(hook, context)
+                result = self.work(hook, context)
         except WorkspaceError as error:
             if error.permanent:
                 msg = f"{type(error).__name__}: {error}"
                 raise AirflowFailException(msg) from error
             raise
+        if isinstance(result, dict) and "id" in result and "ti" in context and self.do_xcom_push:
+            context["ti"].xcom_push(key="id", value=result["id"])
+        return result
 
     def work(self, hook: WorkspaceHook, context: Context) -> Any:
         """Do what the operator is for; each operator has its own."""

@@ -320,7 +320,8 @@ def test_giving_up_an_unknown_write_says_what_to_look_at() -> None:
     lost = broken(POST, "reset", ASKING)
     error = given_up(POST, lost, 3, maybe_done=True)
     assert type(error) is WorkspaceOutcomeUnknownError
-    assert (error.attempts, error.retryable, error.outcome) == (3, False, "unknown")
+    assert (error.attempts, error.retryable, error.outcome, error.permanent) == (3, False, "unknown", True)
+    assert not given_up(PROJECT, broken(PROJECT, "reset", ASKING), 1, maybe_done=True).permanent
     assert str(error).startswith("CreateDashboard may or may not have been applied, and was not sent again so that")
     assert str(lost) in str(error)
     assert str(error).endswith("whether the dashboard is there, and clear the task only if it is not.")

@@ -193,16 +193,18 @@ def test_a_host_that_is_no_name(send: Send, host: str) -> None:
     assert sent.error.outcome == "not_sent"
 
 
-def in_seconds(seconds: int) -> str:
-    return format_datetime(datetime.now(timezone.utc) + timedelta(seconds=seconds), usegmt=True)
-
-
 @pytest.mark.parametrize(
-    ("header", "least", "most"), [("7", 7, 8), (in_seconds(30), 15, 31), (in_seconds(-60), 0, 1), ("soon", 0.25, 0.5)]
+    ("retry_after", "least", "most"),
+    [("7", 7, 8), (timedelta(seconds=30), 25, 31), (timedelta(seconds=-60), 0, 1), ("soon", 0.25, 0.5)],
+    ids=["seconds", "date", "past date", "nonsense"],
 )
 @pytest.mark.parametrize("operation", [READ, CREATE], ids=["read", "create"])
-def test_429_waits_as_long_as_asked(send: Send, operation: Any, header: str, least: float, most: float) -> None:
-    with Loopback(answer(429, Retry_After=header), FOUND) as service:
+def test_429_waits_as_long_as_asked(
+    send: Send, operation: Any, retry_after: str | timedelta, least: float, most: float
+) -> None:
+    if isinstance(retry_after, timedelta):
+        retry_after = format_datetime(datetime.now(timezone.utc) + retry_after, usegmt=True)
+    with Loopback(answer(429, Retry_After=retry_after), FOUND) as service:
         sent = send(service.url, operation)
     assert sent.result.id == 7
     assert least <= sent.waits[0] <= most

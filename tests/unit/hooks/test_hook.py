@@ -120,7 +120,7 @@ def test_the_same_in_the_event_loop(connect: Connect) -> None:
     asyncio.run(look_up())
 
 
-# Lists
+# Methods that are more than one operation as it is
 
 
 @pytest.mark.parametrize(
@@ -142,6 +142,13 @@ def test_a_page_is_read_when_it_is_needed(connect: Connect, sandbox: SandboxServ
     assert sandbox.requests() == []
     next(members)
     assert len(sandbox.requests()) == 1
+
+
+def test_a_dashboard_is_deleted_the_way_that_works(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
+    connect()
+    assert call("delete_dashboard", dashboard_id=1).deleted is True
+    (request,) = sandbox.requests()
+    assert (request["method"], request["body"]) == ("PATCH", {"deleted": True})
 
 
 def test_a_look_at_what_is_waited_for(call: Call, connect: Connect) -> None:

@@ -1,0 +1,55 @@
+"""The tree of errors: what can be caught as what, and which of them no retry can mend."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from airflow_provider_workspace import errors
+from airflow_provider_workspace.errors import (
+    WorkspaceConfigError,
+    WorkspaceConnectionError,
+    WorkspaceError,
+    WorkspaceInputError,
+    WorkspaceNotFoundError,
+    WorkspaceOutcomeUnknownError,
+    WorkspaceRateLimitError,
+    WorkspaceTimeoutError,
+)
+
+CLASSES = {name: value for name, value in vars(errors).items() if isinstance(value, type)}
+
+
+def test_the_tree_in_the_docstring_is_the_tree() -> None:
+    above: list[str] = []
+    left = set(CLASSES)
+    for line in (errors.__doc__ or "").splitlines():
+        found = re.search(r"\b(Workspace\w+)", line)
+        if not found:
+            continue
+        depth = (found.start() - 4) // 4
+        above[depth:] = [found[1]]
+        parent = Exception if depth == 0 else CLASSES[above[depth - 1]]
+        assert CLASSES[found[1]].__bases__[0] is parent
+        left.remove(found[1])
+    assert left == set(), "every error has its line in the tree"
+
+
+@pytest.mark.parametrize(
+    ("error", "permanent"),
+    [
+        (WorkspaceError("x"), True),
+        (WorkspaceConfigError("x"), True),
+        (WorkspaceInputError("x"), True),
+        (WorkspaceConnectionError("x"), False),
+        (WorkspaceTimeoutError("x"), False),
+        (WorkspaceNotFoundError("x"), True),
+        (WorkspaceRateLimitError("x", retryable=True), False),
+        (WorkspaceOutcomeUnknownError("x", retryable=False), False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_no_retry_can_mend(error: Any, permanent: bool) -> None:  # noqa: FBT001
+    assert error.permanent is permanent

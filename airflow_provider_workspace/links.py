@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 class WorkspaceLink(BaseOperatorLink):
     """Leads to what the task made or changed: its page for people if ``web_url`` is set, else its API address."""
 
-    name = "Workspace"
+    @property
+    def name(self) -> str:
+        """Name of the link, as the button shows it."""
+        return "Workspace"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
         """Return the address that the operator left when it ran; empty if there is none."""

@@ -111,7 +111,9 @@ def maintenance_window(
             msg = f"The window '{group_id}' has nothing to do: make tasks inside the with statement, or give hold=…"
             raise ValueError(msg)
         outcome = EmptyOperator(task_id="outcome", task_display_name="Outcome of the work")
-        opened >> pause >> work >> [close, outcome]
+        opened >> pause >> work
+        work >> close
+        work >> outcome
         close.as_teardown(setups=[opened, pause], on_failure_fail_dagrun=True)
         if max_length is not None:
             guard = WorkspaceGuardMaintenanceWindowOperator(

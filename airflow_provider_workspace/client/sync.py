@@ -91,7 +91,7 @@ class WorkspaceClient:
             self.mask(secret)
         retrying = tenacity.Retrying(**call.tenacity(), sleep=self._sleep)
         try:
-            result: T = retrying(self._attempt, call)
+            result = retrying(lambda: self._attempt(call))
         except WorkspaceRequestError as error:
             final = call.failure(error)
             raise final from (error.__cause__ if final is error else error)

@@ -197,7 +197,7 @@ class WorkspaceCreateInvitesOperator(WorkspaceOperator):
         self.invites = invites
         self.path = path
         self.organization_id = organization_id
-        self.on_invalid = on_invalid
+        self.on_invalid: Literal["fail", "skip"] = on_invalid
         self.defaults = defaults
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:

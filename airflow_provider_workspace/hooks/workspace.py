@@ -12,7 +12,7 @@ from airflow.sdk.log import mask_secret
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.inviting import InvitesReport, invite_all
 from airflow_provider_workspace.api.looks import Look, Steps, look
-from airflow_provider_workspace.errors import WorkspaceRequestError
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.connection import pick, settings_of
 from airflow_provider_workspace.hooks.progress import ProgressLog
 from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
@@ -99,6 +99,17 @@ class WorkspaceHook(BaseHook):
         if "client" in self.__dict__:
             self.client.close()
             del self.__dict__["client"]
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Read a little, change nothing, and say what that confirmed: the "Test" button of the connection form."""
+        from airflow_provider_workspace.hooks.trial import try_out
+
+        try:
+            return try_out(self.send, self.client.settings)
+        except WorkspaceError as error:
+            return False, str(error)
+        finally:
+            self.close()
 
     def send(self, operation: Operation[T]) -> T:
         """Send any operation of :mod:`airflow_provider_workspace.api.operations`."""

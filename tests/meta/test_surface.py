@@ -22,7 +22,17 @@ METHODS = {expected.hook_method: expected.operation for expected in EXPECTED if 
 # delete_dashboard is the way to delete that works: an UpdateDashboard under another name.
 NAMED = {*METHODS, "delete_dashboard"}
 # Methods of a hook that are no operation.
-OTHERS = {"send", "look", "close", "aclose", "client", "get_conn", "organization_or_default", "project_or_default"}
+OTHERS = {
+    "send",
+    "test_connection",
+    "look",
+    "close",
+    "aclose",
+    "client",
+    "get_conn",
+    "organization_or_default",
+    "project_or_default",
+}
 
 
 def own_methods(hook: type) -> set[str]:

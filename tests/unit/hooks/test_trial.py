@@ -1,0 +1,56 @@
+"""The "Test" button of the connection form: what it says in each case, and that it changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.conftest import Connect
+
+
+def test_says_what_reading_confirmed(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    works, message = WorkspaceHook().test_connection()
+    assert works
+    assert f"The service answers at {sandbox.url} and takes the key" in message
+    assert f"organization {sandbox.seed.organization_id} can be read" in message
+    assert "project 1 is 'Default project'" in message
+    assert "scopes confirmed by reading: project:read, organization:read, organization_member:read;" in message
+    assert "scopes that reading cannot confirm: batch_export:write," in message
+    assert sandbox.effects() == []
+    assert {request["method"] for request in sandbox.requests()} == {"GET"}
+
+
+def test_names_a_scope_that_is_missing(sandbox: SandboxServer, connect: Connect) -> None:
+    sandbox.add_key("some-scopes", "some", ["project:read"], organization_id=sandbox.seed.organization_id)
+    connect("some-scopes")
+    works, message = WorkspaceHook().test_connection()
+    assert works
+    assert "scopes that are missing: organization:read, organization_member:read;" in message
+
+
+@pytest.mark.parametrize(
+    ("key", "extra", "says"),
+    [
+        ("no-such-key", {}, "The service answers, but refuses the key."),
+        ("sandbox-admin", {"organization_id": None}, "Put organization_id into the extra"),
+        ("sandbox-admin", {"organization_id": "0190c0de-0000-4000-8000-0000000000ff"}, "but not these ids."),
+        ("sandbox-admin", {"project_id": 999}, "The service answers and takes the key, but not these ids."),
+        ("sandbox-admin", {"page_sise": 1}, "did you mean 'page_size'?"),
+        ("sandbox-no-scopes", {}, "nothing of it can be read"),
+    ],
+)
+def test_says_what_is_wrong(connect: Connect, key: str, extra: dict[str, object], says: str) -> None:
+    connect(key, **extra)
+    works, message = WorkspaceHook().test_connection()
+    assert not works
+    assert says in message
+    assert "sandbox-admin" not in message
+
+
+def test_says_that_nobody_listens(connect: Connect) -> None:
+    connect(host="http://127.0.0.1:9", max_attempts=1)
+    works, message = WorkspaceHook().test_connection()
+    assert not works
+    assert "was not sent" in message

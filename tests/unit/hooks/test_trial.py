@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.sandbox.server import SandboxServer
-from tests.conftest import Connect
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
 
 
 def test_says_what_reading_confirmed(sandbox: SandboxServer, connect: Connect) -> None:

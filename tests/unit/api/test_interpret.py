@@ -115,6 +115,9 @@ STATUSES = [
     # status, class, outcome, retryable, what to do
     (100, WorkspaceStatusError, "unknown", False, "The service refused the request."),
     (301, WorkspaceRedirectError, "unknown", False, "It points to nowhere, which was not followed."),
+    (302, WorkspaceRedirectError, "unknown", False, "It points to nowhere, which was not followed."),
+    (304, WorkspaceRedirectError, "rejected", False, "It points to nowhere, which was not followed."),
+    (308, WorkspaceRedirectError, "rejected", False, "It points to nowhere, which was not followed."),
     (307, WorkspaceRedirectError, "rejected", False, "It points to nowhere, which was not followed."),
     (400, WorkspaceBadRequestError, "rejected", False, "Correct the request; sending it again unchanged"),
     (401, WorkspaceAuthenticationError, "rejected", False, "The API key in the password of connection 'workspace"),

@@ -235,6 +235,12 @@ def test_every_path_begins_and_ends_alike_and_names_fields(operation: type[Opera
     assert set(path_fields(path)) <= set(operation.model_fields)
 
 
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.__name__)
+def test_what_may_be_sent_twice(operation: type[Operation[Any]]) -> None:
+    harmless = {"PauseBatchExport", "UnpauseBatchExport", "VerifyDomain"}
+    assert operation.endpoint.repeatable is (operation.endpoint.method != "POST" or operation.__name__ in harmless)
+
+
 def test_an_operation_says_what_comes_back() -> None:
     class Untyped(Operation):  # type: ignore[type-arg]
         """Lacks its type parameter."""

@@ -102,6 +102,14 @@ def test_requests_go_through_the_proxy(send: Send) -> None:
     assert request.target == "http://host.invalid/base/api/environments/1/dashboards/7/"
 
 
+def test_a_service_on_this_machine_is_asked_without_the_proxy_of_the_environment(
+    send: Send, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{closed_port()}")
+    with Loopback(FOUND) as service:
+        assert send(service.url, READ).result.id == 7
+
+
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_proxy_that_is_down_has_sent_nothing(send: Send, scheme: str) -> None:
     sent = send(f"{scheme}://host.invalid", CREATE, proxy=f"http://127.0.0.1:{closed_port()}")

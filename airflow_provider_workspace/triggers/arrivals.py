@@ -14,7 +14,7 @@ from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.triggers.waiting import LONGEST_PAUSE, backoff, gate
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.api.models import Resource
+    from airflow_provider_workspace.api.models import Member
     from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
 
 log = logging.getLogger(__name__)
@@ -103,9 +103,10 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
                     }
                     log.info("New: %s", payload)
                     yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
-                if new or told - rows.keys():
-                    told = set(rows)
-                    await asyncio.sleep(STORED_SECONDS if new else 0)
+                if new:
+                    # Never forgotten: a service whose order is not stable may skip a row and show it again.
+                    told.update(new)
+                    await asyncio.sleep(STORED_SECONDS)
                     await self.remember(organization_id, told)
 
     async def rows(self, hook: WorkspaceAsyncHook) -> dict[str, str | None]:
@@ -113,7 +114,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         if self.what == "project":
             return {str(row.id): row.name async for row in hook.list_projects()}
         if self.what == "member":
-            return {member_id(row): row.user and row.user.email async for row in hook.list_members()}
+            return {member_id(row): row.user.email if row.user else None async for row in hook.list_members()}
         return {str(row.id): row.domain async for row in hook.list_domains() if row.is_verified}
 
     async def remembered(self, organization_id: str) -> set[str] | None:
@@ -135,7 +136,6 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         return f"workspace_{self.what}_{organization_id}"
 
 
-def member_id(row: Resource) -> str:
+def member_id(row: Member) -> str:
     """Return the id of a member's user, by which the interface addresses members; else that of the membership."""
-    user = getattr(row, "user", None)
-    return str(user.uuid if user and user.uuid else getattr(row, "id", None))
+    return str(row.user.uuid if row.user and row.user.uuid else row.id)

@@ -1,0 +1,54 @@
+"""
+Start onboarding when somebody makes a new project, without a schedule and without a worker that waits.
+
+A watcher in the triggerer looks at the organization's projects. Each new one becomes an asset event, and each event
+starts a run. The triggerer remembers what it has told, so a restart neither repeats nor misses a project.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import Asset, AssetWatcher, dag, task
+
+from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
+from airflow_provider_workspace.triggers.arrivals import WorkspaceArrivalTrigger
+
+# [START howto_asset_watcher]
+new_project = Asset(
+    "workspace_projects",
+    watchers=[
+        AssetWatcher(name="new_project", trigger=WorkspaceArrivalTrigger(what="project", poll_interval=30)),
+    ],
+)
+# [END howto_asset_watcher]
+
+
+@dag(
+    schedule=[new_project],
+    catchup=False,
+    tags=["workspace", "example"],
+    render_template_as_native_obj=True,
+    doc_md=__doc__,
+)
+def event_driven_onboarding() -> None:
+    """Give each new project its first dashboard."""
+
+    @task(task_display_name="Read which project is new")
+    def read_event(triggering_asset_events: dict[Asset, list[object]]) -> list[dict[str, str]]:
+        """Several projects may have arrived since the last run; by hand there is none."""
+        events = triggering_asset_events[new_project]
+        payloads = [event.extra["payload"] for event in events]  # type: ignore[attr-defined]
+        return [
+            {
+                "project_id": payload["id"],
+                "name": f"Welcome to {payload['name']}",
+                "variable_key": f"workspace_welcome_{payload['id']}",
+            }
+            for payload in payloads
+        ]
+
+    WorkspaceCreateDashboardOperator.partial(
+        task_id="welcome_dashboard", task_display_name="Create a first dashboard"
+    ).expand_kwargs(read_event())
+
+
+event_driven_onboarding()

@@ -25,9 +25,24 @@ def get_provider_info() -> dict[str, Any]:
         "operators": [
             {
                 "integration-name": "Workspace",
-                "python-modules": [f"{PACKAGE}.operators.{resource}" for resource in RESOURCES],
+                "python-modules": [f"{PACKAGE}.operators.{resource}" for resource in (*RESOURCES, "windows")],
             }
         ],
+        "sensors": [
+            {
+                "integration-name": "Workspace",
+                "python-modules": [
+                    f"{PACKAGE}.sensors.{resource}" for resource in ("domains", "invites", "members", "projects")
+                ],
+            }
+        ],
+        "triggers": [
+            {
+                "integration-name": "Workspace",
+                "python-modules": [f"{PACKAGE}.triggers.{module}" for module in ("arrivals", "waiting", "windows")],
+            }
+        ],
+        "extra-links": [f"{PACKAGE}.links.WorkspaceLink"],
         "connection-types": [
             {
                 "connection-type": "workspace",

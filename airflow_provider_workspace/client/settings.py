@@ -161,7 +161,12 @@ def read_base_url(host: str | None, port: int | None, source: str, *, allow_http
     except ValueError:  # also a part of the host that is empty or too long
         parts = urlsplit("")
         own_port = None
-    if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[\s\\]", url):
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or re.search(r"[\s\\]", url)
+        or not url.isprintable()
+    ):
         msg = f"The host of {source} is not a URL: expected something like https://workspace.example.com."
         raise WorkspaceConfigError(msg)
     if parts.username is not None or parts.query or parts.fragment:

@@ -148,7 +148,7 @@ def test_whatever_says_that_there_is_more_is_kept(following: Any) -> None:
         (b'\xef\xbb\xbf{"id": 1}', {"id": 1}),
         ('{"id": 1}'.encode("utf-16"), {"id": 1}),
         (b'{"id": %s}' % (b"9" * 100), {"id": int("9" * 100)}),
-        (b'{"name": "\\ud800"}', {"name": "\ud800"}),
+        (b'{"name": "\\ud800"}', {}),
         (b'{"tiles": [NaN, Infinity, 1e999]}', {"tiles": [None, None, None]}),
         (b'{"to_dict": 1, "model_dump": 2, "__class__": 3}', {"to_dict": 1, "model_dump": 2, "__class__": 3}),
         (b'{"tiles": %s1%s}' % (b"[" * 150, b"]" * 150), {}),

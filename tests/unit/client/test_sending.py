@@ -186,7 +186,7 @@ def test_a_name_nobody_knows(send: Send) -> None:
     assert type(sent.error) is WorkspaceConnectionError
 
 
-@pytest.mark.parametrize("host", ["\x7f.invalid", "\u0661.invalid", "xn--.invalid"])
+@pytest.mark.parametrize("host", ["\u0661.invalid", "xn--.invalid"])
 def test_a_host_that_is_no_name(send: Send, host: str) -> None:
     sent = send(f"http://{host}", CREATE, max_attempts=1)
     assert type(sent.error) is WorkspaceConnectionError

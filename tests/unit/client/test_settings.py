@@ -129,6 +129,8 @@ PLAIN = (
         ("https://workspace.example.com:port", NOT_A_URL),
         ("https://workspace.example.com:99999", NOT_A_URL),
         ("https://work space.example.com", NOT_A_URL),
+        ("https://workspace\x7f.example.com", NOT_A_URL),
+        ("https://workspace\u200b.example.com", NOT_A_URL),
         ("https://workspace..example.com", NOT_A_URL),
         (f"https://{'x' * 64}.example.com", NOT_A_URL),
         ("https://workspace.example.com\\@evil.example", NOT_A_URL),

@@ -39,6 +39,11 @@ ui: $(READY) ## Start Airflow with the examples and a local workspace service
 test: $(READY) ## Run the tests; ARGS="-k invites -x" is handed to pytest
 	$(PYTHON) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not slow and not e2e" $(ARGS)
 
+.PHONY: coverage
+coverage: $(READY) ## Check that the tests reach every branch of api/
+	$(PYTHON) -m pytest --quiet --numprocesses auto --maxprocesses 4 tests/unit tests/contract tests/meta \
+		--cov=airflow_provider_workspace.api --cov-branch --cov-report=term --cov-fail-under=100
+
 LINTERS := "ruff check" "ruff format --check" mypy basedpyright "lint-imports --no-logo"
 
 .PHONY: lint

@@ -1,0 +1,52 @@
+"""What the readme shows works."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+
+from airflow_provider_workspace.client.settings import EXTRAS, read_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
+PYTHON = [code for language, code in BLOCKS if language == "python"]
+
+
+@pytest.mark.parametrize("code", PYTHON)
+def test_a_dag_in_the_readme_loads(tmp_path: Path, code: str) -> None:
+    (tmp_path / "readme_dag.py").write_text(code)
+    bag = DagBag(tmp_path)
+    assert not bag.import_errors
+    assert len(bag.dags) == 1
+
+
+def test_the_readme_shows_python() -> None:
+    assert PYTHON
+
+
+def test_the_connection_in_the_readme_is_one() -> None:
+    (text,) = re.findall(r"AIRFLOW_CONN_WORKSPACE_DEFAULT='(.*?)'", README, re.DOTALL)
+    connection = json.loads(text)
+    settings = read_settings(
+        host=connection["host"], password="a-key", extra=json.dumps(connection["extra"]), source="the readme"
+    )
+    assert settings.project_id == "1"
+
+
+def test_the_readme_names_every_extra() -> None:
+    assert set(EXTRAS) <= set(re.findall(r"`(\w+)`", README))
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\(((?!http)[^)#]+)\)", README))
+def test_links_of_the_readme_lead_somewhere(target: str) -> None:
+    assert (ROOT / target).exists()
+
+
+@pytest.mark.parametrize("target", re.findall(r"make (\w+)", README))
+def test_targets_of_the_readme_exist(target: str) -> None:
+    assert f"\n{target}:" in (ROOT / "Makefile").read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import datetime, timezone
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
@@ -58,6 +59,7 @@ class WorkspaceAsyncClient:
             proxy=proxy_for(settings),
             trust_env=False,
             follow_redirects=False,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # none are kept, as in the other client
         )
 
     async def __aenter__(self) -> Self:

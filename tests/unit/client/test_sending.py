@@ -86,6 +86,13 @@ def test_an_answer_may_be_packed(send: Send) -> None:
         assert "gzip" in service.requests[0].headers["accept-encoding"]
 
 
+def test_no_cookie_is_kept(send: Send) -> None:
+    pages = [answer(200, {"next": "?offset=1", "results": [{}]}, Set_Cookie="session=1; Path=/"), answer(200, [])]
+    with Loopback(*pages) as service:
+        send(service.url, ListMembers(organization_id="o"), rows=True)
+    assert ["cookie" in request.headers for request in service.requests] == [False, False]
+
+
 # When the answer gets lost
 
 BROKEN = {

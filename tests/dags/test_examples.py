@@ -1,0 +1,88 @@
+"""Every example runs by the command people use, and does what it says, no more."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_workspace.sandbox.server import SandboxServer
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "example_dags"
+AIRFLOW = Path(sys.executable).with_name("airflow")
+ONBOARDED = {
+    "create_project": 1,
+    "create_domain": 1,
+    "verify_domain": 1,
+    "create_invite": 228,
+    "create_dashboard": 3,
+    "add_dashboard_collaborator": 3,
+}
+EFFECTS: dict[str, dict[str, int]] = {
+    "onboard_organization": ONBOARDED,
+    "maintenance_window": {"pause_batch_export": 2, "unpause_batch_export": 2},
+    "event_driven_onboarding": {},
+}
+
+RunDag = Callable[[str], subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[SandboxServer]:
+    with SandboxServer("lenient") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def run_dag(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> RunDag:
+    """Run a Dag with an Airflow of its own."""
+    connection = {
+        "conn_type": "workspace",
+        "host": server.url,
+        "password": server.seed.admin_key,
+        "extra": {"organization_id": server.seed.organization_id, "project_id": server.seed.project_id},
+    }
+    env = {
+        **os.environ,
+        "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow")),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES),
+        "AIRFLOW_CONN_WORKSPACE_DEFAULT": json.dumps(connection),
+    }
+
+    def airflow(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([AIRFLOW, *arguments], env=env, capture_output=True, text=True, check=False, timeout=240)
+
+    assert airflow("db", "migrate").returncode == 0
+    return lambda dag_id: airflow("dags", "test", dag_id)
+
+
+def test_every_example_has_a_row() -> None:
+    assert {file.stem for file in EXAMPLES.glob("*.py")} == set(EFFECTS)
+
+
+@pytest.mark.parametrize("dag_id", EFFECTS)
+def test_an_example_does_what_it_says(server: SandboxServer, run_dag: RunDag, dag_id: str) -> None:
+    server.reset()
+    run = run_dag(dag_id)
+    log = run.stdout + run.stderr
+    assert run.returncode == 0, log[-3000:]
+    assert "DagRun failed" not in log, log[-3000:]
+    assert Counter(effect["operation"] for effect in server.effects()) == EFFECTS[dag_id]
+    assert server.seed.admin_key not in log
+
+
+def test_onboarding_again_changes_nothing(server: SandboxServer, run_dag: RunDag) -> None:
+    server.reset()
+    first = run_dag("onboard_organization")
+    assert first.returncode == 0, first.stdout[-3000:]
+    before = server.effects()
+    again = run_dag("onboard_organization")
+    assert again.returncode == 0, again.stdout[-3000:]
+    assert "DagRun failed" not in again.stdout
+    assert server.effects() == before

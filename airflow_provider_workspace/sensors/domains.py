@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+
+from airflow.triggers.base import StartTriggerArgs
 
 from airflow_provider_workspace.errors import WorkspaceRequestError
 from airflow_provider_workspace.sensors.base import WorkspaceSensor
@@ -23,6 +26,8 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
     :param organization_id: organization; by default that of the connection
     :param ask_verification: whether to ask the service at each look to verify the domain now; without, it is only
         looked whether somebody or something else got it verified. The interface shows no scope for asking
+    :param start_from_trigger: whether the triggerer begins and ends the wait, so that it never takes a worker slot.
+        Templates in the ids need Airflow 3.3; ``timeout`` then begins anew when the triggerer restarts
     """
 
     template_fields: Collection[str] = ("organization_id", "domain_id")
@@ -33,12 +38,27 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
         domain_id: str,
         organization_id: str | None = None,
         ask_verification: bool = True,
+        start_from_trigger: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.domain_id = domain_id
         self.organization_id = organization_id
         self.ask_verification = ask_verification
+        if start_from_trigger:
+            self.start_from_trigger = True
+            self.start_trigger_args = StartTriggerArgs(
+                trigger_cls="airflow_provider_workspace.triggers.waiting.WorkspaceDomainVerifiedTrigger",
+                trigger_kwargs={
+                    "domain_id": domain_id,
+                    "organization_id": organization_id,
+                    "workspace_conn_id": self.workspace_conn_id,
+                    "poll_interval": self.poke_interval,
+                    "ask_verification": ask_verification,
+                },
+                next_method="execute_complete",
+                timeout=timedelta(seconds=self.timeout),
+            )
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         """Return the condition."""

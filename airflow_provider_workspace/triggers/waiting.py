@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow.triggers.base import BaseEventTrigger, TriggerEvent
+from airflow.triggers.base import BaseEventTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
 from airflow_provider_workspace.errors import WorkspaceError
 
@@ -170,6 +170,70 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                 await hook.verify_domain(domain_id=self.arguments["domain_id"])
         except WorkspaceError as error:
             log.warning("Asking for verification failed: %s", error)
+
+
+class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
+    """
+    Waits for a verified domain in the place of a task: no worker begins or ends it.
+
+    Airflow renders ``domain_id`` and ``organization_id`` before it starts the trigger (from 3.3).
+
+    :param domain_id: domain (UUID)
+    :param workspace_conn_id: connection to the service
+    :param organization_id: organization; by default that of the connection
+    :param poll_interval: seconds between two looks
+    :param ask_verification: ask the service at each look to verify the domain
+    """
+
+    def __init__(
+        self,
+        *,
+        domain_id: str,
+        workspace_conn_id: str = "workspace_default",
+        organization_id: str | None = None,
+        poll_interval: float = 60.0,
+        ask_verification: bool = False,
+    ) -> None:
+        super().__init__(
+            condition="domain_verified",
+            arguments={"domain_id": domain_id},
+            workspace_conn_id=workspace_conn_id,
+            organization_id=organization_id,
+            poll_interval=poll_interval,
+            ask_verification=ask_verification,
+        )
+        self.domain_id = domain_id
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the class and plain JSON."""
+        return (
+            f"{type(self).__module__}.{type(self).__qualname__}",
+            {
+                "domain_id": self.domain_id,
+                "workspace_conn_id": self.workspace_conn_id,
+                "organization_id": self.organization_id,
+                "poll_interval": self.poll_interval,
+                "ask_verification": self.ask_verification,
+            },
+        )
+
+    @classmethod
+    async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Look | Failure]:
+        """Share the stream of those who wait for domains in the ordinary way."""
+        async for seen in super().open_shared_stream({**kwargs, "condition": "domain_verified"}):
+            yield seen
+
+    async def filter_shared_stream(self, shared_stream: AsyncIterator[Look | Failure]) -> AsyncIterator[Any]:
+        """End the task itself, as success with the result or as failed."""
+        # Only now it is rendered.
+        self.arguments = {"domain_id": str(self.domain_id).strip().lower()}
+        async for event in super().filter_shared_stream(shared_stream):
+            outcome = event.payload
+            log.info("%s: %s", outcome["status"], outcome["message"])
+            if outcome["status"] == "done":
+                yield TaskSuccessEvent(xcoms={"return_value": outcome["result"]})
+            else:
+                yield TaskFailedEvent()
 
 
 def ended(status: str, message: str, result: dict[str, Any]) -> TriggerEvent:

@@ -1,0 +1,103 @@
+"""Every operation has an operator that people can guess, document and map; and none is dear to import."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import airflow
+import jsonschema
+import pytest
+from airflow.sdk import BaseOperator
+from airflow.triggers.base import BaseTrigger
+
+from airflow_provider_workspace.get_provider_info import get_provider_info
+from airflow_provider_workspace.links import WorkspaceLink
+from airflow_provider_workspace.operators.base import WorkspaceListOperator, WorkspaceOperator
+from airflow_provider_workspace.sensors.base import WorkspaceSensor
+from tests.contract.reference import EXPECTED
+
+INFO = get_provider_info()
+SCHEMA = json.loads((Path(airflow.__file__).parent / "provider.yaml.schema.json").read_text())
+
+
+def modules(kind: str) -> list[str]:
+    return [name for entry in INFO[kind] for name in entry["python-modules"]]
+
+
+def classes(kind: str, base: type) -> list[type[Any]]:
+    found = []
+    for name in modules(kind):
+        module = importlib.import_module(name)
+        found += [cls for cls in vars(module).values() if inspect.isclass(cls) and cls.__module__ == name]
+    return [cls for cls in found if issubclass(cls, base)]
+
+
+OPERATORS = classes("operators", BaseOperator)
+SENSORS = classes("sensors", BaseOperator)
+TRIGGERS = classes("triggers", BaseTrigger)
+TASKS = [cls for cls in (*OPERATORS, *SENSORS) if cls.__name__ != "WorkspaceWindowOperator"]
+
+
+@pytest.mark.parametrize("hook_method", [row.hook_method for row in EXPECTED if row.hook_method])
+def test_every_operation_has_an_operator_of_its_name(hook_method: str) -> None:
+    name = "Workspace" + "".join(part.capitalize() for part in hook_method.split("_")) + "Operator"
+    assert name in {cls.__name__ for cls in OPERATORS}, f"write {name} in operators/"
+
+
+def test_a_dashboard_is_deleted_the_way_that_works() -> None:
+    assert "WorkspaceDeleteDashboardOperator" in {cls.__name__ for cls in OPERATORS}
+    assert not [cls for cls in OPERATORS if "Hard" in cls.__name__]
+
+
+@pytest.mark.parametrize("key", sorted(INFO))
+def test_the_metadata_passes_airflows_strict_schema(key: str) -> None:
+    jsonschema.validate(INFO[key], SCHEMA["properties"][key])
+
+
+@pytest.mark.parametrize("kind", ["operators", "sensors", "triggers"])
+def test_the_metadata_names_every_module(kind: str) -> None:
+    package = importlib.import_module(f"airflow_provider_workspace.{kind}")
+    files = {file.stem for file in Path(str(package.__file__)).parent.glob("*.py")} - {"__init__", "base"}
+    assert {name.rpartition(".")[2] for name in modules(kind)} == files
+
+
+@pytest.mark.parametrize("cls", TASKS)
+def test_templates_are_arguments(cls: type[Any]) -> None:
+    arguments = {
+        name for base in cls.__mro__ for name in inspect.signature(base.__init__).parameters if base is not object
+    }
+    assert set(cls.template_fields) <= arguments
+    assert issubclass(cls, WorkspaceOperator | WorkspaceSensor)
+
+
+@pytest.mark.parametrize("cls", [*TASKS, *TRIGGERS, WorkspaceOperator, WorkspaceListOperator, WorkspaceSensor])
+def test_every_argument_of_its_own_is_documented(cls: type[Any]) -> None:
+    own = inspect.signature(cls.__init__).parameters if "__init__" in vars(cls) else {}
+    documented = re.findall(r":param (\w+):", inspect.getdoc(cls) or "")
+    assert set(documented) >= {name for name in own if name not in ("self", "kwargs")}
+
+
+def test_links_are_in_the_metadata() -> None:
+    assert INFO["extra-links"] == [f"{WorkspaceLink.__module__}.{WorkspaceLink.__qualname__}"]
+
+
+def test_a_dag_file_pays_for_no_http_library_and_no_model() -> None:
+    names = [*modules("operators"), *modules("sensors"), *modules("triggers")]
+    names += ["airflow_provider_workspace.task_groups", "airflow_provider_workspace.links"]
+    code = (
+        "import sys, importlib, airflow.sdk, airflow.triggers.base\n"
+        "before = set(sys.modules)\n"
+        f"for name in {names!r}: importlib.import_module(name)\n"
+        "dear = ('requests', 'httpx', 'airflow_provider_workspace.api', 'airflow_provider_workspace.client', "
+        "'airflow_provider_workspace.hooks', 'airflow_provider_workspace.sandbox')\n"
+        "print([name for name in set(sys.modules) - before if name.startswith(dear)])\n"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,256 @@
+"""Each operator against the sandbox: what it returns, what it changes, and that a second time changes nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_provider_workspace.errors import WorkspaceConnectionError
+from airflow_provider_workspace.operators import batch_exports, dashboards, domains, invites, members, projects
+from airflow_provider_workspace.sandbox.seed import SEED
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+
+pytestmark = [
+    pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True),
+    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
+]
+
+
+def run(cls: type[Any], **arguments: Any) -> Any:
+    return cls(task_id="task", **arguments).execute({})
+
+
+def effects(sandbox: SandboxServer) -> list[str]:
+    return [effect["operation"] for effect in sandbox.effects()]
+
+
+EXPORT = SEED.batch_export_ids[0]
+# Operator, arguments, what the result holds, what it changes.
+ONCE: list[tuple[type[Any], dict[str, Any], dict[str, Any], list[str]]] = [
+    (projects.WorkspaceCreateProjectOperator, {"name": "Northwind"}, {"name": "Northwind"}, ["create_project"]),
+    (projects.WorkspaceCreateProjectOperator, {"name": "Default project"}, {"id": 1}, []),
+    (
+        projects.WorkspaceCreateProjectOperator,
+        {"name": "Set", "timezone": "UTC", "settings": {"week_start_day": 1}},
+        {"name": "Set", "timezone": "UTC", "week_start_day": 1},
+        ["create_project"],
+    ),
+    (projects.WorkspaceGetProjectOperator, {"project_id": "1"}, {"id": 1}, []),
+    (
+        domains.WorkspaceCreateDomainOperator,
+        {"domain": " New.Example.com. "},
+        {"domain": "new.example.com", "is_verified": False},
+        ["create_domain"],
+    ),
+    (domains.WorkspaceCreateDomainOperator, {"domain": "EXAMPLE.com"}, {"id": SEED.domain_id}, []),
+    (domains.WorkspaceGetDomainOperator, {"domain_id": SEED.domain_id}, {"domain": "example.com"}, []),
+    (
+        domains.WorkspaceUpdateDomainOperator,
+        {"domain_id": SEED.domain_id, "jit_provisioning_enabled": True},
+        {"jit_provisioning_enabled": True},
+        ["update_domain"],
+    ),
+    (domains.WorkspaceVerifyDomainOperator, {"domain_id": SEED.domain_id}, {"is_verified": True}, []),
+    (domains.WorkspaceDeleteDomainOperator, {"domain_id": SEED.domain_id}, {"deleted": True}, ["delete_domain"]),
+    (
+        invites.WorkspaceCreateInviteOperator,
+        {"target_email": "Ada@Example.com", "level": "1"},
+        {"target_email": "Ada@example.com", "level": 1},
+        ["create_invite"],
+    ),
+    (invites.WorkspaceDeleteInviteOperator, {"invite_id": SEED.invite_id}, {"deleted": True}, ["delete_invite"]),
+    (
+        members.WorkspaceUpdateMemberOperator,
+        {"user_uuid": SEED.member_uuid, "level": "8"},
+        {"level": 8},
+        ["update_member"],
+    ),
+    (members.WorkspaceDeleteMemberOperator, {"user_uuid": SEED.member_uuid}, {"deleted": True}, ["delete_member"]),
+    (dashboards.WorkspaceCreateDashboardOperator, {"name": "Sales"}, {"name": "Sales"}, ["create_dashboard"]),
+    (dashboards.WorkspaceGetDashboardOperator, {"dashboard_id": "1"}, {"id": 1}, []),
+    (
+        dashboards.WorkspaceUpdateDashboardOperator,
+        {"dashboard_id": 1, "name": "Renamed", "pinned": False},
+        {"name": "Renamed", "pinned": False},
+        ["update_dashboard"],
+    ),
+    (dashboards.WorkspaceDeleteDashboardOperator, {"dashboard_id": 1}, {"deleted": True}, ["delete_dashboard"]),
+    (dashboards.WorkspaceGetDashboardAccessControlsOperator, {"dashboard_id": 1}, {}, []),
+    (dashboards.WorkspaceGetDashboardSharingOperator, {"dashboard_id": 1}, {}, []),
+    (
+        dashboards.WorkspaceAddDashboardCollaboratorOperator,
+        {"dashboard_id": 1, "user_uuid": SEED.member_uuid},
+        {"dashboard_id": 1},
+        ["add_dashboard_collaborator"],
+    ),
+    (
+        dashboards.WorkspaceRemoveDashboardCollaboratorOperator,
+        {"dashboard_id": 1, "user_uuid": SEED.analyst_uuid},
+        {"deleted": True},
+        ["remove_dashboard_collaborator"],
+    ),
+    (
+        batch_exports.WorkspacePauseBatchExportOperator,
+        {"batch_export_id": EXPORT},
+        {"paused": True},
+        ["pause_batch_export"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("cls", "arguments", "holds", "changes"), ONCE)
+def test_does_what_it_says(
+    sandbox: SandboxServer,
+    connect: Connect,
+    cls: type[Any],
+    arguments: dict[str, Any],
+    holds: dict[str, Any],
+    changes: list[str],
+) -> None:
+    connect()
+    result = run(cls, **arguments)
+    assert result.items() >= holds.items()
+    assert [name for name in effects(sandbox) if name != "verify_domain"] == changes
+
+
+@pytest.mark.parametrize(
+    ("cls", "arguments"),
+    [
+        (cls, arguments)
+        for cls, arguments, _, changes in ONCE
+        if changes and "Update" not in cls.__name__ and cls is not dashboards.WorkspaceCreateDashboardOperator
+    ],
+)
+def test_a_second_time_changes_nothing(
+    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any]
+) -> None:
+    connect()
+    run(cls, **arguments)
+    before = effects(sandbox)
+    run(cls, **arguments)
+    assert effects(sandbox) == before
+
+
+@pytest.mark.parametrize(
+    ("cls", "arguments"),
+    [
+        (projects.WorkspaceCreateProjectOperator, {"name": "Default project"}),
+        (domains.WorkspaceCreateDomainOperator, {"domain": "example.com"}),
+        (
+            dashboards.WorkspaceAddDashboardCollaboratorOperator,
+            {"dashboard_id": 1, "user_uuid": SEED.analyst_uuid},
+        ),
+    ],
+)
+def test_fails_if_asked_to_where_there_is_one(
+    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any]
+) -> None:
+    connect()
+    with pytest.raises(AirflowFailException, match=r"There is a .* already\. Nothing was sent"):
+        run(cls, **arguments, if_exists="fail")
+    assert effects(sandbox) == []
+
+
+@pytest.mark.parametrize(
+    ("cls", "arguments"),
+    [
+        (domains.WorkspaceDeleteDomainOperator, {"domain_id": SEED.absent_uuid}),
+        (invites.WorkspaceDeleteInviteOperator, {"invite_id": SEED.absent_uuid}),
+        (members.WorkspaceDeleteMemberOperator, {"user_uuid": SEED.domain_id}),
+        (dashboards.WorkspaceDeleteDashboardOperator, {"dashboard_id": 99}),
+        (
+            dashboards.WorkspaceRemoveDashboardCollaboratorOperator,
+            {"dashboard_id": 1, "user_uuid": SEED.owner_uuid},
+        ),
+    ],
+)
+def test_deleting_what_is_gone(
+    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any]
+) -> None:
+    connect()
+    assert run(cls, **arguments)["deleted"] is False
+    with pytest.raises(AirflowFailException, match="WorkspaceNotFoundError"):
+        run(cls, **arguments, if_missing="fail")
+    assert effects(sandbox) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "cls", "arguments", "says"),
+    [
+        ("wrong", projects.WorkspaceGetProjectOperator, {"project_id": 1}, "WorkspaceAuthenticationError"),
+        ("sandbox-no-scopes", projects.WorkspaceGetProjectOperator, {"project_id": 1}, "the scope project:read"),
+        (None, projects.WorkspaceGetProjectOperator, {"project_id": 99}, "WorkspaceNotFoundError"),
+        (None, projects.WorkspaceGetProjectOperator, {"project_id": "None"}, "its template found no value"),
+        (None, projects.WorkspaceGetProjectOperator, {"project_id": "x"}, "expected a whole number"),
+        (
+            None,
+            projects.WorkspaceCreateProjectOperator,
+            {"name": "X", "settings": {"timezoen": "UTC"}},
+            "did you mean 'timezone'",
+        ),
+        (None, invites.WorkspaceCreateInviteOperator, {"target_email": "ada@@example.com"}, "exactly one @"),
+        (None, members.WorkspaceUpdateMemberOperator, {"user_uuid": "a", "level": "boss"}, "field 'level'"),
+        (None, domains.WorkspaceGetDomainOperator, {"domain_id": "not-a-uuid"}, "expected a UUID"),
+    ],
+)
+def test_what_no_retry_can_mend_fails_at_once(
+    sandbox: SandboxServer, connect: Connect, key: str | None, cls: type[Any], arguments: dict[str, Any], says: str
+) -> None:
+    connect(key or sandbox.seed.admin_key)
+    with pytest.raises(AirflowFailException, match=says):
+        run(cls, **arguments)
+    assert effects(sandbox) == []
+
+
+def test_what_a_retry_may_mend_is_left_to_it(connect: Connect) -> None:
+    connect(host="http://127.0.0.1:9", max_attempts=1)
+    with pytest.raises(WorkspaceConnectionError):
+        run(projects.WorkspaceGetProjectOperator, project_id=1)
+
+
+def test_secrets_stay_out_unless_asked_for(connect: Connect) -> None:
+    connect()
+    secrets = {"api_token", "live_events_token", "slack_incoming_webhook"}
+    assert not secrets & set(run(projects.WorkspaceGetProjectOperator, project_id=1))
+    assert run(projects.WorkspaceGetProjectOperator, project_id=1, return_secrets=True)["api_token"]
+    assert "access_token" not in run(dashboards.WorkspaceGetDashboardSharingOperator, dashboard_id=1)
+
+
+def test_a_field_is_set_to_null_by_its_name(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    run(dashboards.WorkspaceUpdateDashboardOperator, dashboard_id=1, set_null=["description"])
+    assert sandbox.requests()[-1]["body"] == {"description": None}
+
+
+def test_lists_keep_what_is_asked_for(connect: Connect) -> None:
+    connect(page_size=2)
+    listing = members.WorkspaceListMembersOperator
+    assert run(listing, where={"user.email": ["mina.member@example.com"]}, fields=["user.uuid", "level"]) == [
+        {"user.uuid": SEED.member_uuid, "level": 1}
+    ]
+    assert run(listing, count_only=True) == 5
+    assert run(listing, where={"level": 1}, count_only=True, max_rows=1) == 3
+    assert len(run(invites.WorkspaceListInvitesOperator, where={"is_expired": True})) == 1
+    assert len(run(dashboards.WorkspaceListDashboardCollaboratorsOperator, dashboard_id=1)) == 1
+    assert [row["domain"] for row in run(domains.WorkspaceListDomainsOperator)] == ["example.com"]
+    assert run(projects.WorkspaceListProjectsOperator, fields=["name"]) == [{"name": "Default project"}]
+    with pytest.raises(AirflowFailException, match="more than max_rows=4 rows"):
+        run(listing, max_rows=4)
+
+
+def test_the_link_leads_to_what_was_made(sandbox: SandboxServer, connect: Connect) -> None:
+    def link(**extra: Any) -> str:
+        connect(**extra)
+        operator = projects.WorkspaceGetProjectOperator(task_id="task", project_id=1)
+        operator.execute({})
+        (item,) = operator.operator_extra_links
+        return item.get_link(operator, ti_key=None)  # type: ignore[arg-type]
+
+    assert link() == f"{sandbox.url}/api/organizations/{sandbox.seed.organization_id}/projects/1/"
+    assert link(web_url="https://app.example.com") == "https://app.example.com/project/1"
+    assert link(web_url={"project": "https://x.example.com/p-{project_id}"}) == "https://x.example.com/p-1"

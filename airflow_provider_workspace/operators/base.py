@@ -41,7 +41,8 @@ class WorkspaceOperator(BaseOperator):
     """
     Base of the operators: asks the service once and returns plain JSON.
 
-    Where the result is a record with an ``id``, the id is an XCom of its own, so that ``task.output["id"]`` works.
+    Where the result is a record with an ``id``, the id is an XCom of its own, so that ``task.output["id"]`` works. An
+    operator that creates one record pushes the XCom ``created``: whether this try made it, or found it there.
 
     An error that the same request would meet again (wrong input, a key without the scope, an unknown id) fails the
     task at once; every other error leaves it to the task's own retries.
@@ -55,6 +56,7 @@ class WorkspaceOperator(BaseOperator):
     operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
     ui_color = "#e8eefc"
     workspace_url: str = ""
+    created: bool | None = None
 
     def __init__(
         self, *, workspace_conn_id: str = "workspace_default", return_secrets: bool = False, **kwargs: Any
@@ -83,6 +85,8 @@ class WorkspaceOperator(BaseOperator):
             raise
         if isinstance(result, dict) and "id" in result and "ti" in context and self.do_xcom_push:
             context["ti"].xcom_push(key="id", value=result["id"])
+            if self.created is not None:
+                context["ti"].xcom_push(key="created", value=self.created)
         return result
 
     def work(self, hook: WorkspaceHook, context: Context) -> Any:
@@ -203,7 +207,7 @@ def create_once(
     create: Callable[[], R],
     if_exists: str,
     sleep: Callable[[float], None] = time.sleep,
-) -> R:
+) -> tuple[R, bool]:
     """
     Create what is not there yet, and look for it where the answer to the create was lost.
 
@@ -211,6 +215,7 @@ def create_once(
     :param find: reads whether it is there; ``None`` if not
     :param create: sends the create
     :param if_exists: ``return`` what is there, or ``fail``
+    :return: the record, and whether this call created it
     :raises WorkspaceInputError: if it is there and ``if_exists`` is ``fail``; nothing was sent
     :raises WorkspaceOutcomeUnknownError: if answer after answer was lost and nothing can be found
     """
@@ -223,7 +228,7 @@ def create_once(
             msg = f"There is a {what} already. Nothing was sent; if_exists='return' would take it as it is."
             raise WorkspaceInputError(msg)
         log.info("There is a %s already: nothing was sent.", what)
-        return found
+        return found, False
     for attempt in range(1, MOST_CREATES + 1):
         try:
             made = create()
@@ -234,13 +239,13 @@ def create_once(
                 found = find()
                 if found is not None:
                     log.warning("The answer was lost, but the %s is there: taken as made by this task.", what)
-                    return found
+                    return found, True
             if attempt == MOST_CREATES:
                 raise
             log.warning("%s It is not there, so it is sent again.", error)
         else:
             log.info("Created the %s.", what)
-            return made
+            return made, True
     raise AssertionError(what)  # the loop returns or raises
 
 

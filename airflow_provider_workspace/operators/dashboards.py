@@ -94,6 +94,7 @@ class WorkspaceCreateDashboardOperator(WorkspaceOperator):
         project_id = hook.project_or_default(self.project_id)
         memory = DashboardMemory(self.variable_key, project_id, self.workspace_conn_id)
         dashboard = memory.confirmed(hook, self.if_unknown)
+        self.created = dashboard is None
         if dashboard is None:
             fields = given(
                 name=self.name,
@@ -449,7 +450,7 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceOperator):
                     return row
             return None
 
-        collaborator = create_once(
+        collaborator, self.created = create_once(
             f"collaborator {self.user_uuid} of dashboard {self.dashboard_id}",
             find=find,
             create=lambda: hook.send(create),

@@ -110,7 +110,7 @@ class WorkspaceCreateDomainOperator(WorkspaceOperator):
             rows = hook.list_domains(organization_id=self.organization_id)
             return next((row for row in rows if (row.domain or "").lower() == wanted), None)
 
-        domain = create_once(
+        domain, self.created = create_once(
             f"domain '{wanted}'",
             find=find,
             create=lambda: hook.send(create),

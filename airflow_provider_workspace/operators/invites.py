@@ -117,7 +117,7 @@ class WorkspaceCreateInviteOperator(WorkspaceOperator):
                     return row
             return None
 
-        invite = create_once(
+        invite, self.created = create_once(
             f"invite of {email}",
             find=find,
             create=lambda: hook.send(create),

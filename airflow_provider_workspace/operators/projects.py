@@ -116,7 +116,7 @@ class WorkspaceCreateProjectOperator(WorkspaceOperator):
                     return hook.get_project(project_id=item.id, organization_id=self.organization_id)
             return None
 
-        project = create_once(
+        project, self.created = create_once(
             f"project '{self.name}'",
             find=find,
             create=lambda: hook.send(create),

@@ -1,0 +1,88 @@
+"""A create says whether it made the record or found it, as an XCom that later tasks can branch on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk import Variable
+
+from airflow_provider_workspace.errors import WorkspaceOutcomeUnknownError
+from airflow_provider_workspace.operators.base import create_once
+from airflow_provider_workspace.operators.dashboards import (
+    WorkspaceAddDashboardCollaboratorOperator,
+    WorkspaceCreateDashboardOperator,
+)
+from airflow_provider_workspace.operators.domains import WorkspaceCreateDomainOperator
+from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator
+from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator, WorkspaceGetProjectOperator
+from airflow_provider_workspace.sandbox.seed import SEED
+
+if TYPE_CHECKING:
+    from tests.conftest import Connect
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+
+
+class FakeTaskInstance:
+    def __init__(self) -> None:
+        self.xcoms: dict[str, Any] = {}
+
+    def xcom_push(self, *, key: str, value: Any) -> None:
+        self.xcoms[key] = value
+
+
+@pytest.fixture(autouse=True)
+def variables(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Airflow's Variables, without Airflow's database."""
+    held: dict[str, Any] = {}
+
+    def get(key: str, default: Any = None, **_: Any) -> Any:
+        return held.get(key, default)
+
+    def set_variable(key: str, value: Any, **_: Any) -> None:
+        held[key] = value
+
+    monkeypatch.setattr(Variable, "get", get)
+    monkeypatch.setattr(Variable, "set", set_variable)
+    return held
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments"),
+    [
+        (WorkspaceCreateProjectOperator, {"name": "Northwind"}),
+        (WorkspaceCreateDomainOperator, {"domain": "northwind.example.com"}),
+        (WorkspaceCreateInviteOperator, {"target_email": "ada@example.com"}),
+        (WorkspaceCreateDashboardOperator, {"name": "Sales", "variable_key": "sales"}),
+        (WorkspaceAddDashboardCollaboratorOperator, {"dashboard_id": 1, "user_uuid": SEED.member_uuid}),
+    ],
+)
+def test_a_create_says_whether_it_made_it(connect: Connect, operator: type[Any], arguments: dict[str, Any]) -> None:
+    connect()
+    pushed = []
+    for _ in range(2):
+        ti = FakeTaskInstance()
+        result = operator(task_id="task", **arguments).execute({"ti": ti})
+        pushed.append(ti.xcoms)
+        assert ti.xcoms["id"] == result["id"]
+    assert [xcoms["created"] for xcoms in pushed] == [True, False]
+
+
+def test_what_creates_nothing_says_nothing(connect: Connect) -> None:
+    connect()
+    ti = FakeTaskInstance()
+    WorkspaceGetProjectOperator(task_id="task", project_id=1).execute({"ti": ti})
+    assert ti.xcoms == {"id": 1}
+
+
+def test_what_is_found_after_a_lost_answer_was_made() -> None:
+    made: list[str] = []
+
+    def create() -> str:
+        made.append("it")
+        raise WorkspaceOutcomeUnknownError("The answer was lost.", operation="CreateProject", retryable=False)
+
+    assert create_once(
+        "thing", find=lambda: next(iter(made), None), create=create, if_exists="return", sleep=lambda _: None
+    ) == ("it", True)

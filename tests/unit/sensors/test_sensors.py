@@ -1,0 +1,185 @@
+"""Each sensor against the sandbox: when it is done, what it says until then, and how its wait ends."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk.exceptions import (
+    AirflowFailException,
+    AirflowSensorTimeout,
+    AirflowSkipException,
+    TaskDeferred,
+)
+
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.sensors.domains import WorkspaceDomainVerifiedSensor
+from airflow_provider_workspace.sensors.invites import WorkspaceInvitesSettledSensor
+from airflow_provider_workspace.sensors.members import WorkspaceMembersJoinedSensor
+from airflow_provider_workspace.sensors.projects import (
+    WorkspaceProjectOnboardedSensor,
+    WorkspaceProjectReceivingEventsSensor,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from airflow_provider_workspace.sensors.base import WorkspaceSensor
+    from tests.conftest import Connect
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+
+GRACE = "grace.analyst@example.com"
+ADA = "ada@example.com"
+
+
+@pytest.fixture(autouse=True)
+def connected(connect: Connect) -> None:
+    connect(max_attempts=1)
+
+
+def done(sensor: WorkspaceSensor) -> Any:
+    """Return the result of one look, or ``None``."""
+    found = sensor.poke({})
+    return found.xcom_value if found.is_done else None
+
+
+def test_a_domain_is_verified_once_its_challenge_is_published(sandbox: SandboxServer) -> None:
+    domain = WorkspaceHook().create_domain(domain="new.example.com")
+    asking = WorkspaceDomainVerifiedSensor(task_id="asking", domain_id=str(domain.id))
+    looking = WorkspaceDomainVerifiedSensor(task_id="looking", domain_id=str(domain.id), ask_verification=False)
+    assert done(asking) is None
+    sandbox.publish_dns("_workspace-challenge.new.example.com", str(domain.verification_challenge))
+    assert done(looking) is None
+    assert done(asking)["domain"] == "new.example.com"
+    assert done(looking)["verified_at"]
+
+
+@pytest.mark.parametrize(
+    ("join", "is_done"), [("all", False), ("any", True), (0.5, True), (0.51, False), ("0.5", None), (2, None)]
+)
+def test_members_join(join: Any, is_done: Any) -> None:
+    sensor = WorkspaceMembersJoinedSensor(task_id="joined", emails=[GRACE, ADA], join=join)
+    if is_done is None:
+        with pytest.raises(AirflowFailException, match="expected 'all', 'any', or a share"):
+            sensor.poke({})
+        return
+    found = done(sensor)
+    assert (found is not None) == is_done
+    if found:
+        assert found == {"joined": [GRACE], "missing": {ADA: "no invite"}}
+
+
+def test_members_are_read_only_if_they_can_have_joined(sandbox: SandboxServer) -> None:
+    invite = WorkspaceHook().create_invite(target_email=ADA)
+    sensor = WorkspaceMembersJoinedSensor(task_id="joined", emails=["Ada@EXAMPLE.com"])
+    assert done(sensor) is None
+    assert not [row for row in sandbox.requests() if "/members/" in row["path"]]
+    sandbox.accept_invite(str(invite.id))
+    assert done(sensor) == {"joined": ["Ada@example.com"], "missing": {}}
+
+
+def test_invites_settle(sandbox: SandboxServer) -> None:
+    hook = WorkspaceHook()
+    invites = {name: hook.create_invite(target_email=f"{name}@example.com") for name in ("ada", "lin", "joe")}
+    sensor = WorkspaceInvitesSettledSensor(
+        task_id="settled", emails=["ada@example.com", "lin@example.com", "joe@example.com"]
+    )
+    assert done(sensor) is None
+    sandbox.accept_invite(str(invites["ada"].id))
+    hook.delete_invite(invite_id=str(invites["lin"].id))
+    assert done(sensor) is None
+    sandbox.advance_clock(30 * 24 * 3600)
+    assert done(sensor) == {
+        "accepted": ["ada@example.com"],
+        "expired": ["joe@example.com"],
+        "gone": ["lin@example.com"],
+        "open": [],
+    }
+
+
+def test_projects(sandbox: SandboxServer) -> None:
+    project = WorkspaceHook().create_project(name="Quiet")
+    events = WorkspaceProjectReceivingEventsSensor(task_id="events", project_id=str(project.id))
+    onboarded = WorkspaceProjectOnboardedSensor(task_id="onboarded", project_id=str(project.id))
+    assert done(events) is None
+    assert done(onboarded) is None
+    sandbox.set_project(project.id, ingested_event=True, completed_snippet_onboarding=True)
+    assert done(events) == {"project_id": str(project.id), "name": "Quiet"}
+    assert done(onboarded)["completed"] == []
+
+
+SENSORS: list[tuple[type[WorkspaceSensor], dict[str, Any]]] = [
+    (WorkspaceDomainVerifiedSensor, {"domain_id": SEED.absent_uuid, "ask_verification": False}),
+    (WorkspaceDomainVerifiedSensor, {"domain_id": SEED.absent_uuid}),
+    (WorkspaceProjectReceivingEventsSensor, {"project_id": 99}),
+    (WorkspaceProjectOnboardedSensor, {"project_id": 99}),
+    (WorkspaceMembersJoinedSensor, {"emails": []}),
+    (WorkspaceMembersJoinedSensor, {"emails": ["nobody"]}),
+    (WorkspaceInvitesSettledSensor, {"emails": "['a@example.com']"}),
+]
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+@pytest.mark.parametrize(("cls", "arguments"), SENSORS)
+def test_a_wait_that_makes_no_sense_fails_at_once(
+    cls: type[WorkspaceSensor], arguments: dict[str, Any], *, deferrable: bool
+) -> None:
+    with pytest.raises(AirflowFailException):
+        cls(task_id="wait", deferrable=deferrable, **arguments).execute({})
+    with pytest.raises(AirflowSkipException):
+        cls(task_id="wait", deferrable=deferrable, soft_fail=True, **arguments).execute({})
+
+
+def test_a_revoked_key_ends_the_wait(sandbox: SandboxServer) -> None:
+    sensor = WorkspaceMembersJoinedSensor(task_id="joined", emails=[ADA])
+    assert done(sensor) is None
+    sandbox.revoke_key(SEED.admin_key)
+    with pytest.raises(AirflowFailException, match="WorkspaceAuthenticationError"):
+        sensor.poke({})
+
+
+def test_a_service_that_is_away_for_a_moment_does_not(connect: Connect) -> None:
+    sensor = WorkspaceMembersJoinedSensor(task_id="joined", emails=[GRACE])
+    connect(host="http://127.0.0.1:9", max_attempts=1)
+    assert done(sensor) is None
+    connect()
+    assert done(sensor) == {"joined": [GRACE], "missing": {}}
+
+
+def test_defers_with_plain_json() -> None:
+    sensor = WorkspaceMembersJoinedSensor(task_id="joined", emails=[ADA], deferrable=True, poke_interval=7, timeout=100)
+    with pytest.raises(TaskDeferred) as deferred:
+        sensor.execute({})
+    _, kwargs = deferred.value.trigger.serialize()
+    assert json.loads(json.dumps(kwargs)) == kwargs
+    assert kwargs["organization_id"] == SEED.organization_id
+    assert kwargs["poll_interval"] == 7
+    assert kwargs["arguments"] == {"emails": [ADA], "share": 1.0}
+    assert deferred.value.timeout is not None
+    assert deferred.value.timeout.total_seconds() > 100
+
+
+def test_does_not_defer_for_what_is_so_already() -> None:
+    sensor = WorkspaceMembersJoinedSensor(task_id="joined", emails=[GRACE], deferrable=True)
+    assert sensor.execute({}) == {"joined": [GRACE], "missing": {}}
+
+
+@pytest.mark.parametrize(
+    ("event", "soft_fail", "ends"),
+    [
+        ({"status": "timeout", "message": "0 of 1"}, False, AirflowSensorTimeout),
+        ({"status": "timeout", "message": "0 of 1"}, True, AirflowSkipException),
+        ({"status": "failed", "message": "revoked"}, False, AirflowFailException),
+        ({"status": "failed", "message": "revoked"}, True, AirflowSkipException),
+        ({"status": "fine"}, False, RuntimeError),
+        ({}, False, RuntimeError),
+        (None, False, RuntimeError),
+    ],
+)
+def test_ends_as_the_event_says(event: Any, ends: type[Exception], *, soft_fail: bool) -> None:
+    sensor = WorkspaceMembersJoinedSensor(task_id="joined", emails=[ADA], soft_fail=soft_fail)
+    with pytest.raises(ends):
+        sensor.execute_complete({}, event)
+    assert sensor.execute_complete({}, {"status": "done", "message": "", "result": {"joined": []}}) == {"joined": []}

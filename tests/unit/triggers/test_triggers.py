@@ -1,0 +1,269 @@
+"""The triggers against the sandbox, alone and sharing a stream in Airflow's own manager."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TaskFailedEvent, TaskSuccessEvent
+from airflow.triggers.shared_stream import SharedStreamManager
+
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.sandbox.server import SandboxServer
+from airflow_provider_workspace.triggers.arrivals import WorkspaceArrivalTrigger
+from airflow_provider_workspace.triggers.waiting import (
+    WorkspaceDomainVerifiedTrigger,
+    WorkspaceWaitTrigger,
+    backoff,
+)
+from airflow_provider_workspace.triggers.windows import WorkspaceWindowTrigger
+
+if TYPE_CHECKING:
+    from tests.conftest import Connect
+
+ADA = "ada@example.com"
+INTERVAL = 0.2
+
+
+@pytest.fixture(autouse=True)
+def connected(connect: Connect) -> None:
+    connect(max_attempts=1)
+
+
+def waiting(**changes: Any) -> WorkspaceWaitTrigger:
+    arguments: dict[str, Any] = {
+        "condition": "members_joined",
+        "arguments": {"emails": [ADA], "share": 1.0},
+        "organization_id": SEED.organization_id,
+        "poll_interval": INTERVAL,
+    }
+    return WorkspaceWaitTrigger(**{**arguments, **changes})
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        waiting(end_at=12.5, ask_verification=True),
+        WorkspaceDomainVerifiedTrigger(domain_id=SEED.domain_id, ask_verification=True),
+        WorkspaceArrivalTrigger(what="member", poll_interval=5),
+        WorkspaceWindowTrigger(end_at=12.5, dag_id="d", run_id="r", close_task_id="c"),
+    ],
+)
+def test_a_trigger_survives_the_database(trigger: BaseTrigger) -> None:
+    path, kwargs = trigger.serialize()
+    assert json.loads(json.dumps(kwargs)) == kwargs
+    module, _, name = path.rpartition(".")
+    again = getattr(importlib.import_module(module), name)(**kwargs)
+    assert again.serialize() == (path, kwargs)
+
+
+async def first_event(trigger: Any) -> Any:
+    async for event in trigger.run():
+        return event
+    return None
+
+
+def test_fires_when_it_is_so(sandbox: SandboxServer) -> None:
+    invite = WorkspaceHook().create_invite(target_email=ADA)
+
+    async def scenario() -> Any:
+        task = asyncio.create_task(first_event(waiting()))
+        await asyncio.sleep(3 * INTERVAL)
+        assert not task.done()
+        await asyncio.to_thread(sandbox.accept_invite, str(invite.id))
+        return await asyncio.wait_for(task, 5)
+
+    event = asyncio.run(scenario())
+    assert event.payload["status"] == "done"
+    assert event.payload["result"] == {"joined": [ADA], "missing": {}}
+
+
+def test_gives_up_by_the_wall_clock_and_says_who_is_missing() -> None:
+    event = asyncio.run(asyncio.wait_for(first_event(waiting(end_at=time.time() + 2 * INTERVAL)), 5))
+    assert event.payload["status"] == "timeout"
+    assert event.payload["message"] == f"0 of 1 joined, 1 needed; missing: {ADA} (no invite)"
+
+
+def test_a_refused_key_ends_the_wait_at_once(sandbox: SandboxServer) -> None:
+    sandbox.revoke_key(SEED.admin_key)
+    event = asyncio.run(asyncio.wait_for(first_event(waiting()), 5))
+    assert event.payload["status"] == "failed"
+    assert "WorkspaceAuthenticationError" in event.payload["message"]
+    assert len(sandbox.requests()) == 1
+
+
+def test_a_service_that_is_away_does_not(connect: Connect) -> None:
+    WorkspaceHook().create_invite(target_email=ADA)
+    connect(host="http://127.0.0.1:9", max_attempts=1)
+    event = asyncio.run(asyncio.wait_for(first_event(waiting(end_at=time.time() + 3 * INTERVAL)), 5))
+    assert event.payload["status"] == "timeout"
+    assert "the last look failed: WorkspaceConnectionError" in event.payload["message"]
+
+
+def test_asks_for_verification_at_each_look(sandbox: SandboxServer) -> None:
+    domain = WorkspaceHook().create_domain(domain="new.example.com")
+    sandbox.publish_dns("_workspace-challenge.new.example.com", str(domain.verification_challenge))
+    trigger = waiting(condition="domain_verified", arguments={"domain_id": str(domain.id)}, ask_verification=True)
+    event = asyncio.run(asyncio.wait_for(first_event(trigger), 5))
+    assert event.payload["result"]["domain"] == "new.example.com"
+
+
+def test_in_the_place_of_a_task_it_ends_the_task(sandbox: SandboxServer) -> None:
+    def ends(domain_id: str) -> Any:
+        trigger = WorkspaceDomainVerifiedTrigger(domain_id=domain_id, poll_interval=INTERVAL)
+        return asyncio.run(asyncio.wait_for(first_event(trigger), 5))
+
+    event = ends(SEED.domain_id.upper())
+    assert isinstance(event, TaskSuccessEvent)
+    assert event.xcoms == {"return_value": {"domain_id": SEED.domain_id, "domain": "example.com", **verified_at()}}
+    sandbox.revoke_key(SEED.admin_key)
+    assert isinstance(ends(SEED.domain_id), TaskFailedEvent)
+
+
+def verified_at() -> dict[str, str | None]:
+    return {"verified_at": WorkspaceHook().get_domain(domain_id=SEED.domain_id).verified_at}
+
+
+async def share(waits: int) -> list[Any]:
+    """Run triggers as Airflow's triggerer does, and return their first events."""
+    triggers = [waiting() for _ in range(waits)]
+    manager = SharedStreamManager(log=_Quiet())  # type: ignore[arg-type]
+
+    async def one(number: int, trigger: BaseEventTrigger) -> Any:
+        key = trigger.shared_stream_key()
+        assert key is not None
+        try:
+            async for event in trigger.filter_shared_stream(
+                manager.subscribe(trigger_id=number, trigger=trigger, key=key)
+            ):
+                return event
+        finally:
+            await manager.unsubscribe(number, key)
+
+    try:
+        return await asyncio.gather(*(one(number, trigger) for number, trigger in enumerate(triggers)))
+    finally:
+        await manager.stop_all()
+
+
+class _Quiet:
+    """A log for the manager."""
+
+    def __getattr__(self, _: str) -> Any:
+        return lambda *_args, **_kwargs: None
+
+
+def test_two_hundred_waits_cost_one_look_per_interval(sandbox: SandboxServer) -> None:
+    invite = WorkspaceHook().create_invite(target_email=ADA)
+    before = len(sandbox.requests())
+
+    async def scenario() -> tuple[list[Any], float]:
+        task = asyncio.ensure_future(share(200))
+        began = time.monotonic()
+        await asyncio.sleep(6 * INTERVAL)
+        await asyncio.to_thread(sandbox.accept_invite, str(invite.id))
+        events = await asyncio.wait_for(task, 10)
+        return events, time.monotonic() - began
+
+    events, took = asyncio.run(scenario())
+    assert [event.payload["status"] for event in events] == ["done"] * 200
+    looks = took / INTERVAL + 1
+    # A look is one page of invites and one of members.
+    assert len(sandbox.requests()) - before <= 2 * looks
+
+
+def test_a_look_that_fails_ends_nobodys_wait(connect: Connect, tmp_path: Path) -> None:
+    with SandboxServer(database=str(tmp_path / "workspace.db")) as server:
+        connect(host=server.url, max_attempts=1)
+        invite = WorkspaceHook().create_invite(target_email=ADA)
+    url, port = server.url, server.port
+
+    async def scenario() -> list[Any]:
+        waits = asyncio.ensure_future(share(5))
+        await asyncio.sleep(3 * INTERVAL)
+        assert not waits.done()
+        with SandboxServer(database=str(tmp_path / "workspace.db"), port=port) as again:
+            assert again.url == url
+            await asyncio.to_thread(again.accept_invite, str(invite.id))
+            return await asyncio.wait_for(waits, 10)
+
+    assert [event.payload["status"] for event in asyncio.run(scenario())] == ["done"] * 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "shares"),
+    [
+        ({"arguments": {"emails": ["lin@example.com"]}}, True),
+        ({"condition": "invites_settled", "arguments": {"emails": [ADA]}}, True),
+        ({"end_at": 5.0}, True),
+        ({"poll_interval": 1}, False),
+        ({"organization_id": SEED.other_organization_id}, False),
+        ({"workspace_conn_id": "other"}, False),
+        ({"condition": "domain_verified", "arguments": {"domain_id": SEED.domain_id}}, False),
+    ],
+)
+def test_who_shares_with_whom(changes: dict[str, Any], *, shares: bool) -> None:
+    assert (waiting().shared_stream_key() == waiting(**changes).shared_stream_key()) == shares
+
+
+@pytest.mark.parametrize(
+    ("interval", "failures", "pause"), [(60, 1, 60), (60, 2, 120), (60, 99, 600), (900, 5, 900), (0.1, 3, 0.4)]
+)
+def test_failures_slow_the_looks_down(interval: float, failures: int, pause: float) -> None:
+    assert backoff(interval, failures) == pause
+
+
+class _Store:
+    """Airflow's asset state store, as far as the trigger uses it."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+
+    async def aget(self, key: str) -> Any:
+        return self.values.get(key)
+
+    async def aset(self, key: str, value: Any) -> None:
+        self.values[key] = value
+
+
+def test_arrivals_are_told_once_also_over_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_provider_workspace.triggers.arrivals.STORED_SECONDS", 0.0)
+    store = _Store()
+    hook = WorkspaceHook()
+
+    async def watch(seconds: float, *names: str) -> list[str]:
+        trigger = WorkspaceArrivalTrigger(what="project", poll_interval=INTERVAL)
+        trigger.asset_state_store = store  # type: ignore[assignment]
+        told: list[str] = []
+
+        async def listen() -> None:
+            async for event in trigger.run():
+                told.append(event.payload["name"])  # noqa: PERF401 - it never ends
+
+        task = asyncio.create_task(listen())
+        await asyncio.sleep(3 * INTERVAL)
+        for name in names:
+            await asyncio.to_thread(hook.create_project, name=name)
+        await asyncio.sleep(seconds)
+        task.cancel()
+        return told
+
+    assert asyncio.run(watch(4 * INTERVAL, "First", "Second")) == ["First", "Second"]
+    hook.create_project(name="While nobody watched")
+    assert asyncio.run(watch(2 * INTERVAL)) == ["While nobody watched"]
+    assert asyncio.run(watch(2 * INTERVAL)) == []
+
+
+def test_a_window_is_over_by_the_wall_clock() -> None:
+    began = time.time()
+    event = asyncio.run(first_event(WorkspaceWindowTrigger(end_at=began + 0.3)))
+    assert event.payload == {"status": "over"}
+    assert time.time() - began >= 0.3
+    event = asyncio.run(first_event(WorkspaceWindowTrigger(end_at=began + 3600, close_task_id="close")))
+    assert event.payload == {"status": "unwatched"}

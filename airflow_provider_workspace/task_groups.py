@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 RESUME_RETRIES = 15
 RESUME_RETRY_DELAY = timedelta(seconds=15)
 RESUME_MAX_RETRY_DELAY = timedelta(minutes=5)
+# A task that waits until a fixed time may begin its wait again, if its worker or the triggerer got lost.
+AGAIN: dict[str, Any] = {"retries": 3, "retry_delay": timedelta(seconds=10)}
 
 
 @contextmanager
@@ -79,6 +81,7 @@ def maintenance_window(
             task_id="close",
             task_display_name="Resume the exports",
             leave_paused=leave_paused,
+            outcome_task_id=f"{window.group_id}.outcome",
             **common,
             **{
                 "retries": RESUME_RETRIES,
@@ -106,6 +109,7 @@ def maintenance_window(
                     opened_at=opened_at,
                     length=hold,
                     workspace_conn_id=workspace_conn_id,
+                    **AGAIN,
                 )
         if not work.children:
             msg = f"The window '{group_id}' has nothing to do: make tasks inside the with statement, or give hold=…"
@@ -125,6 +129,6 @@ def maintenance_window(
                 leave_paused=leave_paused,
                 on_failure_callback=on_overdue,
                 **common,
+                **AGAIN,
             )
             pause >> guard
-    del window

@@ -122,16 +122,26 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
     The result is ``{"resumed": [ids], "held": {id: [windows]}, "left_paused": [ids]}``.
 
     :param leave_paused: batch exports that stay paused
+    :param outcome_task_id: the task that fails with the work; ``None`` if there is none
     """
 
     template_fields: Collection[str] = (*WorkspaceWindowOperator.template_fields, "leave_paused")
     ui_color = "#d5f5e3"
 
-    def __init__(self, *, leave_paused: Sequence[str] = (), **kwargs: Any) -> None:
+    def __init__(self, *, leave_paused: Sequence[str] = (), outcome_task_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.leave_paused = leave_paused
+        self.outcome_task_id = outcome_task_id
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
+        """Resume, and fail if the run was marked as failed: Airflow would call it a success after this task."""
+        done = self.resume(hook, context)
+        if self.outcome_task_id and marked_as_failed(context, self.outcome_task_id, self.upstream_task_ids):
+            msg = f"The run was marked as failed. Its exports are resumed: {', '.join(done['resumed']) or 'none'}."
+            raise AirflowFailException(msg)
+        return done
+
+    def resume(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Resume what may be resumed; one export that cannot be does not keep the others paused."""
         resumed: list[str] = []
         left: list[str] = []
@@ -246,6 +256,15 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
             "Look at the tasks of the window; they were not stopped."
         )
         raise AirflowFailException(msg)
+
+
+def marked_as_failed(context: Context, outcome_task_id: str, work_task_ids: Collection[str]) -> bool:
+    """Tell whether a person ended the run: then its work has failed and what came after was skipped."""
+    ti = context["ti"]
+    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id], task_ids=[outcome_task_id, *work_task_ids]).get(
+        ti.run_id, {}
+    )
+    return states.get(outcome_task_id) == "skipped" and "failed" in states.values()
 
 
 def still_paused(failed: dict[str, WorkspaceError]) -> NoReturn:

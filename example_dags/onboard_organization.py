@@ -27,7 +27,7 @@ DASHBOARDS = ["Sign-ups", "Activation", "Retention"]
 @dag(
     schedule=None,
     tags=["workspace", "example"],
-    render_template_as_native_obj=True,
+    max_active_runs=1,  # two runs at once could each create the same dashboard
     doc_md=__doc__,
     params={
         "project": Param("Northwind", type="string", minLength=1, title="Project", description="Its name."),
@@ -130,24 +130,36 @@ def onboard_organization() -> None:
         task_id="add_collaborators",
         task_display_name="Let the analyst work on them",
         project_id=project.output["id"],
-        user_uuid="{{ ti.xcom_pull(task_ids='find_analyst')[0]['user.uuid'] }}",
+        # If nobody has that address this is empty, and the task says so before it sends anything.
+        user_uuid="{{ (ti.xcom_pull(task_ids='find_analyst') or [{'user.uuid': ''}])[0]['user.uuid'] }}",
     ).expand(dashboard_id=dashboards.output.map(lambda dashboard: dashboard["id"]))
     analyst >> collaborators
     # [END howto_add_collaborators]
 
+    # [START howto_report]
     @task(task_display_name="Report")
-    def report(made: dict[str, object], invited: dict[str, dict[str, int]]) -> dict[str, object]:
-        """Log what the organization has now."""
-        summary = {
-            "project": f"{made['name']} ({made['id']})",
-            "dashboards": len(DASHBOARDS),
-            **{f"rows {status}": count for status, count in invited["counts"].items() if count},
-        }
-        for what, value in summary.items():
-            print(f"{what:<24} {value}")  # noqa: T201 - goes to the task's log
+    def report(created: dict[str, bool | list[bool]], invited: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+        """Log what this run created and what was there; replace it with what your people want to read."""
+        summary = {}
+        for what, made in created.items():
+            flags = [made] if isinstance(made, bool) else made[:]  # [:] reads a mapped task's XComs in one go
+            summary[what] = {"created": flags.count(True), "there": flags.count(False)}
+        counts = invited["counts"]
+        summary["invites"] = {"created": counts["invited"], "there": counts["already_invited"] + counts["member"]}
+        print(f"{'':<14} {'created':>8} {'there':>8}")  # noqa: T201 - goes to the task's log
+        for what, row in summary.items():
+            print(f"{what:<14} {row['created']:>8} {row['there']:>8}")  # noqa: T201
+        print(f"Rows of the roster left out: {counts['duplicate']} repeated, {counts['invalid']} wrong")  # noqa: T201
         return summary
 
-    collaborators >> report(project.output, invites.output)
+    created = {
+        "project": project.output["created"],
+        "domain": domain.output["created"],
+        "dashboards": dashboards.output["created"],
+        "collaborators": collaborators.output["created"],
+    }
+    report(created, invites.output)
+    # [END howto_report]
 
 
 onboard_organization()

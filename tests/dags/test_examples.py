@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -29,8 +30,10 @@ EFFECTS: dict[str, dict[str, int]] = {
     "maintenance_window": {"pause_batch_export": 2, "unpause_batch_export": 2},
     "event_driven_onboarding": {},
 }
+# What onboarding reports: how much it created, how much was there.
+REPORT = {"project": (1, 0), "domain": (1, 0), "dashboards": (3, 0), "collaborators": (3, 0), "invites": (228, 1)}
 
-RunDag = Callable[[str], subprocess.CompletedProcess[str]]
+RunDag = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +62,7 @@ def run_dag(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> 
         return subprocess.run([AIRFLOW, *arguments], env=env, capture_output=True, text=True, check=False, timeout=240)
 
     assert airflow("db", "migrate").returncode == 0
-    return lambda dag_id: airflow("dags", "test", dag_id)
+    return lambda dag_id, **params: airflow("dags", "test", dag_id, "--conf", json.dumps(params))
 
 
 def test_every_example_has_a_row() -> None:
@@ -78,11 +81,20 @@ def test_an_example_does_what_it_says(server: SandboxServer, run_dag: RunDag, da
 
 
 def test_onboarding_again_changes_nothing(server: SandboxServer, run_dag: RunDag) -> None:
+    """And a name that looks like a number stays a name."""
     server.reset()
-    first = run_dag("onboard_organization")
+    first = run_dag("onboard_organization", project="2026")
     assert first.returncode == 0, first.stdout[-3000:]
+    assert report_of(first) == REPORT
     before = server.effects()
-    again = run_dag("onboard_organization")
+    again = run_dag("onboard_organization", project="2026")
     assert again.returncode == 0, again.stdout[-3000:]
     assert "DagRun failed" not in again.stdout
     assert server.effects() == before
+    assert report_of(again) == {what: (0, created + there) for what, (created, there) in REPORT.items()}
+
+
+def report_of(run: subprocess.CompletedProcess[str]) -> dict[str, tuple[int, int]]:
+    """What was created and what was there, as the Dag's report in the log says."""
+    rows = re.findall(r"^(\w+) +(\d+) +(\d+)$", run.stdout, re.MULTILINE)
+    return {what: (int(created), int(there)) for what, created, there in rows}

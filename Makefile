@@ -39,6 +39,10 @@ ui: $(READY) ## Start Airflow with the examples and a local workspace service
 test: $(READY) ## Run the tests; ARGS="-k invites -x" is handed to pytest
 	$(PYTHON) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not slow and not e2e" $(ARGS)
 
+.PHONY: e2e
+e2e: $(READY) ## Run the tests that need a whole Airflow: scheduler, triggerer, LocalExecutor
+	$(PYTHON) -m pytest -m e2e tests/e2e -s $(ARGS)
+
 .PHONY: coverage
 coverage: $(READY) ## Check that the tests reach every branch of api/
 	$(PYTHON) -m pytest --quiet --numprocesses auto --maxprocesses 4 tests/unit tests/contract tests/meta \

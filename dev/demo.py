@@ -10,25 +10,23 @@ import argparse
 import json
 import os
 import re
-import signal
-import subprocess
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from local_airflow import AIRFLOW, ROOT, environment, give_up, migrate, sandbox, say
+from local_airflow import ROOT, airflow, environment, give_up, migrate, run, sandbox, say, short
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.sandbox.server import SandboxServer
 
-HOME = ROOT / "build" / "demo"
 DAG = "onboard_organization"
-# What is worth showing of Airflow's log, and how.
-STEP = re.compile(r"\[DAG TEST\] starting task_id=(\S+)")
-FACTS = re.compile(
+# What is worth showing of Airflow's log. A step is a task, or one of the tasks it was mapped to.
+STEP = re.compile(r"\[DAG TEST\] (starting|end task) task_id=(\S+) map_index=(-?\d+)")
+FACT = re.compile(
     r"\] (Created (?:the|dashboard) .*?\.(?= )|There is a .*? nothing was sent\.|Dashboard .*? nothing was sent\.|"
-    r"Invites: \d.*?second[^\[]*|\S+ is verified|Waiting: [^\[]*)"
+    r"Invites: \d[^\[]*?second|\d+ rows: .*|\S+ is verified|Waiting: [^\[]*)"
 )
 
 
@@ -36,103 +34,119 @@ def main() -> None:
     """Run the Dag, then read everything back from the service."""
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
     parser.add_argument("--fresh", action="store_true", help="start with a new workspace and a new Airflow")
+    parser.add_argument("--home", type=Path, default=ROOT / "build" / "demo", help="folder for both")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    home: Path = options.home.resolve()
     began = time.monotonic()
-    with sandbox(HOME, fresh=options.fresh) as server:
+    with sandbox(home, fresh=options.fresh) as server:
         say(f"A workspace service runs at {server.url}; open it in a browser to watch")
-        env = environment(HOME, server)
-        migrate(HOME, env)
+        env = environment(home, server)
+        migrate(home, env)
         before = len(server.effects())
-        say(f"Running the Dag '{DAG}' through Airflow")
-        run_dag(env)
-        # The provider's own hook reads everything back, with the connection the Dag used.
-        os.environ.update(env)
-        show_workspace()
-        changed = changes(server, before)
-        say(f"\nThis run {changed}; it took {time.monotonic() - began:.0f} s.")
-        say("Again: make demo    From scratch: make demo ARGS=--fresh    In Airflow's pages: make ui")
+        run_dag(env, home / "run.log")
+        show_workspace(env, home)
+        show_changes(server, before)
+        say(f"It took {time.monotonic() - began:.0f} s. Again: make demo    From scratch: make demo ARGS=--fresh")
+        say("In Airflow's pages: make ui")
 
 
-def run_dag(env: dict[str, str]) -> None:
+def run_dag(env: dict[str, str], log: Path) -> None:
     """
     Run the Dag and show its steps as they happen.
 
     :raises SystemExit: if it fails
     """
-    log = HOME / "run.log"
+    say(f"Running the Dag '{DAG}' through Airflow, whose log goes to {short(log)}")
+    say("  (Airflow takes some seconds to start, and some more for its first task)")
     began = time.monotonic()
-    process = subprocess.Popen(
-        [AIRFLOW, "dags", "test", DAG], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
     failed = False
-    try:
-        with log.open("w") as output:
-            for line in process.stdout or ():
-                output.write(line)
-                failed = failed or line.startswith("DagRun failed")
-                if step := STEP.search(line):
-                    say(f"  {time.monotonic() - began:5.1f} s  {step[1]}")
-                elif fact := FACTS.search(line):
-                    say(f"             {fact[1].strip()}")
+    with airflow(env, "dags", "test", DAG) as process, log.open("w") as output:
+        for line in process.stdout or ():
+            output.write(line)
+            output.flush()
+            failed = failed or line.startswith("DagRun failed")
+            if step := STEP.search(line):
+                what, task_id, number = step.groups()
+                if what == "starting":
+                    say(f"  {time.monotonic() - began:5.1f} s  {task_id}{'' if number == '-1' else f' {number}'}")
+            elif fact := FACT.search(line):
+                say(f"             {fact[1].strip()}")
+            elif "new_state=failed" in line:
+                say("             failed")
         code = process.wait()
-    finally:
-        process.kill()
     if code or failed:
-        give_up(f"The Dag failed ({code})", log)
+        give_up(f"The Dag '{DAG}' failed", log)
+    say(f"  {time.monotonic() - began:5.1f} s  done")
 
 
-def show_workspace() -> None:
-    """Print what the workspace holds now, read back from the service."""
+def show_workspace(env: dict[str, str], home: Path) -> None:
+    """Print what the workspace holds now, read back by the provider's own hook with the connection the Dag used."""
+    say("Reading back what the workspace holds now")
+    remembered = home / "variables.json"
+    log = home / "variables.log"
+    with airflow(env, "variables", "export", str(remembered), log=log) as process:
+        if process.wait():
+            give_up("Airflow's Variables could not be read", log)
+    os.environ.update(env)
+
+    from airflow_provider_workspace.errors import WorkspaceError
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
     hook = WorkspaceHook()
-    invites = Counter("expired" if invite.is_expired else "open" for invite in hook.list_invites())
-    rows = [
-        ("Projects", ", ".join(f"{project.name} ({project.id})" for project in hook.list_projects())),
-        (
-            "Domains",
-            ", ".join(
-                f"{domain.domain} ({'verified' if domain.is_verified else 'not verified'})"
-                for domain in hook.list_domains()
-            ),
-        ),
-        ("Invites", ", ".join(f"{count} {state}" for state, count in invites.items())),
-        ("Members", ", ".join(str(member.user and member.user.email) for member in hook.list_members())),
-        *dashboard_rows(hook),
-    ]
-    hook.close()
-    say("\nThe workspace now holds, read back from the service:\n")
+    try:
+        rows = [*workspace_rows(hook), *dashboard_rows(hook, json.loads(remembered.read_text()))]
+    except WorkspaceError as error:
+        raise SystemExit(
+            f"\nThe workspace could not be read back: {error}\nTo start over, add ARGS=--fresh."
+        ) from error
+    finally:
+        hook.close()
     width = max(len(name) for name, _ in rows)
+    say("")
     for name, value in rows:
         say(f"  {name:<{width}}  {value}")
 
 
-def dashboard_rows(hook: WorkspaceHook) -> list[tuple[str, str]]:
-    """Confirm the dashboards that Airflow remembers by reading each."""
-    file = HOME / "variables.json"
-    subprocess.run([AIRFLOW, "variables", "export", file], capture_output=True, check=True)
-    remembered = json.loads(file.read_text())
-    rows = []
-    for key, ids in sorted(remembered.items()):
-        if not key.startswith("workspace_dashboard_"):
-            continue
-        dashboard = hook.get_dashboard(**ids)
-        people = ", ".join(
-            str(person.user and person.user.email) for person in hook.list_dashboard_collaborators(**ids)
-        )
-        rows.append((f"Dashboard {dashboard.id}", f"{dashboard.name}, in project {ids['project_id']}, for {people}"))
+def workspace_rows(hook: WorkspaceHook) -> list[tuple[str, str]]:
+    """Read the lists."""
+    invites = Counter("expired" if invite.is_expired else "open" for invite in hook.list_invites())
+    rows = [("Project", f"{project.name} ({project.id})") for project in hook.list_projects()]
+    rows += [
+        ("Domain", f"{domain.domain}, {'verified' if domain.is_verified else 'not verified'}")
+        for domain in hook.list_domains()
+    ]
+    rows.append(("Invites", ", ".join(f"{count} {state}" for state, count in invites.items())))
+    rows += [("Member", str(member.user and member.user.email)) for member in hook.list_members()]
     return rows
 
 
-def changes(server: SandboxServer, before: int) -> str:
+def dashboard_rows(hook: WorkspaceHook, variables: dict[str, Any]) -> list[tuple[str, str]]:
+    """Confirm the dashboards that Airflow remembers, which the interface cannot list, by reading each."""
+    remembered = [ids for key, ids in variables.items() if key.startswith("workspace_dashboard_")]
+    return [
+        ("Dashboard", describe_dashboard(hook, **ids))
+        for ids in sorted(remembered, key=lambda ids: ids["dashboard_id"])
+    ]
+
+
+def describe_dashboard(hook: WorkspaceHook, project_id: str, dashboard_id: int) -> str:
+    """Read a dashboard and who works on it."""
+    dashboard = hook.get_dashboard(project_id=project_id, dashboard_id=dashboard_id)
+    collaborators = hook.list_dashboard_collaborators(project_id=project_id, dashboard_id=dashboard_id)
+    people = ", ".join(str(entry.user and entry.user.email) for entry in collaborators)
+    return f"{dashboard.name} ({dashboard.id}) in project {project_id}, with {people}"
+
+
+def show_changes(server: SandboxServer, before: int) -> None:
     """Say what this run changed, by the list of effects the service keeps."""
     counted = Counter(effect["operation"] for effect in server.effects()[before:])
-    # Asking for verification of what is verified is a question.
     if not counted:
-        return "changed nothing: everything was there"
-    return "changed the workspace: " + ", ".join(f"{count} x {name}" for name, count in sorted(counted.items()))
+        say("\nThis run created nothing and changed nothing: everything was there.")
+        return
+    say("\nThis run changed, by the service's own list:")
+    for name, count in counted.items():
+        say(f"  {count:>4} x {name.replace('_', ' ')}")
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
+import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from importlib.metadata import version
 from pathlib import Path
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -18,6 +22,24 @@ from airflow_provider_workspace.sandbox.server import SandboxServer
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "example_dags"
 AIRFLOW = Path(sys.executable).with_name("airflow")
+# How many lines of a log show what went wrong.
+LINES = 40
+
+
+def run(main: Callable[[], None]) -> None:
+    """
+    Run a program that Ctrl-C, a closed terminal or `kill` may end at any time, without a traceback.
+
+    :raises SystemExit: with 130 if it was ended
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    try:
+        main()
+    except KeyboardInterrupt:
+        with suppress(OSError):
+            say("\nStopped.")
+        raise SystemExit(130) from None
 
 
 def free_port(wanted: int) -> int:
@@ -33,12 +55,58 @@ def free_port(wanted: int) -> int:
 
 @contextmanager
 def sandbox(home: Path, *, fresh: bool) -> Iterator[SandboxServer]:
-    """Run the service; its state stays in a file of the home."""
-    if fresh:
-        shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True, exist_ok=True)
-    with SandboxServer("lenient", str(home / "workspace.db"), free_port(8765)) as server:
-        yield server
+    """
+    Run the service; its state stays in a file of the home, which is this program's alone while it runs.
+
+    :raises SystemExit: if the home is in use, or the file cannot be read
+    """
+    home.parent.mkdir(parents=True, exist_ok=True)
+    database = home / "workspace.db"
+    with (home.parent / f"{home.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SystemExit(f"This runs already, in {short(home)}: wait until it ends, or end it.") from None
+        if fresh:
+            shutil.rmtree(home, ignore_errors=True)
+        home.mkdir(exist_ok=True)
+        server = SandboxServer("lenient", str(database), free_port(8765))
+        try:
+            server.start()
+        except (sqlite3.Error, ValueError) as error:
+            msg = f"{short(database)} holds no workspace that this version can read ({error}). Add ARGS=--fresh."
+            raise SystemExit(msg) from error
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@contextmanager
+def airflow(env: dict[str, str], *arguments: str, log: Path | None = None) -> Iterator[subprocess.Popen[str]]:
+    """
+    Run an airflow command, and end it and all that it has started when the block is left.
+
+    :param log: file for its output; by default it can be read from the process
+    """
+    with log.open("w") if log else nullcontext(subprocess.PIPE) as output:
+        process = subprocess.Popen(
+            [AIRFLOW, *arguments],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+                    os.killpg(process.pid, number)
+                    process.wait(timeout=20)
 
 
 def environment(home: Path, server: SandboxServer) -> dict[str, str]:
@@ -54,6 +122,11 @@ def environment(home: Path, server: SandboxServer) -> dict[str, str]:
         "password": server.seed.admin_key,
         "extra": {"organization_id": server.seed.organization_id, "project_id": server.seed.project_id},
     }
+    research = {
+        **connection,
+        "password": server.seed.research_key,
+        "extra": {"organization_id": server.seed.other_organization_id},
+    }
     return {
         **kept,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}",
@@ -64,6 +137,7 @@ def environment(home: Path, server: SandboxServer) -> dict[str, str]:
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
         "AIRFLOW__LOGGING__COLORED_CONSOLE_LOG": "False",
         "AIRFLOW_CONN_WORKSPACE_DEFAULT": json.dumps(connection),
+        "AIRFLOW_CONN_WORKSPACE_RESEARCH": json.dumps(research),
         # The service is on this machine: no proxy of the surroundings is asked for it.
         "NO_PROXY": ",".join(filter(None, [kept.get("NO_PROXY", kept.get("no_proxy", "")), "127.0.0.1,localhost"])),
     }
@@ -71,23 +145,23 @@ def environment(home: Path, server: SandboxServer) -> dict[str, str]:
 
 def migrate(home: Path, env: dict[str, str]) -> None:
     """
-    Make Airflow's database if it is not there.
+    Make Airflow's database if it is not there or was made by another version.
 
     :raises SystemExit: if that fails, with the end of the log
     """
-    ready = home / "airflow" / ".migrated"
-    if ready.exists():
+    made_by = home / "airflow" / "migrated-by"
+    wanted = version("apache-airflow")
+    database = home / "airflow" / "airflow.db"
+    if database.exists() and made_by.exists() and made_by.read_text() == wanted:
         return
     say("Making Airflow's database")
     began = time.monotonic()
     log = home / "migrate.log"
-    with log.open("w") as output:
-        code = subprocess.run(
-            [AIRFLOW, "db", "migrate"], env=env, stdout=output, stderr=subprocess.STDOUT, check=False
-        ).returncode
+    with airflow(env, "db", "migrate", log=log) as process:
+        code = process.wait()
     if code:
         give_up(f"'airflow db migrate' failed with {code}", log)
-    ready.touch()
+    made_by.write_text(wanted)
     say(f"  done in {time.monotonic() - began:.0f} s")
 
 
@@ -96,12 +170,20 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
+def short(path: Path) -> str:
+    """Return a path as people at the top of the checkout would type it."""
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+
+
 def give_up(what: str, log: Path) -> None:
     """
-    Show the end of a log and end.
+    Show where a log begins to tell of an error, or else its end, and end.
 
     :raises SystemExit: always
     """
-    tail = "\n".join(log.read_text(errors="replace").splitlines()[-30:])
-    message = f"\n{tail}\n\n{what}. The end of {log.relative_to(ROOT)} is above; `make clean` and try again."
+    lines = log.read_text(errors="replace").splitlines()
+    last = max(0, len(lines) - LINES)
+    first = next((number for number, line in enumerate(lines) if "Task failed with exception" in line), last)
+    shown = "\n".join(line[:300] for line in lines[min(first, last) :][:LINES])
+    message = f"\n{shown}\n\n{what}: see above, and {short(log)} for all of it. To start over, add ARGS=--fresh."
     raise SystemExit(message)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
-import signal
 import subprocess
 import time
 import urllib.request
 
-from local_airflow import AIRFLOW, ROOT, environment, free_port, give_up, migrate, sandbox, say
+from local_airflow import ROOT, airflow, environment, free_port, give_up, migrate, run, sandbox, say
 
 HOME = ROOT / "build" / "ui"
 # How long Airflow may take until it answers.
@@ -24,7 +22,6 @@ def main() -> None:
     options = parser.parse_args()
     if not free_port(options.port):
         parser.exit(1, f"Port {options.port} is taken. Name another one: make ui ARGS='--port 8081'\n")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with sandbox(HOME, fresh=options.fresh) as server:
         address = f"http://127.0.0.1:{options.port}"
         env = environment(HOME, server)
@@ -36,24 +33,16 @@ def main() -> None:
         migrate(HOME, env)
         say("Starting Airflow, which takes up to a minute")
         log = HOME / "standalone.log"
-        with log.open("w") as output:
-            process = subprocess.Popen(
-                [AIRFLOW, "standalone"], env=env, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-            )
-        try:
-            wait_for(address, process)
-            if process.poll() is not None:
-                give_up("Airflow ended by itself", log)
+        with airflow(env, "standalone", log=log) as process:
+            if not answers(address, process):
+                give_up("Airflow does not answer" if process.poll() is None else "Airflow ended by itself", log)
             say(f"\n  Airflow    {address}\n  Workspace  {server.url}\n\nCtrl-C stops both.")
             process.wait()
-        except KeyboardInterrupt:
-            say("\nStopping")
-        finally:
-            stop(process)
+            give_up("Airflow ended by itself", log)
 
 
-def wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
-    """Wait until Airflow answers."""
+def answers(address: str, process: subprocess.Popen[str]) -> bool:
+    """Wait until Airflow answers, and tell whether it does."""
     end = time.monotonic() + SECONDS
     while time.monotonic() < end and process.poll() is None:
         try:
@@ -61,18 +50,9 @@ def wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
         except OSError:  # noqa: PERF203 - once a second
             time.sleep(1)
         else:
-            return
-
-
-def stop(process: subprocess.Popen[bytes]) -> None:
-    """Stop Airflow and all it has started."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-            process.wait(timeout=20)
-        except (ProcessLookupError, subprocess.TimeoutExpired):  # noqa: PERF203 - two rounds
-            continue
+            return True
+    return False
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

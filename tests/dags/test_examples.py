@@ -9,11 +9,14 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.dags.human import approving
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "example_dags"
 AIRFLOW = Path(sys.executable).with_name("airflow")
@@ -29,6 +32,10 @@ EFFECTS: dict[str, dict[str, int]] = {
     "onboard_organization": ONBOARDED,
     "maintenance_window": {"pause_batch_export": 2, "unpause_batch_export": 2},
     "event_driven_onboarding": {},
+    "access_audit": {},
+    "onboard_organizations": {"create_project": 2, "create_invite": 3},
+    "overlapping_windows": {"pause_batch_export": 1, "unpause_batch_export": 1},
+    "offboard_members": {"delete_member": 1},
 }
 # What onboarding reports: how much it created, how much was there.
 REPORT = {"project": (1, 0), "domain": (1, 0), "dashboards": (3, 0), "collaborators": (3, 0), "invites": (228, 1)}
@@ -56,13 +63,25 @@ def run_dag(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> 
         "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow")),
         "AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES),
         "AIRFLOW_CONN_WORKSPACE_DEFAULT": json.dumps(connection),
+        "AIRFLOW_CONN_WORKSPACE_RESEARCH": json.dumps(
+            {
+                **connection,
+                "password": server.seed.research_key,
+                "extra": {"organization_id": server.seed.other_organization_id},
+            }
+        ),
     }
 
     def airflow(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([AIRFLOW, *arguments], env=env, capture_output=True, text=True, check=False, timeout=240)
 
     assert airflow("db", "migrate").returncode == 0
-    return lambda dag_id, **params: airflow("dags", "test", dag_id, "--conf", json.dumps(params))
+
+    def run(dag_id: str, **params: Any) -> subprocess.CompletedProcess[str]:
+        with approving(AIRFLOW, env) if dag_id == "offboard_members" else nullcontext():
+            return airflow("dags", "test", dag_id, "--conf", json.dumps(params))
+
+    return run
 
 
 def test_every_example_has_a_row() -> None:

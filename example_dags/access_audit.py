@@ -1,0 +1,89 @@
+"""
+Audit access every week: members without a second factor, expired invites, and administrators who stay away.
+
+The findings are a table in the log of the last task, a CSV file, and its result.
+"""
+
+from __future__ import annotations
+
+import csv
+import tempfile
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from airflow.sdk import Param, dag, task
+
+from airflow_provider_workspace.operators.invites import WorkspaceListInvitesOperator
+from airflow_provider_workspace.operators.members import WorkspaceListMembersOperator
+
+
+@dag(
+    schedule="@weekly",
+    start_date=datetime(2026, 1, 1, tzinfo=timezone.utc),
+    catchup=False,
+    tags=["workspace", "example"],
+    doc_md=__doc__,
+    params={
+        "file": Param(
+            str(Path(tempfile.gettempdir()) / "access_audit.csv"),
+            type="string",
+            title="File",
+            description="Where the findings are written as CSV.",
+        ),
+        "days": Param(90, type="integer", minimum=1, title="Days", description="When an administrator counts as away."),
+    },
+)
+def access_audit() -> None:
+    """Read, compare, report."""
+    # [START howto_list_members]
+    no_second_factor = WorkspaceListMembersOperator(
+        task_id="members_without_2fa",
+        task_display_name="Members without 2FA",
+        where={"is_2fa_enabled": False},
+        fields=["user.email", "level"],
+    )
+    administrators = WorkspaceListMembersOperator(
+        task_id="administrators",
+        task_display_name="Administrators",
+        where={"level": [8, 15]},
+        fields=["user.email", "last_login"],
+    )
+    # [END howto_list_members]
+    # [START howto_list_invites]
+    expired = WorkspaceListInvitesOperator(
+        task_id="expired_invites",
+        task_display_name="Expired invites",
+        where={"is_expired": True},
+        fields=["target_email", "created_at"],
+    )
+    # [END howto_list_invites]
+
+    @task(task_display_name="Report")
+    def report(
+        members: list[dict[str, str]],
+        admins: list[dict[str, str]],
+        invites: list[dict[str, str]],
+        params: dict[str, object] | None = None,
+    ) -> list[dict[str, str]]:
+        """Write the findings down."""
+        asked: dict[str, object] = params or {}
+        before = (datetime.now(timezone.utc) - timedelta(days=int(str(asked["days"])))).isoformat()
+        findings = [{"finding": "no 2FA", "email": row["user.email"]} for row in members]
+        findings += [
+            {"finding": f"administrator away, last seen {row['last_login'] or 'never'}", "email": row["user.email"]}
+            for row in admins
+            if (row["last_login"] or "") < before
+        ]
+        findings += [{"finding": "invite expired", "email": row["target_email"]} for row in invites]
+        with Path(str(asked["file"])).open("w", newline="") as file:
+            writer = csv.DictWriter(file, ["email", "finding"])
+            writer.writeheader()
+            writer.writerows(findings)
+        for row in findings:
+            print(f"{row['email']:<40} {row['finding']}")  # noqa: T201 - goes to the task's log
+        return findings
+
+    report(no_second_factor.output, administrators.output, expired.output)
+
+
+access_audit()

@@ -148,8 +148,9 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                 if verdict.done:
                     yield ended("done", verdict.message, verdict.result)
                     return
+                if verdict.message != message:
+                    log.info("Waiting: %s", verdict.message)
                 message, result = verdict.message, verdict.result
-                log.info("Waiting: %s", message)
             if self.end_at is not None and time.time() >= self.end_at:
                 yield ended("timeout", message, result)
                 return

@@ -1,0 +1,33 @@
+"""Many tasks that wait for one domain."""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG
+
+from airflow_provider_workspace.sensors.domains import WorkspaceDomainVerifiedSensor
+
+SECONDS = 5
+
+# 1,000 that never take a worker. Airflow reads a task's whole Dag to start its trigger, so they are many small ones.
+for dag_number in range(40):
+    with DAG(f"many_waits_{dag_number}", schedule=None, params={"domain_id": ""}):
+        for number in range(25):
+            WorkspaceDomainVerifiedSensor(
+                task_id=f"wait_{number}",
+                domain_id="{{ params.domain_id }}",
+                organization_id="0190c0de-0000-4000-8000-000000000001",
+                ask_verification=False,
+                poke_interval=SECONDS,
+                start_from_trigger=True,
+            )
+
+# Some that a worker defers in the ordinary way.
+with DAG("deferred_waits", schedule=None, max_active_tasks=12, params={"domain_id": ""}):
+    for number in range(12):
+        WorkspaceDomainVerifiedSensor(
+            task_id=f"wait_{number}",
+            domain_id="{{ params.domain_id }}",
+            ask_verification=False,
+            poke_interval=SECONDS,
+            deferrable=True,
+        )

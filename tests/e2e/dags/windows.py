@@ -1,0 +1,89 @@
+"""Maintenance windows with every kind of accident."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk import DAG, task
+
+from airflow_provider_workspace.task_groups import maintenance_window
+
+FIRST = "0190c0de-0000-4000-8000-0000000000e1"
+SECOND = "0190c0de-0000-4000-8000-0000000000e2"
+NOBODY = "0190c0de-0000-4000-8000-0000000000ee"
+# Where a task leaves its process id for the one who kills it.
+PIDS = Path(os.environ["AIRFLOW_HOME"])
+
+
+@task
+def well() -> None:
+    """Work that succeeds."""
+
+
+@task
+def exception() -> None:
+    """Work that fails."""
+    msg = "the maintenance went wrong"
+    raise RuntimeError(msg)
+
+
+@task
+def long(seconds: float) -> None:
+    """Work that takes its time."""
+    (PIDS / "long.pid").write_text(str(os.getpid()))
+    time.sleep(seconds)
+
+
+with DAG("window_well", schedule=None), maintenance_window(batch_export_ids=[FIRST, SECOND]):
+    well()
+
+with DAG("window_exception", schedule=None), maintenance_window(batch_export_ids=[FIRST, SECOND]):
+    exception()
+
+with DAG("window_long", schedule=None), maintenance_window(batch_export_ids=[FIRST, SECOND]):
+    long(120)
+
+with DAG("window_timeout", schedule=None), maintenance_window(batch_export_ids=[FIRST, SECOND]):
+    long.override(execution_timeout=timedelta(seconds=3))(120)
+
+with (
+    DAG("window_second_pause_fails", schedule=None),
+    maintenance_window(batch_export_ids=[FIRST, NOBODY], resume_args={"retries": 0}),
+):
+    well()
+
+with (
+    DAG("window_refused", schedule=None),
+    maintenance_window(
+        batch_export_ids=[FIRST, SECOND],
+        resume_args={"retry_delay": timedelta(seconds=2), "retry_exponential_backoff": False},
+    ),
+):
+    long(12)
+
+with (
+    DAG("window_never_resumed", schedule=None),
+    maintenance_window(batch_export_ids=[FIRST, SECOND], resume_args={"retries": 0}),
+):
+    long(12)
+
+with (
+    DAG("window_overdue", schedule=None),
+    maintenance_window(batch_export_ids=[FIRST, SECOND], max_length=timedelta(seconds=15)),
+):
+    long(60)
+
+with (
+    DAG("window_held", schedule=None),
+    maintenance_window(batch_export_ids=[FIRST, SECOND], hold=timedelta(seconds=10)),
+):
+    pass
+
+with DAG("window_short", schedule=None), maintenance_window(batch_export_ids=[FIRST]):
+    long(10)
+
+with DAG("window_longer", schedule=None), maintenance_window(batch_export_ids=[FIRST, SECOND]):
+    long(40)

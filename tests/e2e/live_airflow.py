@@ -1,0 +1,141 @@
+"""A whole Airflow for tests: scheduler, triggerer, LocalExecutor and API server, started as people start it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+
+AIRFLOW = Path(sys.executable).with_name("airflow")
+# States in which a run is over.
+OVER = ("success", "failed")
+
+
+class LiveAirflow:
+    """
+    Airflow by `airflow standalone`, with its API.
+
+    :param home: an empty folder
+    :param dags: folder with the Dags
+    :param server: the service that `workspace_default` leads to
+    """
+
+    def __init__(self, home: Path, dags: Path, server: SandboxServer, **settings: str) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        connection = {
+            "conn_type": "workspace",
+            "host": server.url,
+            "password": server.seed.admin_key,
+            "extra": {"organization_id": server.seed.organization_id, "project_id": server.seed.project_id},
+        }
+        self.home = home
+        self.env = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")},
+            "PATH": f"{AIRFLOW.parent}{os.pathsep}{os.environ.get('PATH', '')}",
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW_CONN_WORKSPACE_DEFAULT": json.dumps(connection),
+            "AIRFLOW__API__BASE_URL": self.url,
+            "AIRFLOW__API__HOST": "127.0.0.1",
+            "AIRFLOW__API__PORT": str(port),
+            "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+            "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__PARALLELISM": "4",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+            "AIRFLOW__API__WORKERS": "1",
+            "NO_PROXY": "127.0.0.1,localhost",
+            **settings,
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start, and return when the API answers and the Dags are there."""
+        subprocess.run([AIRFLOW, "db", "migrate"], env=self.env, check=True, capture_output=True)
+        with (self.home / "standalone.log").open("w") as log:
+            self.process = subprocess.Popen(
+                [AIRFLOW, "standalone"], env=self.env, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
+        self.wait_for(lambda: bool(self.dags()), 240, "the Dags")
+
+    def stop(self) -> None:
+        """Stop everything that was started."""
+        if self.process is None:
+            return
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(self.process.pid, number)
+                self.process.wait(timeout=20)
+            except (ProcessLookupError, subprocess.TimeoutExpired):  # noqa: PERF203 - two rounds
+                continue
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """Call Airflow's API."""
+        request = urllib.request.Request(  # noqa: S310 - loopback
+            f"{self.url}/api/v2/{path}",
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json"},
+            method=method,
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - loopback
+            return json.load(answer)
+
+    def dags(self) -> list[str]:
+        """Return the ids of the Dags; none while Airflow does not answer yet."""
+        try:
+            return [dag["dag_id"] for dag in self.call("GET", "dags?limit=200")["dags"]]
+        except (OSError, urllib.error.URLError):
+            return []
+
+    def trigger(self, dag_id: str, **conf: Any) -> str:
+        """Start a run and return its id."""
+        self.wait_for(lambda: dag_id in self.dags(), 60, dag_id)
+        run: str = self.call("POST", f"dags/{dag_id}/dagRuns", {"logical_date": None, "conf": conf})["dag_run_id"]
+        return run
+
+    def run(self, dag_id: str, run_id: str) -> str:
+        """Return the state of a run."""
+        state: str = self.call("GET", f"dags/{dag_id}/dagRuns/{run_id}")["state"]
+        return state
+
+    def tasks(self, dag_id: str, run_id: str) -> dict[str, str]:
+        """Return the states of the tasks of a run."""
+        rows = self.call("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances?limit=1000")["task_instances"]
+        return {row["task_id"]: row["state"] for row in rows}
+
+    def finish(self, dag_id: str, run_id: str, seconds: float = 180) -> str:
+        """Wait for the end of a run and return its state."""
+        self.wait_for(lambda: self.run(dag_id, run_id) in OVER, seconds, f"{dag_id}: {self.tasks(dag_id, run_id)}")
+        return self.run(dag_id, run_id)
+
+    def log(self, dag_id: str, run_id: str, task_id: str) -> str:
+        """Return what a task logged, in all its tries."""
+        folder = self.home / "logs" / f"dag_id={dag_id}" / f"run_id={run_id}" / f"task_id={task_id}"
+        return "".join(file.read_text(errors="replace") for file in sorted(folder.glob("attempt=*.log")))
+
+    def wait_for(self, condition: Any, seconds: float, what: str) -> None:
+        """
+        Wait until something is so.
+
+        :raises TimeoutError: if it does not come to be
+        """
+        end = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > end:
+                msg = f"waited {seconds:.0f} s in vain for {what}; see {self.home}"
+                raise TimeoutError(msg)
+            time.sleep(0.5)

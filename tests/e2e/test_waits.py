@@ -1,0 +1,78 @@
+"""A thousand waits on one organization cost one poll of one list, in a real triggerer."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_workspace.api.operations import CreateDomain, VerifyDomain
+from airflow_provider_workspace.client.settings import Settings
+from airflow_provider_workspace.client.sync import WorkspaceClient
+from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.e2e.live_airflow import LiveAirflow
+
+pytestmark = pytest.mark.e2e
+
+DAGS = Path(__file__).parent / "dags"
+# As in dags/waits.py.
+SECONDS = 5
+WAITS = {
+    "from the trigger": ({f"many_waits_{number}": 25 for number in range(40)}, 1000),
+    "deferred by a worker": ({"deferred_waits": 12}, 12),
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[SandboxServer]:
+    with SandboxServer("lenient") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
+    more = {"AIRFLOW__TRIGGERER__CAPACITY": "2000"}
+    running = LiveAirflow(tmp_path_factory.mktemp("airflow"), DAGS, server, **more)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+def states(airflow: LiveAirflow, runs: dict[str, str]) -> Counter[str]:
+    """Count the states of all tasks of some runs."""
+    return Counter(state for dag_id, run_id in runs.items() for state in airflow.tasks(dag_id, run_id).values())
+
+
+@pytest.mark.parametrize("how", WAITS)
+def test_waits_share_one_poll(airflow: LiveAirflow, server: SandboxServer, how: str) -> None:
+    dags, waits = WAITS[how]
+    server.reset()
+    client = WorkspaceClient(Settings(base_url=server.url, api_key=server.seed.admin_key))
+    organization_id = server.seed.organization_id
+    domain = client.send(CreateDomain(organization_id=organization_id, domain="waiting.example.com"))
+    runs = {dag_id: airflow.trigger(dag_id, domain_id=domain.id) for dag_id in dags}
+    airflow.wait_for(lambda: states(airflow, runs)["deferred"] == waits, 400, "all to be deferred")
+    # Until the triggerer has begun the last of them.
+    time.sleep(60)
+    looked, took = looks(server, 10 * SECONDS)
+    assert took / SECONDS - 2 <= looked <= took / SECONDS + 2
+
+    server.publish_dns(f"_workspace-challenge.{domain.domain}", str(domain.verification_challenge))
+    client.send(VerifyDomain(organization_id=organization_id, domain_id=str(domain.id)))
+    time.monotonic()
+    airflow.wait_for(lambda: states(airflow, runs)["deferred"] == 0, 120, "nobody to wait any more")
+    for dag_id, run_id in runs.items():
+        assert airflow.finish(dag_id, run_id, 300) == "success"
+    assert states(airflow, runs) == {"success": waits}
+
+
+def looks(server: SandboxServer, seconds: float) -> tuple[int, float]:
+    """Count the requests of a while."""
+    before, began = server.control("GET", "requests?limit=0")["total"], time.monotonic()
+    time.sleep(seconds)
+    return server.control("GET", "requests?limit=0")["total"] - before, time.monotonic() - began

@@ -1,0 +1,151 @@
+"""The table of accidents: whatever happens, the exports are resumed, or the run failed and names those that are not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.e2e.live_airflow import LiveAirflow
+
+pytestmark = pytest.mark.e2e
+
+DAGS = Path(__file__).parent / "dags"
+FIRST = "0190c0de-0000-4000-8000-0000000000e1"
+SECOND = "0190c0de-0000-4000-8000-0000000000e2"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[SandboxServer]:
+    with SandboxServer("live", rate_limit=False) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
+    running = LiveAirflow(tmp_path_factory.mktemp("airflow"), DAGS, server)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture(autouse=True)
+def fresh(server: SandboxServer) -> None:
+    server.reset()
+
+
+def paused(server: SandboxServer) -> set[str]:
+    return {row["id"] for row in server.batch_exports() if row["paused"]} & {FIRST, SECOND}
+
+
+def history(server: SandboxServer, export: str) -> list[str]:
+    return [effect["operation"].split("_")[0] for effect in server.effects() if effect["target"] == export]
+
+
+def begin_long_work(airflow: LiveAirflow, dag_id: str) -> tuple[str, int]:
+    """Start a run and return its id and the process of its work, once that is at work."""
+    pid_file = airflow.home / "long.pid"
+    pid_file.unlink(missing_ok=True)
+    run_id = airflow.trigger(dag_id)
+    airflow.wait_for(pid_file.exists, 120, "the work to begin")
+    time.sleep(0.5)
+    return run_id, int(pid_file.read_text())
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "state"),
+    [
+        ("window_well", "success"),
+        ("window_exception", "failed"),
+        ("window_timeout", "failed"),
+        ("window_held", "success"),
+    ],
+)
+def test_closes_after_the_work(airflow: LiveAirflow, server: SandboxServer, dag_id: str, state: str) -> None:
+    run_id = airflow.trigger(dag_id)
+    assert airflow.finish(dag_id, run_id) == state
+    assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause"]
+
+
+def test_closes_when_the_work_is_killed(airflow: LiveAirflow, server: SandboxServer) -> None:
+    run_id, pid = begin_long_work(airflow, "window_long")
+    assert paused(server) == {FIRST, SECOND}
+    os.kill(pid, signal.SIGKILL)
+    assert airflow.finish("window_long", run_id) == "failed"
+    assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause"]
+
+
+def test_closes_when_a_person_marks_the_work_as_failed(airflow: LiveAirflow, server: SandboxServer) -> None:
+    run_id, _ = begin_long_work(airflow, "window_long")
+    airflow.call("PATCH", f"dags/window_long/dagRuns/{run_id}/taskInstances/long", {"new_state": "failed"})
+    assert airflow.finish("window_long", run_id) == "failed"
+    assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause"]
+
+
+def test_closes_when_a_person_marks_the_run_as_failed(airflow: LiveAirflow, server: SandboxServer) -> None:
+    run_id, _ = begin_long_work(airflow, "window_long")
+    airflow.call("PATCH", f"dags/window_long/dagRuns/{run_id}", {"state": "failed"})
+    airflow.wait_for(lambda: not paused(server), 120, "the exports to be resumed")
+    assert airflow.finish("window_long", run_id) == "failed"
+
+
+def test_undoes_a_pause_that_came_half_way(airflow: LiveAirflow, server: SandboxServer) -> None:
+    run_id = airflow.trigger("window_second_pause_fails")
+    assert airflow.finish("window_second_pause_fails", run_id) == "failed"
+    assert history(server, FIRST) == ["pause", "unpause"]
+    log = airflow.log("window_second_pause_fails", run_id, "maintenance_window.close")
+    assert "STILL PAUSED: 0190c0de-0000-4000-8000-0000000000ee" in log
+
+
+def test_resumes_in_the_end_although_the_service_refuses_at_first(airflow: LiveAirflow, server: SandboxServer) -> None:
+    run_id, _ = begin_long_work(airflow, "window_refused")
+    server.revoke_key(server.seed.admin_key)
+    airflow.wait_for(
+        lambda: airflow.log("window_refused", run_id, "maintenance_window.close").count("STILL PAUSED") >= 3,
+        180,
+        "three refusals",
+    )
+    assert paused(server) == {FIRST, SECOND}
+    server.add_key(server.seed.admin_key, "admin", ["*"], organization_id=server.seed.organization_id)
+    assert airflow.finish("window_refused", run_id) == "success"
+    assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause"]
+
+
+def test_names_what_is_still_paused_when_it_cannot_resume(airflow: LiveAirflow, server: SandboxServer) -> None:
+    run_id, _ = begin_long_work(airflow, "window_never_resumed")
+    server.revoke_key(server.seed.admin_key)
+    assert airflow.finish("window_never_resumed", run_id) == "failed"
+    assert paused(server) == {FIRST, SECOND}
+    log = airflow.log("window_never_resumed", run_id, "maintenance_window.close")
+    assert f"STILL PAUSED: {FIRST}, {SECOND}" in log
+    server.add_key(server.seed.admin_key, "admin", ["*"], organization_id=server.seed.organization_id)
+
+
+def test_resumes_after_the_maximum_length_though_the_work_goes_on(airflow: LiveAirflow, server: SandboxServer) -> None:
+    run_id, pid = begin_long_work(airflow, "window_overdue")
+    airflow.wait_for(lambda: not paused(server), 60, "the exports to be resumed")
+    os.kill(pid, 0)  # the work goes on
+    assert airflow.tasks("window_overdue", run_id)["long"] == "running"
+    assert airflow.finish("window_overdue", run_id) == "failed"
+    log = airflow.log("window_overdue", run_id, "maintenance_window.guard")
+    assert "The window is overdue" in log
+    assert not paused(server)
+
+
+def test_the_last_of_two_overlapping_windows_resumes(airflow: LiveAirflow, server: SandboxServer) -> None:
+    longer = airflow.trigger("window_longer")
+    airflow.wait_for(lambda: paused(server) == {FIRST, SECOND}, 120, "the longer window to open")
+    short = airflow.trigger("window_short")
+    assert airflow.finish("window_short", short) == "success"
+    assert paused(server) == {FIRST, SECOND}
+    assert "stays paused" in airflow.log("window_short", short, "maintenance_window.close")
+    assert airflow.finish("window_longer", longer) == "success"
+    assert history(server, FIRST) == ["pause", "pause", "unpause"] or history(server, FIRST) == ["pause", "unpause"]
+    assert not paused(server)

@@ -60,12 +60,14 @@ def test_waits_share_one_poll(airflow: LiveAirflow, server: SandboxServer, how: 
     # Until the triggerer has begun the last of them.
     time.sleep(60)
     looked, took = looks(server, 10 * SECONDS)
+    print(f"\n{waits} waits {how}: {looked} requests in {took:.0f} s")
     assert took / SECONDS - 2 <= looked <= took / SECONDS + 2
 
     server.publish_dns(f"_workspace-challenge.{domain.domain}", str(domain.verification_challenge))
     client.send(VerifyDomain(organization_id=organization_id, domain_id=str(domain.id)))
     time.monotonic()
     airflow.wait_for(lambda: states(airflow, runs)["deferred"] == 0, 120, "nobody to wait any more")
+    print(f"{waits} waits {how}: nobody waits {time.monotonic() - holds:.1f} s after the condition holds")
     for dag_id, run_id in runs.items():
         assert airflow.finish(dag_id, run_id, 300) == "success"
     assert states(airflow, runs) == {"success": waits}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -23,7 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "example_dags"
 AIRFLOW = Path(sys.executable).with_name("airflow")
 # How many lines of a log show what went wrong.
-LINES = 40
+LINES = 30
+TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT")
 
 
 def run(main: Callable[[], None]) -> None:
@@ -177,13 +179,16 @@ def short(path: Path) -> str:
 
 def give_up(what: str, log: Path) -> None:
     """
-    Show where a log begins to tell of an error, or else its end, and end.
+    Show the end of the first traceback of a task in a log, or else the end of the log, and end.
 
     :raises SystemExit: always
     """
     lines = log.read_text(errors="replace").splitlines()
-    last = max(0, len(lines) - LINES)
-    first = next((number for number, line in enumerate(lines) if "Task failed with exception" in line), last)
-    shown = "\n".join(line[:300] for line in lines[min(first, last) :][:LINES])
-    message = f"\n{shown}\n\n{what}: see above, and {short(log)} for all of it. To start over, add ARGS=--fresh."
+    end = len(lines)
+    for number, line in enumerate(lines):
+        if "Task failed with exception" in line:
+            end = next((n for n in range(number + 1, end) if TIMESTAMP.match(lines[n])), end)
+            break
+    shown = "\n".join(line[:500] for line in lines[max(0, end - LINES) : end])
+    message = f"\n{shown}\n\n{what}: see above, or all of {short(log)}. To start over, add ARGS=--fresh to the command."
     raise SystemExit(message)

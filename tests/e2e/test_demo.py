@@ -35,7 +35,7 @@ def programs_with(home: Path) -> list[int]:
         try:
             if str(home).encode() in (process / "environ").read_bytes():
                 found.append(int(process.name))
-        except OSError:  # it has ended, or is not ours
+        except OSError:  # noqa: PERF203 - it has ended, or is not ours
             continue
     return found
 
@@ -71,6 +71,7 @@ def test_the_second_run_changes_nothing(home: Path) -> None:
     assert " x create" not in run.stdout
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for what still runs in /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_it_stops_at_once_and_leaves_nothing_running(home: Path, number: signal.Signals) -> None:
     process = start(home)

@@ -65,7 +65,6 @@ def test_waits_share_one_poll(airflow: LiveAirflow, server: SandboxServer, how: 
 
     server.publish_dns(f"_workspace-challenge.{domain.domain}", str(domain.verification_challenge))
     client.send(VerifyDomain(organization_id=organization_id, domain_id=str(domain.id)))
-    time.monotonic()
     holds = time.monotonic()
     airflow.wait_for(lambda: states(airflow, runs)["deferred"] == 0, 120, "nobody to wait any more")
     print(f"{waits} waits {how}: nobody waits {time.monotonic() - holds:.1f} s after the condition holds")

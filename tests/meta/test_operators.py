@@ -101,3 +101,16 @@ def test_a_dag_file_pays_for_no_http_library_and_no_model() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_page_of_endpoints_is_what_the_code_says() -> None:
+    root = Path(__file__).resolve().parents[2]
+    code = "import make_endpoints; print(make_endpoints.page(), end='')"
+    page = subprocess.run(
+        [sys.executable, "-c", code], cwd=root / "dev", capture_output=True, text=True, check=True
+    ).stdout
+    assert (root / "docs" / "endpoints.md").read_text() == page[page.index("# Endpoints") :], (
+        "run dev/make_endpoints.py"
+    )
+    for row in EXPECTED:
+        assert f"| {row.operation} | `{row.method} {row.path}" in page

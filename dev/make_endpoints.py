@@ -1,0 +1,44 @@
+"""Write docs/endpoints.md: each operation of the interface with its scope, hook method and operator."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+from airflow_provider_workspace.api.operations import OPERATIONS
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+TARGET = Path(__file__).resolve().parent.parent / "docs" / "endpoints.md"
+HEAD = """# Endpoints
+
+Each operation of the interface, the scope its key needs, and what sends it. `python dev/make_endpoints.py` writes this
+page, and a test holds it true.
+
+| operation | method and path | scope | hook method | operator |
+| --- | --- | --- | --- | --- |
+"""
+
+
+def method_of(operation: str) -> str | None:
+    """Return the hook method that sends an operation, found in its source."""
+    for name, method in vars(WorkspaceHook).items():
+        if not name.startswith("_") and callable(method) and f"ops.{operation}(" in inspect.getsource(method):
+            return name
+    return "create_invites" if operation == "CreateInvites" else None
+
+
+def page() -> str:
+    """Return the page."""
+    rows = []
+    for operation in OPERATIONS:
+        row, name = operation.endpoint, operation.__name__
+        method = method_of(name)
+        operator = f"`Workspace{''.join(part.title() for part in method.split('_'))}Operator`" if method else "none"
+        sent_by = f"`{method}`" if method else f"`send({name}(…))`, always refused with 405"
+        scope = f"`{row.scope}`" if row.scope else "not shown"
+        rows.append(f"| {name} | `{row.method} {row.path}` | {scope} | {sent_by} | {operator} |")
+    return HEAD + "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page(), encoding="utf-8")

@@ -13,6 +13,7 @@ import tenacity
 
 from airflow_provider_workspace.api.interpret import Asking, Response, broken, follow, interpret, not_sent
 from airflow_provider_workspace.api.pages import Pages
+from airflow_provider_workspace.api.retry import SETTLE_SECONDS
 from airflow_provider_workspace.client.call import MOST_REDIRECTS, Call, headers_for, secrets_in
 from airflow_provider_workspace.client.transport import proxy_for, tls_context, tls_refused
 from airflow_provider_workspace.errors import WorkspaceRequestError
@@ -73,6 +74,10 @@ class WorkspaceAsyncClient:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+
+    async def settle(self) -> None:
+        """Wait until the effect of a write whose answer was lost can be seen."""
+        await self._sleep(SETTLE_SECONDS)
 
     async def send(self, op: Operation[T]) -> T:
         """

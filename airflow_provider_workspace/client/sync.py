@@ -16,6 +16,7 @@ from requests.structures import CaseInsensitiveDict
 
 from airflow_provider_workspace.api.interpret import Asking, Response, broken, follow, interpret, not_sent
 from airflow_provider_workspace.api.pages import Pages
+from airflow_provider_workspace.api.retry import SETTLE_SECONDS
 from airflow_provider_workspace.client.call import MOST_REDIRECTS, Call, headers_for, secrets_in
 from airflow_provider_workspace.client.transport import proxy_for, tls_context, tls_refused
 from airflow_provider_workspace.errors import WorkspaceRequestError
@@ -78,6 +79,10 @@ class WorkspaceClient:
     def close(self) -> None:
         """Close the connections."""
         self._adapter.close()
+
+    def settle(self) -> None:
+        """Wait until the effect of a write whose answer was lost can be seen."""
+        self._sleep(SETTLE_SECONDS)
 
     def send(self, op: Operation[T]) -> T:
         """

@@ -10,7 +10,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.log import mask_secret
 
 from airflow_provider_workspace.api import operations as ops
-from airflow_provider_workspace.api.inviting import InvitesReport, invite_all
+from airflow_provider_workspace.api.inviting import InvitesReport, invite_all, is_in_doubt, refuses_all
 from airflow_provider_workspace.api.looks import Look, Steps, look
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.connection import pick, settings_of
@@ -353,7 +353,13 @@ class WorkspaceHook(BaseHook):
         try:
             operations = next(steps)
             while True:
-                operations = steps.send([self._try(operation) for operation in operations])
+                results: list[Any] = []
+                for operation in operations:
+                    refused = bool(results) and refuses_all(results[-1])
+                    results.append(results[-1] if refused else self._try(operation))
+                if any(is_in_doubt(result) for result in results):
+                    self.client.settle()
+                operations = steps.send(results)
         except StopIteration as stop:
             result: T = stop.value
             return result

@@ -9,7 +9,7 @@ from airflow.sdk import BaseHook
 
 from airflow_provider_workspace.airflow_version import amask_secret
 from airflow_provider_workspace.api import operations as ops
-from airflow_provider_workspace.api.inviting import InvitesReport, invite_all
+from airflow_provider_workspace.api.inviting import InvitesReport, invite_all, is_in_doubt, refuses_all
 from airflow_provider_workspace.api.looks import Look, Steps, look
 from airflow_provider_workspace.errors import WorkspaceRequestError
 from airflow_provider_workspace.hooks.connection import pick, settings_of
@@ -353,7 +353,13 @@ class WorkspaceAsyncHook(BaseHook):
         try:
             operations = next(steps)
             while True:
-                operations = steps.send([await self._try(operation) for operation in operations])
+                results: list[Any] = []
+                for operation in operations:
+                    refused = bool(results) and refuses_all(results[-1])
+                    results.append(results[-1] if refused else await self._try(operation))
+                if any(is_in_doubt(result) for result in results):
+                    await (await self.client()).settle()
+                operations = steps.send(results)
         except StopIteration as stop:
             result: T = stop.value
             return result

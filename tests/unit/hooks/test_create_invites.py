@@ -108,8 +108,10 @@ def test_a_service_that_has_enough_for_today_is_continued_later(
     assert isinstance(error.value.cause, WorkspaceRateLimitError)
     assert error.value.cause.retry_after
     assert not error.value.permanent
-    assert statuses(error.value.report) == {"invited": 50, "not_sent": 40}
+    assert statuses(error.value.report) == {"invited": 40, "not_sent": 50}
+    # Where the rate is used up, the other chunks are not even tried.
+    assert len([row for row in sandbox.requests() if row["status"] == 429]) == 1
 
     sandbox.advance_clock(error.value.cause.retry_after)
-    assert statuses(call("create_invites", people(90))) == {"already_invited": 50, "invited": 40}
+    assert statuses(call("create_invites", people(90))) == {"already_invited": 40, "invited": 50}
     assert set(mails(sandbox).values()) == {1}

@@ -1,0 +1,30 @@
+"""Bulk invites whose answer is lost: they are looked for after a pause, and nobody is invited twice."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from tests.unit.client.loopback import RESET_AFTER_READING, Loopback, answer
+
+if TYPE_CHECKING:
+    import pytest
+
+    from tests.conftest import Connect
+    from tests.unit.hooks.conftest import Call
+
+PAUSE = 0.4
+NOBODY = answer(body={"count": 0, "next": None, "previous": None, "results": []})
+ADA = answer(body={"count": 1, "next": None, "previous": None, "results": [{"target_email": "ada@example.com"}]})
+
+
+def test_looks_for_them_after_a_pause(call: Call, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    for client in ("sync", "aio"):
+        monkeypatch.setattr(f"airflow_provider_workspace.client.{client}.SETTLE_SECONDS", PAUSE)
+    with Loopback(NOBODY, NOBODY, RESET_AFTER_READING, ADA, NOBODY) as service:
+        connect(host=service.url)
+        began = time.monotonic()
+        report = call("create_invites", ["ada@example.com"])
+        assert time.monotonic() - began >= PAUSE
+    assert report.counts["invited"] == 1
+    assert [request.method for request in service.requests] == ["GET", "GET", "POST", "GET", "GET"]

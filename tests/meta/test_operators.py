@@ -23,6 +23,7 @@ from airflow_provider_workspace.operators.base import WorkspaceListOperator, Wor
 from airflow_provider_workspace.sensors.base import WorkspaceSensor
 from tests.contract.reference import EXPECTED
 
+ROOT = Path(__file__).resolve().parents[2]
 INFO = get_provider_info()
 SCHEMA = json.loads((Path(airflow.__file__).parent / "provider.yaml.schema.json").read_text())
 
@@ -49,6 +50,15 @@ TASKS = [cls for cls in (*OPERATORS, *SENSORS) if cls.__name__ != "WorkspaceWind
 def test_every_operation_has_an_operator_of_its_name(hook_method: str) -> None:
     name = "Workspace" + "".join(part.capitalize() for part in hook_method.split("_")) + "Operator"
     assert name in {cls.__name__ for cls in OPERATORS}, f"write {name} in operators/"
+
+
+@pytest.mark.parametrize("hook_method", [row.hook_method for row in EXPECTED if row.hook_method])
+def test_every_operator_is_tried_and_in_the_readme(hook_method: str) -> None:
+    name = "".join(part.capitalize() for part in hook_method.split("_"))
+    tests = (file.read_text() for file in (ROOT / "tests" / "unit").rglob("test_*.py"))
+    assert any(f"Workspace{name}Operator" in test for test in tests), f"try Workspace{name}Operator in tests/unit/"
+    readme = (ROOT / "README.md").read_text()
+    assert f"`Workspace{name}Operator`" in readme or f"`…{name}…`" in readme, f"add …{name}… to the table of README.md"
 
 
 def test_a_dashboard_is_deleted_the_way_that_works() -> None:
@@ -104,12 +114,11 @@ def test_a_dag_file_pays_for_no_http_library_and_no_model() -> None:
 
 
 def test_the_page_of_endpoints_is_what_the_code_says() -> None:
-    root = Path(__file__).resolve().parents[2]
     code = "import make_endpoints; print(make_endpoints.page(), end='')"
     page = subprocess.run(
-        [sys.executable, "-c", code], cwd=root / "dev", capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], cwd=ROOT / "dev", capture_output=True, text=True, check=True
     ).stdout
-    assert (root / "docs" / "endpoints.md").read_text() == page[page.index("# Endpoints") :], (
+    assert (ROOT / "docs" / "endpoints.md").read_text() == page[page.index("# Endpoints") :], (
         "run dev/make_endpoints.py"
     )
     for row in EXPECTED:

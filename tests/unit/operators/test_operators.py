@@ -254,3 +254,13 @@ def test_the_link_leads_to_what_was_made(sandbox: SandboxServer, connect: Connec
     assert link() == f"{sandbox.url}/api/organizations/{sandbox.seed.organization_id}/projects/1/"
     assert link(web_url="https://app.example.com") == "https://app.example.com/project/1"
     assert link(web_url={"project": "https://x.example.com/p-{project_id}"}) == "https://x.example.com/p-1"
+
+
+def test_a_paused_export_is_resumed_once(connect: Connect, sandbox: SandboxServer) -> None:
+    connect()
+    for cls in (
+        batch_exports.WorkspacePauseBatchExportOperator,
+        *[batch_exports.WorkspaceUnpauseBatchExportOperator] * 2,
+    ):
+        run(cls, batch_export_id=EXPORT)
+    assert effects(sandbox) == ["pause_batch_export", "unpause_batch_export"]

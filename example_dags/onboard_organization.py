@@ -30,7 +30,7 @@ DASHBOARDS = ["Sign-ups", "Activation", "Retention"]
     max_active_runs=1,  # two runs at once could each create the same dashboard
     doc_md=__doc__,
     params={
-        "project": Param("Northwind", type="string", minLength=1, title="Project", description="Its name."),
+        "project": Param("Northwind", type="string", minLength=1, title="Project", description="Taken if it is there."),
         "domain": Param(
             "northwind.example.com",
             type="string",

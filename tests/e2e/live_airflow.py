@@ -42,12 +42,18 @@ class LiveAirflow:
             "password": server.seed.admin_key,
             "extra": {"organization_id": server.seed.organization_id, "project_id": server.seed.project_id},
         }
+        research = {
+            **connection,
+            "password": server.seed.research_key,
+            "extra": {"organization_id": server.seed.other_organization_id},
+        }
         self.home = home
         self.env = {
             **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")},
             "PATH": f"{AIRFLOW.parent}{os.pathsep}{os.environ.get('PATH', '')}",
             "AIRFLOW_HOME": str(home),
             "AIRFLOW_CONN_WORKSPACE_DEFAULT": json.dumps(connection),
+            "AIRFLOW_CONN_WORKSPACE_RESEARCH": json.dumps(research),
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__API__HOST": "127.0.0.1",
             "AIRFLOW__API__PORT": str(port),

@@ -136,6 +136,7 @@ def test_resumes_after_the_maximum_length_though_the_work_goes_on(airflow: LiveA
     assert airflow.finish("window_overdue", run_id) == "failed"
     log = airflow.log("window_overdue", run_id, "maintenance_window.guard")
     assert "The window is overdue" in log
+    assert "window_overdue: The window is overdue" in (airflow.home / "overdue.txt").read_text()
     assert not paused(server)
 
 

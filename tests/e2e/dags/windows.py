@@ -7,7 +7,7 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG, BaseNotifier, Context, task
 
 from airflow_provider_workspace.task_groups import maintenance_window
 
@@ -35,6 +35,14 @@ def long(seconds: float) -> None:
     """Work that takes its time."""
     (PIDS / "long.pid").write_text(str(os.getpid()))
     time.sleep(seconds)
+
+
+class Note(BaseNotifier):
+    """Leaves a note where the test finds it."""
+
+    def notify(self, context: Context) -> None:
+        """Write what is overdue."""
+        (PIDS / "overdue.txt").write_text(f"{context['dag_run'].dag_id}: {context.get('exception')}")
 
 
 with DAG("window_well", schedule=None), maintenance_window(batch_export_ids=[FIRST, SECOND]):

@@ -264,3 +264,23 @@ def test_a_paused_export_is_resumed_once(connect: Connect, sandbox: SandboxServe
     ):
         run(cls, batch_export_id=EXPORT)
     assert effects(sandbox) == ["pause_batch_export", "unpause_batch_export"]
+
+
+def test_a_dashboard_that_is_remembered_is_not_made_again(
+    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect()
+    monkeypatch.setenv("AIRFLOW_VAR_OVERVIEW", '{"project_id": "1", "dashboard_id": 1}')
+    result = run(dashboards.WorkspaceCreateDashboardOperator, name="Overview", variable_key="overview")
+    assert result["id"] == 1
+    assert effects(sandbox) == []
+
+
+def test_a_create_that_was_cut_off_is_not_repeated_blindly(
+    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect()
+    monkeypatch.setenv("AIRFLOW_VAR_OVERVIEW", '{"project_id": "1", "dashboard_id": null}')
+    with pytest.raises(AirflowFailException, match=r"was cut off: there may be one\. Look in the workspace"):
+        run(dashboards.WorkspaceCreateDashboardOperator, name="Overview", variable_key="overview")
+    assert effects(sandbox) == []

@@ -80,7 +80,7 @@ with (
 
 with (
     DAG("window_overdue", schedule=None),
-    maintenance_window(batch_export_ids=[FIRST, SECOND], max_length=timedelta(seconds=15)),
+    maintenance_window(batch_export_ids=[FIRST, SECOND], max_length=timedelta(seconds=15), on_overdue=Note()),
 ):
     long(60)
 

@@ -35,7 +35,7 @@ def maintenance_window(
     batch_export_ids: Sequence[str],
     organization_id: str | None = None,
     workspace_conn_id: str = "workspace_default",
-    hold: timedelta | None = None,
+    hold: timedelta | str | None = None,
     max_length: timedelta | None = None,
     leave_paused: Sequence[str] = (),
     on_overdue: BaseNotifier | Sequence[BaseNotifier] | None = None,
@@ -57,7 +57,8 @@ def maintenance_window(
     :param batch_export_ids: batch exports (UUID), or a template or XCom of a list
     :param organization_id: organization; by default that of the connection
     :param workspace_conn_id: connection to the service
-    :param hold: keep the window open at least that long, without a worker slot; the work may then be empty
+    :param hold: keep the window open at least that long, without a worker slot; the work may then be empty. A length,
+        or a template of its seconds
     :param max_length: resume after that time even if the work still hangs, watched without a worker slot. The run
         fails then; the work is not stopped
     :param leave_paused: batch exports of the window that are not resumed
@@ -105,7 +106,7 @@ def maintenance_window(
             if hold is not None:
                 WorkspaceHoldMaintenanceWindowOperator(
                     task_id=f"{group_id}.hold",
-                    task_display_name=f"Hold for {hold}",
+                    task_display_name=f"Hold for {hold}" if isinstance(hold, timedelta) else "Hold the window",
                     opened_at=opened_at,
                     length=hold,
                     workspace_conn_id=workspace_conn_id,

@@ -52,7 +52,7 @@ class WorkspaceOperator(BaseOperator):
         XCom is neither masked nor encrypted: ask for them only where nobody else can read it
     """
 
-    template_fields: Collection[str] = ()
+    template_fields: Collection[str] = ("workspace_conn_id",)
     operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
     ui_color = "#e8eefc"
     workspace_url: str = ""
@@ -139,7 +139,7 @@ class WorkspaceListOperator(WorkspaceOperator):
         says so, for a list that is silently cut would be taken for the whole
     """
 
-    template_fields: Collection[str] = ("where", "fields")
+    template_fields: Collection[str] = ("workspace_conn_id", "where", "fields")
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ class WorkspacePauseBatchExportOperator(WorkspaceOperator):
     :param body: fields of section "Batch export" to send along; most services need none
     """
 
-    template_fields: Collection[str] = ("organization_id", "batch_export_id", "body")
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "batch_export_id", "body")
     ui_color = "#fdebd0"
 
     def __init__(
@@ -58,7 +58,7 @@ class WorkspaceUnpauseBatchExportOperator(WorkspaceOperator):
     :param body: fields of section "Batch export" to send along; most services need none
     """
 
-    template_fields: Collection[str] = ("organization_id", "batch_export_id", "body")
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "batch_export_id", "body")
     ui_color = "#d5f5e3"
 
     def __init__(

@@ -44,6 +44,7 @@ class WorkspaceCreateDashboardOperator(WorkspaceOperator):
     """
 
     template_fields: Collection[str] = (
+        "workspace_conn_id",
         "project_id",
         "variable_key",
         "name",
@@ -123,7 +124,7 @@ class WorkspaceGetDashboardOperator(WorkspaceOperator):
     :param project_id: project; by default that of the connection
     """
 
-    template_fields: Collection[str] = ("project_id", "dashboard_id")
+    template_fields: Collection[str] = ("workspace_conn_id", "project_id", "dashboard_id")
 
     def __init__(self, *, dashboard_id: int | str, project_id: int | str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -155,6 +156,7 @@ class WorkspaceUpdateDashboardOperator(WorkspaceOperator):
     """
 
     template_fields: Collection[str] = (
+        "workspace_conn_id",
         "project_id",
         "dashboard_id",
         "name",
@@ -227,7 +229,7 @@ class WorkspaceDeleteDashboardOperator(WorkspaceOperator):
     :param if_missing: ``ignore`` or ``fail`` if there is no such dashboard, or no longer
     """
 
-    template_fields: Collection[str] = ("project_id", "dashboard_id")
+    template_fields: Collection[str] = ("workspace_conn_id", "project_id", "dashboard_id")
 
     def __init__(
         self,
@@ -261,7 +263,7 @@ class WorkspaceGetDashboardAccessControlsOperator(WorkspaceOperator):
     :param project_id: project; by default that of the connection
     """
 
-    template_fields: Collection[str] = ("project_id", "dashboard_id")
+    template_fields: Collection[str] = ("workspace_conn_id", "project_id", "dashboard_id")
 
     def __init__(self, *, dashboard_id: int | str, project_id: int | str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -286,7 +288,7 @@ class WorkspaceGetDashboardSharingOperator(WorkspaceOperator):
     :param project_id: project; by default that of the connection
     """
 
-    template_fields: Collection[str] = ("project_id", "dashboard_id")
+    template_fields: Collection[str] = ("workspace_conn_id", "project_id", "dashboard_id")
 
     def __init__(self, *, dashboard_id: int | str, project_id: int | str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -332,7 +334,7 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceOperator):
         entry with another level stays as it is and the log warns
     """
 
-    template_fields: Collection[str] = ("project_id", "dashboard_id", "user_uuid", "level")
+    template_fields: Collection[str] = ("workspace_conn_id", "project_id", "dashboard_id", "user_uuid", "level")
 
     def __init__(
         self,
@@ -396,7 +398,7 @@ class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceOperator):
     :param if_missing: ``ignore`` or ``fail`` if the person is not on the dashboard
     """
 
-    template_fields: Collection[str] = ("project_id", "dashboard_id", "user_uuid")
+    template_fields: Collection[str] = ("workspace_conn_id", "project_id", "dashboard_id", "user_uuid")
 
     def __init__(
         self,

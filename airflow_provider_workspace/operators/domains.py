@@ -56,6 +56,7 @@ class WorkspaceCreateDomainOperator(WorkspaceOperator):
     """
 
     template_fields: Collection[str] = (
+        "workspace_conn_id",
         "organization_id",
         "domain",
         "jit_provisioning_enabled",
@@ -128,7 +129,7 @@ class WorkspaceGetDomainOperator(WorkspaceOperator):
     :param organization_id: organization; by default that of the connection
     """
 
-    template_fields: Collection[str] = ("organization_id", "domain_id")
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "domain_id")
 
     def __init__(self, *, domain_id: str, organization_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -157,6 +158,7 @@ class WorkspaceUpdateDomainOperator(WorkspaceOperator):
     """
 
     template_fields: Collection[str] = (
+        "workspace_conn_id",
         "organization_id",
         "domain_id",
         "domain",
@@ -217,7 +219,7 @@ class WorkspaceDeleteDomainOperator(WorkspaceOperator):
     :param if_missing: ``ignore`` or ``fail`` if there is no such domain
     """
 
-    template_fields: Collection[str] = ("organization_id", "domain_id")
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "domain_id")
 
     def __init__(
         self,
@@ -256,7 +258,7 @@ class WorkspaceVerifyDomainOperator(WorkspaceOperator):
     :param body: fields of section "Domain" to send along; most services need none
     """
 
-    template_fields: Collection[str] = ("organization_id", "domain_id", "body")
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "domain_id", "body")
 
     def __init__(
         self,

@@ -55,6 +55,7 @@ class WorkspaceCreateInviteOperator(WorkspaceOperator):
     """
 
     template_fields: Collection[str] = (
+        "workspace_conn_id",
         "organization_id",
         "target_email",
         "first_name",
@@ -135,7 +136,7 @@ class WorkspaceDeleteInviteOperator(WorkspaceOperator):
     :param if_missing: ``ignore`` or ``fail`` if there is no such invite
     """
 
-    template_fields: Collection[str] = ("organization_id", "invite_id")
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "invite_id")
 
     def __init__(
         self,
@@ -180,7 +181,7 @@ class WorkspaceCreateInvitesOperator(WorkspaceOperator):
     :param defaults: fields for all rows that do not have them, such as ``{"level": 1, "send_email": False}``
     """
 
-    template_fields: Collection[str] = ("organization_id", "invites", "path", "defaults")
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "invites", "path", "defaults")
     ui_color = "#d6eaf8"
 
     def __init__(

@@ -42,7 +42,7 @@ class WorkspaceUpdateMemberOperator(WorkspaceOperator):
     :param organization_id: organization; by default that of the connection
     """
 
-    template_fields: Collection[str] = ("organization_id", "user_uuid", "level")
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "user_uuid", "level")
 
     def __init__(self, *, user_uuid: str, level: int | str, organization_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -69,7 +69,7 @@ class WorkspaceDeleteMemberOperator(WorkspaceOperator):
     :param if_missing: ``ignore`` or ``fail`` if there is no such member
     """
 
-    template_fields: Collection[str] = ("organization_id", "user_uuid")
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "user_uuid")
 
     def __init__(
         self,

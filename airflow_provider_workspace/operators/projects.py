@@ -52,6 +52,7 @@ class WorkspaceCreateProjectOperator(WorkspaceOperator):
     """
 
     template_fields: Collection[str] = (
+        "workspace_conn_id",
         "organization_id",
         "name",
         "product_description",
@@ -134,7 +135,7 @@ class WorkspaceGetProjectOperator(WorkspaceOperator):
     :param organization_id: organization; by default that of the connection
     """
 
-    template_fields: Collection[str] = ("organization_id", "project_id")
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "project_id")
 
     def __init__(self, *, project_id: int | str, organization_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -39,7 +39,7 @@ class WorkspaceWindowOperator(WorkspaceOperator):
     :param organization_id: organization; by default that of the connection
     """
 
-    template_fields: Collection[str] = ("organization_id", "batch_export_ids")
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "batch_export_ids")
 
     def __init__(self, *, batch_export_ids: Sequence[str], organization_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -184,12 +184,12 @@ class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
     Hold a window open for a fixed time, in the triggerer and not on a worker.
 
     :param opened_at: when the window was opened, in seconds since 1970
-    :param length: length of the window
+    :param length: length of the window, or its seconds
     """
 
-    template_fields: Collection[str] = ("opened_at",)
+    template_fields: Collection[str] = ("workspace_conn_id", "opened_at", "length")
 
-    def __init__(self, *, opened_at: float | str, length: timedelta, **kwargs: Any) -> None:
+    def __init__(self, *, opened_at: float | str, length: timedelta | float | str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.opened_at = opened_at
         self.length = length
@@ -198,12 +198,22 @@ class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
         """Wait."""
         from airflow_provider_workspace.triggers.windows import WorkspaceWindowTrigger
 
-        end_at = float(self.opened_at) + self.length.total_seconds()
+        end_at = float(self.opened_at) + self.seconds()
         self.defer(trigger=WorkspaceWindowTrigger(end_at=end_at), method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> None:  # noqa: ARG002
         """Say that the time is over."""
-        self.log.info("The window was held for %s.", self.length)
+        self.log.info("The window was held for %s.", timedelta(seconds=self.seconds()))
+
+    def seconds(self) -> float:
+        """Return the length."""
+        if isinstance(self.length, timedelta):
+            return self.length.total_seconds()
+        try:
+            return float(self.length)
+        except (TypeError, ValueError):
+            msg = f"The length of a window must be a timedelta or a number of seconds, not {self.length!r}"
+            raise AirflowFailException(msg) from None
 
 
 class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOperator):

@@ -44,7 +44,7 @@ class WorkspaceSensor(BaseSensorOperator):
         ``[operators] default_deferrable`` says
     """
 
-    template_fields: Collection[str] = ()
+    template_fields: Collection[str] = ("workspace_conn_id",)
     operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
     ui_color = "#fcf3cf"
     workspace_url: str = ""

@@ -30,7 +30,7 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
         Templates in the ids need Airflow 3.3; ``timeout`` then begins anew when the triggerer restarts
     """
 
-    template_fields: Collection[str] = ("organization_id", "domain_id")
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "domain_id")
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ class WorkspaceInvitesSettledSensor(WorkspaceSensor):
     :param organization_id: organization; by default that of the connection
     """
 
-    template_fields: Collection[str] = ("organization_id", "emails")
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "emails")
 
     def __init__(self, *, emails: Sequence[str], organization_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)

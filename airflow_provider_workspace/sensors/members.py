@@ -19,7 +19,7 @@ class WorkspaceMembersJoinedSensor(WorkspaceSensor):
     :param organization_id: organization; by default that of the connection
     """
 
-    template_fields: Collection[str] = ("organization_id", "emails", "join")
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "emails", "join")
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ class WorkspaceProjectReceivingEventsSensor(WorkspaceSensor):
     :param organization_id: organization; by default that of the connection
     """
 
-    template_fields: Collection[str] = ("organization_id", "project_id")
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "project_id")
 
     def __init__(self, *, project_id: int | str, organization_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -46,7 +46,7 @@ class WorkspaceProjectOnboardedSensor(WorkspaceSensor):
     :param organization_id: organization; by default that of the connection
     """
 
-    template_fields: Collection[str] = ("organization_id", "project_id", "product")
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "project_id", "product")
 
     def __init__(
         self,

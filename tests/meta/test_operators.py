@@ -84,6 +84,7 @@ def test_templates_are_arguments(cls: type[Any]) -> None:
         name for base in cls.__mro__ for name in inspect.signature(base.__init__).parameters if base is not object
     }
     assert set(cls.template_fields) <= arguments
+    assert "workspace_conn_id" in cls.template_fields, "a mapped task group may map over connections"
     assert issubclass(cls, WorkspaceOperator | WorkspaceSensor)
 
 

@@ -58,32 +58,35 @@ def access_audit() -> None:
     )
     # [END howto_list_invites]
 
+    # [START howto_report_findings]
     @task(task_display_name="Report")
     def report(
         members: list[dict[str, str]],
         admins: list[dict[str, str]],
         invites: list[dict[str, str]],
-        params: dict[str, object] | None = None,
+        days: str,
+        file: str,
     ) -> list[dict[str, str]]:
-        """Write the findings down."""
-        asked: dict[str, object] = params or {}
-        before = (datetime.now(timezone.utc) - timedelta(days=int(str(asked["days"])))).isoformat()
-        findings = [{"finding": "no 2FA", "email": row["user.email"]} for row in members]
-        findings += [
-            {"finding": f"administrator away, last seen {row['last_login'] or 'never'}", "email": row["user.email"]}
-            for row in admins
-            if (row["last_login"] or "") < before
+        """Log the findings, write them to a file and return them."""
+        before = (datetime.now(timezone.utc) - timedelta(days=int(days))).isoformat()
+        findings = [
+            *({"email": row["user.email"], "finding": "no 2FA", "since": ""} for row in members),
+            *(
+                {"email": row["user.email"], "finding": "administrator away", "since": row["last_login"] or "ever"}
+                for row in admins
+                if (row["last_login"] or "") < before
+            ),
+            *({"email": row["target_email"], "finding": "invite expired", "since": ""} for row in invites),
         ]
-        findings += [{"finding": "invite expired", "email": row["target_email"]} for row in invites]
-        with Path(str(asked["file"])).open("w", newline="") as file:
-            writer = csv.DictWriter(file, ["email", "finding"])
-            writer.writeheader()
-            writer.writerows(findings)
-        for row in findings:
-            print(f"{row['email']:<40} {row['finding']}")  # noqa: T201 - goes to the task's log
+        header = {"email": "email", "finding": "finding", "since": "since"}
+        for row in (header, *findings):
+            print(f"{row['email']:<40} {row['finding']:<20} {row['since']}")  # noqa: T201 - goes to the task's log
+        with Path(file).open("w", newline="") as target:
+            csv.DictWriter(target, header).writerows((header, *findings))
         return findings
 
-    report(no_second_factor.output, administrators.output, expired.output)
+    report(no_second_factor.output, administrators.output, expired.output, "{{ params.days }}", "{{ params.file }}")
+    # [END howto_report_findings]
 
 
 access_audit()

@@ -1,65 +1,80 @@
 """
 Onboard several organizations at once: the same steps for each, mapped over a list.
 
-An API key belongs to one organization, so each has a connection of its own.
+An organization that fails does not keep the others from going on. A second run changes nothing.
 """
 
 from __future__ import annotations
 
-from airflow.sdk import Param, dag, task
+from airflow.sdk import Param, dag, task, task_group
 
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
+
+ORGANIZATIONS = [
+    {
+        "organization_id": "0190c0de-0000-4000-8000-000000000001",
+        "connection": "workspace_default",
+        "project": "Northwind",
+        "people": ["ada@example.com", "lin@example.com"],
+    },
+    {
+        "organization_id": "0190c0de-0000-4000-8000-000000000002",
+        "connection": "workspace_research",
+        "project": "Southwind",
+        "people": ["joe@example.com"],
+    },
+]
 
 
 @dag(
     schedule=None,
     tags=["workspace", "example"],
+    max_active_runs=1,  # two runs at once could each create the same project
     doc_md=__doc__,
     params={
         "organizations": Param(
-            [
-                {
-                    "connection": "workspace_default",
-                    "project": "Northwind",
-                    "people": ["ada@example.com", "lin@example.com"],
-                },
-                {
-                    "connection": "workspace_research",
-                    "project": "Southwind",
-                    "people": ["joe@example.com"],
-                },
-            ],
+            ORGANIZATIONS,
             type="array",
+            items={"type": "object", "required": ["organization_id", "connection", "project", "people"]},
             title="Organizations",
-            description="Each with its connection, the project and the people to invite.",
+            description="Each with a connection whose key may act on it, its project and the people to invite.",
         )
     },
 )
 def onboard_organizations() -> None:
-    """Map two operators over the list."""
+    """Map a task group over the list."""
+
+    @task(task_display_name="Read the organizations")
+    def organizations(params: dict[str, list[dict[str, object]]]) -> list[dict[str, object]]:
+        """Read them from wherever you keep them: a file, a Variable, a table."""
+        return params["organizations"]
+
     # [START howto_mapping]
+    @task_group(group_id="onboard")
+    def onboard(organization_id: str, connection: str, project: str, people: list[str]) -> None:
+        """One organization."""
+        created = WorkspaceCreateProjectOperator(
+            task_id="create_project",
+            task_display_name="Create the project",
+            map_index_template="{{ task.name }}",
+            organization_id=organization_id,
+            workspace_conn_id=connection,
+            name=project,
+            if_exists="return",
+        )
+        invited = WorkspaceCreateInvitesOperator(
+            task_id="invite_people",
+            task_display_name="Invite the people",
+            map_index_template="{{ task.organization_id }}",
+            organization_id=organization_id,
+            workspace_conn_id=connection,
+            invites=people,
+        )
+        created >> invited
 
-    @task(task_display_name="Prepare the projects")
-    def projects(params: dict[str, list[dict[str, str]]] | None = None) -> list[dict[str, str]]:
-        """One mapping of arguments per organization."""
-        rows = (params or {})["organizations"]
-        return [{"workspace_conn_id": row["connection"], "name": row["project"]} for row in rows]
-
-    @task(task_display_name="Prepare the invites")
-    def invites(params: dict[str, list[dict[str, str]]] | None = None) -> list[dict[str, object]]:
-        """One mapping of arguments per organization."""
-        rows = (params or {})["organizations"]
-        return [{"workspace_conn_id": row["connection"], "invites": row["people"]} for row in rows]
-
-    created = WorkspaceCreateProjectOperator.partial(
-        task_id="create_projects", task_display_name="Create the projects", map_index_template="{{ task.name }}"
-    ).expand_kwargs(projects())
-    invited = WorkspaceCreateInvitesOperator.partial(
-        task_id="invite", task_display_name="Invite the people", map_index_template="{{ task.workspace_conn_id }}"
-    ).expand_kwargs(invites())
+    onboard.expand_kwargs(organizations())
     # [END howto_mapping]
-    created >> invited
 
 
 onboard_organizations()

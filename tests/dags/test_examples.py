@@ -34,6 +34,7 @@ EFFECTS: dict[str, dict[str, int]] = {
     "event_driven_onboarding": {},
     "access_audit": {},
     "onboard_organizations": {"create_project": 2, "create_invite": 3},
+    "fixed_window": {"pause_batch_export": 2, "unpause_batch_export": 2},
     "overlapping_windows": {"pause_batch_export": 1, "unpause_batch_export": 1},
     "offboard_members": {"delete_member": 1},
 }

@@ -1,0 +1,54 @@
+"""
+Keep batch exports paused for a fixed time every week, without a worker slot and with nothing to run meanwhile.
+
+For maintenance that somebody else does, at a time you know. A run by hand can ask for another length.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from airflow.sdk import Param, dag
+
+from airflow_provider_workspace.task_groups import maintenance_window
+
+
+@dag(
+    schedule="0 2 * * SUN",
+    start_date=datetime(2026, 1, 1, tzinfo=timezone.utc),
+    catchup=False,
+    tags=["workspace", "example"],
+    doc_md=__doc__,
+    render_template_as_native_obj=True,
+    params={
+        "batch_export_ids": Param(
+            [
+                "0190c0de-0000-4000-8000-0000000000e1",
+                "0190c0de-0000-4000-8000-0000000000e2",
+            ],
+            type="array",
+            items={"type": "string", "format": "uuid"},
+            title="Batch exports",
+            description="The exports that must not run during the window.",
+        ),
+        "minutes": Param(
+            0.05,
+            type="number",
+            exclusiveMinimum=0,
+            title="Minutes",
+            description="How long they stay paused. Three seconds, to try it; 120 for two hours.",
+        ),
+    },
+)
+def fixed_window() -> None:
+    """Pause, hold, resume."""
+    # [START howto_fixed_window]
+    with maintenance_window(
+        batch_export_ids="{{ params.batch_export_ids }}",
+        hold="{{ params.minutes * 60 }}",
+    ):
+        pass  # tasks are welcome here, too
+    # [END howto_fixed_window]
+
+
+fixed_window()

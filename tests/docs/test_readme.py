@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,13 +32,39 @@ def test_the_readme_shows_python() -> None:
     assert PYTHON
 
 
-def test_the_connection_in_the_readme_is_one() -> None:
-    (text,) = re.findall(r"AIRFLOW_CONN_WORKSPACE_DEFAULT='(.*?)'", README, re.DOTALL)
+CONNECTIONS = re.findall(r"AIRFLOW_CONN_WORKSPACE_DEFAULT='(.*?)'", README, re.DOTALL)
+
+
+def test_the_readme_shows_connections() -> None:
+    assert CONNECTIONS
+
+
+@pytest.mark.parametrize("text", CONNECTIONS)
+def test_a_connection_in_the_readme_is_one(text: str) -> None:
     connection = json.loads(text)
     settings = read_settings(
-        host=connection["host"], password="a-key", extra=json.dumps(connection["extra"]), source="the readme"
+        host=connection["host"],
+        password=connection["password"].strip("<>").replace(" ", "-"),
+        extra=json.dumps(connection["extra"]),
+        source="the readme",
     )
     assert settings.project_id == "1"
+
+
+def test_the_test_in_the_readme_passes(tmp_path: Path) -> None:
+    (code,) = [code for language, code in BLOCKS if language == "py"]
+    (tmp_path / "test_readme.py").write_text(code)
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        cwd=tmp_path,
+        env={**os.environ, "AIRFLOW_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stdout
+    assert "1 passed" in run.stdout
 
 
 def test_the_readme_names_every_extra() -> None:

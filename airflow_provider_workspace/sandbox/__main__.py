@@ -20,6 +20,9 @@ def main(arguments: list[str] | None = None) -> None:
     """
     parser = _parser()
     options = parser.parse_args(arguments)
+    if options.faults:
+        _print_faults()
+        return
     if not options.allow_remote and not _is_loopback(options.host):
         parser.error(
             f"--host {options.host} would let other machines in, and the sandbox's keys are public. "
@@ -27,8 +30,13 @@ def main(arguments: list[str] | None = None) -> None:
         )
 
     # Only now: a wrong option is answered without the weight of a web server.
+    from airflow_provider_workspace.sandbox.faults import parse_fault
     from airflow_provider_workspace.sandbox.server import SandboxServer
 
+    try:
+        faults = [parse_fault(text) for text in options.fault]
+    except ValueError as error:
+        parser.error(f"--fault {error}")
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda _number, _frame: stopped.set())
@@ -39,6 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
         host=options.host,
         latency_ms=options.latency_ms,
         rate_limit=options.rate_limit == "on",
+        faults=faults,
     )
     try:
         server.start()
@@ -68,7 +77,25 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--profile", choices=PROFILES, default="lenient", help="how to fill what is left open")
     parser.add_argument("--latency-ms", type=float, default=0, help="added to each request of the interface")
     parser.add_argument("--rate-limit", choices=("on", "off"), default="on", help="only the live profile has rates")
+    parser.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="KIND[,NAME=VALUE]",
+        help="a fault from the start, such as reset_after,operation=create_*,times=2; may be given several times",
+    )
+    parser.add_argument("--faults", action="store_true", help="say which kinds of faults there are, and stop")
     return parser
+
+
+def _print_faults() -> None:
+    from airflow_provider_workspace.sandbox.fault_kinds import COMMON, KINDS
+
+    lines = [f"All take {', '.join(COMMON)}."]
+    for kind in KINDS.values():
+        lines += ["", kind.name, f"    {kind.about}"]
+        lines += [f"    {item.name}={item.default}: {item.about}" for item in kind.parameters]
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 def _is_loopback(host: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from starlette.applications import Starlette
@@ -18,11 +18,12 @@ from starlette.routing import BaseRoute, Route
 
 from airflow_provider_workspace.sandbox.answers import JsonObject, Refused, denied, invalid
 from airflow_provider_workspace.sandbox.call import Call, Endpoint
+from airflow_provider_workspace.sandbox.connection import Connection
 from airflow_provider_workspace.sandbox.control import Control
+from airflow_provider_workspace.sandbox.fault_plays import Exchange
 from airflow_provider_workspace.sandbox.routes import ENDPOINTS
 
 if TYPE_CHECKING:
-    from starlette.middleware import Middleware
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
@@ -33,12 +34,11 @@ if TYPE_CHECKING:
 BODY_METHODS = ("POST", "PATCH", "PUT")
 
 
-def create_app(service: Service, middleware: Sequence[Middleware] = ()) -> Starlette:
+def create_app(service: Service) -> Starlette:
     """
     Put the application together.
 
     :param service: The running sandbox.
-    :param middleware: What stands between the network and every request, such as faults.
     """
     paths: dict[str, dict[str, Endpoint]] = {}
     for endpoint in ENDPOINTS:
@@ -50,7 +50,7 @@ def create_app(service: Service, middleware: Sequence[Middleware] = ()) -> Starl
     routes += Control(service).routes()
     # Last, and for all the rest: otherwise a path without its final slash would be redirected instead of refused.
     routes.append(Route("/api/{path:path}", ApiPath(service, {})))
-    return Starlette(routes=routes, middleware=list(middleware), exception_handlers={Refused: _send_refusal})
+    return Starlette(routes=routes, exception_handlers={Refused: _send_refusal})
 
 
 class ApiPath:
@@ -74,37 +74,63 @@ class ApiPath:
         :param send: Where the answer goes.
         """
         request = Request(scope, receive)
-        try:
-            raw = await request.body()
-        except ClientDisconnect:
-            return
-        if self.service.settings.latency_ms:
-            await asyncio.sleep(self.service.settings.latency_ms / 1000)
-        await self._answer(request, raw)(scope, receive, send)
-
-    def _answer(self, request: Request, raw: bytes) -> Response:
         endpoint = self.endpoints.get(request.method)
+        entry = self._log(request, endpoint)
+        fault = self.service.faults.choose(entry["operation"], later_page=_is_later_page(request))
+        raw = b""
+        if fault is None or fault.kind.reads_body:
+            try:
+                raw = await request.body()
+            except ClientDisconnect:
+                return
+            entry["body"] = _parsed_or_none(raw)
+            if self.service.settings.latency_ms:
+                await asyncio.sleep(self.service.settings.latency_ms / 1000)
+
+        def handle(request: Request) -> Response:
+            return self._handle(request, raw, endpoint, entry)
+
+        if fault is None:
+            entry["status"] = 500
+            response: Response | None = handle(request)
+        else:
+            entry["fault"] = {"id": fault.number, "kind": fault.kind.name}
+            connection = Connection(scope, receive, self.service.faults.held)
+            exchange = Exchange(request, entry["operation"] or "", connection, handle, self.service.take_down)
+            response = await fault.kind.play(exchange, **fault.parameters)
+        if response is not None:
+            entry["status"] = response.status_code
+            await response(scope, receive, send)
+
+    def _log(self, request: Request, endpoint: Endpoint | None) -> JsonObject:
         entry: JsonObject = {
             "at": self.service.state.timestamp(),
+            "operation": endpoint.operation if endpoint else None,
             "method": request.method,
             "path": request.scope["raw_path"].decode("ascii"),
             "query": [list(pair) for pair in request.query_params.multi_items()],
-            "body": _parsed_or_none(raw),
+            "body": None,
             "content_type": request.headers.get("content-type"),
             "key_name": None,
             "scope": endpoint.scope if endpoint else None,
-            "status": 500,
+            "handled": None,
+            "status": None,
+            "fault": None,
         }
         self.service.log_request(entry)
-        try:
-            with self.service.state.transaction():
-                response = self._handle(request, raw, endpoint, entry)
-        except Refused as refused:
-            response = refused.response()
-        entry["status"] = response.status_code
-        return response
+        return entry
 
     def _handle(self, request: Request, raw: bytes, endpoint: Endpoint | None, entry: JsonObject) -> Response:
+        entry["handled"] = 500
+        try:
+            with self.service.state.transaction():
+                response = self._perform(request, raw, endpoint, entry)
+        except Refused as refused:
+            response = refused.response()
+        entry["handled"] = response.status_code
+        return response
+
+    def _perform(self, request: Request, raw: bytes, endpoint: Endpoint | None, entry: JsonObject) -> Response:
         if not self.endpoints:
             raise Refused(404, "invalid_request", "not_found", "Endpoint not found.")
         profile = self.service.settings.profile
@@ -144,6 +170,11 @@ class ApiPath:
         detail = f'Method "{method}" not allowed.'
         headers = {"Allow": ", ".join(self.endpoints)}
         raise Refused(405, "invalid_request", "method_not_allowed", detail, headers=headers)
+
+
+def _is_later_page(request: Request) -> bool:
+    offset = request.query_params.get("offset", "")
+    return offset.isascii() and offset.isdigit() and len(offset) < 16 and int(offset) > 0
 
 
 def _refuse_key(code: str, detail: str) -> NoReturn:

@@ -138,6 +138,11 @@ class Endpoint:
     handler: Callable[[Call], Response]
     query: tuple[str, ...] = ()
 
+    @property
+    def operation(self) -> str:
+        """The name of the operation, that of its handler: as in the audit, wherever the operation changes something."""
+        return self.handler.__name__
+
 
 def integer(text: str) -> int:
     """

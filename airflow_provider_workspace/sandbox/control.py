@@ -59,6 +59,9 @@ class Control:
             Route("/_sandbox/members", self.add_members, methods=["POST"]),
             Route("/_sandbox/organizations", self.add_organization, methods=["POST"]),
             Route("/_sandbox/settings", self.change_settings, methods=["POST"]),
+            Route("/_sandbox/faults", self.list_faults, methods=["GET"]),
+            Route("/_sandbox/faults", self.inject_fault, methods=["POST"]),
+            Route("/_sandbox/faults", self.clear_faults, methods=["DELETE"]),
             Route("/_sandbox/reset", self.reset, methods=["POST"]),
         ]
 
@@ -204,6 +207,26 @@ class Control:
         self.service.settings = settings
         shown = {"latency_ms": settings.latency_ms, "profile": settings.profile.name, "rate_limit": settings.rate_limit}
         return answer(shown)
+
+    async def list_faults(self, request: Request) -> Response:
+        """List the faults that were switched on, also those that have hit as often as they should."""
+        _check_caller(request)
+        faults = [fault.describe() for fault in self.service.faults.active]
+        return answer({"count": len(faults), "faults": faults})
+
+    async def inject_fault(self, request: Request) -> Response:
+        """Switch a fault on."""
+        body = await _body(request)
+        try:
+            return answer(self.service.faults.inject(body).describe(), 201)
+        except ValueError as error:
+            raise invalid(str(error)) from error
+
+    async def clear_faults(self, request: Request) -> Response:
+        """Switch all faults off."""
+        _check_caller(request)
+        self.service.faults.clear()
+        return empty(204)
 
     async def reset(self, request: Request) -> Response:
         """Go back to the seed."""

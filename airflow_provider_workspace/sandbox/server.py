@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
-import socket
 import threading
 import time
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-import uvicorn
-
-from airflow_provider_workspace.sandbox.app import create_app
+from airflow_provider_workspace.sandbox.faults import read_fault
+from airflow_provider_workspace.sandbox.listener import Listener
 from airflow_provider_workspace.sandbox.profiles import PROFILES
 from airflow_provider_workspace.sandbox.seed import SEED, Seed
 from airflow_provider_workspace.sandbox.service import Service, Settings
@@ -37,6 +35,8 @@ class SandboxServer:
     :param host: The address to listen on.
     :param latency_ms: How long each request of the interface waits.
     :param rate_limit: Whether a profile with rates keeps them.
+    :param faults: Faults from the start, each as :meth:`inject` takes it, with its ``kind``.
+    :raises ValueError: If a fault cannot be understood.
     """
 
     seed: Seed = SEED
@@ -51,12 +51,16 @@ class SandboxServer:
         host: str = "127.0.0.1",
         latency_ms: float = 0,
         rate_limit: bool = True,
+        faults: Iterable[Mapping[str, Any]] = (),
     ) -> None:
         self.database = database
         self.host = host
         self.port = port
         self._settings = Settings(PROFILES[profile], latency_ms, rate_limit)
-        self._server: uvicorn.Server | None = None
+        self._faults = [dict(fault) for fault in faults]
+        for fault in self._faults:
+            read_fault(fault)
+        self._listener: Listener | None = None
         self._thread: threading.Thread | None = None
 
     @property
@@ -67,45 +71,28 @@ class SandboxServer:
 
     def start(self) -> Self:
         """Listen, and return when requests are answered."""
-        service = Service(self.database, self._settings)
+        service = Service(self.database, self._settings, self._faults)
         try:
-            listener = _listen(self.host, self.port)
+            listener = Listener(service, self.host, self.port)
         except OSError:
             service.state.close()
             raise
-        self.port = listener.getsockname()[1]
-        config = uvicorn.Config(
-            create_app(service),
-            loop="asyncio",
-            ws="none",
-            lifespan="off",
-            log_level="warning",
-            access_log=False,
-            timeout_graceful_shutdown=1,
-        )
-        server = uvicorn.Server(config)
-
-        def serve() -> None:
-            try:
-                server.run(sockets=[listener])
-            finally:
-                service.state.close()
-
-        thread = threading.Thread(target=serve, name="workspace-sandbox", daemon=True)
+        self.port = listener.port
+        thread = threading.Thread(target=listener.serve_until_stopped, name="workspace-sandbox", daemon=True)
         thread.start()
-        while not server.started:
+        while not listener.started:
             if not thread.is_alive():
                 raise RuntimeError("The sandbox did not start; its log tells why.")
             time.sleep(0.002)
-        self._server, self._thread = server, thread
+        self._listener, self._thread = listener, thread
         return self
 
     def stop(self) -> None:
         """Stop listening and close the database; once stopped, nothing happens."""
-        if self._server is not None and self._thread is not None:
-            self._server.should_exit = True
+        if self._listener is not None and self._thread is not None:
+            self._listener.should_exit = True
             self._thread.join(STOP_SECONDS)
-            self._server = self._thread = None
+            self._listener = self._thread = None
 
     def __enter__(self) -> Self:
         """Start."""
@@ -141,6 +128,28 @@ class SandboxServer:
         exports: list[JsonObject] = self.control("GET", "batch_exports")["batch_exports"]
         return exports
 
+    def inject(self, kind: str, operation: str | None = None, **options: object) -> JsonObject:
+        """
+        Switch a fault on and return it, with its ``id``.
+
+        :param kind: The kind of fault; ``python -m airflow_provider_workspace.sandbox --help`` lists all.
+        :param operation: Name or pattern (``create_*``) of the operations to hit; all of them when absent.
+        :param options: ``times`` (how many requests to hit: 1 when absent, None for ever), ``after`` (how many to let
+            pass before), ``probability`` and ``seed`` (hit a random share, the same for the same seed), and the
+            parameters of the kind.
+        """
+        fault: JsonObject = self.control("POST", "faults", {"kind": kind, "operation": operation, **options})
+        return fault
+
+    def faults(self) -> list[JsonObject]:
+        """Return the faults that were switched on, with how many requests each has ``seen`` and ``hits``."""
+        faults: list[JsonObject] = self.control("GET", "faults")["faults"]
+        return faults
+
+    def clear_faults(self) -> None:
+        """Switch all faults off, and let go of the clients they keep waiting."""
+        self.control("DELETE", "faults")
+
     def publish_dns(self, name: str, value: str) -> None:
         """
         Publish a TXT record.
@@ -151,7 +160,7 @@ class SandboxServer:
         self.control("POST", "dns", {"name": name, "value": value})
 
     def reset(self) -> None:
-        """Go back to the seed and to the settings of the start."""
+        """Go back to the seed, and to the settings and faults of the start."""
         self.control("POST", "reset")
 
     def advance_clock(self, seconds: float) -> None:
@@ -227,12 +236,14 @@ class SandboxServer:
 
     def control(self, method: str, path: str, body: object = None) -> Any:
         """
-        Send any control call and return the parsed answer.
+        Send any control call and return the parsed answer; while a fault has taken the sandbox down, wait.
 
         :param method: The method.
         :param path: The path below ``/_sandbox/``.
         :param body: The body, sent as JSON.
         """
+        if self._listener is not None:
+            self._listener.up.wait()
         connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
         try:
             connection.request(method, f"/_sandbox/{path}", None if body is None else json.dumps(body))
@@ -243,19 +254,3 @@ class SandboxServer:
         if response.status >= 400:
             raise ValueError(f"{method} /_sandbox/{path} was refused with {response.status}: {text.decode()}")
         return json.loads(text) if text else None
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named because asyncio turns Nagle's algorithm off only then; with it, every answer that is
-    # sent in two pieces waits 40 ms for the acknowledgement of the first.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        if os.name == "posix":
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen()
-    except OSError:
-        listener.close()
-        raise
-    return listener

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.sandbox.faults import Faults
 from airflow_provider_workspace.sandbox.limits import Limits
 from airflow_provider_workspace.sandbox.seed import plant
 from airflow_provider_workspace.sandbox.state import State
@@ -34,9 +36,13 @@ class Service:
 
     :param database: A file, or ``:memory:``. A new one is seeded.
     :param settings: How to behave, also after a reset.
+    :param faults: The faults from the start, also after a reset.
     """
 
-    def __init__(self, database: str, settings: Settings) -> None:
+    def __init__(self, database: str, settings: Settings, faults: Iterable[Mapping[str, Any]] = ()) -> None:
+        self.faults = Faults(faults)
+        self.take_down: Callable[[float], None] = _nobody_listens
+        """Takes the sandbox down for some seconds; set by what listens on its behalf."""
         self.state = State(database)
         self.settings = self._first_settings = settings
         self._forget()
@@ -59,7 +65,8 @@ class Service:
         self.request_total += 1
 
     def reset(self) -> None:
-        """Go back to the seed and to the first settings."""
+        """Go back to the seed and to the first settings and faults."""
+        self.faults.restart()
         self.settings = self._first_settings
         self._forget()
         with self.state.transaction():
@@ -70,3 +77,7 @@ class Service:
         self._limits = Limits()
         self.log: deque[JsonObject] = deque(maxlen=LOG_LENGTH)
         self.request_total = 0
+
+
+def _nobody_listens(_seconds: float) -> None:
+    raise RuntimeError("Only a sandbox that was started with SandboxServer can be taken down.")

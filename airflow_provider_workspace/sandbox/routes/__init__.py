@@ -21,3 +21,6 @@ ENDPOINTS = (
     *members.ENDPOINTS,
     *projects.ENDPOINTS,
 )
+OPERATIONS = tuple(endpoint.operation for endpoint in ENDPOINTS)
+LISTS = tuple(endpoint.operation for endpoint in ENDPOINTS if "limit" in endpoint.query)
+"""The operations that answer pages."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 
-def list_collaborators(call: Call) -> Response:
+def list_dashboard_collaborators(call: Call) -> Response:
     """
     List the collaborators, in the shape of the profile.
 
@@ -32,7 +32,7 @@ def list_collaborators(call: Call) -> Response:
     return answer(collaborators)
 
 
-def add_collaborator(call: Call) -> Response:
+def add_dashboard_collaborator(call: Call) -> Response:
     """
     Add a member of the organization as collaborator, once.
 
@@ -63,7 +63,7 @@ def add_collaborator(call: Call) -> Response:
     return answer(record, 201)
 
 
-def remove_collaborator(call: Call) -> Response:
+def remove_dashboard_collaborator(call: Call) -> Response:
     """
     Remove a collaborator.
 
@@ -87,7 +87,7 @@ def remove_collaborator(call: Call) -> Response:
 
 COLLABORATORS = "/api/environments/{project_id}/dashboards/{dashboard_id}/collaborators/"
 ENDPOINTS = (
-    Endpoint("GET", COLLABORATORS, "dashboard:read", list_collaborators),
-    Endpoint("POST", COLLABORATORS, "dashboard:write", add_collaborator),
-    Endpoint("DELETE", COLLABORATORS + "{user__uuid}/", "dashboard:write", remove_collaborator),
+    Endpoint("GET", COLLABORATORS, "dashboard:read", list_dashboard_collaborators),
+    Endpoint("POST", COLLABORATORS, "dashboard:write", add_dashboard_collaborator),
+    Endpoint("DELETE", COLLABORATORS + "{user__uuid}/", "dashboard:write", remove_dashboard_collaborator),
 )

@@ -62,7 +62,7 @@ def hard_delete_dashboard(_call: Call) -> Response:
     return empty(405)
 
 
-def retrieve_access_controls(call: Call) -> Response:
+def retrieve_dashboard_access_controls(call: Call) -> Response:
     """
     Retrieve the access controls of a dashboard, which the interface depicts as the dashboard itself.
 
@@ -81,7 +81,7 @@ def retrieve_access_controls(call: Call) -> Response:
     )
 
 
-def list_sharing(call: Call) -> Response:
+def list_dashboard_sharing(call: Call) -> Response:
     """
     Retrieve the sharing configuration of a dashboard, a single object.
 
@@ -112,6 +112,6 @@ ENDPOINTS = (
     Endpoint("GET", DASHBOARDS + "{id}/", "dashboard:read", retrieve_dashboard),
     Endpoint("PATCH", DASHBOARDS + "{id}/", "dashboard:write", update_dashboard),
     Endpoint("DELETE", DASHBOARDS + "{id}/", "dashboard:write", hard_delete_dashboard),
-    Endpoint("GET", DASHBOARDS + "{id}/access_controls/", None, retrieve_access_controls),
-    Endpoint("GET", DASHBOARDS + "{dashboard_id}/sharing/", "sharing_configuration:read", list_sharing),
+    Endpoint("GET", DASHBOARDS + "{id}/access_controls/", None, retrieve_dashboard_access_controls),
+    Endpoint("GET", DASHBOARDS + "{dashboard_id}/sharing/", "sharing_configuration:read", list_dashboard_sharing),
 )

@@ -43,6 +43,10 @@ test: $(READY) ## Run the tests; ARGS="-k invites -x" is handed to pytest
 e2e: $(READY) ## Run the tests that need a whole Airflow: scheduler, triggerer, LocalExecutor
 	$(PYTHON) -m pytest -m e2e tests/e2e -s $(ARGS)
 
+.PHONY: faults
+faults: $(READY) ## Try every operation under every fault, and print what came of it
+	@$(PYTHON) -m tests.faults.matrix $(ARGS)
+
 .PHONY: coverage
 coverage: $(READY) ## Check that the tests reach every branch of api/
 	$(PYTHON) -m pytest --quiet --numprocesses auto --maxprocesses 4 tests/unit tests/contract tests/meta \

@@ -255,7 +255,7 @@ def sort_out(chunk: list[Row], arrived: dict[str, tuple[str, str]], report: Invi
 
 def known_addresses(organization_id: str, page_size: int) -> Steps[dict[str, tuple[str, str]]]:
     """Read who is a member or holds a living invite: address key -> status and reason."""
-    seen = yield from look("people", organization_id, page_size)
+    seen = yield from look("people", organization_id, page_size, whole=True)
     known: dict[str, tuple[str, str]] = {}
     known.update(dict.fromkeys(seen.living(), ("already_invited", "holds an invite that has not expired")))
     known.update(dict.fromkeys(seen.members, ("member", "is a member already")))

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# How often a list is read that does not hold as many rows as it counts.
+MOST_READS = 3
+
 # What is to be sent next, in any order or at once; the results or errors in the same order come back.
 Steps = Generator[list["Operation[Any]"], list[Any], T]
 
@@ -59,6 +62,7 @@ def look(
     *,
     before: Look | None = None,
     wanted: Collection[str] | None = None,
+    whole: bool = False,
 ) -> Steps[Look]:
     """
     Look at the lists of one subject.
@@ -66,6 +70,7 @@ def look(
     :param subject: ``domains``, ``projects`` or ``people`` (invites and members)
     :param before: an earlier look at the same; saves reading all members again where nothing can have changed
     :param wanted: the only addresses of interest; saves reading members while all of them hold living invites
+    :param whole: read a list again that came with fewer rows than it counts, for what is missed would be done twice
     :raises WorkspaceRequestError: if a page cannot be read
     """
     seen = Look()
@@ -73,14 +78,16 @@ def look(
         yield from each_row(
             ListDomains(organization_id=organization_id, limit=page_size),
             lambda row: seen.domains.__setitem__(str(row.id), row),
+            whole=whole,
         )
     elif subject == "projects":
         yield from each_row(
             ListProjects(organization_id=organization_id, limit=page_size),
             lambda row: seen.projects.__setitem__(str(row.id), row),
+            whole=whole,
         )
     elif subject == "people":
-        yield from look_at_people(seen, organization_id, page_size, before, wanted)
+        yield from look_at_people(seen, organization_id, page_size, before, wanted, whole=whole)
     else:
         raise ValueError(subject)
     return seen
@@ -92,6 +99,8 @@ def look_at_people(
     page_size: int,
     before: Look | None,
     wanted: Collection[str] | None,
+    *,
+    whole: bool,
 ) -> Steps[None]:
     """
     Read the invites, and the members only as far as needed.
@@ -100,12 +109,16 @@ def look_at_people(
     neither happened since the look before, its members are still right, and one page told so.
     """
     yield from each_row(
-        ListInvites(organization_id=organization_id, limit=page_size), lambda row: note_invite(seen, row)
+        ListInvites(organization_id=organization_id, limit=page_size), lambda row: note_invite(seen, row), whole=whole
     )
     living = seen.living()
     if wanted is not None and living.issuperset(wanted):
         return
-    pages = Pages(ListMembers(organization_id=organization_id, limit=page_size), "")
+    members = ListMembers(organization_id=organization_id, limit=page_size)
+    if whole:
+        yield from each_row(members, lambda row: note_member(seen, row), whole=True)
+        return
+    pages = Pages(members, "")
     page = yield from one_page(pages.current)
     seen.member_count = page.count
     following = pages.following(page)
@@ -129,7 +142,14 @@ def note_invite(seen: Look, invite: Invite) -> None:
 
 def note_members(seen: Look, page: Page[Member]) -> None:
     """Keep the members of a page."""
-    seen.members.update(address_key(member.user.email) for member in page.results if member.user and member.user.email)
+    for member in page.results:
+        note_member(seen, member)
+
+
+def note_member(seen: Look, member: Member) -> None:
+    """Keep a member."""
+    if member.user and member.user.email:
+        seen.members.add(address_key(member.user.email))
 
 
 def one_page(operation: Operation[Page[T]]) -> Steps[Page[T]]:
@@ -141,12 +161,44 @@ def one_page(operation: Operation[Page[T]]) -> Steps[Page[T]]:
     return result
 
 
-def each_row(first: Operation[Page[T]], note: Callable[[T], None]) -> Steps[None]:
-    """Read a list to its end."""
-    pages = Pages(first, "")
-    following: Operation[Page[T]] | None = first
-    while following is not None:
-        page = yield from one_page(following)
-        for row in page.results:
-            note(row)
-        following = pages.following(page)
+def each_row(first: Operation[Page[T]], note: Callable[[T], object], *, whole: bool = False) -> Steps[None]:
+    """
+    Read a list to its end.
+
+    :param note: called with each row; reading ends when it returns true
+    :param whole: read it again, a few times at most, while fewer rows came than it counts: a list whose order is not
+        stable, or that changes meanwhile, skips rows from page to page
+    """
+    ids: set[Any] = set()
+    for _ in range(MOST_READS if whole else 1):
+        pages = Pages(first, "")
+        count: int | None = None
+        following: Operation[Page[T]] | None = first
+        while following is not None:
+            page = yield from one_page(following)
+            for row in page.results:
+                if note(row):
+                    return
+                ids.add(getattr(row, "id", None) or len(ids))
+            count = page.count
+            following = pages.following(page)
+        if count is None or len(ids) >= count:
+            return
+
+
+def find_row(first: Operation[Page[T]], wanted: Callable[[T], bool]) -> Steps[T | None]:
+    """
+    Look for a row of a list, and look again where the list came with fewer rows than it counts.
+
+    :param first: the operation that asks for the first page
+    :return: the first row that is wanted; ``None`` if there is none
+    """
+    found: list[T] = []
+
+    def note(row: T) -> bool:
+        if wanted(row):
+            found.append(row)
+        return bool(found)
+
+    yield from each_row(first, note, whole=True)
+    return found[0] if found else None

@@ -41,12 +41,14 @@ class Pages(Generic[T]):
         :param page: the page just read
         :raises WorkspacePaginationError: if the service sends the same page over and over
         """
-        if not page.next or not page.results:
+        if not page.next:
             return None
         offset = self.offset_in(page.next)
         if offset is None:
             offset = self.offset + len(page.results)
-        if offset in self.asked_for or page.results == self.rows:
+        if not page.results and (page.count is None or not self.offset < offset < page.count):
+            return None  # the end; an empty page before it has lost its rows to somebody who deleted them
+        if offset in self.asked_for or (page.results and page.results == self.rows):
             msg = (
                 f"{asked(self.current)} never ends: the page at offset {self.offset} leads back to offset {offset}. "
                 "This is a fault of the service; nothing was changed."

@@ -341,14 +341,14 @@ class WorkspaceHook(BaseHook):
             page_size=settings.page_size,
             progress=ProgressLog("Invites"),
         )
-        return self._take(steps)
+        return self.take(steps)
 
     def look(self, subject: str, *, before: Look | None = None, wanted: Collection[str] | None = None) -> Look:
         """Look once at what sensors wait for, see :func:`airflow_provider_workspace.api.looks.look`."""
         organization_id = self.organization_or_default()
-        return self._take(look(subject, organization_id, self.client.settings.page_size, before=before, wanted=wanted))
+        return self.take(look(subject, organization_id, self.client.settings.page_size, before=before, wanted=wanted))
 
-    def _take(self, steps: Steps[T]) -> T:
+    def take(self, steps: Steps[T]) -> T:
         """Send what the steps ask for, until they have their result."""
         try:
             operations = next(steps)

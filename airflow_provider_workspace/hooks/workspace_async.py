@@ -340,15 +340,15 @@ class WorkspaceAsyncHook(BaseHook):
             page_size=settings.page_size,
             progress=ProgressLog("Invites"),
         )
-        return await self._take(steps)
+        return await self.take(steps)
 
     async def look(self, subject: str, *, before: Look | None = None, wanted: Collection[str] | None = None) -> Look:
         """Look once at what sensors wait for, see :func:`airflow_provider_workspace.api.looks.look`."""
         organization_id = await self.organization_or_default()
         page_size = (await self.client()).settings.page_size
-        return await self._take(look(subject, organization_id, page_size, before=before, wanted=wanted))
+        return await self.take(look(subject, organization_id, page_size, before=before, wanted=wanted))
 
-    async def _take(self, steps: Steps[T]) -> T:
+    async def take(self, steps: Steps[T]) -> T:
         """Send what the steps ask for, until they have their result."""
         try:
             operations = next(steps)

@@ -92,7 +92,8 @@ class WorkspaceCreateDomainOperator(WorkspaceOperator):
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Claim it unless the organization has it."""
-        from airflow_provider_workspace.api.operations import CreateDomain
+        from airflow_provider_workspace.api.looks import find_row
+        from airflow_provider_workspace.api.operations import CreateDomain, ListDomains
 
         wanted = self.domain.strip().rstrip(".").lower()
         fields = given(
@@ -103,13 +104,13 @@ class WorkspaceCreateDomainOperator(WorkspaceOperator):
             saml_x509_cert=self.saml_x509_cert,
         )
 
-        create = CreateDomain(
-            organization_id=hook.organization_or_default(self.organization_id), domain=wanted, **fields
-        )
+        organization_id = hook.organization_or_default(self.organization_id)
+        create = CreateDomain(organization_id=organization_id, domain=wanted, **fields)
+        domains = ListDomains(organization_id=organization_id, limit=hook.client.settings.page_size)
 
         def find() -> Domain | None:
-            rows = hook.list_domains(organization_id=self.organization_id)
-            return next((row for row in rows if (row.domain or "").lower() == wanted), None)
+            search = find_row(domains, lambda row: (row.domain or "").lower() == wanted)
+            return hook.take(search)
 
         domain, self.created = create_once(
             f"domain '{wanted}'",

@@ -94,7 +94,8 @@ class WorkspaceCreateInviteOperator(WorkspaceOperator):
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Invite them unless they hold an invite that has not expired."""
-        from airflow_provider_workspace.api.operations import CreateInvite
+        from airflow_provider_workspace.api.looks import find_row
+        from airflow_provider_workspace.api.operations import CreateInvite, ListInvites
         from airflow_provider_workspace.api.roster import address_key, check_address
 
         self.show(hook, "invites", organization_id=self.organization_id)
@@ -108,15 +109,16 @@ class WorkspaceCreateInviteOperator(WorkspaceOperator):
             combine_pending_invites=self.combine_pending_invites,
         )
 
-        create = CreateInvite(
-            organization_id=hook.organization_or_default(self.organization_id), target_email=email, **fields
-        )
+        organization_id = hook.organization_or_default(self.organization_id)
+        create = CreateInvite(organization_id=organization_id, target_email=email, **fields)
+        invites = ListInvites(organization_id=organization_id, limit=hook.client.settings.page_size)
+
+        def is_theirs(row: Invite) -> bool:
+            return address_key(row.target_email or "") == address_key(email) and not row.is_expired
 
         def find() -> Invite | None:
-            for row in hook.list_invites(organization_id=self.organization_id):
-                if address_key(row.target_email or "") == address_key(email) and not row.is_expired:
-                    return row
-            return None
+            search = find_row(invites, is_theirs)
+            return hook.take(search)
 
         invite, self.created = create_once(
             f"invite of {email}",

@@ -94,7 +94,8 @@ class WorkspaceCreateProjectOperator(WorkspaceOperator):
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Create it unless there is one of that name."""
-        from airflow_provider_workspace.api.operations import CreateProject
+        from airflow_provider_workspace.api.looks import find_row
+        from airflow_provider_workspace.api.operations import CreateProject, ListProjects
 
         fields = {
             **(self.settings or {}),
@@ -109,13 +110,15 @@ class WorkspaceCreateProjectOperator(WorkspaceOperator):
             ),
         }
 
-        create = CreateProject(organization_id=hook.organization_or_default(self.organization_id), **fields)
+        organization_id = hook.organization_or_default(self.organization_id)
+        create = CreateProject(organization_id=organization_id, **fields)
+        projects = ListProjects(organization_id=organization_id, limit=hook.client.settings.page_size)
 
         def find() -> Project | None:
-            for item in hook.list_projects(organization_id=self.organization_id):
-                if item.name == self.name and item.id is not None:
-                    return hook.get_project(project_id=item.id, organization_id=self.organization_id)
-            return None
+            item = hook.take(find_row(projects, lambda item: item.name == self.name))
+            if item is None or item.id is None:
+                return None
+            return hook.get_project(project_id=item.id, organization_id=organization_id)
 
         project, self.created = create_once(
             f"project '{self.name}'",

@@ -26,6 +26,7 @@ OTHERS = {
     "send",
     "test_connection",
     "look",
+    "take",
     "close",
     "aclose",
     "client",
@@ -48,7 +49,7 @@ def test_every_operation_has_a_method_and_no_method_is_without_one(hook: type) -
     assert own_methods(hook) - OTHERS == NAMED, "a new operation needs a method in both hooks, of the same name"
 
 
-@pytest.mark.parametrize("name", sorted(NAMED | {"send", "look", "__init__"}))
+@pytest.mark.parametrize("name", sorted(NAMED | {"send", "look", "take", "__init__"}))
 def test_both_hooks_have_the_same_parameters_and_words(name: str) -> None:
     method, twin = getattr(WorkspaceHook, name), getattr(WorkspaceAsyncHook, name)
     assert parameters(method) == parameters(twin)

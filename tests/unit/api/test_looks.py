@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.api.looks import Look, look
+from airflow_provider_workspace.api.looks import MOST_READS, Look, find_row, look
 from airflow_provider_workspace.api.models import Domain, Invite, Member, Page, ProjectItem, User
+from airflow_provider_workspace.api.operations.domains import ListDomains
 from airflow_provider_workspace.errors import WorkspaceServerError
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
+
+
+def link(offset: int, rows: list[Any]) -> str | None:
+    return f"/?offset={offset}" if offset < len(rows) else None
 
 
 def member(email: str | None) -> Member:
@@ -59,7 +64,7 @@ class Reader:
         self.asked.append(name)
         rows, start = LISTS[name], getattr(operation, "offset", None) or 0
         count = len(rows) if self.count else None
-        return Page[Any](count=count, next="more" if start + 2 < len(rows) else None, results=rows[start : start + 2])
+        return Page[Any](count=count, next=link(start + 2, rows), results=rows[start : start + 2])
 
 
 def test_domains_and_projects_are_kept_by_id() -> None:
@@ -120,3 +125,59 @@ def test_one_bad_page_ends_the_look() -> None:
 def test_there_are_three_subjects() -> None:
     with pytest.raises(ValueError, match="dashboards"):
         next(look("dashboards", "o", 2))
+
+
+class Skipping(Reader):
+    """Skips the third row of a list as often as it is told."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.times = times
+
+    def answer(self, operation: Operation[Any]) -> Page[Any]:
+        page = super().answer(operation)
+        if getattr(operation, "offset", None) == 2 and self.times:
+            self.times -= 1
+            page.results.pop(0)
+        return page
+
+    def find(self, wanted: str) -> Any:
+        steps = find_row(ListDomains(organization_id="o", limit=2), lambda row: row.id == wanted)
+        try:
+            operations = next(steps)
+            while True:
+                operations = steps.send([self.answer(operation) for operation in operations])
+        except StopIteration as stop:
+            return stop.value
+
+
+def test_a_row_is_found_without_reading_on() -> None:
+    reader = Skipping(0)
+    assert reader.find("d1").id == "d1"
+    assert len(reader.asked) == 1
+
+
+def test_a_skipped_row_is_found_when_the_list_is_read_again() -> None:
+    reader = Skipping(1)
+    assert reader.find("d3").id == "d3"
+    assert len(reader.asked) == 4
+
+
+def test_a_whole_list_is_read_once() -> None:
+    reader = Skipping(0)
+    assert reader.find("nowhere") is None
+    assert len(reader.asked) == 2
+
+
+def test_a_count_that_is_wrong_for_good_does_not_keep_us() -> None:
+    reader = Skipping(99)
+    assert reader.find("d3") is None
+    assert len(reader.asked) == 2 * MOST_READS
+
+
+def test_people_are_all_looked_at_again_when_rows_are_missing() -> None:
+    reader = Skipping(1)
+    seen = reader.run("people", whole=True)
+    assert seen.members == {"one@example.com", "two@example.com"}
+    assert reader.asked.count("ListInvites") == 6
+    assert reader.asked.count("ListMembers") == 2

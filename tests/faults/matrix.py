@@ -1,0 +1,453 @@
+"""
+Every operation, by every way, under every fault, against a real server that counts what it did.
+
+``make faults`` prints what came of it; ``tests/faults/test_matrix.py`` asserts it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import structlog
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_provider_workspace.api.operations import HardDeleteDashboard
+from airflow_provider_workspace.api.retry import RetryPolicy
+from airflow_provider_workspace.client import aio, sync
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
+from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
+from airflow_provider_workspace.operators import base, batch_exports, dashboards, domains, invites, members, projects
+from airflow_provider_workspace.sandbox.fault_kinds import KINDS
+from airflow_provider_workspace.sandbox.routes import LISTS
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.contract.reference import EXPECTED
+
+PEOPLE = ["ada@example.com", "grace@example.com", "lin@example.com"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operation, and what to give it."""
+
+    arguments: dict[str, Any] = field(default_factory=dict)
+    effects: int = 0
+    """How many changes are asked for."""
+    prepare: Callable[[SandboxServer, WorkspaceHook], dict[str, Any]] = lambda _sandbox, _hook: {}
+    """Makes what the operation needs, and returns the arguments that name it."""
+
+
+def paused_export(_sandbox: SandboxServer, hook: WorkspaceHook) -> dict[str, Any]:
+    """Pause an export, so that there is one to unpause."""
+    hook.pause_batch_export(batch_export_id=SEED.batch_export_ids[1])
+    return {"batch_export_id": SEED.batch_export_ids[1]}
+
+
+def domain_to_verify(sandbox: SandboxServer, hook: WorkspaceHook) -> dict[str, Any]:
+    """Create a domain whose challenge can be found in the DNS."""
+    domain = hook.create_domain(domain="fresh.example.com")
+    sandbox.publish_dns("_workspace-challenge.fresh.example.com", domain.verification_challenge or "")
+    return {"domain_id": domain.id}
+
+
+def another_domain(_sandbox: SandboxServer, hook: WorkspaceHook) -> dict[str, Any]:
+    """Create a domain, so that the list has a second page."""
+    hook.create_domain(domain="fresh.example.com")
+    return {}
+
+
+def another_project(_sandbox: SandboxServer, hook: WorkspaceHook) -> dict[str, Any]:
+    """Create a project, so that the list has a second page."""
+    hook.create_project(name="Another")
+    return {}
+
+
+CASES: dict[str, Case] = {
+    "CreateDashboard": Case({"name": "Revenue"}, 1),
+    "GetDashboard": Case({"dashboard_id": SEED.dashboard_id}),
+    "UpdateDashboard": Case({"dashboard_id": SEED.dashboard_id, "name": "Renamed"}, 1),
+    "HardDeleteDashboard": Case({"project_id": str(SEED.project_id), "dashboard_id": SEED.dashboard_id}),
+    "GetDashboardAccessControls": Case({"dashboard_id": SEED.dashboard_id}),
+    "ListDashboardCollaborators": Case({"dashboard_id": SEED.dashboard_id}),
+    "AddDashboardCollaborator": Case(
+        {"dashboard_id": SEED.dashboard_id, "user_uuid": SEED.member_uuid, "level": 21}, 1
+    ),
+    "RemoveDashboardCollaborator": Case({"dashboard_id": SEED.dashboard_id, "user_uuid": SEED.analyst_uuid}, 1),
+    "GetDashboardSharing": Case({"dashboard_id": SEED.dashboard_id}),
+    "PauseBatchExport": Case({"batch_export_id": SEED.batch_export_ids[0]}, 1),
+    "UnpauseBatchExport": Case({}, 1, paused_export),
+    "ListDomains": Case(prepare=another_domain),
+    "CreateDomain": Case({"domain": "new.example.com"}, 1),
+    "GetDomain": Case({"domain_id": SEED.domain_id}),
+    "UpdateDomain": Case({"domain_id": SEED.domain_id, "domain": "renamed.example.com"}, 1),
+    "DeleteDomain": Case({"domain_id": SEED.domain_id}, 1),
+    "VerifyDomain": Case({}, 1, domain_to_verify),
+    "ListInvites": Case(),
+    "CreateInvite": Case({"target_email": PEOPLE[0]}, 1),
+    "DeleteInvite": Case({"invite_id": SEED.invite_id}, 1),
+    "CreateInvites": Case({"invites": PEOPLE}, len(PEOPLE)),
+    "ListMembers": Case(),
+    "UpdateMember": Case({"user_uuid": SEED.analyst_uuid, "level": 8}, 1),
+    "DeleteMember": Case({"user_uuid": SEED.analyst_uuid}, 1),
+    "ListProjects": Case(prepare=another_project),
+    "CreateProject": Case({"name": "Northwind"}, 1),
+    "GetProject": Case({"project_id": str(SEED.project_id)}),
+}
+METHODS = {expected.operation: expected.hook_method for expected in EXPECTED}
+
+
+def name_in_sandbox(operation: str) -> str:
+    """The name the sandbox has for an operation: that of the interface's heading."""
+    if operation == "GetDashboardSharing":
+        return "list_dashboard_sharing"
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", operation).lower().replace("get_", "retrieve_")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault, as it is switched on."""
+
+    kind: str
+    options: dict[str, Any] = field(default_factory=dict)
+    pages_only: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pages_only", KINDS[self.kind].lists_only)
+
+    @property
+    def loses_rows(self) -> bool:
+        """Whether no client can know the whole list."""
+        return self.kind in ("missing_rows", "repeated_rows", "large_list")
+
+
+def faults(elsewhere: str) -> dict[str, Fault]:
+    """
+    Name all faults.
+
+    :param elsewhere: origin of another server, to which no key may go
+    """
+    statuses = {
+        f"{status} {when}": Fault(f"status_{when}", {"status": status})
+        for status in (500, 502, 503, 504)
+        for when in ("before", "after")
+    }
+    return {
+        "refused": Fault("refuse"),
+        "down for a moment": Fault("down", {"seconds": 0.02}),
+        "reset before": Fault("reset_before"),
+        "reset after": Fault("reset_after"),
+        "reset after, always": Fault("reset_after", {"times": None}),
+        "timeout before": Fault("time_out_before"),
+        "timeout after": Fault("time_out_after"),
+        "429 with seconds": Fault("rate_limit", {"retry_after": "seconds"}),
+        "429 with date": Fault("rate_limit", {"retry_after": "date"}),
+        "429 with nonsense": Fault("rate_limit", {"retry_after": "nonsense"}),
+        "429 with nothing": Fault("rate_limit", {"retry_after": "none"}),
+        "429 for an hour": Fault("rate_limit", {"seconds": 3600, "times": None}),
+        **statuses,
+        "502 in HTML": Fault("status_before", {"status": 502, "body": "html"}),
+        "503 always": Fault("status_before", {"status": 503, "times": None}),
+        "503 after, always": Fault("status_after", {"status": 503, "times": None}),
+        "400 before": Fault("status_before", {"status": 400}),
+        "401 before": Fault("status_before", {"status": 401}),
+        "empty body": Fault("empty_body"),
+        "cut body": Fault("cut_body"),
+        "invalid JSON": Fault("invalid_json"),
+        "HTML instead": Fault("html_body"),
+        "wrong content type": Fault("wrong_content_type"),
+        "slow drip": Fault("slow_drip", {"pause": 0}),
+        "redirect at home": Fault("redirect", {"status": 308}),
+        "redirect that turns to GET": Fault("redirect", {"status": 302}),
+        "redirect in a loop": Fault("redirect", {"status": 307, "times": None}),
+        "redirect abroad": Fault("redirect", {"status": 307, "location": f"{elsewhere}/api/", "times": None}),
+        "next abroad": Fault("next_elsewhere", {"origin": elsewhere, "times": None}),
+        "next in a loop": Fault("next_loop", {"times": None}),
+        "next relative": Fault("next_relative", {"times": None}),
+        "rows repeated": Fault("repeated_rows"),
+        "rows missing": Fault("missing_rows"),
+        "very large list": Fault("large_list", {"rows": 1_000}),
+    }
+
+
+# --- Ways to ask ---
+
+
+def by_requests(operation: str, arguments: dict[str, Any]) -> Any:
+    """Ask by the hook for workers."""
+    with closing(WorkspaceHook()) as hook:
+        method = METHODS[operation]
+        if method is None:
+            return hook.send(HardDeleteDashboard(**arguments))
+        answer = getattr(hook, method)(**arguments)
+        return list(answer) if isinstance(answer, Iterator) else answer
+
+
+def by_httpx(operation: str, arguments: dict[str, Any]) -> Any:
+    """Ask by the hook for the event loop."""
+
+    async def ask() -> Any:
+        async with WorkspaceAsyncHook() as hook:
+            method = METHODS[operation]
+            if method is None:
+                return await hook.send(HardDeleteDashboard(**arguments))
+            answer = getattr(hook, method)(**arguments)
+            return [row async for row in answer] if isinstance(answer, AsyncIterator) else await answer
+
+    return asyncio.run(ask())
+
+
+def by_operator(operation: str, arguments: dict[str, Any]) -> Any:
+    """Ask by the operator, which looks before it creates and after an answer was lost."""
+    return OPERATORS[operation](task_id="task", do_xcom_push=False, **arguments).execute({"ti": NoTaskInstance()})
+
+
+class NoTaskInstance:
+    """Takes the XCom of a task that fails."""
+
+    def xcom_push(self, key: str, value: object) -> None:
+        """Drop it."""
+
+
+WAYS: dict[str, Callable[[str, dict[str, Any]], Any]] = {
+    "requests": by_requests,
+    "httpx": by_httpx,
+    "operator": by_operator,
+}
+OPERATORS: dict[str, Callable[..., Any]] = {
+    operation: getattr(module, f"Workspace{operation}Operator")
+    for operation in CASES
+    for module in (batch_exports, dashboards, domains, invites, members, projects)
+    if hasattr(module, f"Workspace{operation}Operator")
+}
+
+
+# --- One cell ---
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What came of one operation under one fault."""
+
+    result: str
+    """
+    ``ok`` (the first answer would do), ``again`` (sent again), ``adopted`` (done by a request without a clear answer,
+    and found), the name of an error, or ``-`` where there is nothing to try.
+    """
+    effects: int = 0
+    asked: int = 0
+    message: str = ""
+    """What the error says, or why there is nothing to try."""
+    wrong: str = ""
+    """What must not be."""
+
+    def __str__(self) -> str:
+        """Return it as the table shows it."""
+        return f"{self.result} {self.effects}/{self.asked}" if self.asked else self.result
+
+
+def nothing_to_try(way: str, operation: str, fault: Fault) -> str:
+    """Say why there is nothing to try; empty if there is."""
+    if fault.pages_only and name_in_sandbox(operation) not in LISTS:
+        return "answers no pages"
+    if way == "operator" and operation not in OPERATORS:
+        return "has no operator"
+    return ""
+
+
+def try_out(sandbox: SandboxServer, way: str, operation: str, fault: Fault) -> Cell:
+    """Run one cell of the matrix, from a fresh sandbox."""
+    reason = nothing_to_try(way, operation, fault)
+    if reason:
+        return Cell("-", message=reason)
+    sandbox.reset()
+    case = CASES[operation]
+    with closing(WorkspaceHook()) as hook:
+        arguments = case.arguments | case.prepare(sandbox, hook)
+    rows = len(WAYS["requests"](operation, arguments)) if operation.startswith("List") else None
+    effects_before, requests_before = len(sandbox.effects()), len(sandbox.requests())
+    name = name_in_sandbox(operation)
+    sandbox.inject(fault.kind, name, **fault.options)
+    answer: Any = None
+    error: BaseException | None = None
+    try:
+        answer = WAYS[way](operation, arguments)
+    except Exception as raised:  # noqa: BLE001 - whatever it is, it is a finding
+        error = raised.__cause__ if isinstance(raised, AirflowFailException) and raised.__cause__ else raised
+    (hits,) = [active["hits"] for active in sandbox.faults()]
+    sandbox.clear_faults()
+    cell = Cell(
+        type(error).__name__ if error else how(sandbox.requests()[requests_before:], name),
+        len(sandbox.effects()) - effects_before,
+        case.effects,
+        str(error or ""),
+    )
+    return replace(cell, wrong=verdict(cell, error, hits, (rows, answer), fault))
+
+
+def how(requests: list[dict[str, Any]], name: str) -> str:
+    """Say how a success came about."""
+    sent = [entry for entry in requests if entry["operation"] == name]
+    if sent[-1]["fault"] is None:
+        return "again"
+    return "ok" if requests[-1] is sent[-1] else "adopted"
+
+
+def verdict(cell: Cell, error: BaseException | None, hits: int, read: tuple[int | None, Any], fault: Fault) -> str:
+    """Say what must not be; empty if all is well."""
+    rows, answer = read
+    if not hits:
+        return "the fault hit nothing"
+    if cell.effects > cell.asked:
+        return "more effects than asked for"
+    if SEED.admin_key in cell.message:
+        return "the key is in the message"
+    if error is None:
+        if cell.effects != cell.asked:
+            return "fewer effects than asked for, and no error"
+        if rows is not None and len(answer) != rows and not fault.loses_rows:
+            return f"{len(answer)} rows instead of {rows}, and no error"
+        return ""
+    if not isinstance(error, WorkspaceError):
+        return "an error that is none of ours"
+    if isinstance(error, WorkspaceRequestError) and error.outcome != "unknown" and cell.effects:
+        return f"an effect although the error says {error.outcome}"
+    return ""
+
+
+# --- Surroundings ---
+
+
+@contextmanager
+def surroundings() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]]:
+    """Yield a sandbox with a connection to it, the faults, and what another server was asked; nothing waits."""
+    asked: list[str] = []
+    with SandboxServer("lenient") as sandbox, listening(asked) as elsewhere, ExitStack() as stack:
+        connection = {
+            "conn_type": "workspace",
+            "host": sandbox.url,
+            "password": SEED.admin_key,
+            "extra": {
+                "organization_id": SEED.organization_id,
+                "project_id": SEED.project_id,
+                "read_timeout": 0.15,
+                "page_size": 1,
+                "max_attempts": 3,
+            },
+        }
+        env = {"AIRFLOW_CONN_WORKSPACE_DEFAULT": json.dumps(connection)}
+        stack.enter_context(mock.patch.dict(os.environ, env))
+        # The policy's own times are tested elsewhere.
+        stack.enter_context(mock.patch.object(RetryPolicy, "wait", autospec=True, return_value=0.0))
+        for client in (sync, aio):
+            stack.enter_context(mock.patch.object(client, "SETTLE_SECONDS", 0.0))
+        stack.enter_context(mock.patch.object(base, "SETTLE_SECONDS", (0.0, 0.0)))
+        yield sandbox, faults(elsewhere), asked
+
+
+@contextmanager
+def listening(asked: list[str]) -> Iterator[str]:
+    """Run another server, which notes what it is asked, and yield its origin."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            """Note the request."""
+            asked.append(f"{self.command} {self.path}\n{self.headers}")
+            self.send_error(404)
+
+        do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815 - the names the server looks for
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+# What stands for what in the table of the documentation.
+COLUMNS = {
+    "a read": ("requests", "GetProject"),
+    "a list": ("requests", "ListMembers"),
+    "a change, by hook or operator": ("requests", "UpdateDashboard"),
+    "a create, by the hook": ("requests", "CreateProject"),
+    "a create, by its operator": ("operator", "CreateProject"),
+    "a dashboard": ("operator", "CreateDashboard"),
+    "bulk invites": ("operator", "CreateInvites"),
+}
+TABLE = Path(__file__).resolve().parents[2] / "docs" / "faults-table.md"
+
+
+def table(cells: dict[tuple[str, str, str], Cell], kinds: dict[str, Fault]) -> str:
+    """Write the table of the documentation, with the operations that stand for others."""
+    lines = [
+        "<!-- Written by `make faults ARGS=--write`. -->",
+        "",
+        f"| fault | {' | '.join(COLUMNS)} |",
+        f"| --- |{' --- |' * len(COLUMNS)}",
+    ]
+    for name in kinds:
+        row = [str(cells[operation, name, way]) for way, operation in COLUMNS.values()]
+        lines.append(f"| {name} | {' | '.join(f'`{cell}`' if cell.startswith('W') else cell for cell in row)} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Print the matrix; return 1 if anything in it must not be, or if the documentation says something else."""
+    logging.disable(logging.ERROR)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    began = time.monotonic()
+    cells: dict[tuple[str, str, str], Cell] = {}
+    with surroundings() as (sandbox, kinds, asked):
+        for operation in CASES:
+            print(f"\n{operation:<30}{''.join(f'{way:<44}' for way in WAYS)}")
+            for fault_name, fault in kinds.items():
+                row = {way: try_out(sandbox, way, operation, fault) for way in WAYS}
+                cells |= {(operation, fault_name, way): cell for way, cell in row.items()}
+                print(f"  {fault_name:<28}" + "".join(f"{cell!s:<44}" for cell in row.values()), flush=True)
+    tried = [cell for cell in cells.values() if cell.result != "-"]
+    print(
+        f"\n{len(CASES)} operations x {len(kinds)} faults x {len(WAYS)} ways = {len(cells)} cells, {len(tried)} tried"
+    )
+    for reason, count in Counter(cell.message for cell in cells.values() if cell.result == "-").items():
+        print(f"  {count} not tried: the operation {reason}")
+    for result, count in Counter(cell.result for cell in tried).most_common():
+        print(f"  {count:>5} {result}")
+    wrong = [f"{' / '.join(key)}: {cell.wrong}. {cell} {cell.message}" for key, cell in cells.items() if cell.wrong]
+    if asked:
+        wrong.append(f"{len(asked)} requests went to another server")
+    if "--write" in sys.argv[1:]:
+        TABLE.write_text(table(cells, kinds))
+    elif TABLE.read_text() != table(cells, kinds):
+        wrong.append(f"{TABLE.name} says something else: make faults ARGS=--write")
+    for line in wrong:
+        print(f"WRONG {line}")
+    print(f"{len(wrong)} wrong, {len(asked)} requests to another server, {time.monotonic() - began:.0f} s")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["AIRFLOW_HOME"] = home
+        sys.exit(main())

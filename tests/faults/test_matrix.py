@@ -1,0 +1,34 @@
+"""The part of the matrix that matters most: every write, where its answer is lost. ``make faults`` runs all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.faults.matrix import CASES, WAYS, Fault, nothing_to_try, surroundings, try_out
+
+LOST = ("reset before", "reset after", "timeout after", "503 after", "cut body", "redirect abroad")
+
+Surroundings = tuple[SandboxServer, dict[str, Fault], list[str]]
+
+
+@pytest.fixture(scope="module")
+def prepared() -> Iterator[Surroundings]:
+    with surroundings() as all_of_it:
+        yield all_of_it
+
+
+@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+@pytest.mark.parametrize("fault_name", LOST)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("operation", [name for name, case in CASES.items() if case.effects])
+def test_no_fault_does_anything_twice(prepared: Surroundings, operation: str, way: str, fault_name: str) -> None:
+    sandbox, faults, asked = prepared
+    fault = faults[fault_name]
+    assert not nothing_to_try(way, operation, fault)
+    cell = try_out(sandbox, way, operation, fault)
+    assert not cell.wrong, cell.message
+    assert cell.effects <= cell.asked
+    assert not asked

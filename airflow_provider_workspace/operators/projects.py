@@ -115,7 +115,8 @@ class WorkspaceCreateProjectOperator(WorkspaceOperator):
         projects = ListProjects(organization_id=organization_id, limit=hook.client.settings.page_size)
 
         def find() -> Project | None:
-            item = hook.take(find_row(projects, lambda item: item.name == self.name))
+            search = find_row(projects, lambda item: item.name == self.name)
+            item = hook.take(search)
             if item is None or item.id is None:
                 return None
             return hook.get_project(project_id=item.id, organization_id=organization_id)

@@ -2,16 +2,57 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+try:
+    from airflow.sdk import conf
+    from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, AirflowSkipException, TaskDeferred
+
+    async def aget_connection(conn_id: str) -> Connection:
+        """Look a connection up without blocking the event loop."""
+        from airflow.sdk import BaseHook
+
+        return await BaseHook.aget_connection(conn_id)
+
+except ImportError:  # before 3.2
+    from airflow.configuration import conf  # type: ignore[assignment]
+    from airflow.exceptions import (  # type: ignore[no-redef]
+        AirflowFailException,
+        AirflowSensorTimeout,
+        AirflowSkipException,
+        TaskDeferred,
+    )
+
+    async def aget_connection(conn_id: str) -> Connection:
+        """Look a connection up without blocking the event loop; the release's own way works in the triggerer alone."""
+        from airflow.sdk import BaseHook
+        from asgiref.sync import sync_to_async
+
+        return await sync_to_async(BaseHook.get_connection)(conn_id)
+
+
 try:
     from airflow.sdk.log import amask_secret
 except ImportError:  # before 3.3
-    import asyncio
-
-    from airflow.sdk.log import mask_secret
 
     async def amask_secret(secret: str) -> None:  # type: ignore[misc]
         """Mask a secret without blocking the event loop."""
-        await asyncio.to_thread(mask_secret, secret)
+        from airflow.sdk.log import mask_secret
+        from asgiref.sync import sync_to_async
+
+        # Masking asks the triggerer's parent, and only asgiref's threads may use the loop's connection to it.
+        await sync_to_async(mask_secret)(secret)
 
 
-__all__ = ["amask_secret"]
+__all__ = [
+    "AirflowFailException",
+    "AirflowSensorTimeout",
+    "AirflowSkipException",
+    "TaskDeferred",
+    "aget_connection",
+    "amask_secret",
+    "conf",
+]

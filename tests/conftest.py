@@ -7,10 +7,12 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from importlib.metadata import version
 from typing import Any
 
 import hypothesis
 import pytest
+from packaging.version import Version
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
 
@@ -29,6 +31,13 @@ hypothesis.settings.load_profile("tests")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(HOME.cleanup)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs_airflow"):
+        release, what = mark.args
+        if Version(version("apache-airflow")) < Version(release):
+            pytest.skip(f"{what}: since Airflow {release}")
 
 
 @pytest.fixture(scope="session")

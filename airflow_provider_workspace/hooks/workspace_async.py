@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from airflow.sdk import BaseHook
 
-from airflow_provider_workspace.airflow_version import amask_secret
+from airflow_provider_workspace.airflow_version import aget_connection, amask_secret
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.inviting import InvitesReport, invite_all, is_in_doubt, refuses_all
 from airflow_provider_workspace.api.looks import Look, Steps, look
@@ -83,7 +83,7 @@ class WorkspaceAsyncHook(BaseHook):
         if self._client is None:
             from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
 
-            settings = settings_of(await self.aget_connection(self.workspace_conn_id), self.workspace_conn_id)
+            settings = settings_of(await aget_connection(self.workspace_conn_id), self.workspace_conn_id)
             await amask_secret(settings.api_key)
             self._client = WorkspaceAsyncClient(settings, mask=amask_secret)
         return self._client

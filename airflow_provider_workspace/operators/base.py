@@ -9,8 +9,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_provider_workspace.airflow_version import AirflowFailException
 from airflow_provider_workspace.errors import (
     WorkspaceError,
     WorkspaceInputError,

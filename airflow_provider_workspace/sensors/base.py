@@ -7,14 +7,15 @@ from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseSensorOperator, conf
+from airflow.sdk import BaseSensorOperator
 from airflow.sdk.bases.sensor import PokeReturnValue
-from airflow.sdk.exceptions import (
+
+from airflow_provider_workspace.airflow_version import (
     AirflowFailException,
     AirflowSensorTimeout,
     AirflowSkipException,
+    conf,
 )
-
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
 from airflow_provider_workspace.links import WorkspaceLink
 

@@ -10,9 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from airflow.dag_processing.dagbag import DagBag
 
 from airflow_provider_workspace.client.settings import EXTRAS, read_settings
+
+try:
+    from airflow.dag_processing.dagbag import DagBag
+except ImportError:  # before 3.2
+    from airflow.models.dagbag import DagBag
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()

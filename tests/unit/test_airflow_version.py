@@ -7,7 +7,7 @@ import runpy
 from uuid import uuid4
 
 import pytest
-from airflow.sdk.log import redact
+from airflow.sdk._shared.secrets_masker import redact
 
 from airflow_provider_workspace import airflow_version
 

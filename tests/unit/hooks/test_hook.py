@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
-from airflow.sdk.log import redact
+from airflow.sdk._shared.secrets_masker import redact
 
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError, WorkspacePermissionError
 from airflow_provider_workspace.hooks import progress

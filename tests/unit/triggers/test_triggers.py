@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TaskFailedEvent, TaskSuccessEvent
-from airflow.triggers.shared_stream import SharedStreamManager
 
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -132,6 +131,8 @@ def verified_at() -> dict[str, str | None]:
 
 async def share(waits: int) -> list[Any]:
     """Run triggers as Airflow's triggerer does, and return their first events."""
+    from airflow.triggers.shared_stream import SharedStreamManager
+
     triggers = [waiting() for _ in range(waits)]
     manager = SharedStreamManager(log=_Quiet())  # type: ignore[arg-type]
 
@@ -159,6 +160,7 @@ class _Quiet:
         return lambda *_args, **_kwargs: None
 
 
+@pytest.mark.needs_airflow("3.3", "shared trigger streams")
 def test_two_hundred_waits_cost_one_look_per_interval(sandbox: SandboxServer) -> None:
     invite = WorkspaceHook().create_invite(target_email=ADA)
     before = len(sandbox.requests())
@@ -178,6 +180,7 @@ def test_two_hundred_waits_cost_one_look_per_interval(sandbox: SandboxServer) ->
     assert len(sandbox.requests()) - before <= 2 * looks
 
 
+@pytest.mark.needs_airflow("3.3", "shared trigger streams")
 def test_a_look_that_fails_ends_nobodys_wait(connect: Connect, tmp_path: Path) -> None:
     with SandboxServer(database=str(tmp_path / "workspace.db")) as server:
         connect(host=server.url, max_attempts=1)

@@ -1,7 +1,11 @@
 """
 Audit access every week: members without a second factor, expired invites, and administrators who stay away.
 
-The findings are a table in the log of the last task, a CSV file, and its result.
+Nothing is changed. The findings are
+
+- a table in the log of the last task,
+- a CSV file,
+- and the result of the last task, for a Dag that acts on them.
 """
 
 from __future__ import annotations
@@ -28,9 +32,16 @@ from airflow_provider_workspace.operators.members import WorkspaceListMembersOpe
             str(Path(tempfile.gettempdir()) / "access_audit.csv"),
             type="string",
             title="File",
-            description="Where the findings are written as CSV.",
+            description="Where the findings are written as CSV, on the machine of the worker.",
         ),
-        "days": Param(90, type="integer", minimum=1, title="Days", description="When an administrator counts as away."),
+        "days": Param(
+            90,
+            type="integer",
+            minimum=1,
+            maximum=3650,
+            title="Days",
+            description="An administrator who did not log in for so long counts as away.",
+        ),
     },
 )
 def access_audit() -> None:
@@ -39,12 +50,14 @@ def access_audit() -> None:
     no_second_factor = WorkspaceListMembersOperator(
         task_id="members_without_2fa",
         task_display_name="Members without 2FA",
+        doc_md="Members who log in without a second factor.",
         where={"is_2fa_enabled": False},
         fields=["user.email", "level"],
     )
     administrators = WorkspaceListMembersOperator(
         task_id="administrators",
         task_display_name="Administrators",
+        doc_md="Members of level **8** (administrator) or **15** (owner), with their last log-in.",
         where={"level": [8, 15]},
         fields=["user.email", "last_login"],
     )
@@ -53,6 +66,7 @@ def access_audit() -> None:
     expired = WorkspaceListInvitesOperator(
         task_id="expired_invites",
         task_display_name="Expired invites",
+        doc_md="Invites nobody accepted in time. They stay on the list until somebody deletes them.",
         where={"is_expired": True},
         fields=["target_email", "created_at"],
     )

@@ -2,6 +2,8 @@
 Keep batch exports paused for a fixed time every week, without a worker slot and with nothing to run meanwhile.
 
 For maintenance that somebody else does, at a time you know. A run by hand can ask for another length.
+
+If an export cannot be resumed, the run fails and names it.
 """
 
 from __future__ import annotations
@@ -29,14 +31,15 @@ from airflow_provider_workspace.task_groups import maintenance_window
             type="array",
             items={"type": "string", "format": "uuid"},
             title="Batch exports",
-            description="The exports that must not run during the window.",
+            description="Ids of the exports that must not run during the window, one per line.",
         ),
         "minutes": Param(
             0.05,
             type="number",
-            exclusiveMinimum=0,
+            minimum=0.01,
+            maximum=10_080,
             title="Minutes",
-            description="How long they stay paused. Three seconds, to try it; 120 for two hours.",
+            description="How long they stay paused. 0.05 is three seconds, to try it; 120 is two hours.",
         ),
     },
 )

@@ -1,4 +1,9 @@
-"""Pause batch exports, do maintenance, and resume them whatever happens."""
+"""
+Pause batch exports, do maintenance, and resume them whatever happens.
+
+The work may fail, hang, be killed or be marked as failed: **the exports are resumed**, after two hours at the latest.
+If one cannot be resumed, the run fails and names it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +26,7 @@ from airflow_provider_workspace.task_groups import maintenance_window as window
             type="array",
             items={"type": "string", "format": "uuid"},
             title="Batch exports",
-            description="The exports that must not run during the maintenance.",
+            description="Ids of the exports that must not run during the maintenance, one per line.",
         )
     },
     render_template_as_native_obj=True,

@@ -1,4 +1,9 @@
-"""Remove people who left: look them up, let a human approve, then remove them and withdraw their open invites."""
+"""
+Remove people who left: look them up, let a human approve, then remove them and withdraw their open invites.
+
+The run waits up to three days for the answer, which is given under *Required Actions*. Until somebody approves,
+**nothing is changed**.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +27,7 @@ from airflow_provider_workspace.operators.members import WorkspaceDeleteMemberOp
             type="array",
             items={"type": "string", "format": "email"},
             title="Addresses",
-            description="The people who left.",
+            description="Addresses of the people who left, one per line.",
         )
     },
 )
@@ -31,12 +36,14 @@ def offboard_members() -> None:
     members = WorkspaceListMembersOperator(
         task_id="find_members",
         task_display_name="Find the members",
+        doc_md="Reads the list of members and keeps those with one of the addresses.",
         where={"user.email": "{{ params.emails }}"},
         fields=["user.uuid", "user.email", "level"],
     )
     invites = WorkspaceListInvitesOperator(
         task_id="find_invites",
         task_display_name="Find their invites",
+        doc_md="They may hold an invite that they never accepted: it would let them in again.",
         where={"target_email": "{{ params.emails }}"},
         fields=["id", "target_email"],
     )
@@ -44,6 +51,7 @@ def offboard_members() -> None:
     approve = ApprovalOperator(
         task_id="approve",
         task_display_name="Ask a human",
+        doc_md="Shows whom it is about and which invites they hold, and waits for **Approve** or **Reject**.",
         subject="Remove these people from the organization?",
         body="{{ ti.xcom_pull('find_members') }}\n\n{{ ti.xcom_pull('find_invites') }}",
         execution_timeout=timedelta(days=3),
@@ -62,11 +70,15 @@ def offboard_members() -> None:
 
     # [START howto_delete_member]
     removed = WorkspaceDeleteMemberOperator.partial(
-        task_id="remove_members", task_display_name="Remove the members"
+        task_id="remove_members",
+        task_display_name="Remove the members",
+        doc_md="Who is gone already counts as removed, so the task can be retried.",
     ).expand(user_uuid=uuids(members.output))
     # [END howto_delete_member]
     withdrawn = WorkspaceDeleteInviteOperator.partial(
-        task_id="withdraw_invites", task_display_name="Withdraw the invites"
+        task_id="withdraw_invites",
+        task_display_name="Withdraw the invites",
+        doc_md="An invite that is gone already counts as withdrawn, so the task can be retried.",
     ).expand(invite_id=ids(invites.output))
     [members, invites] >> approve >> [removed, withdrawn]
 

@@ -1,7 +1,13 @@
 """
-Onboard an organization: a project, domains, hundreds of invitations, dashboards and the people who work on them.
+Onboard an organization: a project, a domain, hundreds of invites, dashboards and the analyst who works on them.
 
-Each step looks first and creates only what is missing, so a second run changes nothing.
+1. **Project**: made, or taken if there is one of that name.
+2. **Domain**: claimed, its challenge published in the DNS, then waited for without a worker slot.
+3. **Invites**: everybody on the roster, each person once; rows that are wrong are left out and reported.
+4. **Dashboards**: three, and the analyst becomes a collaborator of each.
+5. **Report**: what this run created, and what was there.
+
+Each step looks first and creates only what is missing, so a *second run changes nothing*.
 """
 
 from __future__ import annotations
@@ -20,7 +26,7 @@ from airflow_provider_workspace.operators.members import WorkspaceListMembersOpe
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
 from airflow_provider_workspace.sensors.domains import WorkspaceDomainVerifiedSensor
 
-ROSTER = Path(__file__).parent / "data" / "roster.csv"
+ROSTERS = Path(__file__).parent / "data"
 DASHBOARDS = ["Sign-ups", "Activation", "Retention"]
 
 
@@ -30,26 +36,34 @@ DASHBOARDS = ["Sign-ups", "Activation", "Retention"]
     max_active_runs=1,  # two runs at once could each create the same dashboard
     doc_md=__doc__,
     params={
-        "project": Param("Northwind", type="string", minLength=1, title="Project", description="Taken if it is there."),
+        "project": Param(
+            "Northwind",
+            type="string",
+            minLength=1,
+            title="Project",
+            description="Name of the project. If there is one of that name, it is taken.",
+        ),
         "domain": Param(
             "northwind.example.com",
             type="string",
             format="hostname",
             title="Domain",
-            description="The organization's domain; its DNS must show a challenge before it counts.",
+            description="The organization's domain. Its DNS must show a challenge before it counts as verified.",
         ),
         "roster": Param(
-            str(ROSTER),
+            "roster.csv",
             type="string",
+            pattern=r"^[\w-]+\.csv$",
             title="Roster",
-            description="CSV file of the people to invite, with the columns email, first_name, level, message.",
+            description="The people to invite: a CSV file in the folder data beside this Dag, "
+            "with the columns email, first_name, level, message.",
         ),
         "analyst": Param(
             "grace.analyst@example.com",
             type="string",
             format="email",
             title="Analyst",
-            description="The member who is to work on the dashboards.",
+            description="Address of the member who is to work on the dashboards.",
         ),
     },
 )
@@ -59,6 +73,7 @@ def onboard_organization() -> None:
     project = WorkspaceCreateProjectOperator(
         task_id="create_project",
         task_display_name="Create the project",
+        doc_md="Looks for a project of that name first: names are not unique, and a second one is not wanted.",
         name="{{ params.project }}",
         timezone="Europe/Berlin",
         if_exists="return",
@@ -67,17 +82,21 @@ def onboard_organization() -> None:
 
     # [START howto_verify_domain]
     domain = WorkspaceCreateDomainOperator(
-        task_id="create_domain", task_display_name="Claim the domain", domain="{{ params.domain }}"
+        task_id="create_domain",
+        task_display_name="Claim the domain",
+        doc_md="The result holds the **challenge** that the DNS of the domain must show.",
+        domain="{{ params.domain }}",
     )
 
     @task(task_display_name="Publish the DNS challenge")
     def publish_challenge(claimed: dict[str, str | None]) -> None:
         """Replace this with the operator of your DNS: it tells the sandbox's make-believe DNS."""
         import requests
-        from airflow.sdk import Connection
+
+        from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
         requests.post(
-            f"{Connection.get('workspace_default').host}/_sandbox/dns",
+            f"{WorkspaceHook().client.settings.base_url}/_sandbox/dns",
             json={
                 "name": f"_workspace-challenge.{claimed['domain']}",
                 "value": claimed["verification_challenge"],
@@ -87,7 +106,8 @@ def onboard_organization() -> None:
 
     verified = WorkspaceDomainVerifiedSensor(
         task_id="wait_for_domain",
-        task_display_name="Wait until the domain is verified",
+        task_display_name="Wait until it is verified",
+        doc_md="Asks the service to look at the DNS every five seconds. Between the looks it holds **no worker slot**.",
         domain_id=domain.output["id"],
         ask_verification=True,
         deferrable=True,
@@ -101,7 +121,9 @@ def onboard_organization() -> None:
     invites = WorkspaceCreateInvitesOperator(
         task_id="invite_everybody",
         task_display_name="Invite everybody",
-        path="{{ params.roster }}",
+        doc_md="Leaves out members and people with an open invite, and invites the others in bulk. "
+        "Its result has a line for *every* row of the roster.",
+        path=f"{ROSTERS}/{{{{ params.roster }}}}",
         on_invalid="skip",
         defaults={"send_email": True},
     )
@@ -112,6 +134,7 @@ def onboard_organization() -> None:
     dashboards = WorkspaceCreateDashboardOperator.partial(
         task_id="create_dashboards",
         task_display_name="Create the dashboards",
+        doc_md="The service cannot list dashboards: each one's id is remembered in the Variable of its `variable_key`.",
         map_index_template="{{ task.name }}",
         project_id=project.output["id"],
     ).expand_kwargs(
@@ -123,12 +146,14 @@ def onboard_organization() -> None:
     analyst = WorkspaceListMembersOperator(
         task_id="find_analyst",
         task_display_name="Find the analyst",
+        doc_md="Reads the list of members and keeps the user's UUID of the one with that address.",
         where={"user.email": "{{ params.analyst }}"},
         fields=["user.uuid"],
     )
     collaborators = WorkspaceAddDashboardCollaboratorOperator.partial(
         task_id="add_collaborators",
-        task_display_name="Let the analyst work on them",
+        task_display_name="Add the analyst",
+        doc_md="Makes the analyst a collaborator of each dashboard, unless they are one.",
         project_id=project.output["id"],
         # If nobody has that address this is empty, and the task says so before it sends anything.
         user_uuid="{{ (ti.xcom_pull(task_ids='find_analyst') or [{'user.uuid': ''}])[0]['user.uuid'] }}",

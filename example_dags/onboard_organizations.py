@@ -1,7 +1,8 @@
 """
 Onboard several organizations at once: the same steps for each, mapped over a list.
 
-An organization that fails does not keep the others from going on. A second run changes nothing.
+Each organization has a connection of its own, with a key that may act on it. One that fails does not keep the others
+from going on. A second run changes nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ ORGANIZATIONS = [
             type="array",
             items={"type": "object", "required": ["organization_id", "connection", "project", "people"]},
             title="Organizations",
-            description="Each with a connection whose key may act on it, its project and the people to invite.",
+            description="A JSON list. Each organization has an organization_id, a connection whose key may act on it, "
+            "the name of its project, and the addresses of the people to invite.",
         )
     },
 )
@@ -57,6 +59,7 @@ def onboard_organizations() -> None:
         created = WorkspaceCreateProjectOperator(
             task_id="create_project",
             task_display_name="Create the project",
+            doc_md="Looks for a project of that name first.",
             map_index_template="{{ task.name }}",
             organization_id=organization_id,
             workspace_conn_id=connection,
@@ -66,6 +69,7 @@ def onboard_organizations() -> None:
         invited = WorkspaceCreateInvitesOperator(
             task_id="invite_people",
             task_display_name="Invite the people",
+            doc_md="Leaves out members and people with an open invite.",
             map_index_template="{{ task.organization_id }}",
             organization_id=organization_id,
             workspace_conn_id=connection,

@@ -1,6 +1,10 @@
 """
 Two maintenance windows over the same export that overlap: the one that ends last resumes it.
 
+- *Maintain the warehouse* opens its window, and so does *Maintain the network*.
+- When the warehouse's window closes, the export **stays paused**, for the network's is still open.
+- When the network's window closes, the export is resumed.
+
 The windows need not know of each other, nor be in the same Dag.
 """
 
@@ -24,7 +28,7 @@ EXPORT = "0190c0de-0000-4000-8000-0000000000e3"
             type="array",
             items={"type": "string", "format": "uuid"},
             title="Batch exports",
-            description="The exports that both windows pause.",
+            description="Ids of the exports that both windows pause, one per line.",
         )
     },
 )

@@ -61,16 +61,18 @@ def try_out(send: Callable[[Operation[Any]], Any], settings: Settings) -> tuple[
         else:
             confirmed.append(scope)
             if isinstance(operation, GetProject):
-                notes.append(f"project {settings.project_id} is '{answer.name}'")
+                notes.append(f"Project {settings.project_id} is '{answer.name}'")
     lines = [
         f"The service answers at {settings.base_url} and takes the key",
-        f"organization {settings.organization_id} can be read" if confirmed else "nothing of it can be read",
+        f"Organization {settings.organization_id} can be read"
+        if confirmed
+        else "Nothing of its organization can be read",
         *notes,
-        f"scopes confirmed by reading: {', '.join(dict.fromkeys(confirmed)) or 'none'}",
-        *([f"scopes that are missing: {', '.join(dict.fromkeys(refused))}"] if refused else []),
-        f"scopes that reading cannot confirm: {NOT_CONFIRMABLE}",
+        f"Scopes confirmed by reading: {', '.join(dict.fromkeys(confirmed)) or 'none'}",
+        *([f"Scopes that are missing: {', '.join(dict.fromkeys(refused))}"] if refused else []),
+        f"Scopes that reading cannot confirm: {NOT_CONFIRMABLE}",
     ]
-    return bool(confirmed), "; ".join(lines) + "."
+    return bool(confirmed), ". ".join(lines) + "."
 
 
 def questions(organization_id: str, project_id: str | None) -> Iterator[Operation[Any]]:

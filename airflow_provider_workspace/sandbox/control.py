@@ -41,9 +41,12 @@ class Control:
         self.state = service.state
 
     def routes(self) -> list[BaseRoute]:
-        """Return the page at ``/`` and every control call."""
+        """Return the page, at ``/`` and where tasks link to, and every control call."""
         return [
             Route("/", self.page),
+            # Where the links of tasks lead whose connection has the sandbox as its web_url.
+            Route("/organization/{path:path}", self.page),
+            Route("/project/{path:path}", self.page),
             Route("/_sandbox/health", self.health),
             Route("/_sandbox/workspace", self.workspace),
             Route("/_sandbox/effects", self.effects),

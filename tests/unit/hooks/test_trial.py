@@ -18,10 +18,10 @@ def test_says_what_reading_confirmed(sandbox: SandboxServer, connect: Connect) -
     works, message = WorkspaceHook().test_connection()
     assert works
     assert f"The service answers at {sandbox.url} and takes the key" in message
-    assert f"organization {sandbox.seed.organization_id} can be read" in message
-    assert "project 1 is 'Default project'" in message
-    assert "scopes confirmed by reading: project:read, organization:read, organization_member:read;" in message
-    assert "scopes that reading cannot confirm: batch_export:write," in message
+    assert f"Organization {sandbox.seed.organization_id} can be read" in message
+    assert "Project 1 is 'Default project'" in message
+    assert "Scopes confirmed by reading: project:read, organization:read, organization_member:read." in message
+    assert "Scopes that reading cannot confirm: batch_export:write," in message
     assert sandbox.effects() == []
     assert {request["method"] for request in sandbox.requests()} == {"GET"}
 
@@ -31,7 +31,7 @@ def test_names_a_scope_that_is_missing(sandbox: SandboxServer, connect: Connect)
     connect("some-scopes")
     works, message = WorkspaceHook().test_connection()
     assert works
-    assert "scopes that are missing: organization:read, organization_member:read;" in message
+    assert "Scopes that are missing: organization:read, organization_member:read." in message
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_names_a_scope_that_is_missing(sandbox: SandboxServer, connect: Connect)
         ("sandbox-admin", {"organization_id": "0190c0de-0000-4000-8000-0000000000ff"}, "but not these ids."),
         ("sandbox-admin", {"project_id": 999}, "The service answers and takes the key, but not these ids."),
         ("sandbox-admin", {"page_sise": 1}, "did you mean 'page_size'?"),
-        ("sandbox-no-scopes", {}, "nothing of it can be read"),
+        ("sandbox-no-scopes", {}, "Nothing of its organization can be read"),
     ],
 )
 def test_says_what_is_wrong(connect: Connect, key: str, extra: dict[str, object], says: str) -> None:

@@ -1,0 +1,131 @@
+"""A headless Chromium that does what a person does, and takes the pictures of the documentation."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from selenium.webdriver.remote.webelement import WebElement
+
+    T = TypeVar("T")
+
+PROGRAMS = ("chromium", "chromedriver")
+IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
+WIDTH, HEIGHT = 1400, 900
+# A picture is part of the repository: none may be larger, in bytes.
+LARGEST = 150_000
+# How long a page may take to show what is looked for.
+SECONDS = 90
+
+
+def missing() -> str:
+    """Return what is not installed here; empty if all is."""
+    return ", ".join(program for program in PROGRAMS if shutil.which(program) is None)
+
+
+class Browser:
+    """A window of a browser. Everything that is looked for is waited for."""
+
+    def __init__(self) -> None:
+        options = webdriver.ChromeOptions()
+        options.binary_location = str(shutil.which("chromium"))
+        options.set_capability("goog:loggingPrefs", {"browser": "SEVERE"})
+        for argument in (
+            "--headless=new",
+            "--no-sandbox",  # as root, and in containers, there is none
+            "--disable-dev-shm-usage",
+            "--force-color-profile=srgb",
+            "--force-prefers-reduced-motion",
+            "--hide-scrollbars",
+            "--lang=en-US",
+            "--no-proxy-server",
+        ):
+            options.add_argument(argument)
+        self.driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
+        self.resize(HEIGHT)
+
+    def close(self) -> None:
+        """End the browser."""
+        self.driver.quit()
+
+    def open(self, url: str) -> None:
+        """Go to an address."""
+        self.driver.get(url)
+
+    def resize(self, height: int) -> None:
+        """Make the window as high as this."""
+        self.driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": WIDTH, "height": height, "deviceScaleFactor": 1, "mobile": False},
+        )
+
+    def wait_for(self, condition: Callable[[], T], what: str, seconds: float = SECONDS) -> T:
+        """
+        Wait until something is there, and return it.
+
+        :raises selenium.common.exceptions.TimeoutException: if it does not come
+        """
+        waiting = WebDriverWait(self.driver, seconds, 0.3, [WebDriverException])
+        return waiting.until(lambda _driver: condition(), f"waited in vain for {what}; the page says:\n{self.text()}")
+
+    def find(self, selector: str) -> WebElement:
+        """Return the first element of a CSS selector, or of an XPath that begins with ``//``, that can be seen."""
+        by = By.XPATH if selector.startswith("//") else By.CSS_SELECTOR
+
+        def seen() -> WebElement | None:
+            return next((found for found in self.driver.find_elements(by, selector) if found.is_displayed()), None)
+
+        found = self.wait_for(seen, selector)
+        assert found is not None
+        return found
+
+    def click(self, selector: str) -> None:
+        """Click on the element when it can be clicked."""
+        self.wait_for(lambda: self.find(selector).click() or True, f"{selector} to be clicked")
+
+    def press(self, text: str) -> None:
+        """Click on the button with this text or, if it shows a picture, with this name."""
+        self.click(f"//button[normalize-space()='{text}' or @aria-label='{text}']")
+
+    def fill(self, name: str, text: str) -> None:
+        """Write into the field of a form."""
+        field = self.find(f"[name='{name}']")
+        field.clear()
+        field.send_keys(text)
+
+    def text(self, selector: str = "body") -> str:
+        """Return what can be read, now."""
+        try:
+            return " ".join(found.text for found in self.driver.find_elements(By.CSS_SELECTOR, selector))
+        except StaleElementReferenceException:
+            return ""
+
+    def read(self, *texts: str, selector: str = "body", seconds: float = SECONDS) -> str:
+        """Wait until all of the texts can be read, and return what is written there."""
+
+        def written() -> str | None:
+            shown = self.text(selector)
+            return shown if all(text in shown for text in texts) else None
+
+        return str(self.wait_for(written, f"the texts {texts}", seconds))
+
+    def picture(self, name: str, selector: str | None = None) -> None:
+        """Keep what can be seen, or one element of it, for the documentation, if ``WORKSPACE_SCREENSHOTS`` is 1."""
+        if os.environ.get("WORKSPACE_SCREENSHOTS") != "1":
+            return
+        png = self.find(selector).screenshot_as_base64 if selector else self.driver.get_screenshot_as_base64()
+        image = base64.b64decode(png)
+        assert len(image) <= LARGEST, f"{name}.png has {len(image)} bytes; {LARGEST} are allowed"
+        (IMAGES / f"{name}.png").write_bytes(image)

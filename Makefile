@@ -5,6 +5,7 @@ BIN    := $(VENV)/bin
 PYTHON := $(BIN)/python
 UV     := $(BIN)/uv
 READY  := $(VENV)/.ready
+DOCS   := build/venv-docs
 
 # What a user's shell may hold and what would change what is run here. Without .pyc files each Airflow process
 # starts three times slower.
@@ -70,6 +71,12 @@ lint-addresses:
 	if [ $$status -eq 0 ]; then echo "$$found"; echo "Machine paths or index addresses: see above."; exit 1; fi; \
 	if [ $$status -ne 1 ]; then echo "Machine paths and index addresses not looked for: not a git checkout."; fi
 
+.PHONY: docs
+docs: $(DOCS)/.ready ## Build the documentation into build/docs
+	@rm -rf build/docs build/doctrees
+	$(DOCS)/bin/python -m sphinx -nW --keep-going --quiet -d build/doctrees docs build/docs
+	@echo "==> Open build/docs/index.html"
+
 .PHONY: format
 format: $(READY) ## Put the code into shape
 	$(BIN)/ruff check --fix-only
@@ -84,6 +91,7 @@ COMPILE := $(UV) pip compile --quiet --upgrade --universal --python-version 3.10
 lock: $(VENV)/.uv ## Resolve all versions anew and write constraints/
 	$(COMPILE) --group setup --output-file constraints/setup.txt
 	$(COMPILE) pyproject.toml --group dev --output-file constraints/dev.txt
+	$(COMPILE) pyproject.toml --group docs --output-file constraints/docs.txt
 
 .PHONY: clean
 clean: ## Remove .venv, caches and what was built
@@ -119,18 +127,30 @@ $(VENV)/.uv: constraints/setup.txt
 	@$(PIP) install --quiet --require-hashes --only-binary :all: -r constraints/setup.txt
 	@printf '%s' '$(CURDIR)' >$@
 
+# $(call install,<python>,<versions and hashes>)
 # Wheels only: building a package would fetch build requirements that nobody pinned. If uv cannot reach the index,
 # pip tries, for it knows what /etc/pip.conf or a user's own pip.conf say. The index set there is handed to uv.
+define install
+@index="$${PIP_INDEX_URL:-$$($(PIP) config get global.index-url 2>/dev/null)}"; \
+if [ -n "$$index" ]; then export UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$index}"; fi; \
+if [ -t 2 ]; then quiet=; else quiet=--quiet; fi; \
+$(UV) pip sync $$quiet --python $(1) --require-hashes --no-build --compile-bytecode $(2) || { \
+	echo "==> uv could not. Installing with pip, which takes longer"; \
+	$(1) -m pip --disable-pip-version-check install $$quiet --require-hashes --only-binary :all: -r $(2); }
+endef
+
 $(READY): $(VENV)/.uv constraints/dev.txt pyproject.toml $(wildcard airflow_provider_workspace/__init__.py)
 	@rm -f $@
 	@echo "==> Installing Airflow and the tools (a minute or so the first time)"
-	@index="$${PIP_INDEX_URL:-$$($(PIP) config get global.index-url 2>/dev/null)}"; \
-	if [ -n "$$index" ]; then export UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$index}"; fi; \
-	if [ -t 2 ]; then quiet=; else quiet=--quiet; fi; \
-	$(UV) pip sync $$quiet --python $(PYTHON) --require-hashes --no-build --compile-bytecode constraints/dev.txt || { \
-		echo "==> uv could not. Installing with pip, which takes longer"; \
-		$(PIP) install $$quiet --require-hashes --only-binary :all: -r constraints/dev.txt; }
+	$(call install,$(PYTHON),constraints/dev.txt)
 	@echo "==> Installing this project, editable"
 	@$(UV) pip install --quiet --python $(PYTHON) --no-deps --no-build-isolation --offline --editable .
 	@echo "==> $(VENV) is ready"
+	@touch $@
+
+# Sphinx and the tools do not agree on a docutils. Airflow is here as well: the reference is read from the code.
+$(DOCS)/.ready: $(VENV)/.uv constraints/docs.txt
+	@echo "==> Making $(DOCS) (a minute or so)"
+	@rm -rf $(DOCS); $(PYTHON) -m venv $(DOCS)
+	$(call install,$(DOCS)/bin/python,constraints/docs.txt)
 	@touch $@

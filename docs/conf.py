@@ -16,7 +16,6 @@ import airflow_provider_workspace  # noqa: E402 - from the path above
 
 project = "Workspace provider for Apache Airflow"
 version = release = airflow_provider_workspace.__version__
-copyright = "Apache License 2.0"  # noqa: A001 - Sphinx calls it so
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_design"]
 # The table of faults is a part of the page about faults.
@@ -40,4 +39,5 @@ html_title = f"Workspace provider {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_show_copyright = False
 html_show_sphinx = False

@@ -1,0 +1,184 @@
+"""What the pages of the documentation show works, and what they point to is there."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk import DAG, BaseSensorOperator
+
+from airflow_provider_workspace.get_provider_info import get_provider_info
+from airflow_provider_workspace.operators.base import WorkspaceOperator
+from airflow_provider_workspace.sensors.base import WorkspaceSensor
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+EXAMPLES = ROOT / "example_dags"
+PAGES = {str(path.relative_to(DOCS)): path.read_text() for path in sorted(DOCS.rglob("*.md"))}
+# What the page on migrating replaces need not be installed.
+NOT_INSTALLED = "No module named 'airflow.providers.http'"
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """The pieces of code of a page in one language, in their order."""
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGES[page], re.DOTALL | re.MULTILINE)
+
+
+PYTHON = [(page, number, code) for page in PAGES for number, code in enumerate(blocks(page, "python"), start=1)]
+DAGS = [piece for piece in PYTHON if "@dag(" in piece[2]]
+TESTS = [piece for piece in PYTHON if "def test_" in piece[2]]
+SNIPPETS = [piece for piece in PYTHON if piece not in DAGS and piece not in TESTS]
+JSON = [(page, text) for page in PAGES for text in blocks(page, "json")]
+
+
+def test_there_is_something_of_each_kind() -> None:
+    assert DAGS
+    assert TESTS
+    assert SNIPPETS
+    assert JSON
+
+
+@pytest.mark.parametrize(("page", "number", "code"), DAGS)
+def test_a_dag_loads(tmp_path: Path, page: str, number: int, code: str) -> None:
+    (tmp_path / "shown.py").write_text(code)
+    bag = DagBag(tmp_path)
+    errors = [error for error in bag.import_errors.values() if NOT_INSTALLED not in error]
+    assert not errors, f"{page}, block {number}"
+    assert bag.import_errors or len(bag.dags) == 1, f"{page}, block {number}"
+
+
+@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+@pytest.mark.usefixtures("sandbox")
+@pytest.mark.parametrize("page", sorted({page for page, _, _ in SNIPPETS}))
+def test_the_snippets_of_a_page_run(connect: Callable[..., None], page: str) -> None:
+    """One after the other in one namespace, as people paste them; the tasks they make run, and sensors look once."""
+    connect()
+    shown: dict[str, Any] = {"__name__": "shown"}
+    with DAG("shown", schedule=None) as dag:
+        for _, number, code in (snippet for snippet in SNIPPETS if snippet[0] == page):
+            exec(compile(code, f"{page}, block {number}", "exec"), shown)  # noqa: S102 - that is what this is for
+    for task in dag.tasks:
+        if isinstance(task, BaseSensorOperator):
+            assert task.poke({}) is not None
+        else:
+            task.execute({})
+
+
+@pytest.mark.parametrize(("page", "number", "code"), TESTS)
+def test_a_test_passes(tmp_path: Path, page: str, number: int, code: str) -> None:
+    (tmp_path / "test_shown.py").write_text(code)
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        cwd=tmp_path,
+        env={**os.environ, "AIRFLOW_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert run.returncode == 0, f"{page}, block {number}: {run.stdout}"
+    assert f"{code.count('def test_')} passed" in run.stdout
+
+
+@pytest.mark.parametrize(("page", "text"), JSON)
+def test_json_is_json(page: str, text: str) -> None:
+    assert json.loads(text), page
+
+
+# Links
+
+
+def anchors(page: str) -> set[str]:
+    """What a link into a page may name behind the #."""
+    headings = re.findall(r"^#+ (.*)$", PAGES[page], re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def links() -> list[tuple[str, str]]:
+    """Each page with what it points to in the repository: links, pictures, cards, files that are shown."""
+    pattern = re.compile(
+        r"\]\((?!https?:)([^)\s]+)\)|^:img-top: (\S+)|^:link: (\S+)|^```\{(?:literal)?include\} (\S+)", re.MULTILINE
+    )
+    found = []
+    for page, text in PAGES.items():
+        for link, picture, card, file in pattern.findall(text):
+            found.append((page, link or picture or (card and f"{card}.md") or file))
+    return found
+
+
+@pytest.mark.parametrize(("page", "target"), links())
+def test_a_link_leads_somewhere(page: str, target: str) -> None:
+    path, _, anchor = target.partition("#")
+    file = (DOCS / page).parent / path if path else DOCS / page
+    assert file.is_file()
+    if anchor:
+        assert anchor in anchors(str(file.resolve().relative_to(DOCS)))
+
+
+def test_every_picture_is_shown() -> None:
+    shown = {Path(target).name for _, target in links()}
+    assert {file.name for file in (DOCS / "images").iterdir()} <= shown
+
+
+# Examples
+
+INCLUDE = re.compile(
+    r"^```\{literalinclude\} (\S+)\n:language: python\n"
+    r':start-after: "(\[START \w+\])"\n:end-before: "(\[END \w+\])"\n',
+    re.MULTILINE,
+)
+INCLUDES = [(page, *found) for page, text in PAGES.items() for found in INCLUDE.findall(text)]
+
+
+@pytest.mark.parametrize(("page", "file", "start", "end"), INCLUDES)
+def test_markers_are_there(page: str, file: str, start: str, end: str) -> None:
+    text = ((DOCS / page).parent / file).read_text()
+    assert text.count(start) == text.count(end) == 1
+    assert text.index(start) < text.index(end)
+
+
+def test_every_example_is_included_by_markers() -> None:
+    assert len(INCLUDES) == sum(text.count("```{literalinclude}") for text in PAGES.values())
+
+
+def test_every_marker_is_used() -> None:
+    used = {marker for _, _, *markers in INCLUDES for marker in markers}
+    there = {marker for file in EXAMPLES.glob("*.py") for marker in re.findall(r"# (\[\w+ \w+\])", file.read_text())}
+    assert not there - used, "show these pieces of the examples on a page in docs/"
+
+
+# The reference
+
+
+def documented() -> list[str]:
+    """The classes that are described, by their full names."""
+    return [name for text in PAGES.values() for name in re.findall(r"^\.\. autoclass:: (\S+)", text, re.MULTILINE)]
+
+
+def public_classes() -> list[str]:
+    """The operators, sensors and triggers that Airflow is told of."""
+    info = get_provider_info()
+    names = []
+    for kind in ("operators", "sensors", "triggers"):
+        for path in info[kind][0]["python-modules"]:
+            module = importlib.import_module(path)
+            names += [
+                f"{path}.{name}"
+                for name, value in vars(module).items()
+                if isinstance(value, type) and value.__module__ == path and name.startswith("Workspace")
+            ]
+    return [*names, *(f"{base.__module__}.{base.__name__}" for base in (WorkspaceOperator, WorkspaceSensor))]
+
+
+@pytest.mark.parametrize("name", public_classes())
+def test_every_class_has_a_section(name: str) -> None:
+    assert documented().count(name) == 1

@@ -27,6 +27,7 @@ myst_heading_anchors = 3
 # References into the package itself must lead somewhere. Those to Airflow and others cannot, without a network.
 nitpick_ignore_regex = [("py:.*", r"(?!airflow_provider_workspace).*"), ("py:.*", r".*\.T")]
 add_module_names = False
+toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
 autodoc_default_options = {"show-inheritance": True}
 autodoc_typehints = "description"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,11 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from tests.e2e.processes import find_child, kill_tree
+from tests.e2e.services import free_port
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -32,9 +36,7 @@ class LiveAirflow:
     """
 
     def __init__(self, home: Path, dags: Path, server: SandboxServer, **settings: str) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         connection = {
             "conn_type": "workspace",
@@ -67,27 +69,36 @@ class LiveAirflow:
             "NO_PROXY": "127.0.0.1,localhost",
             **settings,
         }
-        self.process: subprocess.Popen[bytes] | None = None
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
         """Start, and return when the API answers and the Dags are there."""
         subprocess.run([AIRFLOW, "db", "migrate"], env=self.env, check=True, capture_output=True)
-        with (self.home / "standalone.log").open("w") as log:
-            self.process = subprocess.Popen(
-                [AIRFLOW, "standalone"], env=self.env, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
-            )
+        self.begin("standalone", "standalone")
         self.wait_for(lambda: bool(self.dags()), 240, "the Dags")
+
+    def begin(self, name: str, *command: str) -> None:
+        """Start an airflow command in the background; its output goes to a file of that name in the home."""
+        with (self.home / f"{name}.log").open("a") as log:
+            self.processes[name] = subprocess.Popen(
+                [AIRFLOW, *command], env=self.env, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
 
     def stop(self) -> None:
         """Stop everything that was started."""
-        if self.process is None:
-            return
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            try:
-                os.killpg(self.process.pid, number)
-                self.process.wait(timeout=20)
-            except (ProcessLookupError, subprocess.TimeoutExpired):  # noqa: PERF203 - two rounds
-                continue
+        for process in self.processes.values():
+            end_session(process)
+        self.processes.clear()
+
+    def start_triggerer(self) -> None:
+        """Start a triggerer in the place of one that was killed."""
+        self.begin("triggerer", "triggerer")
+
+    def kill_triggerer(self) -> int:
+        """Kill the triggerer and all its processes with -9, and return how many they were."""
+        if "triggerer" in self.processes:
+            return kill_tree(psutil.Process(self.processes["triggerer"].pid))
+        return kill_tree(find_child(self.processes["standalone"].pid, "triggerer"))
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Call Airflow's API."""
@@ -133,10 +144,11 @@ class LiveAirflow:
         folder = self.home / "logs" / f"dag_id={dag_id}" / f"run_id={run_id}" / f"task_id={task_id}"
         return "".join(file.read_text(errors="replace") for file in sorted(folder.glob("attempt=*.log")))
 
-    def wait_for(self, condition: Any, seconds: float, what: str) -> None:
+    def wait_for(self, condition: Any, seconds: float, what: str, every: float = 0.5) -> None:
         """
         Wait until something is so.
 
+        :param every: seconds between two looks
         :raises TimeoutError: if it does not come to be
         """
         end = time.monotonic() + seconds
@@ -144,4 +156,14 @@ class LiveAirflow:
             if time.monotonic() > end:
                 msg = f"waited {seconds:.0f} s in vain for {what}; see {self.home}"
                 raise TimeoutError(msg)
-            time.sleep(0.5)
+            time.sleep(every)
+
+
+def end_session(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all in its session: gently, then not."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(timeout=20)
+        except (ProcessLookupError, subprocess.TimeoutExpired):  # noqa: PERF203 - two rounds
+            continue

@@ -1,0 +1,106 @@
+"""Two hundred tasks wait, and the triggerer is killed twice: none is lost, none fires twice."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_workspace.api.operations import CreateInvites
+from airflow_provider_workspace.client.settings import Settings
+from airflow_provider_workspace.client.sync import WorkspaceClient
+from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.e2e.live_airflow import LiveAirflow
+
+pytestmark = pytest.mark.e2e
+
+DAGS = Path(__file__).parent / "dags"
+WAITS = 200
+PEOPLE = [f"person{number}@example.com" for number in range(WAITS)]
+# As in dags/marked_waits.py.
+SECONDS = 5
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[SandboxServer]:
+    with SandboxServer("lenient") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
+    # Another triggerer takes over from one that has been silent for ten seconds.
+    more = {
+        "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "2",
+        "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
+    }
+    running = LiveAirflow(tmp_path_factory.mktemp("airflow"), DAGS, server, **more)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+def test_none_is_lost_and_none_fires_twice(airflow: LiveAirflow, server: SandboxServer) -> None:
+    client = WorkspaceClient(Settings(base_url=server.url, api_key=server.seed.admin_key))
+    rows = [{"target_email": address} for address in PEOPLE]
+    invites = client.send(CreateInvites(organization_id=server.seed.organization_id, invites=rows))
+    run_id = airflow.trigger("marked_waits", people=PEOPLE)
+    airflow.wait_for(lambda: waits(airflow) == {"deferred": WAITS}, 1200, "all to be deferred")
+    airflow.wait_for(lambda: looks(server, SECONDS * 2) > 0, 60, "the triggerer to look")
+
+    killed = airflow.kill_triggerer()
+    for invite in invites:
+        server.accept_invite(str(invite.id))
+    assert looks(server, SECONDS * 3) == 0, "nobody may look when the triggerer is dead"
+    assert waits(airflow) == {"deferred": WAITS}
+    print(f"\n{killed} processes of the triggerer killed while {WAITS} tasks wait; then all conditions come to hold")
+
+    airflow.start_triggerer()
+    airflow.wait_for(lambda: waits(airflow)["deferred"] <= WAITS - 10, 120, "the first to fire", every=0.01)
+    killed = airflow.kill_triggerer()
+    waiting = waits(airflow)["deferred"]
+    print(f"{killed} processes of the next triggerer killed when {WAITS - waiting} have fired, {waiting} still wait")
+    assert 0 < waiting < WAITS
+
+    airflow.start_triggerer()
+    assert airflow.finish("marked_waits", run_id, 1200) == "success"
+    marks = Counter(effect["detail"]["name"] for effect in server.effects("create_project"))
+    retried, triggers = count(airflow, "task_instance_history"), count(airflow, "trigger")
+    print(f"Airflow's database: {dict(waits(airflow))}, {retried} retried, {triggers} triggers left over")
+    print(f"the service's audit: {marks.total()} marks of {len(marks)} waits")
+    assert waits(airflow) == {"success": WAITS}
+    assert retried == triggers == 0
+    assert marks == dict.fromkeys(PEOPLE, 1)
+    assert looks(server, SECONDS * 2) == 0, "nobody may look when nobody waits"
+
+
+def waits(airflow: LiveAirflow) -> Counter[str]:
+    """Count the waits in each state."""
+    rows = query(airflow, "SELECT state, count(*) FROM task_instance WHERE task_id = 'wait' GROUP BY state")
+    return Counter(dict(rows))
+
+
+def count(airflow: LiveAirflow, table: str) -> int:
+    """Count the rows of a table."""
+    ((number,),) = query(airflow, f"SELECT count(*) FROM {table}")  # noqa: S608 - names of this file
+    return int(number)
+
+
+def query(airflow: LiveAirflow, sql: str) -> list[tuple[str, int]]:
+    """Ask Airflow's database."""
+    with closing(sqlite3.connect(f"file:{airflow.home}/airflow.db?mode=ro", uri=True, timeout=30)) as database:
+        return database.execute(sql).fetchall()
+
+
+def looks(server: SandboxServer, seconds: float) -> int:
+    """Count the requests of a while."""
+    before = server.control("GET", "requests?limit=0")["total"]
+    time.sleep(seconds)
+    return int(server.control("GET", "requests?limit=0")["total"] - before)

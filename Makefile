@@ -6,6 +6,7 @@ PYTHON := $(BIN)/python
 UV     := $(BIN)/uv
 READY  := $(VENV)/.ready
 DOCS   := build/venv-docs
+CELERY := build/venv-celery
 
 # What a user's shell may hold and what would change what is run here. Without .pyc files each Airflow process
 # starts three times slower.
@@ -22,7 +23,7 @@ export UV_PYTHON_DOWNLOADS := never
 
 .PHONY: help
 help: ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # --- For users ----------------------------------------------------------------------------------------------
 
@@ -41,8 +42,13 @@ test: $(READY) ## Run the tests; ARGS="-k invites -x" is handed to pytest
 	$(PYTHON) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not slow and not e2e" $(ARGS)
 
 .PHONY: e2e
-e2e: $(READY) ## Run the tests that need a whole Airflow: scheduler, triggerer, LocalExecutor
+e2e: $(READY) ## Run the tests that need a whole Airflow; without ARGS those of e2e-celery as well
 	$(PYTHON) -m pytest -m e2e tests/e2e -s $(ARGS)
+	$(if $(ARGS),,@$(MAKE) --no-print-directory e2e-celery)
+
+.PHONY: e2e-celery
+e2e-celery: $(CELERY)/.ready services ## Kill a Celery worker in the middle of its work: two workers, Redis, PostgreSQL
+	$(CELERY)/bin/python -m pytest -m e2e tests/e2e/test_celery.py -s $(ARGS)
 
 .PHONY: faults
 faults: $(READY) ## Try every operation under every fault, and print what came of it
@@ -92,6 +98,7 @@ lock: $(VENV)/.uv ## Resolve all versions anew and write constraints/
 	$(COMPILE) --group setup --output-file constraints/setup.txt
 	$(COMPILE) pyproject.toml --group dev --output-file constraints/dev.txt
 	$(COMPILE) pyproject.toml --group docs --output-file constraints/docs.txt
+	$(COMPILE) pyproject.toml --group celery --constraints constraints/dev.txt --output-file constraints/celery.txt
 
 .PHONY: clean
 clean: ## Remove .venv, caches and what was built
@@ -139,12 +146,17 @@ $(UV) pip sync $$quiet --python $(1) --require-hashes --no-build --compile-bytec
 	$(1) -m pip --disable-pip-version-check install $$quiet --require-hashes --only-binary :all: -r $(2); }
 endef
 
+# $(call install-project,<python>)
+define install-project
+@echo "==> Installing this project, editable"
+@$(UV) pip install --quiet --python $(1) --no-deps --no-build-isolation --offline --editable .
+endef
+
 $(READY): $(VENV)/.uv constraints/dev.txt pyproject.toml $(wildcard airflow_provider_workspace/__init__.py)
 	@rm -f $@
 	@echo "==> Installing Airflow and the tools (a minute or so the first time)"
 	$(call install,$(PYTHON),constraints/dev.txt)
-	@echo "==> Installing this project, editable"
-	@$(UV) pip install --quiet --python $(PYTHON) --no-deps --no-build-isolation --offline --editable .
+	$(call install-project,$(PYTHON))
 	@echo "==> $(VENV) is ready"
 	@touch $@
 
@@ -154,3 +166,20 @@ $(DOCS)/.ready: $(VENV)/.uv constraints/docs.txt
 	@rm -rf $(DOCS); $(PYTHON) -m venv $(DOCS)
 	$(call install,$(DOCS)/bin/python,constraints/docs.txt)
 	@touch $@
+
+$(CELERY)/.ready: $(VENV)/.uv constraints/celery.txt
+	@echo "==> Making $(CELERY), with Airflow, Celery and what they need for Redis and PostgreSQL"
+	@rm -rf $(CELERY); $(PYTHON) -m venv $(CELERY)
+	$(call install,$(CELERY)/bin/python,constraints/celery.txt)
+	$(call install-project,$(CELERY)/bin/python)
+	@touch $@
+
+.PHONY: services
+services:
+	@PATH="$$PATH:$$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')"; \
+	if command -v redis-server && command -v initdb && command -v pg_ctl; then exit 0; fi >/dev/null; \
+	echo "==> Installing redis-server and postgresql"; \
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends \
+		redis-server postgresql || { \
+		echo "This needs redis-server, and initdb and pg_ctl of PostgreSQL; they could not be installed here."; \
+		echo "On Debian and Ubuntu, as root:  apt install redis-server postgresql"; exit 1; }

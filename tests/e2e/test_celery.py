@@ -1,0 +1,133 @@
+"""
+Twenty organizations are onboarded by two Celery workers, and one is killed in the middle of its bulk invites.
+
+`make e2e-celery` runs this, in an environment that has Celery.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.e2e.celery_airflow import CeleryAirflow
+from tests.e2e.processes import kill_tree
+from tests.e2e.services import postgres, redis
+
+psycopg2 = pytest.importorskip("psycopg2", reason="`make e2e-celery` runs this, in an environment that has Celery")
+
+pytestmark = pytest.mark.e2e
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "example_dags"
+DAG = "onboard_organizations"
+ORGANIZATIONS = 20
+PEOPLE = 200
+# Each request takes so long, so that inviting takes ten times as long.
+LATENCY_MS = 1000
+# So many organizations at least shall be in the middle of their invites when the worker is killed.
+CUT = 3
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[SandboxServer]:
+    with SandboxServer("lenient", latency_ms=LATENCY_MS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def organizations(server: SandboxServer) -> list[dict[str, Any]]:
+    return [server.add_organization(f"Organization {number}") for number in range(ORGANIZATIONS)]
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[str]:
+    with postgres() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def airflow(
+    server: SandboxServer,
+    organizations: list[dict[str, Any]],
+    database: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[CeleryAirflow]:
+    connections = {
+        f"AIRFLOW_CONN_ORGANIZATION_{number}": json.dumps(
+            {"conn_type": "workspace", "host": server.url, "password": organization["key"]}
+        )
+        for number, organization in enumerate(organizations)
+    }
+    home = tmp_path_factory.mktemp("airflow")
+    with redis() as broker:
+        running = CeleryAirflow(
+            home, EXAMPLES, server, redis=broker, postgres=database, workers=("first", "second"), **connections
+        )
+        try:
+            running.start()
+            yield running
+        finally:
+            running.stop()
+
+
+def test_another_worker_takes_over(
+    airflow: CeleryAirflow, server: SandboxServer, database: str, organizations: list[dict[str, Any]]
+) -> None:
+    conf = [
+        {
+            "organization_id": organization["id"],
+            "connection": f"organization_{number}",
+            "project": f"Project {number}",
+            "people": [f"person{person}@organization{number}.example.com" for person in range(PEOPLE)],
+        }
+        for number, organization in enumerate(organizations)
+    ]
+    run_id = airflow.trigger(DAG, organizations=conf)
+    airflow.wait_for(lambda: len(in_the_middle(airflow, server, database, conf)) >= CUT, 400, "invites on their way")
+    cut = in_the_middle(airflow, server, database, conf)
+    killed = kill_tree(airflow.worker("first"))
+    began = time.monotonic()
+    print(f"\n{killed} processes of the first worker killed; so many of {PEOPLE} invites were out: {cut}")
+
+    assert airflow.finish(DAG, run_id, 1200) == "success"
+    invites = Counter((effect["organization_id"], effect["target"]) for effect in server.effects("create_invite"))
+    projects = Counter(
+        (effect["organization_id"], effect["detail"]["name"]) for effect in server.effects("create_project")
+    )
+    states = dict(query(database, "SELECT state, count(*) FROM task_instance GROUP BY state"))
+    again = dict(query(database, "SELECT task_id, count(*) FROM task_instance WHERE try_number > 1 GROUP BY task_id"))
+    print(f"the run succeeded {time.monotonic() - began:.0f} s later")
+    print(f"Airflow's database: {states}, tasks with a second try {again}")
+    print(f"the service's audit: {invites.total()} invites of {len(invites)} addresses, {projects.total()} projects")
+    assert states == {"success": 1 + 2 * ORGANIZATIONS}
+    assert again["onboard.invite_people"] >= len(cut)
+    assert projects == {(row["organization_id"], row["project"]): 1 for row in conf}
+    assert invites == {(row["organization_id"], person): 1 for row in conf for person in row["people"]}
+
+
+def in_the_middle(
+    airflow: CeleryAirflow, server: SandboxServer, database: str, conf: list[dict[str, Any]]
+) -> dict[str, int]:
+    """Count the invites that are out, of each organization whose invites the first worker has begun and not ended."""
+    mine = {process.pid for process in airflow.worker("first").children(recursive=True)}
+    sql = "SELECT map_index, pid FROM task_instance WHERE task_id = 'onboard.invite_people' AND state = 'running'"
+    running = {
+        conf[index]["organization_id"]: conf[index]["project"] for index, pid in query(database, sql) if pid in mine
+    }
+    out = Counter(effect["organization_id"] for effect in server.effects("create_invite"))
+    return {project: out[key] for key, project in running.items() if 0 < out[key] < PEOPLE}
+
+
+def query(database: str, sql: str) -> list[tuple[Any, ...]]:
+    """Ask Airflow's database."""
+    with closing(psycopg2.connect(f"postgresql://airflow@{database}")) as connection, connection.cursor() as cursor:
+        cursor.execute(sql)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        return rows

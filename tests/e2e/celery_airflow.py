@@ -42,7 +42,7 @@ class CeleryAirflow(LiveAirflow):
         silence = str(SILENCE)
         more = {
             "AIRFLOW__CELERY__BROKER_URL": redis,
-            "AIRFLOW__CELERY__RESULT_BACKEND": f"db+postgresql://airflow@{postgres}",
+            "AIRFLOW__CELERY__RESULT_BACKEND": f"db+postgresql+psycopg2://airflow@{postgres}",
             "AIRFLOW__CELERY__WORKER_CONCURRENCY": str(SLOTS),
             "AIRFLOW__CORE__EXECUTOR": "CeleryExecutor",
             "AIRFLOW__CORE__PARALLELISM": str(SLOTS * len(workers)),

@@ -66,6 +66,8 @@ class LiveAirflow:
             "AIRFLOW__CORE__PARALLELISM": "4",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
             "AIRFLOW__API__WORKERS": "1",
+            # A busy machine is no accident.
+            "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
             "NO_PROXY": "127.0.0.1,localhost",
             **settings,
         }

@@ -10,6 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,10 +98,17 @@ class LiveAirflow:
         self.begin("triggerer", "triggerer")
 
     def kill_triggerer(self) -> int:
-        """Kill the triggerer and all its processes with -9, and return how many they were."""
+        """Kill the triggerer and all below it with -9, and return how many processes they were."""
         if "triggerer" in self.processes:
-            return kill_tree(psutil.Process(self.processes["triggerer"].pid))
+            return self.kill("triggerer")
         return kill_tree(find_child(self.processes["standalone"].pid, "triggerer"))
+
+    def kill(self, name: str) -> int:
+        """Kill a process that was begun, and all below it, with -9, and return how many they were."""
+        process = self.processes.pop(name)
+        killed = kill_tree(psutil.Process(process.pid))
+        process.wait()
+        return killed
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Call Airflow's API."""
@@ -164,8 +172,7 @@ class LiveAirflow:
 def end_session(process: subprocess.Popen[bytes]) -> None:
     """End a process and all in its session: gently, then not."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=20)
-        except (ProcessLookupError, subprocess.TimeoutExpired):  # noqa: PERF203 - two rounds
-            continue

@@ -17,7 +17,7 @@ def kill_tree(root: psutil.Process) -> int:
     for process in tree:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(tree, timeout=20)
+    psutil.wait_procs(tree, timeout=5)
     return len(tree)
 
 

@@ -19,7 +19,6 @@ import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.e2e.celery_airflow import CeleryAirflow
-from tests.e2e.processes import kill_tree
 from tests.e2e.services import postgres, redis
 
 psycopg2 = pytest.importorskip("psycopg2", reason="`make e2e-celery` runs this, in an environment that has Celery")
@@ -94,7 +93,7 @@ def test_another_worker_takes_over(
     run_id = airflow.trigger(DAG, organizations=conf)
     airflow.wait_for(lambda: len(in_the_middle(airflow, server, database, conf)) >= CUT, 400, "invites on their way")
     cut = in_the_middle(airflow, server, database, conf)
-    killed = kill_tree(airflow.worker("first"))
+    killed = airflow.kill("first")
     began = time.monotonic()
     print(f"\n{killed} processes of the first worker killed; so many of {PEOPLE} invites were out: {cut}")
 

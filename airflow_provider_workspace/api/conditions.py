@@ -246,7 +246,7 @@ def check_addresses(emails: Any) -> list[str]:
     if isinstance(emails, str) or not isinstance(emails, list | tuple | set) or not emails:
         msg = "emails must be a list with at least one address; pass the other task's output itself (task.output)"
         raise WorkspaceInputError(msg)
-    checked = [check_address(str(email)) for email in emails]
+    checked = [check_address(email) for email in emails]
     return list({address_key(email): email for email in checked}.values())
 
 
@@ -262,7 +262,8 @@ def check_share(join: Any) -> float:
         return shares[join]
     if isinstance(join, int | float) and not isinstance(join, bool) and 0 < join <= 1:
         return float(join)
-    msg = f"join is {join!r}; expected 'all', 'any', or a share above 0 and up to 1"
+    shown = repr(join[:40]) if isinstance(join, str) else f"something of type {type(join).__name__}"
+    msg = f"join is {shown}; expected 'all', 'any', or a share above 0 and up to 1"
     raise WorkspaceInputError(msg)
 
 

@@ -123,7 +123,9 @@ def invite_all(
     :raises WorkspaceInvitesIncompleteError: if somebody could not be invited
     """
     if on_invalid not in ("fail", "skip"):
-        msg = f"on_invalid is {on_invalid!r}; expected 'fail' or 'skip'"
+        given: Any = on_invalid
+        shown = repr(given[:40]) if isinstance(given, str) else type(given).__name__
+        msg = f"on_invalid is {shown}; expected 'fail' or 'skip'"
         raise WorkspaceInputError(msg)
     roster = check_roster(invites)
     report = InvitesReport(len(roster.rows) + len(roster.invalid) + len(roster.duplicates))

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from airflow_provider_workspace.api.models import is_secret
 from airflow_provider_workspace.errors import WorkspaceInputError
@@ -25,28 +25,33 @@ T = TypeVar("T")
 
 # A path into a value that is nested hundreds of levels deep is of no help in full.
 LONGEST_FIELD = 100
+LONGEST_ID = 300
 
 
-def _whole_number(value: int | str) -> int:
+def _whole_number(value: Any) -> int:
     """Read an integer id, which templates deliver as text."""
-    if isinstance(value, str) and not re.fullmatch(r"\s*\d+\s*", value):
-        msg = f"expected a whole number, not {value[:40]!r}"
-        raise ValueError(msg)
-    return int(value)
+    if isinstance(value, str) and re.fullmatch(r"\s*\d+\s*", value):
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return int(str(value))  # refuses what is too long to be written out
+    shown = repr(value[:40]) if isinstance(value, str) else f"something of type {type(value).__name__}"
+    msg = f"expected a whole number, not {shown}"
+    raise ValueError(msg)
 
 
-def _uuid(value: UUID | str) -> str:
+def _uuid(value: Any) -> str:
     """Read a UUID and write it the usual way."""
     try:
-        return str(UUID(str(value).strip()))
-    except ValueError:
-        msg = f"expected a UUID, not {str(value)[:60]!r}"
+        return str(value if isinstance(value, UUID) else UUID(str.strip(value)))
+    except (TypeError, ValueError):
+        shown = repr(value[:60]) if isinstance(value, str) else f"something of type {type(value).__name__}"
+        msg = f"expected a UUID, not {shown}"
         raise ValueError(msg) from None
 
 
-IntegerId = Annotated[int | str, AfterValidator(_whole_number)]
+IntegerId = Annotated[int | str, BeforeValidator(_whole_number)]
 """An id that the interface types as an integer."""
-Uuid = Annotated[UUID | str, AfterValidator(_uuid)]
+Uuid = Annotated[UUID | str, BeforeValidator(_uuid)]
 """An id that the interface types as a UUID."""
 
 
@@ -100,7 +105,7 @@ class Operation(BaseModel, Generic[T]):
     )
     endpoint: ClassVar[Endpoint]
 
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, /, **fields: Any) -> None:
         try:
             super().__init__(**fields)
         except ValidationError as error:
@@ -123,7 +128,11 @@ class Operation(BaseModel, Generic[T]):
             return Request(method, path)
         payload = self.payload()
         if method == "GET":
-            query = urlencode({name: value for name, value in payload.items() if value is not None})
+            try:
+                query = urlencode({name: value for name, value in payload.items() if value is not None})
+            except ValueError:  # more digits than Python writes out
+                msg = f"{type(self).__name__}: a number is too large. Nothing was sent."
+                raise WorkspaceInputError(msg) from None
             return Request(method, f"{path}?{query}" if query else path)
         return Request(method, path, encode(type(self).__name__, payload))
 
@@ -139,8 +148,12 @@ class Operation(BaseModel, Generic[T]):
     def segment(self, name: str) -> str:
         """Encode one path value."""
         value = str(getattr(self, name))
-        if value.strip() in ("", ".", ".."):
-            msg = f"{type(self).__name__}: {name} is {value!r}, where an identifier is expected. Nothing was sent."
+        # Some servers decode a slash before they resolve dots, so dots between slashes would lead elsewhere, too.
+        if not value.strip() or any(part.strip() in (".", "..") for part in re.split(r"[/\\]", value)):
+            msg = f"{type(self).__name__}: {name} is {value[:60]!r}, where an identifier is expected. Nothing was sent."
+            raise WorkspaceInputError(msg)
+        if len(value) > LONGEST_ID:
+            msg = f"{type(self).__name__}: {name} is longer than {LONGEST_ID} characters. Nothing was sent."
             raise WorkspaceInputError(msg)
         try:
             return quote(value, safe="")

@@ -77,12 +77,17 @@ def check_roster(rows: Iterable[Mapping[str, Any] | str]) -> Roster:
     Check every row: fields, types, address; and leave out what stands in an earlier row.
 
     :param rows: fields of an invite (``email`` is understood for ``target_email``), or just an address
+    :raises WorkspaceInputError: if these are no rows
     """
     roster = Roster()
     first_seen: dict[str, int] = {}
+    if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
+        msg = f"invites must be rows or addresses, not something of type {type(rows).__name__}. Nothing was sent."
+        raise WorkspaceInputError(msg)
     for number, row in enumerate(rows, start=1):
         given = tidy({"target_email": row} if isinstance(row, str) else row)
-        email = str(given.get("target_email") or "")
+        address = given.get("target_email")
+        email = address if isinstance(address, str) else ""
         try:
             invite = InviteFields.model_validate(given)
         except ValidationError as error:
@@ -122,16 +127,19 @@ def address_key(address: str) -> str:
     return unicodedata.normalize("NFC", address.strip()).casefold()
 
 
-def check_address(address: str) -> str:
+def check_address(address: Any) -> str:
     """
     Return an address as it is sent: trimmed, the domain in small letters.
 
     :raises WorkspaceInputError: saying what is wrong with it
     """
+    if not isinstance(address, str):
+        msg = f"an e-mail address is expected, not something of type {type(address).__name__}. Nothing was sent."
+        raise WorkspaceInputError(msg)
     email = str(tidy({"target_email": address}).get("target_email", ""))
     problem = address_problem(email)
     if problem:
-        msg = f"'{address}' is no e-mail address: {problem}. Nothing was sent."
+        msg = f"{address[:LONGEST_ADDRESS]!r} is no e-mail address: {problem}. Nothing was sent."
         raise WorkspaceInputError(msg)
     return email
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
+from uuid import UUID
 
 from airflow_provider_workspace.client.settings import Settings, read_settings
-from airflow_provider_workspace.errors import WorkspaceConfigError
+from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -37,10 +38,18 @@ def pick(
     """
     Return the id to use: that of the call, else that of the hook, else that of the connection.
 
+    :raises WorkspaceInputError: if what is given is no id
     :raises WorkspaceConfigError: if none names one
     """
     for value in (given, default, getattr(settings, name)):
+        if isinstance(value, bool) or not isinstance(value, str | int | UUID | None):
+            msg = f"{name} must be an id, not something of type {type(value).__name__}. Nothing was sent."
+            raise WorkspaceInputError(msg)
         if value is not None:
-            return str(value)
+            try:
+                return str(value)
+            except ValueError:  # more digits than Python writes out
+                msg = f"{name} is a number too large for an id. Nothing was sent."
+                raise WorkspaceInputError(msg) from None
     msg = f"No {name}: pass {name}=…, or set it in the extra of {settings.source}."
     raise WorkspaceConfigError(msg)

@@ -236,7 +236,7 @@ class WorkspaceHook(BaseHook):
         return self._rows(
             ops.ListDomains(
                 organization_id=self.organization_or_default(organization_id),
-                limit=limit or self.client.settings.page_size,
+                limit=self.client.settings.page_size if limit is None else limit,
                 offset=offset,
             )
         )
@@ -290,7 +290,7 @@ class WorkspaceHook(BaseHook):
         return self._rows(
             ops.ListInvites(
                 organization_id=self.organization_or_default(organization_id),
-                limit=limit or self.client.settings.page_size,
+                limit=self.client.settings.page_size if limit is None else limit,
                 offset=offset,
             )
         )
@@ -380,7 +380,7 @@ class WorkspaceHook(BaseHook):
         return self._rows(
             ops.ListMembers(
                 organization_id=self.organization_or_default(organization_id),
-                limit=limit or self.client.settings.page_size,
+                limit=self.client.settings.page_size if limit is None else limit,
                 offset=offset,
             )
         )
@@ -408,7 +408,7 @@ class WorkspaceHook(BaseHook):
         return self._rows(
             ops.ListProjects(
                 organization_id=self.organization_or_default(organization_id),
-                limit=limit or self.client.settings.page_size,
+                limit=self.client.settings.page_size if limit is None else limit,
                 offset=offset,
             )
         )

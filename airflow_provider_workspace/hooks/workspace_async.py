@@ -232,7 +232,7 @@ class WorkspaceAsyncHook(BaseHook):
         """Yield the domains of an organization. Scope ``organization:read``."""
         operation = ops.ListDomains(
             organization_id=await self.organization_or_default(organization_id),
-            limit=limit or (await self.client()).settings.page_size,
+            limit=(await self.client()).settings.page_size if limit is None else limit,
             offset=offset,
         )
         async for row in (await self.client()).rows(operation):
@@ -288,7 +288,7 @@ class WorkspaceAsyncHook(BaseHook):
         """Yield the invites of an organization, expired ones included. Scope ``organization_member:read``."""
         operation = ops.ListInvites(
             organization_id=await self.organization_or_default(organization_id),
-            limit=limit or (await self.client()).settings.page_size,
+            limit=(await self.client()).settings.page_size if limit is None else limit,
             offset=offset,
         )
         async for row in (await self.client()).rows(operation):
@@ -379,7 +379,7 @@ class WorkspaceAsyncHook(BaseHook):
         """Yield the members of an organization. Scope ``organization_member:read``."""
         operation = ops.ListMembers(
             organization_id=await self.organization_or_default(organization_id),
-            limit=limit or (await self.client()).settings.page_size,
+            limit=(await self.client()).settings.page_size if limit is None else limit,
             offset=offset,
         )
         async for row in (await self.client()).rows(operation):
@@ -407,7 +407,7 @@ class WorkspaceAsyncHook(BaseHook):
         """Yield the projects of an organization. Scope ``project:read``."""
         operation = ops.ListProjects(
             organization_id=await self.organization_or_default(organization_id),
-            limit=limit or (await self.client()).settings.page_size,
+            limit=(await self.client()).settings.page_size if limit is None else limit,
             offset=offset,
         )
         async for row in (await self.client()).rows(operation):

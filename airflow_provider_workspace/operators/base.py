@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from airflow.sdk import BaseOperator
 
 from airflow_provider_workspace.airflow_version import AirflowFailException
+from airflow_provider_workspace.arguments import check_ids, choice_of, fields_of, names_of, whole_of
 from airflow_provider_workspace.errors import (
     WorkspaceError,
     WorkspaceInputError,
@@ -33,8 +34,6 @@ log = logging.getLogger(__name__)
 MOST_CREATES = 3
 # When to look for the effect of a create whose answer was lost: seconds after the look before.
 SETTLE_SECONDS = (0.5, 5.0)
-# What a template leaves where there was no value.
-NO_VALUES = ("", "None", "none", "null", "Undefined")
 
 
 class WorkspaceOperator(BaseOperator):
@@ -95,22 +94,11 @@ class WorkspaceOperator(BaseOperator):
 
     def check_rendered(self) -> None:
         """
-        Refuse an id or address whose template found nothing.
+        Refuse an id or address whose template found nothing, and what can be neither.
 
         :raises WorkspaceInputError: naming the field
         """
-        for name in self.template_fields:
-            value = getattr(self, name)
-            if (
-                isinstance(value, str)
-                and value.strip() in NO_VALUES
-                and name.endswith(("_id", "uuid", "email", "domain"))
-            ):
-                msg = (
-                    f"{name} was rendered to '{value}': its template found no value. Check the task it comes from. "
-                    "Nothing was sent."
-                )
-                raise WorkspaceInputError(msg)
+        check_ids(self, self.template_fields)
 
     def show(self, hook: WorkspaceHook, kind: str, **ids: object) -> None:
         """
@@ -162,22 +150,25 @@ class WorkspaceListOperator(WorkspaceOperator):
 
     def work(self, hook: WorkspaceHook, context: Context) -> list[dict[str, Any]] | int:  # noqa: ARG002
         """Read the list to its end, one page at a time."""
+        where = fields_of("where", self.where)
+        fields = names_of("fields", self.fields)
+        most = whole_of("max_rows", self.max_rows)
         kept: list[dict[str, Any]] = []
         count = 0
         for resource in self.rows(hook):
             row = self.plain(resource)
-            if not all(matches(value_at(row, path), wanted) for path, wanted in (self.where or {}).items()):
+            if not all(matches(value_at(row, path), wanted) for path, wanted in where.items()):
                 continue
             count += 1
             if self.count_only:
                 continue
-            if count > self.max_rows:
+            if count > most:
                 msg = (
-                    f"The list has more than max_rows={self.max_rows} rows. Narrow it with where=…, take only what you "
+                    f"The list has more than max_rows={most} rows. Narrow it with where=…, take only what you "
                     "need with fields=…, ask for count_only=True, or raise max_rows."
                 )
                 raise AirflowFailException(msg)
-            kept.append({path: value_at(row, path) for path in self.fields} if self.fields else row)
+            kept.append({path: value_at(row, path) for path in fields} if fields else row)
         self.log.info("%d rows", count)
         return count if self.count_only else kept
 
@@ -192,7 +183,7 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
 
 def matches(value: Any, wanted: Any) -> bool:
     """Tell whether a value is the wanted one, or one of those."""
-    return value in wanted if isinstance(wanted, list | tuple | set) else value == wanted
+    return any(value == item for item in wanted) if isinstance(wanted, list | tuple | set) else value == wanted
 
 
 def given(**fields: Any) -> Any:
@@ -219,9 +210,7 @@ def create_once(
     :raises WorkspaceInputError: if it is there and ``if_exists`` is ``fail``; nothing was sent
     :raises WorkspaceOutcomeUnknownError: if answer after answer was lost and nothing can be found
     """
-    if if_exists not in ("return", "fail"):
-        msg = f"if_exists is {if_exists!r}; expected 'return' or 'fail'. Nothing was sent."
-        raise WorkspaceInputError(msg)
+    choice_of("if_exists", if_exists, ("return", "fail"))
     found = find()
     if found is not None:
         if if_exists == "fail":
@@ -256,9 +245,7 @@ def delete_once(what: str, delete: Callable[[], Any], if_missing: str) -> bool:
     :param if_missing: ``ignore`` or ``fail``
     :return: whether this call deleted it
     """
-    if if_missing not in ("ignore", "fail"):
-        msg = f"if_missing is {if_missing!r}; expected 'ignore' or 'fail'. Nothing was sent."
-        raise WorkspaceInputError(msg)
+    choice_of("if_missing", if_missing, ("ignore", "fail"))
     try:
         delete()
     except WorkspaceNotFoundError:

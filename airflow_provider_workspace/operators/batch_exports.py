@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.arguments import fields_of
 from airflow_provider_workspace.operators.base import WorkspaceOperator
 
 if TYPE_CHECKING:
@@ -43,9 +44,8 @@ class WorkspacePauseBatchExportOperator(WorkspaceOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Pause it."""
         self.show(hook, "batch_export", batch_export_id=self.batch_export_id, organization_id=self.organization_id)
-        hook.pause_batch_export(
-            batch_export_id=self.batch_export_id, organization_id=self.organization_id, **dict(self.body or {})
-        )
+        body = fields_of("body", self.body, taken=("batch_export_id", "organization_id"))
+        hook.pause_batch_export(batch_export_id=self.batch_export_id, organization_id=self.organization_id, **body)
         return {"batch_export_id": self.batch_export_id, "paused": True}
 
 
@@ -77,7 +77,6 @@ class WorkspaceUnpauseBatchExportOperator(WorkspaceOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Resume it."""
         self.show(hook, "batch_export", batch_export_id=self.batch_export_id, organization_id=self.organization_id)
-        hook.unpause_batch_export(
-            batch_export_id=self.batch_export_id, organization_id=self.organization_id, **dict(self.body or {})
-        )
+        body = fields_of("body", self.body, taken=("batch_export_id", "organization_id"))
+        hook.unpause_batch_export(batch_export_id=self.batch_export_id, organization_id=self.organization_id, **body)
         return {"batch_export_id": self.batch_export_id, "paused": False}

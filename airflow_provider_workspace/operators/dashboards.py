@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_workspace.arguments import fields_of, names_of
 from airflow_provider_workspace.dashboard_memory import DashboardMemory
 from airflow_provider_workspace.operators.base import (
     WorkspaceListOperator,
@@ -216,7 +217,8 @@ class WorkspaceUpdateDashboardOperator(WorkspaceOperator):
             tags=self.tags,
             restriction_level=self.restriction_level,
         )
-        fields.update(dict.fromkeys(self.set_null))
+        null = dict.fromkeys(names_of("set_null", self.set_null))
+        fields.update(fields_of("set_null", null, taken=("dashboard_id", "project_id")))
         return self.plain(hook.update_dashboard(dashboard_id=self.dashboard_id, project_id=self.project_id, **fields))
 
 

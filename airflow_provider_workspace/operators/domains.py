@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_workspace.arguments import fields_of, names_of
 from airflow_provider_workspace.operators.base import (
     WorkspaceListOperator,
     WorkspaceOperator,
@@ -95,7 +96,7 @@ class WorkspaceCreateDomainOperator(WorkspaceOperator):
         from airflow_provider_workspace.api.looks import find_row
         from airflow_provider_workspace.api.operations import CreateDomain, ListDomains
 
-        wanted = self.domain.strip().rstrip(".").lower()
+        wanted = (self.domain or "").strip().rstrip(".").lower()
         fields = given(
             jit_provisioning_enabled=self.jit_provisioning_enabled,
             sso_enforcement=self.sso_enforcement,
@@ -207,7 +208,8 @@ class WorkspaceUpdateDomainOperator(WorkspaceOperator):
             saml_acs_url=self.saml_acs_url,
             saml_x509_cert=self.saml_x509_cert,
         )
-        fields.update(dict.fromkeys(self.set_null))
+        null = dict.fromkeys(names_of("set_null", self.set_null))
+        fields.update(fields_of("set_null", null, taken=("domain_id", "organization_id")))
         return self.plain(hook.update_domain(domain_id=self.domain_id, organization_id=self.organization_id, **fields))
 
 
@@ -279,7 +281,8 @@ class WorkspaceVerifyDomainOperator(WorkspaceOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Ask, then read: the answer need not say whether it worked."""
         self.show(hook, "domain", domain_id=self.domain_id, organization_id=self.organization_id)
-        hook.verify_domain(domain_id=self.domain_id, organization_id=self.organization_id, **dict(self.body or {}))
+        body = fields_of("body", self.body, taken=("domain_id", "organization_id"))
+        hook.verify_domain(domain_id=self.domain_id, organization_id=self.organization_id, **body)
         domain = hook.get_domain(domain_id=self.domain_id, organization_id=self.organization_id)
         if not domain.is_verified and self.fail_unverified:
             msg = (

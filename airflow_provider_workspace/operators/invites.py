@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_workspace.arguments import fields_of
 from airflow_provider_workspace.operators.base import (
     WorkspaceListOperator,
     WorkspaceOperator,
@@ -209,7 +210,7 @@ class WorkspaceCreateInvitesOperator(WorkspaceOperator):
         from airflow_provider_workspace.rosters import read_roster
 
         self.show(hook, "invites", organization_id=self.organization_id)
-        rows = read_roster(self.invites, self.path, self.defaults or {})
+        rows = read_roster(self.invites, self.path, fields_of("defaults", self.defaults))
         try:
             report = hook.create_invites(rows, organization_id=self.organization_id, on_invalid=self.on_invalid)
         except WorkspaceInvitesIncompleteError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_workspace.arguments import fields_of
 from airflow_provider_workspace.operators.base import WorkspaceListOperator, WorkspaceOperator, create_once, given
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class WorkspaceCreateProjectOperator(WorkspaceOperator):
         from airflow_provider_workspace.api.operations import CreateProject, ListProjects
 
         fields = {
-            **(self.settings or {}),
+            **fields_of("settings", self.settings, taken=("organization_id",)),
             **given(
                 name=self.name,
                 product_description=self.product_description,

@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_workspace.airflow_version import AirflowFailException
+from airflow_provider_workspace.arguments import names_of
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceRequestError
 from airflow_provider_workspace.operators.base import WorkspaceOperator
 
@@ -53,13 +54,13 @@ class WorkspaceWindowOperator(WorkspaceOperator):
         """
         from uuid import UUID
 
-        given = [self.batch_export_ids] if isinstance(self.batch_export_ids, str) else self.batch_export_ids
+        given = names_of("batch_export_ids", self.batch_export_ids)
         try:
-            found = list(dict.fromkeys(str(UUID(str(batch_export_id).strip())) for batch_export_id in given or ()))
+            found = list(dict.fromkeys(str(UUID(batch_export_id.strip())) for batch_export_id in given))
         except ValueError:
             found = []
         if not found:
-            msg = f"batch_export_ids must be a list of batch exports (UUID), not {self.batch_export_ids!r}"
+            msg = "batch_export_ids must be a list of batch exports (UUID)"
             raise WorkspaceInputError(msg)
         return found
 
@@ -147,7 +148,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         held: dict[str, list[str]] = {}
         failed: dict[str, WorkspaceError] = {}
         organization_id = hook.organization_or_default(self.organization_id)
-        keep = {str(export_id).strip().lower() for export_id in self.leave_paused or ()}
+        keep = {export_id.strip().lower() for export_id in names_of("leave_paused", self.leave_paused)}
         for export_id in self.export_ids():
             self.show(hook, "batch_export", batch_export_id=export_id, organization_id=organization_id)
             holders = Holders(organization_id, export_id)

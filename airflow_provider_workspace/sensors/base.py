@@ -125,9 +125,11 @@ class WorkspaceSensor(BaseSensorOperator):
         :return: the verdict; ``None`` if the look failed and the next one may not
         """
         from airflow_provider_workspace.api.conditions import condition_of
+        from airflow_provider_workspace.arguments import check_ids
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
         try:
+            check_ids(self, self.template_fields)
             condition = condition_of(*self.waits_for())
             with closing(WorkspaceHook(self.workspace_conn_id, organization_id=self.organization())) as hook:
                 self._organization_id = hook.organization_or_default()

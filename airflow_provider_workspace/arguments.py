@@ -1,0 +1,130 @@
+"""Arguments that hold several values, as authors and templates deliver them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+from airflow_provider_workspace.errors import WorkspaceInputError
+
+# What a template leaves where there was no value.
+NO_VALUES = ("", "None", "none", "null", "Undefined")
+# A number with more digits is no id, and Python does not write out those with thousands.
+LARGEST_ID = 10**100
+
+
+def check_ids(task: Any, names: Iterable[str]) -> None:
+    """
+    Refuse an id or address whose template found nothing, and what can be neither.
+
+    :param names: the fields of the task that are templates
+    :raises WorkspaceInputError: naming the field
+    """
+    for name in names:
+        value = getattr(task, name)
+        if not name.endswith(("_id", "uuid", "email", "domain")):
+            continue
+        if isinstance(value, str) and value.strip() in NO_VALUES:
+            msg = (
+                f"{name} was rendered to '{value}': its template found no value. Check the task it comes from. "
+                "Nothing was sent."
+            )
+            raise WorkspaceInputError(msg)
+        text = name.endswith(("email", "domain"))
+        number = not text and isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_ID
+        if not number and not isinstance(value, str | UUID | None):
+            msg = (
+                f"{name} must be {'a text' if text else 'a text or a number'}, not {kind_of(value)}. Nothing was sent."
+            )
+            raise WorkspaceInputError(msg)
+
+
+def choice_of(name: str, value: Any, choices: Collection[str]) -> str:
+    """
+    Read an argument that is one of some words.
+
+    :raises WorkspaceInputError: if it is none of them
+    """
+    if isinstance(value, str) and value in choices:
+        return value
+    shown = repr(value[:40]) if isinstance(value, str) else kind_of(value)
+    msg = f"{name} is {shown}; expected {' or '.join(map(repr, choices))}. Nothing was sent."
+    raise WorkspaceInputError(msg)
+
+
+def kind_of(value: Any) -> str:
+    """Say what kind of value this is: its text may be endless, or a secret."""
+    return f"something of type {type(value).__name__}"
+
+
+def fields_of(name: str, value: Any, taken: Collection[str] = ()) -> dict[str, Any]:
+    """
+    Read an argument that holds fields by name.
+
+    :param name: the argument, for messages
+    :param value: a mapping, or the same as JSON text; ``None`` for no fields
+    :param taken: names that are arguments of their own
+    :raises WorkspaceInputError: if it is no such mapping
+    """
+    fields = read_text(value)
+    if fields is None:
+        return {}
+    if not isinstance(fields, Mapping) or not all(isinstance(key, str) for key in fields):
+        msg = (
+            f"{name} must be a mapping of fields by name, not {kind_of(value)}. If it comes from a template, set "
+            "render_template_as_native_obj=True on the Dag. Nothing was sent."
+        )
+        raise WorkspaceInputError(msg)
+    for key in fields:
+        if key in taken:
+            msg = f"{name} holds '{key}', which is an argument of its own: pass {key}=…. Nothing was sent."
+            raise WorkspaceInputError(msg)
+    return dict(fields)
+
+
+def names_of(name: str, value: Any) -> list[str]:
+    """
+    Read an argument that holds names or ids.
+
+    :param name: the argument, for messages
+    :param value: a list of texts, the same as JSON text, or a single text; ``None`` for none
+    :raises WorkspaceInputError: if it is nothing of that kind
+    """
+    names = read_text(value)
+    if names is None:
+        return []
+    if isinstance(names, str):
+        return [names]
+    several = isinstance(names, Iterable) and not isinstance(names, Mapping | bytes)
+    listed = [str(item) if isinstance(item, UUID) else item for item in names] if several else []
+    if not several or not all(isinstance(item, str) for item in listed):
+        msg = f"{name} must be a list of names, and is or holds something else. Nothing was sent."
+        raise WorkspaceInputError(msg)
+    return listed
+
+
+def whole_of(name: str, value: Any) -> int:
+    """
+    Read an argument that holds a whole number.
+
+    :raises WorkspaceInputError: if it is none
+    """
+    text = value.strip() if isinstance(value, str) else value
+    if isinstance(text, str) and text.isdecimal() and len(text) < 20:
+        return int(text)
+    if isinstance(text, int) and not isinstance(text, bool):
+        return text
+    msg = f"{name} must be a whole number, not {kind_of(value)}. Nothing was sent."
+    raise WorkspaceInputError(msg)
+
+
+def read_text(value: Any) -> Any:
+    """Read JSON text of a mapping or list, which a template that is not rendered natively leaves; else the value."""
+    if isinstance(value, str) and value.strip()[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value

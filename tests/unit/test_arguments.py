@@ -1,0 +1,91 @@
+"""Arguments that hold several values, as authors and templates deliver them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from airflow_provider_workspace.arguments import check_ids, choice_of, fields_of, names_of, whole_of
+from airflow_provider_workspace.errors import WorkspaceInputError
+
+
+@pytest.mark.parametrize(
+    ("value", "fields"), [(None, {}), ({}, {}), ({"name": "Sales"}, {"name": "Sales"}), (' {"level": 1}', {"level": 1})]
+)
+def test_fields(value: Any, fields: dict[str, Any]) -> None:
+    assert fields_of("settings", value) == fields
+
+
+@pytest.mark.parametrize("value", ["name", "{'name': 1}", "[1]", 5, ["name"], {5: 6}, "[" * 100_000])
+def test_what_are_no_fields(value: Any) -> None:
+    with pytest.raises(WorkspaceInputError, match="settings must be a mapping of fields by name"):
+        fields_of("settings", value)
+
+
+def test_a_field_that_is_an_argument_of_its_own() -> None:
+    with pytest.raises(WorkspaceInputError, match="body holds 'domain_id', which is an argument of its own"):
+        fields_of("body", {"domain_id": "x"}, taken=("domain_id",))
+
+
+@pytest.mark.parametrize(
+    ("value", "names"),
+    [
+        (None, []),
+        ("email", ["email"]),
+        ('["a", "b"]', ["a", "b"]),
+        (("a", "b"), ["a", "b"]),
+        ([UUID(int=7)], [str(UUID(int=7))]),
+    ],
+)
+def test_names(value: Any, names: list[str]) -> None:
+    assert names_of("fields", value) == names
+
+
+@pytest.mark.parametrize("value", [5, [5], [None], {"a": 1}, b"ab"])
+def test_what_are_no_names(value: Any) -> None:
+    with pytest.raises(WorkspaceInputError, match="fields must be a list of names"):
+        names_of("fields", value)
+
+
+@pytest.mark.parametrize(("value", "number"), [(5, 5), (" 5 ", 5)])
+def test_whole_numbers(value: Any, number: int) -> None:
+    assert whole_of("max_rows", value) == number
+
+
+@pytest.mark.parametrize("value", [None, "", "many", "1.5", 1.5, True, "9" * 5000])
+def test_what_is_no_whole_number(value: Any) -> None:
+    with pytest.raises(WorkspaceInputError, match="max_rows must be a whole number"):
+        whole_of("max_rows", value)
+
+
+def test_one_of_some_words() -> None:
+    assert choice_of("if_exists", "fail", ("return", "fail")) == "fail"
+    with pytest.raises(WorkspaceInputError, match="if_exists is 'ignore'; expected 'return' or 'fail'"):
+        choice_of("if_exists", "ignore", ("return", "fail"))
+    with pytest.raises(WorkspaceInputError, match="if_exists is something of type list"):
+        choice_of("if_exists", ["fail"], ("return", "fail"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("domain_id", "None", "domain_id was rendered to 'None': its template found no value"),
+        ("dashboard_id", True, "dashboard_id must be a text or a number, not something of type bool"),
+        ("dashboard_id", 10**4400, "dashboard_id must be a text or a number, not something of type int"),
+        ("target_email", ["a@example.com"], "target_email must be a text"),
+        ("domain", 5, "domain must be a text"),
+    ],
+)
+def test_ids_and_addresses_that_are_none(name: str, value: Any, says: str) -> None:
+    with pytest.raises(WorkspaceInputError, match=says):
+        check_ids(SimpleNamespace(**{name: value}), [name])
+
+
+def test_ids_and_what_else_a_task_has() -> None:
+    check_ids(
+        SimpleNamespace(project_id=1, domain_id=UUID(int=7), user_uuid="u", name=["no id"]),
+        ["project_id", "domain_id", "user_uuid", "name"],
+    )

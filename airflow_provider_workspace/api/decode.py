@@ -62,7 +62,7 @@ def adapter(answer: Any) -> TypeAdapter[Any]:
 def parse(body: bytes) -> Any:
     """Parse JSON, or say what the body is instead."""
     try:
-        return json.loads(body)
+        return writable(json.loads(body))
     except (ValueError, RecursionError):
         if is_page(body):
             kind = PAGE
@@ -72,6 +72,17 @@ def parse(body: bytes) -> Any:
             kind = "something that is not JSON"
         msg = f"{kind} ({len(body)} bytes)"
         raise UnreadableAnswerError(msg) from None
+
+
+def writable(value: Any) -> Any:
+    """Replace halves of characters, which JSON can spell and which nothing can write: not to XCom and to no log."""
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, list):
+        return [writable(item) for item in value]
+    if isinstance(value, dict):
+        return {writable(name): writable(item) for name, item in value.items()}
+    return value
 
 
 def is_page(body: bytes) -> bool:

@@ -78,6 +78,7 @@ def test_one_of_some_words() -> None:
         ("target_email", ["a@example.com"], "target_email must be a text"),
         ("domain", 5, "domain must be a text"),
     ],
+    ids=["no value", "bool", "huge", "list", "number"],
 )
 def test_ids_and_addresses_that_are_none(name: str, value: Any, says: str) -> None:
     with pytest.raises(WorkspaceInputError, match=says):

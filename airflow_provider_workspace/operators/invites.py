@@ -215,7 +215,8 @@ class WorkspaceCreateInvitesOperator(WorkspaceOperator):
             report = hook.create_invites(rows, organization_id=self.organization_id, on_invalid=self.on_invalid)
         except WorkspaceInvitesIncompleteError as error:
             self.log.error("%s", error.report.table())  # noqa: TRY400 - the error itself follows
-            context["ti"].xcom_push(key="report", value=error.report.to_dict())
+            if "ti" in context:
+                context["ti"].xcom_push(key="report", value=error.report.to_dict())
             raise
         self.log.info("%s", report.table())
         return report.to_dict()

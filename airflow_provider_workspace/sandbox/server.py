@@ -69,6 +69,16 @@ class SandboxServer:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
+    def connection(self, key: str = SEED.admin_key, **extra: object) -> str:
+        """
+        Return an Airflow connection to the sandbox as JSON, for a variable ``AIRFLOW_CONN_…``.
+
+        :param key: The API key; by default one that may do everything.
+        :param extra: Keys of the connection's extra, besides or instead of the first organization and project.
+        """
+        defaults = {"organization_id": self.seed.organization_id, "project_id": self.seed.project_id}
+        return json.dumps({"conn_type": "workspace", "host": self.url, "password": key, "extra": {**defaults, **extra}})
+
     def start(self) -> Self:
         """Listen, and return when requests are answered."""
         service = Service(self.database, self._settings, self._faults)
@@ -110,13 +120,12 @@ class SandboxServer:
         """
         Return what writes have changed, oldest first.
 
-        :param operation: Only this operation.
+        :param operation: Only this operation, such as ``create_invite``, or all with these words in their names:
+            ``invite``, ``delete``, ``batch_export``.
         :param filters: Only this ``organization_id`` or ``target``.
         """
-        if operation is not None:
-            filters["operation"] = operation
         effects: list[JsonObject] = self.control("GET", f"effects?{urlencode(filters)}")["effects"]
-        return effects
+        return [effect for effect in effects if operation is None or f"_{operation}_" in f"_{effect['operation']}_"]
 
     def requests(self) -> list[JsonObject]:
         """Return the latest requests of the interface, oldest first."""

@@ -284,3 +284,10 @@ def test_a_create_that_was_cut_off_is_not_repeated_blindly(
     with pytest.raises(AirflowFailException, match=r"was cut off: there may be one\. Look in the workspace"):
         run(dashboards.WorkspaceCreateDashboardOperator, name="Overview", variable_key="overview")
     assert effects(sandbox) == []
+
+
+def test_bulk_invites_outside_a_run_fail_with_their_own_error(sandbox: SandboxServer, connect: Connect) -> None:
+    connect(key=SEED.reader_key)
+    with pytest.raises(AirflowFailException, match="organization_member:write"):
+        run(invites.WorkspaceCreateInvitesOperator, invites=["ada@example.com"])
+    assert effects(sandbox) == []

@@ -1,0 +1,97 @@
+"""The fixture that users get: a sandbox at its seed and a connection to it, for a quarter of a second a session."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+
+pytest_plugins = ["airflow_provider_workspace.sandbox.pytest_fixture"]
+
+COSTS = """
+import sys, time
+began = time.process_time()
+from airflow_provider_workspace.sandbox.server import SandboxServer
+with SandboxServer("live") as server:
+    started = time.process_time()
+    for _ in range(10):
+        server.reset()
+    print(started - began, (time.process_time() - started) / 10)
+"""
+DEAR = "import pytest, airflow_provider_workspace.sandbox.pytest_fixture, sys; print(*sys.modules)"
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("name", ["Northwind", "Contoso"])
+def test_each_test_finds_it_as_new(workspace_sandbox: SandboxServer, name: str) -> None:
+    assert workspace_sandbox.effects() == []
+    with closing(WorkspaceHook()) as hook:
+        hook.create_project(name=name)
+    (effect,) = workspace_sandbox.effects("project")
+    assert effect["detail"]["name"] == name
+
+
+@pytest.mark.parametrize("workspace_sandbox", ["strict", "lenient"], indirect=True)
+def test_a_profile_is_asked_for(workspace_sandbox: SandboxServer, request: pytest.FixtureRequest) -> None:
+    assert workspace_sandbox.control("GET", "health")["profile"] == request.node.callspec.params["workspace_sandbox"]
+
+
+def test_without_a_profile_it_is_live_and_faults_are_gone(workspace_sandbox: SandboxServer) -> None:
+    assert workspace_sandbox.control("GET", "health")["profile"] == "live"
+    assert workspace_sandbox.faults() == []
+    workspace_sandbox.inject("down", seconds=0.1)
+
+
+def test_effects_are_found_by_the_words_of_their_operation(workspace_sandbox: SandboxServer) -> None:
+    seed = workspace_sandbox.seed
+    with closing(WorkspaceHook()) as hook:
+        hook.create_invite(target_email="ada@example.com")
+        hook.delete_invite(invite_id=seed.invite_id)
+        hook.pause_batch_export(batch_export_id=seed.batch_export_ids[0])
+    found = {
+        words: [effect["operation"] for effect in workspace_sandbox.effects(words)]
+        for words in ("invite", "create_invite", "delete", "batch_export", "export", "vite", "create")
+    }
+    assert found == {
+        "invite": ["create_invite", "delete_invite"],
+        "create_invite": ["create_invite"],
+        "delete": ["delete_invite"],
+        "batch_export": ["pause_batch_export"],
+        "export": ["pause_batch_export"],
+        "vite": [],
+        "create": ["create_invite"],
+    }
+
+
+def test_the_connection_is_gone_after_the_test(request: pytest.FixtureRequest) -> None:
+    assert "AIRFLOW_CONN_WORKSPACE_DEFAULT" not in os.environ
+    request.getfixturevalue("workspace_sandbox")
+    assert "AIRFLOW_CONN_WORKSPACE_DEFAULT" in os.environ
+
+
+def test_it_starts_and_resets_fast() -> None:
+    """In processor time, so that a busy machine is no reason to fail."""
+    starts, resets = zip(*([float(figure) for figure in run(COSTS).split()] for _ in range(3)), strict=True)
+    print(f"start {min(starts) * 1000:.0f} ms, reset {min(resets) * 1000:.1f} ms")
+    assert min(starts) < 0.3
+    assert min(resets) < 0.02
+
+
+def test_it_costs_nothing_until_a_test_asks_for_it() -> None:
+    modules = run(DEAR).split()
+    assert not [name for name in modules if name.startswith(("airflow.", "uvicorn", "starlette", "sqlite3"))]
+    assert [name for name in modules if name.startswith("airflow_provider_workspace.sandbox.")] == [
+        "airflow_provider_workspace.sandbox.pytest_fixture"
+    ]

@@ -25,7 +25,9 @@ def get_provider_info() -> dict[str, Any]:
         "operators": [
             {
                 "integration-name": "Workspace",
-                "python-modules": [f"{PACKAGE}.operators.{resource}" for resource in (*RESOURCES, "windows")],
+                "python-modules": [
+                    f"{PACKAGE}.operators.{resource}" for resource in (*RESOURCES, "member_sync", "windows")
+                ],
             }
         ],
         "sensors": [

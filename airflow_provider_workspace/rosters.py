@@ -18,7 +18,7 @@ COLUMNS = ("email", *InviteFields.model_fields)
 
 
 def read_roster(
-    invites: Any, path: str | None = None, defaults: Mapping[str, Any] | None = None
+    invites: Any, path: str | None = None, defaults: Mapping[str, Any] | None = None, *, argument: str = "invites"
 ) -> Iterator[Mapping[str, Any] | str]:
     """
     Yield the rows of a roster.
@@ -26,12 +26,13 @@ def read_roster(
     :param invites: a list of rows or addresses, or the same as JSON text; ``None`` if ``path`` is given
     :param path: file to read instead, ``.csv``, ``.json`` or ``.jsonl``, in UTF-8
     :param defaults: fields for the rows that lack them
+    :param argument: what the author of the Dag calls ``invites``, for messages
     :raises WorkspaceInputError: if there is neither or both, or the file cannot be read
     """
     if (invites is None) == (path is None):
-        msg = "Give either invites=… or path=…. Nothing was sent."
+        msg = f"Give either {argument}=… or path=…. Nothing was sent."
         raise WorkspaceInputError(msg)
-    rows = rows_of_file(path) if path is not None else rows_of_value(invites)
+    rows = rows_of_file(path) if path is not None else rows_of_value(invites, argument)
     for row in rows:
         fields = {"target_email": row} if isinstance(row, str) else row
         if defaults and isinstance(fields, Mapping):
@@ -41,15 +42,15 @@ def read_roster(
             yield row
 
 
-def rows_of_value(value: Any) -> Sequence[Any]:
+def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
     """Read a list; a template that is not rendered natively delivers it as JSON text."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except ValueError:
             msg = (
-                "invites is a text that is not a JSON list. Pass the other task's output itself (task.output), or set "
-                "render_template_as_native_obj=True on the Dag. Nothing was sent."
+                f"{argument} is a text that is not a JSON list. Pass the other task's output itself (task.output), or "
+                "set render_template_as_native_obj=True on the Dag. Nothing was sent."
             )
             raise WorkspaceInputError(msg) from None
     if isinstance(value, Mapping) or not isinstance(value, Sequence):
@@ -58,7 +59,7 @@ def rows_of_value(value: Any) -> Sequence[Any]:
         except TypeError:
             value = []
         if not value:
-            msg = "invites must be a list of rows or addresses. Nothing was sent."
+            msg = f"{argument} must be a list of rows or addresses. Nothing was sent."
             raise WorkspaceInputError(msg)
     return value  # type: ignore[no-any-return]
 

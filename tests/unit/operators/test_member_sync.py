@@ -1,0 +1,221 @@
+"""Members in step with a roster: planned, carried out, and a second time nothing; against the sandbox."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.operators.member_sync import MOST_REFUSALS, WorkspaceSyncMembersOperator
+from airflow_provider_workspace.sandbox.seed import SEED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+
+pytestmark = [
+    pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True),
+    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
+]
+
+# The seed has Olive Owner (15), Adam Admin (8), Mina, Noah and Grace (1), and Liv with an open invite.
+ROSTER: list[Any] = [
+    {"email": "adam.admin@example.com", "level": 8},
+    {"email": "Mina.Member@example.com", "level": "8"},
+    "grace.analyst@example.com",
+    {"email": "ada@example.com", "first_name": "Ada", "level": 1},
+]
+CHANGES = ["delete_invite", "delete_member", "update_member", "create_invite"]
+
+
+def sync(roster: Any = ROSTER, *, protected: Any = (), **arguments: Any) -> Any:
+    operator = WorkspaceSyncMembersOperator(task_id="sync", roster=roster, protected=protected, **arguments)
+    return operator.execute({})
+
+
+def effects(sandbox: SandboxServer) -> list[str]:
+    return [effect["operation"] for effect in sandbox.effects()]
+
+
+def writes(sandbox: SandboxServer) -> list[Any]:
+    return [entry for entry in sandbox.requests() if entry["method"] != "GET"]
+
+
+def done(plan: dict[str, Any]) -> dict[str, int]:
+    return {action: count for action, count in plan["counts"].items() if count}
+
+
+def test_the_members_are_those_of_the_roster_and_a_second_time_nothing(
+    sandbox: SandboxServer, connect: Connect
+) -> None:
+    connect()
+    plan = sync()
+    assert done(plan) == {"withdraw": 1, "remove": 1, "change_level": 1, "invite": 1, "skip": 1, "keep": 2}
+    assert plan["pending"] == 4
+    assert effects(sandbox) == CHANGES
+    assert [effect["target"] for effect in sandbox.effects()] == [
+        "liv.invited@example.com",
+        SEED.absent_uuid,
+        SEED.member_uuid,
+        "ada@example.com",
+    ]
+    again = sync()
+    assert done(again) == {"skip": 2, "keep": 3}
+    assert again["pending"] == 0
+    assert effects(sandbox) == CHANGES
+    assert len(writes(sandbox)) == 4
+
+
+def test_a_plan_is_what_the_run_does_and_sends_nothing(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    plan = sync(dry_run=True)
+    assert writes(sandbox) == []
+    assert "remove        noah.newton@example.com" in plan["table"]
+    assert sync(approved=plan) == plan
+    assert effects(sandbox) == CHANGES
+
+
+def test_a_plan_needs_no_scope_to_write(sandbox: SandboxServer, connect: Connect) -> None:
+    connect(key=SEED.reader_key)
+    assert sync(dry_run=True)["pending"] == 4
+    assert effects(sandbox) == []
+
+
+def test_a_change_that_was_not_approved_stops_the_run(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    plan = sync(dry_run=True)
+    with pytest.raises(AirflowFailException, match=r"remove grace\.analyst@example\.com"):
+        sync([row for row in ROSTER if row != "grace.analyst@example.com"], approved=plan)
+    with pytest.raises(AirflowFailException, match="approved is no plan"):
+        sync(approved="{'pending': 4}")
+    assert effects(sandbox) == []
+
+
+def test_protected_people_stay_and_owners_go_only_if_asked(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    others = ["adam.admin@example.com", "noah.newton@example.com"]
+    assert done(sync(["mina.member@example.com"], protected=others)) == {
+        "withdraw": 1,
+        "remove": 1,
+        "skip": 3,
+        "keep": 1,
+    }
+    assert (
+        done(sync(["mina.member@example.com"], protected='["adam.admin@example.com"]', owner_level=None))["remove"] == 2
+    )
+    assert {effect["target"] for effect in sandbox.effects("delete_member")} == {
+        SEED.analyst_uuid,
+        SEED.absent_uuid,
+        SEED.owner_uuid,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"roster": []}, "empty"),
+        ({"roster": None}, "roster="),
+        ({"roster": "ada@example.com"}, "roster is a text"),
+        ({"roster": ["ada"]}, "row 1"),
+        ({"protected": "olive.owner@example.com"}, "protected is a text"),
+        ({"max_removals": 1}, "max_removals=1"),
+    ],
+)
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_what_could_be_a_mistake_is_refused(
+    sandbox: SandboxServer, connect: Connect, arguments: dict[str, Any], message: str, *, dry_run: bool
+) -> None:
+    connect()
+    with pytest.raises(AirflowFailException, match=message):
+        sync(**arguments, dry_run=dry_run)
+    assert writes(sandbox) == []
+
+
+def test_reads_a_file_and_fills_in_defaults(sandbox: SandboxServer, connect: Connect, tmp_path: Path) -> None:
+    connect()
+    file = tmp_path / "members.csv"
+    file.write_text("email;level\nnoah.newton@example.com;8\nada@example.com;\n")
+    plan = sync(None, path=str(file), defaults={"level": 1, "send_email": False}, max_removals=None)
+    assert done(plan)["remove"] == 3
+    (made,) = sandbox.effects("create_invite")
+    assert made["detail"]["level"] == 1
+    assert made["detail"]["send_email"] is False
+
+
+def test_a_retry_goes_on_where_the_first_try_was_killed(
+    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect()
+    whole = sync(dry_run=True)
+
+    def kill(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(WorkspaceHook, "update_member", kill)
+        with pytest.raises(KeyboardInterrupt):
+            sync(approved=whole)
+    assert effects(sandbox) == CHANGES[:2]
+    assert sync(approved=whole)["pending"] == 2
+    assert effects(sandbox) == CHANGES
+
+
+def test_lost_answers_change_nothing_twice(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    for operation in ("delete_invite", "delete_member", "update_member", "create_invites"):
+        sandbox.inject("reset_after", operation)
+    sync()
+    assert Counter(effects(sandbox)) == Counter(CHANGES)
+
+
+def test_a_refusal_keeps_nobody_else_from_theirs(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    sandbox.inject("status_before", "delete_member", status=403)
+    with pytest.raises(AirflowFailException, match=r"remove noah\.newton@example\.com"):
+        sync()
+    assert effects(sandbox) == [change for change in CHANGES if change != "delete_member"]
+    assert sync()["counts"]["remove"] == 1
+    assert Counter(effects(sandbox)) == Counter(CHANGES)
+
+
+def test_many_refusals_end_it(sandbox: SandboxServer, connect: Connect) -> None:
+    connect(key=SEED.reader_key)
+    sandbox.add_members(MOST_REFUSALS + 3)
+    with pytest.raises(AirflowFailException, match=f"refused {MOST_REFUSALS} changes"):
+        sync(max_removals=None)
+    assert len(writes(sandbox)) == MOST_REFUSALS
+
+
+def test_who_leaves_meanwhile_is_no_error(
+    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect()
+    carry_out = WorkspaceSyncMembersOperator.carry_out
+
+    def leave_first(self: WorkspaceSyncMembersOperator, hook: WorkspaceHook, plan: Any) -> None:
+        hook.delete_member(user_uuid=SEED.member_uuid)
+        carry_out(self, hook, plan)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(WorkspaceSyncMembersOperator, "carry_out", leave_first)
+        sync()
+    assert "update_member" not in effects(sandbox)
+    assert [change["email"] for change in sync(dry_run=True)["changes"] if change["action"] == "invite"] == [
+        "Mina.Member@example.com"
+    ]
+
+
+def test_an_outage_is_left_to_the_retries(sandbox: SandboxServer, connect: Connect) -> None:
+    connect(max_attempts=1)
+    sandbox.inject("status_before", "delete_member", status=503)
+    with pytest.raises(WorkspaceError):
+        sync()
+    assert effects(sandbox) == ["delete_invite"]
+    sync()
+    assert effects(sandbox) == CHANGES

@@ -37,7 +37,9 @@ EFFECTS: dict[str, dict[str, int]] = {
     "fixed_window": {"pause_batch_export": 2, "unpause_batch_export": 2},
     "overlapping_windows": {"pause_batch_export": 1, "unpause_batch_export": 1},
     "offboard_members": {"delete_member": 1},
+    "sync_members": {"delete_member": 1, "update_member": 1, "create_invite": 1},
 }
+ASKING = ("offboard_members", "sync_members")
 # What onboarding reports: how much it created, how much was there.
 REPORT = {"project": (1, 0), "domain": (1, 0), "dashboards": (3, 0), "collaborators": (3, 0), "invites": (228, 1)}
 
@@ -79,7 +81,7 @@ def run_dag(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> 
     assert airflow("db", "migrate").returncode == 0
 
     def run(dag_id: str, **params: Any) -> subprocess.CompletedProcess[str]:
-        with approving(AIRFLOW, env) if dag_id == "offboard_members" else nullcontext():
+        with approving(AIRFLOW, env) if dag_id in ASKING else nullcontext():
             return airflow("dags", "test", dag_id, "--conf", json.dumps(params))
 
     return run

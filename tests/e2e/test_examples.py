@@ -12,7 +12,7 @@ from airflow_provider_workspace.api.operations import CreateProject
 from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.sandbox.server import SandboxServer
-from tests.dags.test_examples import EFFECTS
+from tests.dags.test_examples import ASKING, EFFECTS
 from tests.e2e.live_airflow import LiveAirflow
 
 pytestmark = pytest.mark.e2e
@@ -68,7 +68,7 @@ def test_a_new_project_starts_a_run_and_is_told_once(airflow: LiveAirflow, serve
 def test_an_example_does_what_it_says(airflow: LiveAirflow, server: SandboxServer, dag_id: str) -> None:
     server.reset()
     run_id = airflow.trigger(dag_id)
-    if dag_id == "offboard_members":
+    if dag_id in ASKING:
         task = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/approve"
         airflow.wait_for(
             lambda: airflow.tasks(dag_id, run_id).get("approve") in ("deferred", "awaiting_input"), 120, "the question"

@@ -1,0 +1,66 @@
+"""Keep the members in step with a roster: plan, let a human approve the plan, and carry out what was approved."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import Param, dag, task
+
+from airflow_provider_workspace.operators.member_sync import WorkspaceSyncMembersOperator
+
+ROSTER = Path(__file__).parent / "data" / "members.csv"
+
+
+@dag(
+    schedule=None,
+    max_active_runs=1,
+    tags=["workspace", "example"],
+    doc_md=__doc__,
+    params={
+        "roster": Param(str(ROSTER), type="string", title="Roster", description="CSV file with email and level."),
+    },
+)
+def sync_members() -> None:
+    """Plan, ask, do."""
+    # [START howto_plan_members]
+    plan = WorkspaceSyncMembersOperator(
+        task_id="plan",
+        task_display_name="Plan the changes",
+        path="{{ params.roster }}",
+        protected=["olive.owner@example.com"],  # whose API key the connection holds
+        max_removals=5,
+        dry_run=True,
+    )
+    # [END howto_plan_members]
+
+    @task.short_circuit(task_display_name="Is there anything to do?")
+    def anything_to_do(planned: dict[str, int]) -> bool:
+        """Ask nobody about nothing."""
+        return planned["pending"] > 0
+
+    # [START howto_approve_members]
+    approve = ApprovalOperator(
+        task_id="approve",
+        task_display_name="Ask a human",
+        subject="Make these changes to the members?",
+        body="```\n{{ ti.xcom_pull('plan')['table'] }}\n```",
+        execution_timeout=timedelta(days=3),
+    )
+    # [END howto_approve_members]
+
+    # [START howto_sync_members]
+    apply = WorkspaceSyncMembersOperator(
+        task_id="apply",
+        task_display_name="Make the changes",
+        path="{{ params.roster }}",
+        protected=["olive.owner@example.com"],
+        max_removals=5,
+        approved=plan.output,  # a change that is not in there stops the task before it sends anything
+    )
+    # [END howto_sync_members]
+    anything_to_do(plan.output) >> approve >> apply
+
+
+sync_members()

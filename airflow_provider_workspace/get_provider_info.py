@@ -44,6 +44,7 @@ def get_provider_info() -> dict[str, Any]:
                 "python-modules": [f"{PACKAGE}.triggers.{module}" for module in ("arrivals", "waiting", "windows")],
             }
         ],
+        "cli": [f"{PACKAGE}.cli.definition.get_workspace_commands"],
         "extra-links": [f"{PACKAGE}.links.WorkspaceLink"],
         "connection-types": [
             {

@@ -254,7 +254,7 @@ def about_member(member: Member, row: Row | None, owner_level: int | None, *, pr
     elif member.level is None and (row or owner_level is not None):
         hold = "the service does not show their level"
     elif owner_level is not None and (member.level or 0) >= owner_level:
-        hold = f"an owner, for owner_level={owner_level}"
+        hold = f"an owner (owner_level={owner_level})"
     else:
         return Change(action, email, why, level, member.level, uuid)
     return Change("skip", email or "-", f"{why}, but {hold}", level, member.level, uuid)

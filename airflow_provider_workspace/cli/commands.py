@@ -1,0 +1,88 @@
+"""What the commands of ``airflow workspace`` do."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from airflow_provider_workspace.errors import WorkspaceError
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+
+def ping(args: Namespace) -> None:
+    """Ask the service for a little."""
+    with hook_of(args.conn_id) as hook:
+        began = time.perf_counter()
+        says = "; ".join(confirmed(hook)[:1])
+        tell(f"{says} ({(time.perf_counter() - began) * 1000:.0f} ms for a few reads).")
+
+
+def whoami(args: Namespace) -> None:
+    """Say what the key may do; whose it is, the interface cannot tell."""
+    with hook_of(args.conn_id) as hook:
+        tell(*confirmed(hook))
+        project_id = hook.client.settings.project_id
+        if project_id is not None:
+            level = hook.get_project(project_id=project_id).effective_membership_level
+            tell(f"level of the key's owner in project {project_id}: {level}")
+
+
+def plan(args: Namespace) -> None:
+    """Compare a roster with the members."""
+    from airflow_provider_workspace.api.member_sync import plan_members
+    from airflow_provider_workspace.rosters import read_roster
+
+    with hook_of(args.conn_id) as hook:
+        planned = plan_members(
+            read_roster(None, args.roster),
+            hook.list_invites(organization_id=args.organization_id),
+            hook.list_members(organization_id=args.organization_id),
+            protected=args.protected,
+            owner_level=args.owner_level,
+        )
+    tell(json.dumps(planned.to_dict(), indent=2) if args.output == "json" else planned.table())
+
+
+def sandbox(args: Namespace) -> None:
+    """Run a sandbox until it is interrupted."""
+    from airflow_provider_workspace.sandbox.__main__ import main
+
+    main(["--port", args.port, "--profile", args.profile, "--database", args.database])
+
+
+def confirmed(hook: WorkspaceHook) -> list[str]:
+    """Return what reading confirmed; if it is not enough to work with, end with what is wrong."""
+    ok, message = hook.test_connection()
+    if not ok:
+        raise SystemExit(message)
+    return message.rstrip(".").split("; ")
+
+
+@contextmanager
+def hook_of(conn_id: str) -> Iterator[WorkspaceHook]:
+    """Open a connection; an error ends the command with its message."""
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+    # As Airflow's own commands about connections: look for them in the database, too.
+    os.environ["_AIRFLOW_PROCESS_CONTEXT"] = "server"
+    try:
+        with closing(WorkspaceHook(conn_id)) as hook:
+            yield hook
+    except (AirflowNotFoundException, WorkspaceError) as error:
+        raise SystemExit(str(error)) from None
+
+
+def tell(*lines: str) -> None:
+    """Write to the terminal."""
+    sys.stdout.write("\n".join(lines) + "\n")

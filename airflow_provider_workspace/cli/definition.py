@@ -1,0 +1,72 @@
+"""
+What ``airflow workspace`` takes. Every ``airflow`` command reads this, so it imports nothing of its own.
+
+The commands themselves are in :mod:`airflow_provider_workspace.cli.commands`, which is imported when one runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from airflow.cli.cli_config import CLICommand
+
+COMMANDS = "airflow_provider_workspace.cli.commands"
+
+
+def get_workspace_commands() -> list[CLICommand]:
+    """Return the commands, as Airflow's command line asks for them."""
+    from airflow.cli.cli_config import ActionCommand, Arg, GroupCommand, lazy_load_command
+
+    conn_id = Arg(("-c", "--conn-id"), default="workspace_default", help="Connection to the service")
+    plan = (
+        Arg(("roster",), help="File with the members that shall be: .csv, .json or .jsonl"),
+        conn_id,
+        Arg(("--organization-id",), help="Organization; by default that of the connection"),
+        Arg(
+            ("--protected",),
+            action="append",
+            default=[],
+            metavar="EMAIL",
+            help="Address of somebody who is never removed or changed; may be given several times",
+        ),
+        Arg(("--owner-level",), type=int, default=15, help="The same for members of this level and above"),
+        Arg(("-o", "--output"), choices=("table", "json"), default="table", help="How the plan is shown"),
+    )
+    sandbox = (
+        Arg(("--port",), default="8765", help="0 picks a free one"),
+        Arg(("--profile",), default="lenient", help="lenient, strict or live"),
+        Arg(("--database",), default=":memory:", help="A file that is kept"),
+    )
+    return [
+        GroupCommand(
+            name="workspace",
+            help="The workspace administration service",
+            subcommands=(
+                ActionCommand(
+                    name="ping",
+                    help="Say whether the service answers and takes the key",
+                    func=lazy_load_command(f"{COMMANDS}.ping"),
+                    args=(conn_id,),
+                ),
+                ActionCommand(
+                    name="whoami",
+                    help="Say what the key of a connection may do, as far as reading tells",
+                    func=lazy_load_command(f"{COMMANDS}.whoami"),
+                    args=(conn_id,),
+                ),
+                ActionCommand(
+                    name="plan",
+                    help="Say what it takes to make the members those of a roster; change nothing",
+                    func=lazy_load_command(f"{COMMANDS}.plan"),
+                    args=plan,
+                ),
+                ActionCommand(
+                    name="sandbox",
+                    help="Start a local workspace service, to try things out",
+                    func=lazy_load_command(f"{COMMANDS}.sandbox"),
+                    args=sandbox,
+                ),
+            ),
+        )
+    ]

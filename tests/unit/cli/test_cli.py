@@ -1,0 +1,130 @@
+"""``airflow workspace …``, by the command itself; and what it costs the other commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.request import urlopen
+
+import pytest
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+
+AIRFLOW = Path(sys.executable).with_name("airflow")
+# What a provider's commands may import while Airflow reads them: nothing.
+COSTS = """
+import sys, airflow.cli.cli_parser
+from airflow_provider_workspace.cli.definition import get_workspace_commands
+before = set(sys.modules)
+assert get_workspace_commands()
+print([name for name in sys.modules if name.startswith("airflow_provider_workspace.")], set(sys.modules) - before)
+"""
+
+Airflow = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def airflow(tmp_path: Path) -> Airflow:
+    """Run a command with a home of its own."""
+
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "AIRFLOW_HOME": str(tmp_path)}
+        return subprocess.run([AIRFLOW, *arguments], env=env, capture_output=True, text=True, check=False, timeout=240)
+
+    return run
+
+
+def test_whoami_says_what_reading_tells(airflow: Airflow, sandbox: SandboxServer, connect: Connect) -> None:
+    connect(key=sandbox.seed.reader_key)
+    run = airflow("workspace", "whoami")
+    assert run.returncode == 0, run.stderr
+    assert f"The service answers at {sandbox.url} and takes the key\n" in run.stdout
+    assert "scopes confirmed by reading: project:read, organization:read, organization_member:read\n" in run.stdout
+    assert "level of the key's owner in project 1: 15\n" in run.stdout
+    assert sandbox.seed.reader_key not in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+def test_ping_fails_with_a_reason(airflow: Airflow, sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    run = airflow("workspace", "ping")
+    assert run.returncode == 0, run.stderr
+    assert re.match(rf"The service answers at {sandbox.url} and takes the key \(\d+ ms for a few reads\)\.", run.stdout)
+    sandbox.revoke_key(sandbox.seed.admin_key)
+    run = airflow("workspace", "ping")
+    assert run.returncode == 1
+    assert "refuses the key" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_a_connection_that_is_not_there(airflow: Airflow) -> None:
+    run = airflow("workspace", "ping", "--conn-id", "elsewhere")
+    assert run.returncode == 1
+    assert "`elsewhere` isn't defined" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_a_plan_changes_nothing(airflow: Airflow, sandbox: SandboxServer, connect: Connect, tmp_path: Path) -> None:
+    connect()
+    roster = tmp_path / "members.csv"
+    roster.write_text("email,level\nada@example.com,8\ngrace.analyst@example.com,1\n")
+    run = airflow("workspace", "plan", roster, "--protected", "adam.admin@example.com", "--output", "json")
+    assert run.returncode == 0, run.stderr
+    plan = json.loads(run.stdout)
+    actions = {change["email"].partition("@")[0]: change["action"] for change in plan["changes"]}
+    assert actions == {
+        "liv.invited": "withdraw",
+        "mina.member": "remove",
+        "noah.newton": "remove",
+        "ada": "invite",
+        "olive.owner": "skip",
+        "adam.admin": "skip",
+    }
+    assert {entry["method"] for entry in sandbox.requests()} == {"GET"}
+    roster.write_text("email,levle\n")
+    run = airflow("workspace", "plan", roster)
+    assert run.returncode == 1
+    assert "did you mean 'level'?" in run.stderr
+
+
+def test_the_sandbox_starts_and_stops(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [AIRFLOW, "workspace", "sandbox", "--port", "0", "--profile", "strict"],
+        env={**os.environ, "AIRFLOW_HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        try:
+            (url,) = re.findall(r"http://[\d.:]+", process.stdout.readline())
+            with urlopen(f"{url}/_sandbox/health", timeout=10) as answer:  # noqa: S310 - loopback
+                assert json.load(answer)["profile"] == "strict"
+        finally:
+            process.terminate()
+        assert process.wait(30) == 0
+
+
+@pytest.mark.slow
+def test_a_connection_of_the_database_is_found(airflow: Airflow, sandbox: SandboxServer) -> None:
+    assert airflow("db", "migrate").returncode == 0
+    assert airflow("connections", "add", "stored", "--conn-json", sandbox.connection()).returncode == 0
+    run = airflow("workspace", "ping", "--conn-id", "stored")
+    assert run.returncode == 0, run.stderr
+
+
+def test_other_commands_wait_for_nothing() -> None:
+    run = subprocess.run([sys.executable, "-c", COSTS], capture_output=True, text=True, check=True)
+    modules = [
+        "airflow_provider_workspace.get_provider_info",
+        "airflow_provider_workspace.cli",
+        "airflow_provider_workspace.cli.definition",
+    ]
+    assert run.stdout.splitlines()[-1] == f"{modules} set()"

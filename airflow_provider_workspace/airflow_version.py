@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -47,6 +47,20 @@ except ImportError:  # before 3.3
         await sync_to_async(mask_secret)(secret)
 
 
+def usual_retry_policy() -> Any:
+    """Return the retry policy of our tasks; ``None`` before 3.3, where there are no policies."""
+    try:
+        from airflow_provider_workspace.retries import WorkspaceRetryPolicy
+    except ImportError:
+        return None
+    return WorkspaceRetryPolicy()
+
+
+def has_own_retry_policy(task: object) -> bool:
+    """Tell whether the author of a task gave it a retry policy, which then decides on every error."""
+    return getattr(task, "retry_policy", None) not in (None, usual_retry_policy())
+
+
 __all__ = [
     "AirflowFailException",
     "AirflowSensorTimeout",
@@ -55,4 +69,6 @@ __all__ = [
     "aget_connection",
     "amask_secret",
     "conf",
+    "has_own_retry_policy",
+    "usual_retry_policy",
 ]

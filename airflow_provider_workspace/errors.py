@@ -28,7 +28,13 @@ from __future__ import annotations
 
 
 class WorkspaceError(Exception):
-    """Base of every error of this package."""
+    """
+    Base of every error of this package.
+
+    :ivar retry_after: seconds after which the service asked to come back; ``None`` if it did not
+    """
+
+    retry_after: float | None = None
 
     @property
     def permanent(self) -> bool:

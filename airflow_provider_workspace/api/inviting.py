@@ -94,6 +94,7 @@ class WorkspaceInvitesIncompleteError(WorkspaceError):
         super().__init__(message)
         self.report = report
         self.cause = cause
+        self.retry_after = cause.retry_after if cause else None
 
     @property
     def permanent(self) -> bool:

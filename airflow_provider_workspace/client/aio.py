@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import httpx
 import tenacity
 
-from airflow_provider_workspace.api.interpret import Asking, Response, broken, follow, interpret, not_sent
+from airflow_provider_workspace.api.interpret import Asking, Response, broken, follow, interpret, not_sent, request_id
 from airflow_provider_workspace.api.pages import Pages
 from airflow_provider_workspace.api.retry import SETTLE_SECONDS
 from airflow_provider_workspace.client.call import MOST_REDIRECTS, Call, headers_for, secrets_in
@@ -90,11 +90,12 @@ class WorkspaceAsyncClient:
         for secret in op.secrets():
             await self.mask(secret)
         retrying = tenacity.AsyncRetrying(**call.tenacity(), sleep=self._sleep)
-        try:
-            result: T = await retrying(self._attempt, call)
-        except WorkspaceRequestError as error:
-            final = call.failure(error)
-            raise final from (error.__cause__ if final is error else error)
+        with call.recorded():
+            try:
+                result: T = await retrying(self._attempt, call)
+            except WorkspaceRequestError as error:
+                final = call.failure(error)
+                raise final from (error.__cause__ if final is error else error)
         for secret in secrets_in(result):
             await self.mask(secret)
         return result
@@ -123,6 +124,7 @@ class WorkspaceAsyncClient:
                 break
             url = target
             response = await self._exchange(call, url)
+        call.request_id = request_id(response)
         return interpret(call.op, response, self._asking, datetime.now(timezone.utc), maybe_done=call.maybe_done)
 
     async def _exchange(self, call: Call[Any], url: str) -> Response:

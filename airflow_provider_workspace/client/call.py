@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import logging
 import random
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import tenacity
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind
 
 from airflow_provider_workspace import __version__
 from airflow_provider_workspace.api.interpret import given_up
@@ -25,6 +29,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
+# A line for each write, so that what a task did to a workspace can be found.
+audit = logging.getLogger("airflow_provider_workspace.audit")
+# Does nothing unless Airflow, which brings the library, has tracing switched on.
+tracer = trace.get_tracer("airflow_provider_workspace", __version__)
 
 MOST_REDIRECTS = 5
 
@@ -43,6 +51,31 @@ class Call(Generic[T]):
         self.request = op.request()
         self.maybe_done = False
         self.attempts = 0
+        self.request_id: str | None = None
+        """What the service calls the request that was answered last."""
+
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        """Trace the call if Airflow traces, and when it is over log a line if it was a write."""
+        began = time.monotonic()
+        outcome = Outcome.UNKNOWN.value
+        name, method = type(self.op).__name__, self.request.method
+        target = self.request.target.partition("?")[0]
+        attributes = {"http.request.method": method, "url.path": target}
+        with tracer.start_as_current_span(f"workspace {name}", kind=SpanKind.CLIENT, attributes=attributes) as span:
+            try:
+                yield
+                outcome = Outcome.APPLIED.value
+            except WorkspaceRequestError as error:
+                outcome = error.outcome
+                raise
+            finally:
+                attempts = max(1, self.attempts)
+                span.set_attributes({"workspace.outcome": outcome, "http.request.resend_count": attempts - 1})
+                if method != "GET":
+                    seconds = time.monotonic() - began
+                    line = "operation=%s target=%s outcome=%s attempts=%d seconds=%.3f request_id=%s"
+                    audit.info(line, name, target, outcome, attempts, seconds, printable(self.request_id))
 
     def tenacity(self) -> dict[str, Any]:
         """Return the arguments that tenacity's two loops share."""
@@ -79,6 +112,11 @@ class Call(Generic[T]):
     def failure(self, error: WorkspaceRequestError) -> WorkspaceRequestError:
         """Return the error to raise in the end."""
         return given_up(self.op, error, max(1, self.attempts), maybe_done=self.maybe_done)
+
+
+def printable(request_id: str | None) -> str:
+    """Return the identifier of a request as one word of a log line."""
+    return "".join(char for char in request_id or "-" if char.isprintable() and not char.isspace())[:100]
 
 
 def headers_for(settings: Settings) -> dict[str, str]:

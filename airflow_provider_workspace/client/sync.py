@@ -14,7 +14,7 @@ import urllib3.exceptions
 from requests.adapters import HTTPAdapter
 from requests.structures import CaseInsensitiveDict
 
-from airflow_provider_workspace.api.interpret import Asking, Response, broken, follow, interpret, not_sent
+from airflow_provider_workspace.api.interpret import Asking, Response, broken, follow, interpret, not_sent, request_id
 from airflow_provider_workspace.api.pages import Pages
 from airflow_provider_workspace.api.retry import SETTLE_SECONDS
 from airflow_provider_workspace.client.call import MOST_REDIRECTS, Call, headers_for, secrets_in
@@ -95,11 +95,12 @@ class WorkspaceClient:
         for secret in op.secrets():
             self.mask(secret)
         retrying = tenacity.Retrying(**call.tenacity(), sleep=self._sleep)
-        try:
-            result = retrying(lambda: self._attempt(call))
-        except WorkspaceRequestError as error:
-            final = call.failure(error)
-            raise final from (error.__cause__ if final is error else error)
+        with call.recorded():
+            try:
+                result = retrying(lambda: self._attempt(call))
+            except WorkspaceRequestError as error:
+                final = call.failure(error)
+                raise final from (error.__cause__ if final is error else error)
         for secret in secrets_in(result):
             self.mask(secret)
         return result
@@ -127,6 +128,7 @@ class WorkspaceClient:
                 break
             url = target
             response = self._exchange(call, url)
+        call.request_id = request_id(response)
         return interpret(call.op, response, self._asking, datetime.now(timezone.utc), maybe_done=call.maybe_done)
 
     def _exchange(self, call: Call[Any], url: str) -> Response:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.sdk import BaseOperator
 
-from airflow_provider_workspace.airflow_version import AirflowFailException
+from airflow_provider_workspace.airflow_version import AirflowFailException, has_own_retry_policy, usual_retry_policy
 from airflow_provider_workspace.arguments import check_ids, choice_of, fields_of, names_of, whole_of
 from airflow_provider_workspace.errors import (
     WorkspaceError,
@@ -61,6 +61,8 @@ class WorkspaceOperator(BaseOperator):
         self, *, workspace_conn_id: str = "workspace_default", return_secrets: bool = False, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
+        if getattr(self, "retry_policy", None) is None:
+            self.retry_policy = usual_retry_policy()
         self.workspace_conn_id = workspace_conn_id
         self.return_secrets = return_secrets
 
@@ -78,7 +80,7 @@ class WorkspaceOperator(BaseOperator):
             with closing(self.hook) as hook:
                 result = self.work(hook, context)
         except WorkspaceError as error:
-            if error.permanent:
+            if error.permanent and not has_own_retry_policy(self):
                 msg = f"{type(error).__name__}: {error}"
                 raise AirflowFailException(msg) from error
             raise

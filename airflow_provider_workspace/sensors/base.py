@@ -15,6 +15,8 @@ from airflow_provider_workspace.airflow_version import (
     AirflowSensorTimeout,
     AirflowSkipException,
     conf,
+    has_own_retry_policy,
+    usual_retry_policy,
 )
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
 from airflow_provider_workspace.links import WorkspaceLink
@@ -60,6 +62,8 @@ class WorkspaceSensor(BaseSensorOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if getattr(self, "retry_policy", None) is None:
+            self.retry_policy = usual_retry_policy()
         self.workspace_conn_id = workspace_conn_id
         self.deferrable = deferrable
         self._seen: Look | None = None
@@ -142,6 +146,8 @@ class WorkspaceSensor(BaseSensorOperator):
                 msg = f"Waiting makes no sense: {verdict.message}. Check the id."
                 raise WorkspaceInputError(msg)
         except WorkspaceError as error:
+            if error.permanent and has_own_retry_policy(self):
+                raise
             if error.permanent:
                 msg = f"{type(error).__name__}: {error}"
                 raise AirflowFailException(msg) from error

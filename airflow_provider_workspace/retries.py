@@ -1,0 +1,69 @@
+"""Airflow's retries of a task, decided by the error. Airflow 3.3 and newer; older ones use the task's own settings."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import RetryDecision, RetryPolicy
+
+from airflow_provider_workspace.errors import WorkspaceError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+# Tasks that were told to come back at the same moment do so over this part of their wait, and over a second at least.
+SPREAD = 0.1
+
+
+@dataclass(frozen=True)
+class WorkspaceRetryPolicy(RetryPolicy):
+    """
+    Fails at once what no retry can mend, and comes back when the service said.
+
+    A permanent error (400, 401, 403, 404, 405, a wrong connection, a write that nobody can look up) fails the task. An
+    answer with ``Retry-After`` (429, 503) delays the next try by that time. Everything else is up to the task's own
+    ``retries`` and ``retry_delay``.
+
+    Operators and sensors of this package have it unless their author gives another ``retry_policy``. A task of your own
+    that uses the hook can have it as well: ``@task(retries=3, retry_policy=WorkspaceRetryPolicy())``.
+    """
+
+    def evaluate(
+        self,
+        exception: BaseException,
+        try_number: int,  # noqa: ARG002
+        max_tries: int,  # noqa: ARG002
+        context: Context | None = None,  # noqa: ARG002
+    ) -> RetryDecision:
+        """Decide what becomes of the task."""
+        error = workspace_error(exception)
+        if error is None:
+            return RetryDecision.default()
+        if error.permanent:
+            return RetryDecision.fail(reason=f"{type(error).__name__}: a retry would meet the same error")
+        if error.retry_after is None:
+            return RetryDecision.default()
+        # Jitter, not cryptography.
+        seconds = error.retry_after + random.random() * max(1.0, SPREAD * error.retry_after)  # noqa: S311
+        return RetryDecision.retry(
+            delay=timedelta(seconds=seconds), reason=f"The service asked to come back in {error.retry_after:.0f} s"
+        )
+
+    def serialize(self) -> dict[str, Any]:
+        """Return plain JSON: there is nothing to set."""
+        return {}
+
+    @classmethod
+    def deserialize(cls, data: dict[str, Any]) -> WorkspaceRetryPolicy:  # noqa: ARG003
+        """Return the policy."""
+        return cls()
+
+
+def workspace_error(exception: BaseException | None) -> WorkspaceError | None:
+    """Return the error of this package that an exception is, or that caused it."""
+    while exception is not None and not isinstance(exception, WorkspaceError):
+        exception = exception.__cause__
+    return exception

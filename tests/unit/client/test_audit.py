@@ -1,0 +1,154 @@
+"""What each write leaves in the log, and each call in a trace."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from airflow_provider_workspace.api import operations as ops
+from airflow_provider_workspace.api.operation import Operation
+from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
+from airflow_provider_workspace.client.settings import read_settings
+from airflow_provider_workspace.client.sync import WorkspaceClient
+from airflow_provider_workspace.errors import WorkspaceRequestError
+from tests.unit.client.loopback import RESET_AFTER_READING, Loopback, answer
+
+KEY = "phx_key_of_the_audit_test"
+PROJECT = {"id": 7, "name": "Northwind", "api_token": "phc_token"}
+Send = Callable[[str, Operation[Any]], Any]
+
+
+def by_requests(url: str, op: Operation[Any]) -> Any:
+    settings = read_settings(host=url, password=KEY, extra=None, source="a test")
+    with WorkspaceClient(settings, sleep=lambda _: None) as client:
+        return client.send(op)
+
+
+def by_httpx(url: str, op: Operation[Any]) -> Any:
+    async def sleep(_: float) -> None:
+        """Not now."""
+
+    async def send() -> Any:
+        settings = read_settings(host=url, password=KEY, extra=None, source="a test")
+        async with WorkspaceAsyncClient(settings, sleep=sleep) as client:
+            return await client.send(op)
+
+    return asyncio.run(send())
+
+
+@pytest.fixture(params=[by_requests, by_httpx], ids=["requests", "httpx"])
+def send(request: pytest.FixtureRequest) -> Send:
+    sender: Send = request.param
+    return sender
+
+
+@pytest.fixture
+def lines() -> Iterator[list[str]]:
+    """The lines of the audit."""
+    kept: list[str] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            kept.append(record.getMessage())
+
+    logger, handler = logging.getLogger("airflow_provider_workspace.audit"), Keep()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield kept
+    logger.removeHandler(handler)
+    logger.setLevel(level)
+
+
+@pytest.fixture(scope="module")
+def exporter() -> InMemorySpanExporter:
+    """Switch tracing on, as Airflow does, for the rest of the process."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    return exporter
+
+
+def span_of(exporter: InMemorySpanExporter) -> ReadableSpan:
+    (span,) = exporter.get_finished_spans()
+    return span
+
+
+CREATE = ops.CreateProject(organization_id="o", name="Northwind")
+PAUSE = ops.PauseBatchExport(organization_id="o", batch_export_id="0190c0de-0000-4000-8000-0000000000e1")
+
+
+def test_a_write_leaves_a_line(send: Send, lines: list[str]) -> None:
+    with Loopback(answer(status=201, body=PROJECT, X_Request_Id="req 42")) as service:
+        send(service.url, CREATE)
+    (line,) = lines
+    assert re.fullmatch(
+        r"operation=CreateProject target=/api/organizations/o/projects/ outcome=applied attempts=1 "
+        r"seconds=\d+\.\d{3} request_id=req42",
+        line,
+    )
+
+
+def test_the_line_counts_attempts(send: Send, lines: list[str]) -> None:
+    with Loopback(RESET_AFTER_READING, RESET_AFTER_READING, answer(body={"paused": True})) as service:
+        send(service.url, PAUSE)
+    (line,) = lines
+    assert "operation=PauseBatchExport" in line
+    assert "outcome=applied attempts=3" in line
+
+
+def test_a_write_without_a_clear_end_leaves_a_line(send: Send, lines: list[str]) -> None:
+    with Loopback(RESET_AFTER_READING) as service, pytest.raises(WorkspaceRequestError):
+        send(service.url, CREATE)
+    (line,) = lines
+    assert "outcome=unknown attempts=1" in line
+    assert KEY not in line
+
+
+def test_a_refused_write_leaves_a_line(send: Send, lines: list[str]) -> None:
+    with Loopback(answer(status=403, body={"detail": "no"})) as service, pytest.raises(WorkspaceRequestError):
+        send(service.url, CREATE)
+    assert "outcome=rejected attempts=1" in lines[0]
+
+
+def test_a_read_leaves_none(send: Send, lines: list[str]) -> None:
+    with Loopback(answer(body=PROJECT)) as service:
+        send(service.url, ops.GetProject(organization_id="o", project_id=7))
+    assert not lines
+
+
+def test_a_call_is_a_span(send: Send, exporter: InMemorySpanExporter) -> None:
+    exporter.clear()
+    with Loopback(RESET_AFTER_READING, answer(body=PROJECT)) as service:
+        send(service.url, ops.GetProject(organization_id="o", project_id=7))
+    span = span_of(exporter)
+    assert span.name == "workspace GetProject"
+    assert dict(span.attributes or {}) == {
+        "http.request.method": "GET",
+        "url.path": "/api/organizations/o/projects/7/",
+        "workspace.outcome": "applied",
+        "http.request.resend_count": 1,
+    }
+
+
+def test_the_span_of_a_failure_says_so_and_tells_no_secret(send: Send, exporter: InMemorySpanExporter) -> None:
+    exporter.clear()
+    with (
+        Loopback(answer(status=401, body={"detail": f"{KEY} is wrong"})) as service,
+        pytest.raises(WorkspaceRequestError),
+    ):
+        send(service.url, CREATE)
+    span = span_of(exporter)
+    assert span.status.status_code is trace.StatusCode.ERROR
+    assert (span.attributes or {})["workspace.outcome"] == "rejected"
+    assert KEY not in span.to_json()

@@ -104,6 +104,11 @@ CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
         "description": "Rows asked for per page of a list. From 1 to 10000.",
         "schema": {"type": ["integer", "null"], "default": 100, "minimum": 1, "maximum": 10_000},
     },
+    "max_concurrency": {
+        "label": "Requests at once",
+        "description": "How many requests one task has under way at once; bulk invites make use of it. From 1 to 100.",
+        "schema": {"type": ["integer", "null"], "default": 4, "minimum": 1, "maximum": 100},
+    },
     "bulk_invite_limit": {
         "label": "Invites per request",
         "description": "How many invites one bulk request carries at most. From 1 to 10000.",

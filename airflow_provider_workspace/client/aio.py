@@ -15,6 +15,7 @@ from airflow_provider_workspace.api.interpret import Asking, Response, broken, f
 from airflow_provider_workspace.api.pages import Pages
 from airflow_provider_workspace.api.retry import SETTLE_SECONDS
 from airflow_provider_workspace.client.call import MOST_REDIRECTS, Call, headers_for, secrets_in
+from airflow_provider_workspace.client.gate import AsyncGate
 from airflow_provider_workspace.client.transport import proxy_for, tls_context, tls_refused
 from airflow_provider_workspace.errors import WorkspaceRequestError
 
@@ -53,6 +54,7 @@ class WorkspaceAsyncClient:
         self._sleep = sleep
         self._policy = settings.retry_policy()
         self._asking = Asking(settings.source, (settings.api_key,))
+        self._gate = AsyncGate(settings.max_concurrency)
         self._http = httpx.AsyncClient(
             headers=headers_for(settings),
             timeout=httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout),
@@ -90,12 +92,13 @@ class WorkspaceAsyncClient:
         for secret in op.secrets():
             await self.mask(secret)
         retrying = tenacity.AsyncRetrying(**call.tenacity(), sleep=self._sleep)
-        with call.recorded():
-            try:
-                result: T = await retrying(self._attempt, call)
-            except WorkspaceRequestError as error:
-                final = call.failure(error)
-                raise final from (error.__cause__ if final is error else error)
+        async with self._gate.passed(call):
+            with call.recorded():
+                try:
+                    result: T = await retrying(self._attempt, call)
+                except WorkspaceRequestError as error:
+                    final = call.failure(error)
+                    raise final from (error.__cause__ if final is error else error)
         for secret in secrets_in(result):
             await self.mask(secret)
         return result

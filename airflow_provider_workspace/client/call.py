@@ -17,7 +17,7 @@ from airflow_provider_workspace import __version__
 from airflow_provider_workspace.api.interpret import given_up
 from airflow_provider_workspace.api.models import Page, Resource
 from airflow_provider_workspace.api.outcome import Outcome
-from airflow_provider_workspace.errors import WorkspaceRequestError
+from airflow_provider_workspace.errors import WorkspaceRateLimitError, WorkspaceRequestError
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
@@ -51,6 +51,8 @@ class Call(Generic[T]):
         self.request = op.request()
         self.maybe_done = False
         self.attempts = 0
+        self.throttled = False
+        """Whether an attempt was answered with 429."""
         self.request_id: str | None = None
         """What the service calls the request that was answered last."""
 
@@ -95,6 +97,8 @@ class Call(Generic[T]):
             return False
         if isinstance(error, WorkspaceRequestError) and error.outcome == Outcome.UNKNOWN.value:
             self.maybe_done = True
+        if isinstance(error, WorkspaceRateLimitError):
+            self.throttled = True
         return self.policy.permits(error, repeatable=self.op.endpoint.repeatable)
 
     def wait(self, state: RetryCallState) -> float:

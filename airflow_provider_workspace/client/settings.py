@@ -31,6 +31,7 @@ class Settings:
     :param max_attempts: attempts per request, the first included
     :param max_retry_wait: longest wait between two attempts in seconds
     :param page_size: rows asked for per page of a list
+    :param max_concurrency: requests of one hook that are under way at once; bulk invites make use of it
     :param bulk_invite_limit: invites per bulk request
     :param bulk_invite_body: whether a bulk request carries an array or one object
     :param verify: whether to check the TLS certificate, or the file with the authorities to check it against
@@ -49,6 +50,7 @@ class Settings:
     max_attempts: int = 5
     max_retry_wait: float = 60.0
     page_size: int = 100
+    max_concurrency: int = 4
     bulk_invite_limit: int = 20
     bulk_invite_body: Literal["array", "object"] = "array"
     verify: bool | str = True
@@ -72,6 +74,7 @@ EXTRAS = (
     "max_attempts",
     "max_retry_wait",
     "page_size",
+    "max_concurrency",
     "bulk_invite_limit",
     "bulk_invite_body",
     "verify",
@@ -117,6 +120,7 @@ def read_settings(
         max_attempts=whole(given, "max_attempts", source, default=5, low=1, high=20),
         max_retry_wait=number(given, "max_retry_wait", source, default=60.0, low=0, high=3600),
         page_size=whole(given, "page_size", source, default=100, low=1, high=10_000),
+        max_concurrency=whole(given, "max_concurrency", source, default=4, low=1, high=100),
         bulk_invite_limit=whole(given, "bulk_invite_limit", source, default=20, low=1, high=10_000),
         bulk_invite_body=body,
         verify=read_verify(given, source),

@@ -18,6 +18,7 @@ from airflow_provider_workspace.api.interpret import Asking, Response, broken, f
 from airflow_provider_workspace.api.pages import Pages
 from airflow_provider_workspace.api.retry import SETTLE_SECONDS
 from airflow_provider_workspace.client.call import MOST_REDIRECTS, Call, headers_for, secrets_in
+from airflow_provider_workspace.client.gate import Gate
 from airflow_provider_workspace.client.transport import proxy_for, tls_context, tls_refused
 from airflow_provider_workspace.errors import WorkspaceRequestError
 
@@ -62,6 +63,7 @@ class WorkspaceClient:
         self._policy = settings.retry_policy()
         self._asking = Asking(settings.source, (settings.api_key,))
         self._headers = headers_for(settings)
+        self._gate = Gate(settings.max_concurrency)
         self._timeout = (settings.connect_timeout, settings.read_timeout)
         proxy = proxy_for(settings)
         self._proxies = {"http": proxy, "https": proxy} if proxy else {}
@@ -95,7 +97,7 @@ class WorkspaceClient:
         for secret in op.secrets():
             self.mask(secret)
         retrying = tenacity.Retrying(**call.tenacity(), sleep=self._sleep)
-        with call.recorded():
+        with self._gate.passed(call), call.recorded():
             try:
                 result = retrying(lambda: self._attempt(call))
             except WorkspaceRequestError as error:

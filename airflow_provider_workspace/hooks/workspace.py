@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -353,10 +355,7 @@ class WorkspaceHook(BaseHook):
         try:
             operations = next(steps)
             while True:
-                results: list[Any] = []
-                for operation in operations:
-                    refused = bool(results) and refuses_all(results[-1])
-                    results.append(results[-1] if refused else self._try(operation))
+                results = self._try_all(operations)
                 if any(is_in_doubt(result) for result in results):
                     self.client.settle()
                 operations = steps.send(results)
@@ -364,12 +363,29 @@ class WorkspaceHook(BaseHook):
             result: T = stop.value
             return result
 
-    def _try(self, operation: Operation[Any]) -> Any:
-        """Return the result of an operation, or the error of its request."""
+    def _try_all(self, operations: list[Operation[Any]]) -> list[Any]:
+        """Send operations, several at once, until one is refused as the others would be; return results and errors."""
+        refused: list[WorkspaceRequestError] = []
+
+        def one(operation: Operation[Any]) -> Any:
+            if refused:
+                return refused[0]
+            try:
+                return self.send(operation)
+            except WorkspaceRequestError as error:
+                if refuses_all(error):
+                    refused.append(error)
+                return error
+
+        if len(operations) == 1:
+            return [one(operations[0])]
+        pool = ThreadPoolExecutor(self.client.settings.max_concurrency, thread_name_prefix="workspace")
         try:
-            return self.send(operation)
-        except WorkspaceRequestError as error:
-            return error
+            # Each thread traces and logs as this one does.
+            return [task.result() for task in [pool.submit(copy_context().run, one, item) for item in operations]]
+        finally:
+            # A task that is stopped waits for what is under way, and sends no more.
+            pool.shutdown(cancel_futures=True)
 
     # Members
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -353,10 +354,7 @@ class WorkspaceAsyncHook(BaseHook):
         try:
             operations = next(steps)
             while True:
-                results: list[Any] = []
-                for operation in operations:
-                    refused = bool(results) and refuses_all(results[-1])
-                    results.append(results[-1] if refused else await self._try(operation))
+                results = await self._try_all(operations)
                 if any(is_in_doubt(result) for result in results):
                     await (await self.client()).settle()
                 operations = steps.send(results)
@@ -364,12 +362,23 @@ class WorkspaceAsyncHook(BaseHook):
             result: T = stop.value
             return result
 
-    async def _try(self, operation: Operation[Any]) -> Any:
-        """Return the result of an operation, or the error of its request."""
-        try:
-            return await self.send(operation)
-        except WorkspaceRequestError as error:
-            return error
+    async def _try_all(self, operations: list[Operation[Any]]) -> list[Any]:
+        """Send operations, several at once, until one is refused as the others would be; return results and errors."""
+        slots = asyncio.Semaphore((await self.client()).settings.max_concurrency)
+        refused: list[WorkspaceRequestError] = []
+
+        async def one(operation: Operation[Any]) -> Any:
+            async with slots:
+                if refused:
+                    return refused[0]
+                try:
+                    return await self.send(operation)
+                except WorkspaceRequestError as error:
+                    if refuses_all(error):
+                        refused.append(error)
+                    return error
+
+        return await asyncio.gather(*(one(operation) for operation in operations))
 
     # Members
 

@@ -126,7 +126,8 @@ def test_an_unknown_extra(connect: Connect) -> None:
     assert message_of("get_dashboard", dashboard_id=1) == (
         "The extra of connection 'workspace_default' has an unknown key 'orgnization_id': did you mean "
         "'organization_id'? Known are organization_id, project_id, connect_timeout, read_timeout, max_attempts, "
-        "max_retry_wait, page_size, bulk_invite_limit, bulk_invite_body, verify, proxy, web_url, allow_http."
+        "max_retry_wait, page_size, max_concurrency, bulk_invite_limit, bulk_invite_body, "
+        "verify, proxy, web_url, allow_http."
     )
 
 

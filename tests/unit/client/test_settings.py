@@ -42,6 +42,7 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
         "max_attempts": "3",
         "max_retry_wait": 0,
         "page_size": 50.0,
+        "max_concurrency": 8,
         "bulk_invite_limit": 5,
         "bulk_invite_body": "object",
         "verify": str(bundle),
@@ -61,6 +62,7 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
         max_attempts=3,
         max_retry_wait=0.0,
         page_size=50,
+        max_concurrency=8,
         bulk_invite_limit=5,
         bulk_invite_body="object",
         verify=str(bundle),
@@ -189,8 +191,8 @@ def test_an_extra_that_is_no_object(extra: str) -> None:
 def test_an_unknown_extra_names_the_known_ones(key: str, hint: str) -> None:
     assert refused(**{key: "x"}) == (
         f"The extra of connection 'w' has an unknown key '{key}': {hint}Known are organization_id, project_id, "
-        "connect_timeout, read_timeout, max_attempts, max_retry_wait, page_size, bulk_invite_limit, bulk_invite_body, "
-        "verify, proxy, web_url, allow_http."
+        "connect_timeout, read_timeout, max_attempts, max_retry_wait, page_size, max_concurrency, bulk_invite_limit, "
+        "bulk_invite_body, verify, proxy, web_url, allow_http."
     )
 
 
@@ -207,6 +209,7 @@ PAGES = "batch_export, dashboard, domain, domains, invites, members, project, pr
         ("max_attempts", [0, 21, 1.5, "x"], ["a number from 1 to 20", "a whole number from 1 to 20"]),
         ("max_retry_wait", [-0.1, 3601], "a number from 0 to 3600"),
         ("page_size", [0, 10_001], "a number from 1 to 10000"),
+        ("max_concurrency", [0, 101, 1.5], "a number from 1 to 100"),
         ("bulk_invite_limit", [0, 10_001], "a number from 1 to 10000"),
         ("bulk_invite_body", ["list", ["array"], 7], "'array' or 'object'"),
         ("verify", [1, ["x"]], "true, false, or the path of a CA file"),

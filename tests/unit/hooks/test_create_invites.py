@@ -49,8 +49,9 @@ def test_everybody_is_invited_once(call: Call, connect: Connect, sandbox: Sandbo
     ]
     report = call("create_invites", rows)
     assert statuses(report) == {"invited": 46, "already_invited": 1, "member": 1, "duplicate": 1}
-    assert [len(body) for body in writes(sandbox)] == [20, 20, 6]
-    assert writes(sandbox)[0][0] == {"target_email": "P1@example.org", "first_name": "P 1"}
+    sent = sorted(writes(sandbox), key=lambda body: (-len(body), body[0]["target_email"]))
+    assert [len(body) for body in sent] == [20, 20, 6]
+    assert sent[0][0] == {"target_email": "P1@example.org", "first_name": "P 1"}
     assert mails(sandbox) == Counter([*(f"P{n}@example.org" for n in range(1, 46)), "exp.ired@example.com"])
 
     again = call("create_invites", rows)
@@ -102,7 +103,7 @@ def test_a_row_the_service_refuses_costs_only_itself(call: Call, connect: Connec
 def test_a_service_that_has_enough_for_today_is_continued_later(
     call: Call, connect: Connect, sandbox: SandboxServer
 ) -> None:
-    connect()
+    connect(max_concurrency=1)
     with pytest.raises(WorkspaceInvitesIncompleteError) as error:
         call("create_invites", people(90))
     assert isinstance(error.value.cause, WorkspaceRateLimitError)

@@ -1,0 +1,52 @@
+"""Bulk invites, several requests at once."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_workspace.api.inviting import WorkspaceInvitesIncompleteError
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+    from tests.unit.hooks.conftest import Call
+
+PEOPLE = [f"person-{number}@example.com" for number in range(200)]
+
+
+@pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
+def test_bulk_invites_go_out_together(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
+    """Ten requests, four at a time, take three times as long as one, and not ten times."""
+    connect()
+    sandbox.change_settings(latency_ms=500)
+    began = time.monotonic()
+    report = call("create_invites", PEOPLE)
+    took = time.monotonic() - began
+    assert report.counts["invited"] == 200
+    assert len(sandbox.effects("create_invite")) == 200
+    assert took < 0.5 * 10, "they went out one after the other"
+
+
+@pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
+def test_a_429_to_one_holds_back_the_others(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
+    connect()
+    sandbox.inject("rate_limit", "create_invites", seconds=0.3, times=1, after=2)
+    report = call("create_invites", PEOPLE)
+    assert report.counts["invited"] == 200
+    sent = [entry["status"] for entry in sandbox.requests() if entry["operation"] == "create_invites"]
+    assert sent.count(429) == 1
+    assert len(sandbox.effects("create_invite")) == 200
+
+
+def test_a_refusal_keeps_what_was_not_sent_from_going_out(connect: Connect, sandbox: SandboxServer) -> None:
+    connect()
+    sandbox.inject("status_before", "create_invites", status=403, times=None)
+    with closing(WorkspaceHook()) as hook, pytest.raises(WorkspaceInvitesIncompleteError, match="403"):
+        hook.create_invites(PEOPLE)
+    sent = [entry for entry in sandbox.requests() if entry["operation"] == "create_invites"]
+    assert 1 <= len(sent) <= 4

@@ -54,6 +54,10 @@ e2e-celery: $(CELERY)/.ready services ## Kill a Celery worker in the middle of i
 faults: $(READY) ## Try every operation under every fault, and print what came of it
 	@$(PYTHON) -m tests.faults.matrix $(ARGS)
 
+.PHONY: test-all
+test-all: $(READY) ## Run the tests on each supported Airflow and Python; ARGS="3.1-3.10 lowest" names some
+	@$(INDEX); $(PYTHON) dev/versions.py $(ARGS)
+
 .PHONY: coverage
 coverage: $(READY) ## Check that the tests reach every branch of api/
 	$(PYTHON) -m pytest --quiet --numprocesses auto --maxprocesses 4 tests/unit tests/contract tests/meta \
@@ -93,12 +97,21 @@ format: $(READY) ## Put the code into shape
 COMPILE := $(UV) pip compile --quiet --upgrade --universal --python-version 3.10 --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
+# An older Airflow is tried with the packages of its time, as its own constraints would have them: the newest ones
+# break the releases before 3.3.
+TEST := $(COMPILE) pyproject.toml - --group test
+
 .PHONY: lock
 lock: $(VENV)/.uv ## Resolve all versions anew and write constraints/
 	$(COMPILE) --group setup --output-file constraints/setup.txt
 	$(COMPILE) pyproject.toml --group dev --output-file constraints/dev.txt
 	$(COMPILE) pyproject.toml --group docs --output-file constraints/docs.txt
 	$(COMPILE) pyproject.toml --group celery --constraints constraints/dev.txt --output-file constraints/celery.txt
+	echo 'apache-airflow==3.1.0' | $(TEST) --exclude-newer 2025-10-10 --output-file constraints/airflow-3.1.txt
+	echo 'apache-airflow~=3.2.0' | $(TEST) --exclude-newer 2026-06-15 --output-file constraints/airflow-3.2.txt
+	echo 'apache-airflow~=3.3.0' | $(TEST) --output-file constraints/airflow-3.3.txt
+	echo 'apache-airflow==3.1.0' | $(TEST) --resolution lowest-direct --exclude-newer 2025-10-10 \
+		--output-file constraints/lowest.txt
 
 .PHONY: clean
 clean: ## Remove .venv, caches and what was built
@@ -134,12 +147,15 @@ $(VENV)/.uv: constraints/setup.txt
 	@$(PIP) install --quiet --require-hashes --only-binary :all: -r constraints/setup.txt
 	@printf '%s' '$(CURDIR)' >$@
 
+# The index that /etc/pip.conf or a user's own pip.conf name is handed to uv.
+INDEX = index="$${PIP_INDEX_URL:-$$($(PIP) config get global.index-url 2>/dev/null)}"; \
+	if [ -n "$$index" ]; then export UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$index}"; fi
+
 # $(call install,<python>,<versions and hashes>)
 # Wheels only: building a package would fetch build requirements that nobody pinned. If uv cannot reach the index,
-# pip tries, for it knows what /etc/pip.conf or a user's own pip.conf say. The index set there is handed to uv.
+# pip tries, for it knows what else pip's settings say.
 define install
-@index="$${PIP_INDEX_URL:-$$($(PIP) config get global.index-url 2>/dev/null)}"; \
-if [ -n "$$index" ]; then export UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$index}"; fi; \
+@$(INDEX); \
 if [ -t 2 ]; then quiet=; else quiet=--quiet; fi; \
 $(UV) pip sync $$quiet --python $(1) --require-hashes --no-build --compile-bytecode $(2) || { \
 	echo "==> uv could not. Installing with pip, which takes longer"; \

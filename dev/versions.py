@@ -1,0 +1,177 @@
+"""`make test-all`: run the tests on each supported Airflow and Python, and print a table."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+ROOT = Path(__file__).resolve().parent.parent
+CONSTRAINTS = ROOT / "constraints"
+SESSIONS = ROOT / "build" / "versions"
+UV = Path(sys.executable).with_name("uv")
+AIRFLOWS = ("3.1", "3.2", "3.3")
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+
+
+@dataclass(frozen=True)
+class Session:
+    """An environment to test in: the file of its versions, and its Python."""
+
+    name: str
+    constraints: Path
+    python: str
+
+    @property
+    def home(self) -> Path:
+        """The folder of the environment."""
+        return SESSIONS / self.name
+
+    @property
+    def report(self) -> Path:
+        """What pytest says of its run."""
+        return SESSIONS / f"{self.name}.xml"
+
+    @property
+    def log(self) -> Path:
+        """What the run printed."""
+        return SESSIONS / f"{self.name}.log"
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a session ended."""
+
+    name: str
+    outcome: str
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    seconds: float = 0
+    reason: str = ""
+
+
+ALL = {
+    session.name: session
+    for session in (
+        *(Session(f"{a}-{p}", CONSTRAINTS / f"airflow-{a}.txt", p) for a in AIRFLOWS for p in PYTHONS),
+        Session("lowest", CONSTRAINTS / "lowest.txt", PYTHONS[0]),
+    )
+}
+
+
+def main() -> None:
+    """
+    Run the sessions that are named, or all.
+
+    :raises SystemExit: with 1 if one failed
+    """
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("session", nargs="*", help=f"one of {', '.join(ALL)}; all if none is named")
+    names = parser.parse_args().session or list(ALL)
+    if unknown := set(names) - set(ALL):
+        parser.error(f"no such session: {', '.join(sorted(unknown))}. There are {', '.join(ALL)}.")
+    SESSIONS.mkdir(parents=True, exist_ok=True)
+    results = []
+    for name in names:
+        print(f"==> {name}", flush=True)
+        results.append(run(ALL[name]))
+        print(f"    {results[-1].outcome} {results[-1].reason}", flush=True)
+    print_table(results)
+    raise SystemExit(any(result.outcome == "failed" for result in results))
+
+
+def run(session: Session) -> Result:
+    """Make the environment of a session and run the tests in it."""
+    interpreter = next(interpreters(session.python), None)
+    if interpreter is None:
+        return Result(session.name, "skipped", reason=f"there is no Python {session.python} here")
+    began = time.monotonic()
+    session.report.unlink(missing_ok=True)
+    with session.log.open("w") as log:
+        if not make(session, interpreter, log.fileno()):
+            return Result(session.name, "failed", reason=f"cannot be installed: see {short(session.log)}")
+        code = subprocess.run(
+            [
+                *(session.home / "bin" / "python", "-m", "pytest", "--quiet", "-m", "not slow and not e2e"),
+                *("--numprocesses", "auto", "--maxprocesses", "4", "--dist", "loadfile"),
+                *("--override-ini", f"cache_dir={session.home / 'pytest-cache'}", f"--junitxml={session.report}"),
+            ],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            check=False,
+        ).returncode
+    if not session.report.exists():
+        return Result(session.name, "failed", reason=f"pytest ended with {code}: see {short(session.log)}")
+    suite = ET.parse(session.report).getroot()[0]  # noqa: S314 - pytest wrote it just now
+    failed = int(suite.attrib["failures"]) + int(suite.attrib["errors"])
+    skipped = int(suite.attrib["skipped"])
+    passed = int(suite.attrib["tests"]) - failed - skipped
+    return Result(
+        session.name,
+        "failed" if code else "passed",
+        *(passed, failed, skipped),
+        seconds=time.monotonic() - began,
+        reason=f"see {short(session.log)}" if code else "",
+    )
+
+
+def interpreters(python: str) -> Iterator[str]:
+    """Find a Python where uv does, and among those of pyenv."""
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    for wanted in (python, *map(str, sorted(pyenv.glob(f"{python}.*/bin/python")))):
+        found = subprocess.run(
+            [UV, "python", "find", "--no-project", "--system", wanted], capture_output=True, text=True, check=False
+        )
+        if found.returncode == 0:
+            yield found.stdout.strip()
+
+
+def make(session: Session, interpreter: str, log: int) -> bool:
+    """Install what a session needs, unless an earlier run did; tell whether that worked."""
+    python = session.home / "bin" / "python"
+    stamp = session.home / "made-of"
+    content = hashlib.sha256(session.constraints.read_bytes()).hexdigest()
+    made_of = f"{interpreter}\n{ROOT}\n{content}\n{hashlib.sha256((ROOT / 'pyproject.toml').read_bytes()).hexdigest()}"
+    if stamp.exists() and stamp.read_text() == made_of:
+        return True
+    shutil.rmtree(session.home, ignore_errors=True)
+    into = ("pip", "install", "--quiet", "--python", python)
+    steps: tuple[tuple[str | Path, ...], ...] = (
+        ("venv", "--quiet", "--no-project", "--python", interpreter, session.home),
+        (*into, "--require-hashes", "--no-build", "--compile-bytecode", "--requirements", session.constraints),
+        (*into, "--no-deps", "--no-build-isolation", "--offline", "--editable", ROOT),
+        ("pip", "check", "--quiet", "--python", python),
+    )
+    for step in steps:
+        if subprocess.run([UV, *step], cwd=ROOT, stdout=log, stderr=log, check=False).returncode:
+            return False
+    stamp.write_text(made_of)
+    return True
+
+
+def print_table(results: list[Result]) -> None:
+    """Print a row for each session."""
+    print(f"\n{'session':<10}{'outcome':<10}{'passed':>8}{'failed':>8}{'skipped':>9}{'seconds':>9}")
+    for row in results:
+        counts = f"{row.passed:>8}{row.failed:>8}{row.skipped:>9}{row.seconds:>9.0f}"
+        print(f"{row.name:<10}{row.outcome:<10}{counts}  {row.reason}".rstrip())
+
+
+def short(path: Path) -> str:
+    """Return a path as people at the top of the checkout would type it."""
+    return str(path.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()

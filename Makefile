@@ -43,7 +43,7 @@ test: $(READY) ## Run the tests; ARGS="-k invites -x" is handed to pytest
 
 .PHONY: e2e
 e2e: $(READY) ## Run the tests that need a whole Airflow; without ARGS those of e2e-celery as well
-	$(PYTHON) -m pytest -m e2e tests/e2e -s $(ARGS)
+	@$(INDEX); $(PYTHON) -m pytest -m e2e tests/e2e -s $(ARGS)
 	$(if $(ARGS),,@$(MAKE) --no-print-directory e2e-celery)
 
 .PHONY: e2e-celery
@@ -57,6 +57,13 @@ faults: $(READY) ## Try every operation under every fault, and print what came o
 .PHONY: test-all
 test-all: $(READY) ## Run the tests on each supported Airflow and Python; ARGS="3.1-3.10 lowest" names some
 	@$(INDEX); $(PYTHON) dev/versions.py $(ARGS)
+
+.PHONY: dist
+dist: $(READY) ## Build the source distribution and the wheel in dist/; the same commit gives the same bytes
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || echo 1580601600)} \
+		$(PYTHON) -m build --no-isolation
+	$(BIN)/twine check --strict dist/*
 
 .PHONY: coverage
 coverage: $(READY) ## Check that the tests reach every branch of api/

@@ -1,0 +1,150 @@
+"""What people install: two builds are the same, and the wheel works where there is nothing of the checkout."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_workspace.get_provider_info import get_provider_info
+
+pytestmark = pytest.mark.e2e
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / "example_dags").glob("*.py"))
+EVERY_MODULE = """
+import importlib, pkgutil, airflow_provider_workspace as package
+for module in pkgutil.walk_packages(package.__path__, "airflow_provider_workspace."):
+    if ".example_dags" not in module.name:
+        print(importlib.import_module(module.name).__file__)
+"""
+
+
+def run(*command: str | Path, cwd: Path, timeout: float = 300, **env: str) -> str:
+    """Run a program away from the checkout, and return what it prints."""
+    surroundings = {
+        name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW_", "PYTHON", "VIRTUAL_ENV"))
+    }
+    done = subprocess.run(
+        command, cwd=cwd, env={**surroundings, **env}, capture_output=True, text=True, check=False, timeout=timeout
+    )
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def build(into: Path) -> dict[str, Path]:
+    run(
+        sys.executable,
+        "-m",
+        "build",
+        "--no-isolation",
+        "--outdir",
+        into,
+        ROOT,
+        cwd=into,
+        SOURCE_DATE_EPOCH="1700000000",
+    )
+    return {path.suffix: path for path in into.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return build(tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def away(built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an empty environment into which the wheel was installed with what it asks for."""
+    folder = tmp_path_factory.mktemp("away")
+    uv = Path(sys.executable).with_name("uv")
+    run(uv, "venv", "--no-project", "--python", sys.executable, folder / "venv", cwd=folder)
+    constraints = ROOT / "constraints" / "airflow-3.3.txt"
+    install = ("pip", "install", "--python", folder / "venv" / "bin" / "python", "--compile-bytecode")
+    run(uv, *install, "--no-build", "--constraints", constraints, built[".whl"], cwd=folder, timeout=600)
+    return folder
+
+
+def airflow(away: Path, *arguments: str) -> str:
+    return run(
+        away / "venv" / "bin" / "airflow",
+        *arguments,
+        cwd=away,
+        AIRFLOW_HOME=str(away / "airflow"),
+        AIRFLOW__CORE__LOAD_EXAMPLES="True",
+    )
+
+
+def test_two_builds_are_the_same(built: dict[str, Path], tmp_path: Path) -> None:
+    again = build(tmp_path)
+    assert set(built) == set(again) == {".whl", ".gz"}
+    for kind, path in built.items():
+        assert path.name == again[kind].name
+        assert hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(again[kind].read_bytes()).digest()
+
+
+def test_the_package_index_would_take_it(built: dict[str, Path], tmp_path: Path) -> None:
+    run(sys.executable, "-m", "twine", "check", "--strict", *built.values(), cwd=tmp_path)
+
+
+def test_the_wheel_has_everything_and_no_more(built: dict[str, Path]) -> None:
+    with zipfile.ZipFile(built[".whl"]) as wheel:
+        inside = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    tracked = run("git", "ls-files", "airflow_provider_workspace", "example_dags", cwd=ROOT).split()
+    assert inside == {re.sub("^example_dags/", "airflow_provider_workspace/example_dags/", name) for name in tracked}
+    assert "airflow_provider_workspace/py.typed" in inside
+
+
+def test_every_module_can_be_imported(away: Path) -> None:
+    files = run(away / "venv" / "bin" / "python", "-c", EVERY_MODULE, cwd=away).split()
+    assert len(files) > 80
+    assert all(file.startswith(str(away / "venv")) for file in files)
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("hooks", ["airflow_provider_workspace.hooks.workspace.WorkspaceHook"]),
+        ("links", get_provider_info()["extra-links"]),
+        ("triggers", get_provider_info()["triggers"][0]["python-modules"]),
+        (
+            "widgets",
+            [f"extra__workspace__{name}" for name in get_provider_info()["connection-types"][0]["conn-fields"]],
+        ),
+        ("behaviours", ['"workspace"']),
+    ],
+)
+def test_airflow_shows_the_parts_of_the_provider(away: Path, command: str, shown: list[str]) -> None:
+    listed = airflow(away, "providers", command, "--output", "json")
+    assert [name for name in shown if name not in listed] == []
+
+
+def test_airflow_shows_the_provider(away: Path, built: dict[str, Path]) -> None:
+    (row,) = json.loads(airflow(away, "providers", "get", "airflow-provider-workspace", "--output", "json"))
+    assert row == {"Provider": "airflow-provider-workspace", "Version": built[".whl"].name.split("-")[1]}
+
+
+def test_airflow_offers_the_examples(away: Path) -> None:
+    airflow(away, "db", "migrate")
+    airflow(away, "dags", "reserialize", "--bundle-name", "airflow-provider-workspace-example-dags")
+    listed: list[dict[str, Any]] = json.loads(airflow(away, "dags", "list", "--output", "json"))
+    mine = {row["dag_id"] for row in listed if row["bundle_name"] == "airflow-provider-workspace-example-dags"}
+    assert mine == {file.stem for file in EXAMPLES}
+
+
+def test_the_sandbox_starts(away: Path) -> None:
+    command = (away / "venv" / "bin" / "python", "-m", "airflow_provider_workspace.sandbox", "--port", "0")
+    with subprocess.Popen(command, cwd=away, stdout=subprocess.PIPE, text=True) as sandbox:
+        assert sandbox.stdout is not None
+        first = sandbox.stdout.readline()
+        sandbox.terminate()
+        sandbox.communicate(timeout=30)
+    assert re.match(r"Workspace sandbox on http://127\.0\.0\.1:\d+ \(profile lenient", first)
+    assert sandbox.returncode == 0

@@ -70,26 +70,28 @@ ALL = {
 
 def main() -> None:
     """
-    Run the sessions that are named, or all.
+    Run the sessions that are named, or all; what comes after ``--`` is handed to pytest.
 
     :raises SystemExit: with 1 if one failed
     """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("session", nargs="*", help=f"one of {', '.join(ALL)}; all if none is named")
-    names = parser.parse_args().session or list(ALL)
+    arguments = sys.argv[1:]
+    cut = arguments.index("--") if "--" in arguments else len(arguments)
+    names = parser.parse_args(arguments[:cut]).session or list(ALL)
     if unknown := set(names) - set(ALL):
         parser.error(f"no such session: {', '.join(sorted(unknown))}. There are {', '.join(ALL)}.")
     SESSIONS.mkdir(parents=True, exist_ok=True)
     results = []
     for name in names:
         print(f"==> {name}", flush=True)
-        results.append(run(ALL[name]))
+        results.append(run(ALL[name], arguments[cut + 1 :]))
         print(f"    {results[-1].outcome} {results[-1].reason}", flush=True)
     print_table(results)
     raise SystemExit(any(result.outcome == "failed" for result in results))
 
 
-def run(session: Session) -> Result:
+def run(session: Session, pytest: list[str]) -> Result:
     """Make the environment of a session and run the tests in it."""
     interpreter = next(interpreters(session.python), None)
     if interpreter is None:
@@ -104,6 +106,7 @@ def run(session: Session) -> Result:
                 *(session.home / "bin" / "python", "-m", "pytest", "--quiet", "-m", "not slow and not e2e"),
                 *("--numprocesses", "auto", "--maxprocesses", "4", "--dist", "loadfile"),
                 *("--override-ini", f"cache_dir={session.home / 'pytest-cache'}", f"--junitxml={session.report}"),
+                *pytest,
             ],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,

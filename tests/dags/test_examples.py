@@ -76,7 +76,7 @@ def run_dag(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> 
     }
 
     def airflow(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([AIRFLOW, *arguments], env=env, capture_output=True, text=True, check=False, timeout=240)
+        return subprocess.run([AIRFLOW, *arguments], env=env, capture_output=True, text=True, check=False, timeout=900)
 
     assert airflow("db", "migrate").returncode == 0
 

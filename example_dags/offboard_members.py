@@ -1,7 +1,7 @@
 """
 Remove people who left: look them up, let a human approve, then remove them and withdraw their open invites.
 
-The run waits up to three days for the answer, which is given under *Required Actions*. Until somebody approves,
+The run waits up to three days for the answer, which is given under **Required Actions**. Until somebody approves,
 **nothing is changed**.
 """
 

@@ -7,7 +7,7 @@ Onboard an organization: a project, a domain, hundreds of invites, dashboards an
 4. **Dashboards**: three, and the analyst becomes a collaborator of each.
 5. **Report**: what this run created, and what was there.
 
-Each step looks first and creates only what is missing, so a *second run changes nothing*.
+Each step looks first and creates only what is missing, so **a second run changes nothing**.
 """
 
 from __future__ import annotations

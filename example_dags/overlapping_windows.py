@@ -1,7 +1,7 @@
 """
 Two maintenance windows over the same export that overlap: the one that ends last resumes it.
 
-- *Maintain the warehouse* opens its window, and so does *Maintain the network*.
+- **Maintain the warehouse** opens its window, and so does **Maintain the network**.
 - When the warehouse's window closes, the export **stays paused**, for the network's is still open.
 - When the network's window closes, the export is resumed.
 

@@ -162,6 +162,8 @@ def send_all(
     """Send the rows in chunks; after a lost or bad answer look up what arrived, and send only the rest."""
     waiting = deque((rows[start : start + limit], 1) for start in range(0, len(rows), limit))
     settled = 0
+    if rows:
+        progress(0, len(rows))
     while waiting:
         chunks = [waiting.popleft() for _ in range(min(CHUNKS_AT_ONCE, len(waiting)))]
         results = yield [

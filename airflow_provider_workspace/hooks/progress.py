@@ -29,5 +29,6 @@ class ProgressLog:
             return
         self._said = now
         rate = done / max(now - self._began, 1e-3)
+        speed = f", {rate:.1f} a second" if done else ""
         left = f", {(total - done) / rate:.0f} s left" if 0 < done < total else ""
-        log.info("%s: %d of %d (%.0f %%), %.1f a second%s", self.what, done, total, 100 * done / total, rate, left)
+        log.info("%s: %d of %d (%.0f %%)%s%s", self.what, done, total, 100 * done / total, speed, left)

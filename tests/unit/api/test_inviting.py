@@ -158,7 +158,7 @@ def test_one_object_per_request() -> None:
 def test_progress() -> None:
     told: list[tuple[int, int]] = []
     run(Service(faults=["lost", "vanished"]), people(180), progress=lambda *numbers: told.append(numbers))
-    assert told == [(76, 180), (156, 180), (180, 180)]
+    assert told == [(0, 180), (76, 180), (156, 180), (180, 180)]
 
 
 def test_wrong_rows_are_named_before_anything_is_sent() -> None:

@@ -23,7 +23,7 @@ export UV_PYTHON_DOWNLOADS := never
 
 .PHONY: help
 help: ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # --- For users ----------------------------------------------------------------------------------------------
 
@@ -41,8 +41,16 @@ ui: $(READY) ## Start Airflow with the examples and a local workspace service
 test: $(READY) ## Run the tests; ARGS="-k invites -x" is handed to pytest
 	$(PYTHON) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not slow and not e2e" $(ARGS)
 
+# Without them, and without the right to install them, the tests in the browser are skipped and say so.
+.PHONY: browser
+browser:
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
+		[ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null && \
+		apt-get update -qq && apt-get install -qq --no-install-recommends chromium chromium-driver; } || \
+		echo "No chromium and chromedriver here: the tests in the browser will be skipped"
+
 .PHONY: e2e
-e2e: $(READY) ## Run the tests that need a whole Airflow; without ARGS those of e2e-celery as well
+e2e: $(READY) browser ## Run the tests that need a whole Airflow; without ARGS those of e2e-celery as well
 	@$(INDEX); $(PYTHON) -m pytest -m e2e tests/e2e -s $(ARGS)
 	$(if $(ARGS),,@$(MAKE) --no-print-directory e2e-celery)
 
@@ -119,6 +127,10 @@ lock: $(VENV)/.uv ## Resolve all versions anew and write constraints/
 	echo 'apache-airflow~=3.3.0' | $(TEST) --output-file constraints/airflow-3.3.txt
 	echo 'apache-airflow==3.1.0' | $(TEST) --resolution lowest-direct --exclude-newer 2025-10-10 \
 		--output-file constraints/lowest.txt
+
+.PHONY: screenshots
+screenshots: $(READY) browser ## Take the pictures of docs/images anew
+	WORKSPACE_SCREENSHOTS=1 $(PYTHON) -m pytest -m e2e tests/e2e/test_browser.py $(ARGS)
 
 .PHONY: clean
 clean: ## Remove .venv, caches and what was built

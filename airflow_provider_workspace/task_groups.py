@@ -81,6 +81,7 @@ def maintenance_window(
         close = WorkspaceCloseMaintenanceWindowOperator(
             task_id="close",
             task_display_name="Resume the exports",
+            doc_md="Runs **whatever happened** to the work. If it fails, its error names what is still paused.",
             leave_paused=leave_paused,
             outcome_task_id=f"{window.group_id}.outcome",
             **common,
@@ -95,18 +96,25 @@ def maintenance_window(
         opened = WorkspaceOpenMaintenanceWindowOperator(
             task_id="open",
             task_display_name="Open the window",
+            doc_md="Checks the ids and notes what the window holds. Nothing is paused yet.",
             close_task_id=close.task_id,
             max_length=max_length,
             **common,
         )
         opened_at = f"{{{{ ti.xcom_pull(task_ids='{opened.task_id}')['opened_at'] }}}}"
-        pause = WorkspacePauseBatchExportsOperator(task_id="pause", task_display_name="Pause the exports", **common)
+        pause = WorkspacePauseBatchExportsOperator(
+            task_id="pause",
+            task_display_name="Pause the exports",
+            doc_md="Pauses one export after the other. If that fails half-way, the window is closed again.",
+            **common,
+        )
         with TaskGroup("work", prefix_group_id=False) as work:
             yield work
             if hold is not None:
                 WorkspaceHoldMaintenanceWindowOperator(
                     task_id=f"{group_id}.hold",
                     task_display_name=f"Hold for {hold}" if isinstance(hold, timedelta) else "Hold the window",
+                    doc_md="Keeps the window open for its time, without a worker slot.",
                     opened_at=opened_at,
                     length=hold,
                     workspace_conn_id=workspace_conn_id,
@@ -115,7 +123,11 @@ def maintenance_window(
         if not work.children:
             msg = f"The window '{group_id}' has nothing to do: make tasks inside the with statement, or give hold=…"
             raise ValueError(msg)
-        outcome = EmptyOperator(task_id="outcome", task_display_name="Outcome of the work")
+        outcome = EmptyOperator(
+            task_id="outcome",
+            task_display_name="Outcome of the work",
+            doc_md="Does nothing. It makes the run fail if the work failed, though the exports were resumed.",
+        )
         opened >> pause >> work
         work >> close
         work >> outcome
@@ -124,6 +136,7 @@ def maintenance_window(
             guard = WorkspaceGuardMaintenanceWindowOperator(
                 task_id="guard",
                 task_display_name=f"Resume after {max_length} at the latest",
+                doc_md="Waits without a worker slot. If the window is open then, it resumes the exports and fails.",
                 opened_at=opened_at,
                 max_length=max_length,
                 close_task_id=close.task_id,

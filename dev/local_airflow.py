@@ -122,12 +122,16 @@ def environment(home: Path, server: SandboxServer) -> dict[str, str]:
         "conn_type": "workspace",
         "host": server.url,
         "password": server.seed.admin_key,
-        "extra": {"organization_id": server.seed.organization_id, "project_id": server.seed.project_id},
+        "extra": {
+            "organization_id": server.seed.organization_id,
+            "project_id": server.seed.project_id,
+            "web_url": server.url,
+        },
     }
     research = {
         **connection,
         "password": server.seed.research_key,
-        "extra": {"organization_id": server.seed.other_organization_id},
+        "extra": {"organization_id": server.seed.other_organization_id, "web_url": server.url},
     }
     return {
         **kept,

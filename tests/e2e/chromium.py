@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import base64
+import io
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from PIL import Image
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
+from selenium.common.exceptions import StaleElementReferenceException, TimeoutException, WebDriverException
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 PROGRAMS = ("chromium", "chromedriver")
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
+TAKES_PICTURES = os.environ.get("WORKSPACE_SCREENSHOTS") == "1"
 WIDTH, HEIGHT = 1400, 900
 # A picture is part of the repository: none may be larger, in bytes.
 LARGEST = 150_000
@@ -77,8 +81,11 @@ class Browser:
 
         :raises selenium.common.exceptions.TimeoutException: if it does not come
         """
-        waiting = WebDriverWait(self.driver, seconds, 0.3, [WebDriverException])
-        return waiting.until(lambda _driver: condition(), f"waited in vain for {what}; the page says:\n{self.text()}")
+        try:
+            return WebDriverWait(self.driver, seconds, 0.3, [WebDriverException]).until(lambda _driver: condition())
+        except TimeoutException as error:
+            msg = f"waited {seconds:.0f} s in vain for {what}; the page says:\n{self.text()}"
+            raise TimeoutException(msg) from error
 
     def find(self, selector: str) -> WebElement:
         """Return the first element of a CSS selector, or of an XPath that begins with ``//``, that can be seen."""
@@ -96,14 +103,22 @@ class Browser:
         self.wait_for(lambda: self.find(selector).click() or True, f"{selector} to be clicked")
 
     def press(self, text: str) -> None:
-        """Click on the button with this text or, if it shows a picture, with this name."""
-        self.click(f"//button[normalize-space()='{text}' or @aria-label='{text}']")
+        """Click on the button with this text or, if it shows a picture, with a name that begins like this."""
+        self.click(f"//button[normalize-space()='{text}' or starts-with(@aria-label, '{text}')]")
+
+    def follow(self, text: str) -> None:
+        """Click on the link with this text, and go on in the window that it opens."""
+        before = len(self.driver.window_handles)
+        self.click(f"//a[normalize-space()='{text}']")
+        self.wait_for(lambda: len(self.driver.window_handles) > before, "a new window")
+        self.driver.switch_to.window(self.driver.window_handles[-1])
 
     def fill(self, name: str, text: str) -> None:
-        """Write into the field of a form."""
+        """Write into the field of a form, in place of what is there."""
         field = self.find(f"[name='{name}']")
-        field.clear()
+        field.send_keys(Keys.CONTROL, "a")
         field.send_keys(text)
+        assert field.get_attribute("value") == text
 
     def text(self, selector: str = "body") -> str:
         """Return what can be read, now."""
@@ -121,11 +136,13 @@ class Browser:
 
         return str(self.wait_for(written, f"the texts {texts}", seconds))
 
-    def picture(self, name: str, selector: str | None = None) -> None:
-        """Keep what can be seen, or one element of it, for the documentation, if ``WORKSPACE_SCREENSHOTS`` is 1."""
-        if os.environ.get("WORKSPACE_SCREENSHOTS") != "1":
+    def picture(self, name: str, selector: str = "body") -> None:
+        """Keep what can be seen of an element for the documentation, if ``WORKSPACE_SCREENSHOTS`` is 1."""
+        if not TAKES_PICTURES:
             return
-        png = self.find(selector).screenshot_as_base64 if selector else self.driver.get_screenshot_as_base64()
-        image = base64.b64decode(png)
-        assert len(image) <= LARGEST, f"{name}.png has {len(image)} bytes; {LARGEST} are allowed"
-        (IMAGES / f"{name}.png").write_bytes(image)
+        time.sleep(1)  # until nothing moves any more
+        whole = selector == "body"
+        png = self.driver.get_screenshot_as_png() if whole else self.find(selector).screenshot_as_png
+        file = IMAGES / f"{name}.png"
+        Image.open(io.BytesIO(png)).convert("RGB").quantize(128).save(file, optimize=True)
+        assert file.stat().st_size <= LARGEST, f"{file} has {file.stat().st_size} bytes; {LARGEST} are allowed"

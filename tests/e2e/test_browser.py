@@ -1,0 +1,189 @@
+"""
+What people see: the connection form, the form of a run, its graph, its log, its link, and the sandbox afterwards.
+
+``make screenshots`` runs this, too, and keeps what the browser shows in docs/images.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_workspace.get_provider_info import CONNECTION_FIELDS
+from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.dags.test_examples import ONBOARDED
+from tests.e2e.chromium import HEIGHT, Browser, missing
+from tests.e2e.live_airflow import LiveAirflow
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(bool(missing()), reason=f"not installed: {missing()}. See the target `browser` of the Makefile"),
+]
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "example_dags"
+DAG = "onboard_organization"
+DIALOG = "[role=dialog][data-state=open]"
+TOAST = "[data-scope=toast][data-part=root]"
+# Each request takes so long, and carries so few invites, that the log tells of progress.
+LATENCY_MS = 550
+INVITES_PER_REQUEST = 5
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[SandboxServer]:
+    with SandboxServer("live", rate_limit=False, latency_ms=LATENCY_MS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
+    """Airflow with one Dag, which does not know the connection yet."""
+    dags = tmp_path_factory.mktemp("dags")
+    for name in (f"{DAG}.py", "data"):
+        (dags / name).symlink_to(EXAMPLES / name)
+    running = LiveAirflow(
+        tmp_path_factory.mktemp("airflow"),
+        dags,
+        server,
+        AIRFLOW__CORE__TEST_CONNECTION="Enabled",
+        AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT="60",  # the one API server has the browser to serve as well
+    )
+    del running.env["AIRFLOW_CONN_WORKSPACE_DEFAULT"]
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    running = Browser()
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def form(browser: Browser, airflow: LiveAirflow, server: SandboxServer) -> str:
+    """Create the connection through its form, and return what that says."""
+    browser.open(f"{airflow.url}/connections")
+    browser.press("Add Connection")
+    browser.fill("connection_id", "workspace_default")
+    browser.find(f"{DIALOG} input[role=combobox]").send_keys("Workspace")
+    browser.click("//*[@role='option'][normalize-space()='Workspace']")
+    browser.fill("host", "http://127.0.0.1")
+    browser.fill("port", str(server.port))
+    browser.fill("password", server.seed.admin_key)
+    standard = browser.read("Personal API key", selector=DIALOG)
+    browser.picture("connection_form")
+
+    browser.resize(2 * HEIGHT + 100)
+    browser.press("Extra Fields")
+    browser.fill("element_organization_id", server.seed.organization_id)
+    browser.fill("element_project_id", str(server.seed.project_id))
+    browser.fill("element_bulk_invite_limit", str(INVITES_PER_REQUEST))
+    browser.fill("element_web_url", server.url)
+    extra = browser.read("Allow plain http://", selector=DIALOG)
+    browser.picture("connection_fields", DIALOG)
+    browser.press("Save")
+    browser.resize(HEIGHT)
+    browser.read("1 Connection", "workspace_default")
+    return f"{standard}\n{extra}"
+
+
+@pytest.fixture(scope="module")
+def run(browser: Browser, airflow: LiveAirflow, form: str) -> str:  # noqa: ARG001 - the form makes the connection
+    """Start the Dag through its form, follow the run to its end, and return its page."""
+    browser.open(f"{airflow.url}/dags/{DAG}")
+    browser.press("Trigger")
+    browser.fill("element_project", "Northwind")
+    browser.read("Name of the project", "Address of the member", selector=DIALOG)
+    browser.resize(HEIGHT + 100)
+    browser.picture("params_form", DIALOG)
+    browser.click("//*[@role='dialog']//button[normalize-space()='Trigger']")
+    browser.resize(HEIGHT)
+    airflow.wait_for(lambda: airflow.call("GET", f"dags/{DAG}/dagRuns")["dag_runs"], 120, "the run")
+    run_id = airflow.call("GET", f"dags/{DAG}/dagRuns")["dag_runs"][0]["dag_run_id"]
+    page = f"{airflow.url}/dags/{DAG}/runs/{run_id}"
+    browser.open(page)
+    browser.read("Running", run_id)
+    assert airflow.finish(DAG, run_id, 480) == "success"
+    browser.read("Success", "13 Task Instances")
+    return page
+
+
+def test_the_connection_form_explains_every_field(form: str) -> None:
+    for field in CONNECTION_FIELDS.values():
+        assert field["label"] in form
+        assert field["description"] in form
+
+
+@pytest.mark.usefixtures("form")
+def test_nobody_reads_the_key(browser: Browser, airflow: LiveAirflow, server: SandboxServer) -> None:
+    browser.open(f"{airflow.url}/connections")
+    browser.press("Edit Connection")
+    field = browser.find("[name=password]")
+    assert (field.get_attribute("type"), field.get_attribute("value")) == ("password", "***")
+    assert server.seed.admin_key not in browser.driver.page_source
+
+
+@pytest.mark.usefixtures("form")
+def test_the_button_says_what_it_could_confirm(browser: Browser, airflow: LiveAirflow, server: SandboxServer) -> None:
+    browser.open(f"{airflow.url}/connections")
+    browser.press("Test Connection")
+    said = browser.read("Test Connection Successful", selector=TOAST)
+    browser.picture("connection_tested")
+    assert f"The service answers at {server.url} and takes the key." in said
+    assert f"Organization {server.seed.organization_id} can be read. Project 1 is 'Default project'." in said
+    assert "Scopes confirmed by reading: project:read, organization:read, organization_member:read." in said
+    assert "Scopes that reading cannot confirm: batch_export:write, " in said
+    assert server.effects() == []
+
+
+@pytest.mark.usefixtures("run")
+def test_the_run_did_everything_once(server: SandboxServer) -> None:
+    assert Counter(effect["operation"] for effect in server.effects()) == ONBOARDED
+
+
+@pytest.mark.usefixtures("form")
+def test_the_dag_is_explained(browser: Browser, airflow: LiveAirflow) -> None:
+    browser.open(f"{airflow.url}/dags/{DAG}")
+    browser.press("Dag Docs")
+    said = browser.read("a second run changes nothing", selector=DIALOG)
+    assert "**" not in said
+
+
+def test_the_graph_names_its_tasks(run: str, browser: Browser) -> None:
+    browser.open(run)
+    browser.press("Show Graph")
+    browser.press("Collapse Details Panel")
+    shown = browser.read("Publish the DNS challenge", "Invite everybody", "Report", selector=".react-flow__nodes")
+    assert "invite_everybody" not in shown
+    browser.press("Fit View")
+    browser.picture("graph")
+    browser.press("Show Details Panel")
+
+
+def test_the_log_tells_of_progress(run: str, browser: Browser) -> None:
+    browser.open(f"{run}/tasks/invite_everybody")
+    said = browser.read(
+        "Invites: 0 of 228 (0 %)",
+        "Invites: 100 of 228 (44 %), ",
+        "Invites: 228 of 228 (100 %), ",
+        "250 rows: 228 invited, 1 member, 11 duplicate, 10 invalid",
+    )
+    assert " s left" in said
+    browser.picture("bulk_invites_log")
+
+
+def test_the_link_leads_to_the_workspace(run: str, browser: Browser, server: SandboxServer) -> None:
+    browser.open(f"{run}/tasks/create_project/details")
+    browser.read("Extra Links", "Workspace")
+    browser.picture("extra_link")
+    browser.follow("Workspace")
+    assert browser.driver.current_url == f"{server.url}/project/3"
+    browser.read("Northwind", "project 3", "Sign-ups", "229 pending, 1 expired", "northwind.example.com")
+    browser.picture("sandbox_after")

@@ -117,6 +117,12 @@ def test_the_form_has_the_bounds_and_defaults_of_the_check(name: str) -> None:
     assert accepts(name, schema["minimum"] + 0.5) is ("number" in schema["type"])
 
 
+@pytest.mark.parametrize("name", BOUNDED)
+def test_the_form_says_the_bounds(name: str) -> None:
+    low, high = BOUNDED[name]["minimum"], BOUNDED[name]["maximum"]
+    assert CONNECTION_FIELDS[name]["description"].endswith(f" From {low} to {high}.")
+
+
 @pytest.mark.parametrize("name", [name for name, field in CONNECTION_FIELDS.items() if "default" in field["schema"]])
 def test_the_form_shows_the_default_that_is_used(name: str) -> None:
     default = CONNECTION_FIELDS[name]["schema"]["default"]

@@ -13,6 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from airflow_provider_workspace.client.addresses import PATHS, address_of
+from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.sandbox.__main__ import main
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -126,6 +128,14 @@ def test_latency_does_not_add_up_over_parallel_requests(sandbox: SandboxServer) 
 def test_wrong_control_calls_are_refused(sandbox: SandboxServer, method: str, path: str, body: object) -> None:
     with pytest.raises(ValueError, match="was refused with 40"):
         sandbox.control(method, path, body)
+
+
+@one_profile
+@pytest.mark.parametrize("kind", PATHS)
+def test_the_page_is_where_tasks_link_to(api: httpx.Client, sandbox: SandboxServer, kind: str) -> None:
+    ids = {"organization_id": SEED.organization_id, "project_id": 1, "dashboard_id": 1, "batch_export_id": "e1"}
+    linked = address_of(Settings(sandbox.url, "key", web_url=sandbox.url), kind, ids)
+    assert api.get(linked).text == api.get("/").text
 
 
 @one_profile

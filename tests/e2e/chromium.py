@@ -112,6 +112,7 @@ class Browser:
         self.click(f"//a[normalize-space()='{text}']")
         self.wait_for(lambda: len(self.driver.window_handles) > before, "a new window")
         self.driver.switch_to.window(self.driver.window_handles[-1])
+        self.resize(HEIGHT)
 
     def fill(self, name: str, text: str) -> None:
         """Write into the field of a form, in place of what is there."""

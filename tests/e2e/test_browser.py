@@ -165,9 +165,11 @@ def test_the_graph_names_its_tasks(run: str, browser: Browser) -> None:
     browser.press("Fit View")
     browser.picture("graph")
     browser.press("Show Details Panel")
+    browser.press("Show Grid")  # Airflow remembers the view
 
 
 def test_the_log_tells_of_progress(run: str, browser: Browser) -> None:
+    browser.resize(HEIGHT + 150)
     browser.open(f"{run}/tasks/invite_everybody")
     said = browser.read(
         "Invites: 0 of 228 (0 %)",
@@ -177,6 +179,7 @@ def test_the_log_tells_of_progress(run: str, browser: Browser) -> None:
     )
     assert " s left" in said
     browser.picture("bulk_invites_log")
+    browser.resize(HEIGHT)
 
 
 def test_the_link_leads_to_the_workspace(run: str, browser: Browser, server: SandboxServer) -> None:

@@ -22,7 +22,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceStatusError,
 )
 
-STATUSES = ("invited", "already_invited", "member", "duplicate", "invalid", "failed", "unknown", "not_sent")
+STATUSES = ("invited", "already_invited", "member", "duplicate", "invalid", "failed", "unknown", "not_sent", "planned")
 # Chunks handed out together. Also how often progress is told and how much may be in doubt at once.
 CHUNKS_AT_ONCE = 20
 # How often a chunk whose answer is lost is looked up and sent again.
@@ -111,6 +111,7 @@ def invite_all(
     body: Literal["array", "object"] = "array",
     page_size: int = 100,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
+    plan_only: bool = False,
 ) -> Steps[InvitesReport]:
     """
     Invite everybody who is neither a member nor invited already.
@@ -119,6 +120,7 @@ def invite_all(
     :param on_invalid: refuse everything if a row is wrong, or leave such rows out
     :param limit: invites per request
     :param progress: called with how many of how many addresses are settled
+    :param plan_only: send nothing; who would be invited is ``planned``
     :return: what became of each row
     :raises WorkspaceInputError: for a wrong row, before anything is sent
     :raises WorkspaceInvitesIncompleteError: if somebody could not be invited
@@ -142,6 +144,9 @@ def invite_all(
             report.add(Entry(row.number, row.invite.target_email, *known[row.key]))
         else:
             todo.append(row)
+    if plan_only:
+        report.add(*(entry(row, "planned", "is neither a member nor invited") for row in todo))
+        return report
     yield from send_all(todo, report, organization_id, 1 if body == "object" else limit, body, page_size, progress)
     refused = [entry for entry in report.entries if entry.status == "failed"]
     if refused and on_invalid == "fail":

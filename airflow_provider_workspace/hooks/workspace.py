@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from airflow.sdk import BaseHook
 from airflow.sdk.log import mask_secret
@@ -70,6 +70,7 @@ class WorkspaceHook(BaseHook):
     default_conn_name = "workspace_default"
     conn_type = "workspace"
     hook_name = "Workspace"
+    plan_only: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -342,6 +343,7 @@ class WorkspaceHook(BaseHook):
             body=settings.bulk_invite_body,
             page_size=settings.page_size,
             progress=ProgressLog("Invites"),
+            plan_only=self.plan_only,
         )
         return self.take(steps)
 

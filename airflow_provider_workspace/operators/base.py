@@ -19,6 +19,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceOutcomeUnknownError,
 )
 from airflow_provider_workspace.links import WorkspaceLink
+from airflow_provider_workspace.planned import WorkspaceWritePlannedError
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperatorLink, Context
@@ -78,7 +79,7 @@ class WorkspaceOperator(BaseOperator):
         try:
             self.check_rendered()
             with closing(self.hook) as hook:
-                result = self.work(hook, context)
+                result = self.run_work(hook, context)
         except WorkspaceError as error:
             if error.permanent and not has_own_retry_policy(self):
                 msg = f"{type(error).__name__}: {error}"
@@ -89,6 +90,10 @@ class WorkspaceOperator(BaseOperator):
             if self.created is not None:
                 context["ti"].xcom_push(key="created", value=self.created)
         return result
+
+    def run_work(self, hook: WorkspaceHook, context: Context) -> Any:
+        """Do the work; operators that write may only plan it."""
+        return self.work(hook, context)
 
     def work(self, hook: WorkspaceHook, context: Context) -> Any:
         """Do what the operator is for; each operator has its own."""
@@ -115,6 +120,62 @@ class WorkspaceOperator(BaseOperator):
     def plain(self, resource: Resource) -> dict[str, Any]:
         """Turn an answer into plain JSON, without secrets unless they are asked for."""
         return resource.to_dict(return_secrets=self.return_secrets)
+
+
+class WorkspaceWriteOperator(WorkspaceOperator):
+    """
+    Base of the operators that write.
+
+    :param dry_run: only plan: decide as always, but send nothing that writes. The plan is the result, and in the log:
+        ``action`` (``create``, ``change``, ``remove`` or ``skip``) and ``why``; ``operation``, ``request`` and
+        ``fields`` of what would be sent, or what was ``found`` instead. Operators for many people have reports
+        of their own
+    """
+
+    plans_itself = False
+
+    def __init__(self, *, dry_run: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        # Airflow's operators have a method dry_run.
+        self.plan_only = dry_run
+
+    @property
+    def hook(self) -> WorkspaceHook:
+        """A new hook for the connection; one that does not write if only a plan is wanted."""
+        if not self.plan_only:
+            return super().hook
+        from airflow_provider_workspace.hooks.planning import WorkspacePlanningHook
+
+        return WorkspacePlanningHook(self.workspace_conn_id)
+
+    def run_work(self, hook: WorkspaceHook, context: Context) -> Any:
+        """Do the work, up to the first write if only a plan is wanted."""
+        if not self.plan_only or self.plans_itself:
+            return self.work(hook, context)
+        try:
+            found = self.work(hook, context)
+        except WorkspaceWritePlannedError as planned:
+            plan = self.plan_of(planned)
+        else:
+            plan = {"action": "skip", "why": "it is there", "found": found}
+            plan |= {"id": found["id"]} if "id" in found else {}
+        self.log.info("Plan: %s, for %s. Nothing was sent. %s", plan["action"], plan["why"], plan.get("request", ""))
+        return {"dry_run": True, **plan}
+
+    def plan_of(self, planned: WorkspaceWritePlannedError) -> dict[str, Any]:
+        """Describe the write that was not sent."""
+        from airflow_provider_workspace.api.models import is_secret
+
+        fields = planned.fields or {}
+        actions = {"Create": "create", "Add": "create", "Delete": "remove", "Remove": "remove"}
+        action = next((action for verb, action in actions.items() if planned.operation.startswith(verb)), "change")
+        return {
+            "action": "remove" if fields == {"deleted": True} else action,
+            "why": planned.why,
+            "operation": planned.operation,
+            "request": planned.request,
+            "fields": {name: value for name, value in fields.items() if self.return_secrets or not is_secret(name)},
+        }
 
 
 class WorkspaceListOperator(WorkspaceOperator):
@@ -223,7 +284,10 @@ def create_once(
     for attempt in range(1, MOST_CREATES + 1):
         try:
             made = create()
-        except WorkspaceOutcomeUnknownError as error:  # noqa: PERF203 - three rounds at most
+        except WorkspaceWritePlannedError as planned:  # noqa: PERF203 - three rounds at most
+            planned.why = f"there is no {what}"
+            raise
+        except WorkspaceOutcomeUnknownError as error:
             # A service under load may apply what it has received after it gave up answering.
             for pause in SETTLE_SECONDS:
                 sleep(pause)
@@ -250,6 +314,9 @@ def delete_once(what: str, delete: Callable[[], Any], if_missing: str) -> bool:
     choice_of("if_missing", if_missing, ("ignore", "fail"))
     try:
         delete()
+    except WorkspaceWritePlannedError as planned:
+        planned.why = f"the {what} is to go, unless it is gone"
+        raise
     except WorkspaceNotFoundError:
         if if_missing == "fail":
             raise

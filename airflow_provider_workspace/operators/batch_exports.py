@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.arguments import fields_of
-from airflow_provider_workspace.operators.base import WorkspaceOperator
+from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 
-class WorkspacePauseBatchExportOperator(WorkspaceOperator):
+class WorkspacePauseBatchExportOperator(WorkspaceWriteOperator):
     """
     Pause a batch export; pausing a paused one changes nothing. Scope ``batch_export:write``.
 
@@ -49,7 +49,7 @@ class WorkspacePauseBatchExportOperator(WorkspaceOperator):
         return {"batch_export_id": self.batch_export_id, "paused": True}
 
 
-class WorkspaceUnpauseBatchExportOperator(WorkspaceOperator):
+class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
     """
     Resume a batch export; resuming a running one changes nothing. Scope ``batch_export:write``.
 

@@ -10,6 +10,7 @@ from airflow_provider_workspace.dashboard_memory import DashboardMemory
 from airflow_provider_workspace.operators.base import (
     WorkspaceListOperator,
     WorkspaceOperator,
+    WorkspaceWriteOperator,
     create_once,
     delete_once,
     given,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 
-class WorkspaceCreateDashboardOperator(WorkspaceOperator):
+class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
     """
     Create a dashboard. Scopes ``dashboard:write`` and, to confirm a remembered one, ``dashboard:read``.
 
@@ -109,6 +110,8 @@ class WorkspaceCreateDashboardOperator(WorkspaceOperator):
                 tags=self.tags,
                 restriction_level=self.restriction_level,
             )
+            if self.plan_only:
+                memory.key = None  # a plan is nothing to remember
             dashboard = memory.create(hook, fields)
             self.log.info("Created dashboard %s, '%s'.", dashboard.id, dashboard.name)
         else:
@@ -138,7 +141,7 @@ class WorkspaceGetDashboardOperator(WorkspaceOperator):
         return self.plain(hook.get_dashboard(dashboard_id=self.dashboard_id, project_id=self.project_id))
 
 
-class WorkspaceUpdateDashboardOperator(WorkspaceOperator):
+class WorkspaceUpdateDashboardOperator(WorkspaceWriteOperator):
     """
     Change a dashboard; what is not given stays as it is. Scope ``dashboard:write``.
 
@@ -222,7 +225,7 @@ class WorkspaceUpdateDashboardOperator(WorkspaceOperator):
         return self.plain(hook.update_dashboard(dashboard_id=self.dashboard_id, project_id=self.project_id, **fields))
 
 
-class WorkspaceDeleteDashboardOperator(WorkspaceOperator):
+class WorkspaceDeleteDashboardOperator(WorkspaceWriteOperator):
     """
     Delete a dashboard the only way there is: set ``deleted`` to true. Scope ``dashboard:write``.
 
@@ -324,7 +327,7 @@ class WorkspaceListDashboardCollaboratorsOperator(WorkspaceListOperator):
         return hook.list_dashboard_collaborators(dashboard_id=self.dashboard_id, project_id=self.project_id)
 
 
-class WorkspaceAddDashboardCollaboratorOperator(WorkspaceOperator):
+class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
     """
     Let a person work on a dashboard. Scopes ``dashboard:write`` and, to look whether they do, ``dashboard:read``.
 
@@ -390,7 +393,7 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceOperator):
         return self.plain(collaborator)
 
 
-class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceOperator):
+class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
     """
     Take a person off a dashboard. Scope ``dashboard:write``.
 

@@ -9,6 +9,7 @@ from airflow_provider_workspace.arguments import fields_of, names_of
 from airflow_provider_workspace.operators.base import (
     WorkspaceListOperator,
     WorkspaceOperator,
+    WorkspaceWriteOperator,
     create_once,
     delete_once,
     given,
@@ -40,7 +41,7 @@ class WorkspaceListDomainsOperator(WorkspaceListOperator):
         return hook.list_domains(organization_id=self.organization_id)
 
 
-class WorkspaceCreateDomainOperator(WorkspaceOperator):
+class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
     """
     Claim a domain; it counts once it is verified. Scopes ``organization:write`` and ``organization:read``.
 
@@ -144,7 +145,7 @@ class WorkspaceGetDomainOperator(WorkspaceOperator):
         return self.plain(hook.get_domain(domain_id=self.domain_id, organization_id=self.organization_id))
 
 
-class WorkspaceUpdateDomainOperator(WorkspaceOperator):
+class WorkspaceUpdateDomainOperator(WorkspaceWriteOperator):
     """
     Change a domain; what is not given stays as it is. Scope ``organization:write``.
 
@@ -213,7 +214,7 @@ class WorkspaceUpdateDomainOperator(WorkspaceOperator):
         return self.plain(hook.update_domain(domain_id=self.domain_id, organization_id=self.organization_id, **fields))
 
 
-class WorkspaceDeleteDomainOperator(WorkspaceOperator):
+class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
     """
     Delete a domain. Scope ``organization:write``.
 
@@ -248,7 +249,7 @@ class WorkspaceDeleteDomainOperator(WorkspaceOperator):
         return {"domain_id": self.domain_id, "deleted": deleted}
 
 
-class WorkspaceVerifyDomainOperator(WorkspaceOperator):
+class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
     """
     Ask the service to verify a domain now, and return the domain. The interface shows no scope for this.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow_provider_workspace.arguments import fields_of
 from airflow_provider_workspace.operators.base import (
     WorkspaceListOperator,
-    WorkspaceOperator,
+    WorkspaceWriteOperator,
     create_once,
     delete_once,
     given,
@@ -40,7 +40,7 @@ class WorkspaceListInvitesOperator(WorkspaceListOperator):
         return hook.list_invites(organization_id=self.organization_id)
 
 
-class WorkspaceCreateInviteOperator(WorkspaceOperator):
+class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
     """
     Invite one person. Scopes ``organization_member:write`` and ``organization_member:read``.
 
@@ -130,7 +130,7 @@ class WorkspaceCreateInviteOperator(WorkspaceOperator):
         return self.plain(invite)
 
 
-class WorkspaceDeleteInviteOperator(WorkspaceOperator):
+class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
     """
     Withdraw an invite. Scope ``organization_member:write``.
 
@@ -165,13 +165,15 @@ class WorkspaceDeleteInviteOperator(WorkspaceOperator):
         return {"invite_id": self.invite_id, "deleted": deleted}
 
 
-class WorkspaceCreateInvitesOperator(WorkspaceOperator):
+class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
     """
     Invite many people, each once. Scopes ``organization_member:write`` and ``organization_member:read``.
 
     Every row is checked before anything is sent. Repeated addresses, members and people who hold an invite that has
     not expired are left out; the others are invited in chunks of the connection's ``bulk_invite_limit``. After a lost
     answer, a killed worker or a retry it is read back who was invited, and only the rest is sent.
+
+    With ``dry_run=True`` nobody is invited, and the report and its table in the log say who would be: ``planned``.
 
     The result is ``{"counts": {...}, "addresses": [...]}``: one entry per row with ``row`` (from 1), ``email``,
     ``status`` and ``reason``. If somebody could not be invited, the task fails, and the XCom ``report`` holds it.
@@ -186,6 +188,7 @@ class WorkspaceCreateInvitesOperator(WorkspaceOperator):
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "invites", "path", "defaults")
     ui_color = "#d6eaf8"
+    plans_itself = True
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceNotFoundError,
     WorkspacePermissionError,
 )
-from airflow_provider_workspace.operators.base import WorkspaceOperator, delete_once
+from airflow_provider_workspace.operators.base import WorkspaceWriteOperator, delete_once
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_REFUSALS = 5
 
 
-class WorkspaceSyncMembersOperator(WorkspaceOperator):
+class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
     """
     Make the members of an organization those of a roster.
 
@@ -50,9 +50,8 @@ class WorkspaceSyncMembersOperator(WorkspaceOperator):
     :param owner_level: members of this level and above are neither removed nor changed. The interface does not show
         which levels there are; services of its kind have 1 for members, 8 for administrators, 15 for owners. ``None``
         treats owners like others
-    :param dry_run: only plan: return it, and send nothing
-    :param approved: an earlier plan, the result of a ``dry_run``: if there is a change now that it does not hold, the
-        task fails and sends nothing
+    :param approved: an earlier plan, the result of a task with ``dry_run=True``: if there is a change now that it does
+        not hold, the task fails and sends nothing
     """
 
     template_fields: Collection[str] = (
@@ -65,6 +64,7 @@ class WorkspaceSyncMembersOperator(WorkspaceOperator):
         "approved",
     )
     ui_color = "#d6eaf8"
+    plans_itself = True
 
     def __init__(
         self,
@@ -76,7 +76,6 @@ class WorkspaceSyncMembersOperator(WorkspaceOperator):
         defaults: Mapping[str, Any] | None = None,
         max_removals: int | None = 10,
         owner_level: int | None = 15,
-        dry_run: bool = False,
         approved: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -88,8 +87,6 @@ class WorkspaceSyncMembersOperator(WorkspaceOperator):
         self.defaults = defaults
         self.max_removals = max_removals
         self.owner_level = owner_level
-        # Airflow's operators have a method dry_run.
-        self.plan_only = dry_run
         self.approved = approved
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_workspace.operators.base import WorkspaceListOperator, WorkspaceOperator, delete_once
+from airflow_provider_workspace.operators.base import WorkspaceListOperator, WorkspaceWriteOperator, delete_once
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -33,7 +33,7 @@ class WorkspaceListMembersOperator(WorkspaceListOperator):
         return hook.list_members(organization_id=self.organization_id)
 
 
-class WorkspaceUpdateMemberOperator(WorkspaceOperator):
+class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
     """
     Change the access level of a member. Scope ``organization_member:write``.
 
@@ -60,7 +60,7 @@ class WorkspaceUpdateMemberOperator(WorkspaceOperator):
         )
 
 
-class WorkspaceDeleteMemberOperator(WorkspaceOperator):
+class WorkspaceDeleteMemberOperator(WorkspaceWriteOperator):
     """
     Remove a member from an organization. Scope ``organization_member:write``.
 

@@ -6,7 +6,13 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.arguments import fields_of
-from airflow_provider_workspace.operators.base import WorkspaceListOperator, WorkspaceOperator, create_once, given
+from airflow_provider_workspace.operators.base import (
+    WorkspaceListOperator,
+    WorkspaceOperator,
+    WorkspaceWriteOperator,
+    create_once,
+    given,
+)
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -34,7 +40,7 @@ class WorkspaceListProjectsOperator(WorkspaceListOperator):
         return hook.list_projects(organization_id=self.organization_id)
 
 
-class WorkspaceCreateProjectOperator(WorkspaceOperator):
+class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
     """
     Create a project. Scopes ``project:write`` and, to look whether it is there, ``project:read``.
 

@@ -1,0 +1,116 @@
+"""With ``dry_run=True`` an operator decides as always and sends nothing that writes; what it plans is what it does."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk import Variable
+
+from airflow_provider_workspace.operators import dashboards, domains, invites, projects
+from airflow_provider_workspace.operators.base import WorkspaceOperator, WorkspaceWriteOperator
+from airflow_provider_workspace.sandbox.seed import SEED
+from tests.meta.test_operators import OPERATORS
+from tests.unit.operators.test_operators import ONCE, effects, run
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+
+live = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+
+WRITING = [row for row in ONCE if issubclass(row[0], WorkspaceWriteOperator)]
+READS = re.compile(r"Workspace(Get|List)\w+Operator")
+
+
+def writes(sandbox: SandboxServer) -> list[tuple[str, str]]:
+    return [(entry["method"], entry["path"]) for entry in sandbox.requests() if entry["method"] != "GET"]
+
+
+@pytest.mark.parametrize("cls", [cls for cls in OPERATORS if not cls.__module__.endswith(".windows")])
+def test_every_operator_that_writes_can_plan(cls: type[WorkspaceOperator]) -> None:
+    assert issubclass(cls, WorkspaceWriteOperator) != bool(READS.fullmatch(cls.__name__))
+
+
+@live
+@pytest.mark.parametrize(("cls", "arguments", "holds", "changes"), WRITING)
+def test_what_is_planned_is_what_is_sent(
+    sandbox: SandboxServer,
+    connect: Connect,
+    cls: type[Any],
+    arguments: dict[str, Any],
+    holds: dict[str, Any],
+    changes: list[str],
+) -> None:
+    connect()
+    plan = run(cls, **arguments, dry_run=True)
+    assert plan["dry_run"] is True
+    assert writes(sandbox) == []
+    result = run(cls, **arguments)
+    if plan["action"] == "skip":
+        assert changes == []
+        assert plan["found"] == result
+    else:
+        assert writes(sandbox)[0] == tuple(plan["request"].split(" "))
+        assert plan["action"] in ("create", "change", "remove")
+    assert result.items() >= holds.items()
+
+
+@live
+def test_a_plan_says_what_and_why(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    path = f"/api/organizations/{SEED.organization_id}/projects/"
+    assert run(projects.WorkspaceCreateProjectOperator, name="Northwind", timezone="UTC", dry_run=True) == {
+        "dry_run": True,
+        "action": "create",
+        "why": "there is no project 'Northwind'",
+        "operation": "CreateProject",
+        "request": f"POST {path}",
+        "fields": {"name": "Northwind", "timezone": "UTC"},
+    }
+    found = run(projects.WorkspaceCreateProjectOperator, name="Default project", dry_run=True)
+    assert (found["action"], found["id"], found["why"]) == ("skip", 1, "it is there")
+    gone = run(dashboards.WorkspaceDeleteDashboardOperator, dashboard_id=1, dry_run=True)
+    assert (gone["action"], gone["fields"]) == ("remove", {"deleted": True})
+    assert sandbox.effects() == []
+
+
+@live
+@pytest.mark.usefixtures("sandbox")
+def test_a_plan_keeps_secrets_to_itself(connect: Connect) -> None:
+    connect()
+    arguments = {"domain_id": SEED.domain_id, "saml_x509_cert": "a-certificate", "dry_run": True}
+    assert run(domains.WorkspaceUpdateDomainOperator, **arguments)["fields"] == {}
+    shown = run(domains.WorkspaceUpdateDomainOperator, **arguments, return_secrets=True)
+    assert shown["fields"] == {"saml_x509_cert": "a-certificate"}
+
+
+@live
+def test_the_plan_of_bulk_invites_is_their_report(sandbox: SandboxServer, connect: Connect) -> None:
+    connect(key=SEED.reader_key)
+    rows = ["ada@example.com", "liv.invited@example.com", "grace.analyst@example.com", "Ada@example.com", "nobody"]
+    report = run(invites.WorkspaceCreateInvitesOperator, invites=rows, on_invalid="skip", dry_run=True)
+    assert [entry["status"] for entry in report["addresses"]] == [
+        "planned",
+        "already_invited",
+        "member",
+        "duplicate",
+        "invalid",
+    ]
+    assert writes(sandbox) == []
+
+
+@live
+def test_a_planned_dashboard_is_not_remembered(
+    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect()
+    written: list[str] = []
+    monkeypatch.setattr(Variable, "get", lambda *_, **__: None)
+    monkeypatch.setattr(Variable, "set", lambda key, *_, **__: written.append(key))
+    plan = run(dashboards.WorkspaceCreateDashboardOperator, name="Sales", variable_key="sales_dashboard", dry_run=True)
+    assert plan["action"] == "create"
+    assert written == []
+    assert effects(sandbox) == []

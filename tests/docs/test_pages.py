@@ -33,17 +33,18 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", PAGES[page], re.DOTALL | re.MULTILINE)
 
 
-# The files of testing.md are one project: tests/e2e/test_testing_kit.py runs it.
-PYTHON = [
-    (page, number, code)
-    for page in PAGES
-    if page != "testing.md"
-    for number, code in enumerate(blocks(page, "python"), start=1)
-]
+PYTHON = [(page, number, code) for page in PAGES for number, code in enumerate(blocks(page, "python"), start=1)]
+# A block whose first line names a file belongs to a project: tests/e2e/test_testing_kit.py runs that.
+FILES = [piece for piece in PYTHON if re.match(r"# \S+\.py\n", piece[2])]
+PYTHON = [piece for piece in PYTHON if piece not in FILES]
 DAGS = [piece for piece in PYTHON if "@dag(" in piece[2]]
 TESTS = [piece for piece in PYTHON if "def test_" in piece[2]]
 SNIPPETS = [piece for piece in PYTHON if piece not in DAGS and piece not in TESTS]
 JSON = [(page, text) for page in PAGES for text in blocks(page, "json")]
+
+
+def test_only_one_page_shows_a_project() -> None:
+    assert {page for page, _, _ in FILES} == {"testing.md"}
 
 
 def test_there_is_something_of_each_kind() -> None:

@@ -6,14 +6,22 @@ import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import count
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from airflow_provider_workspace.api.operations.invites import InviteFields
 from airflow_provider_workspace.errors import WorkspaceInputError
 
 # Where cells go that have no column: no field of an invite, so that the row is refused under this name.
 BEYOND = "cells beyond the last column"
+# A row is a line, or what a comma ends. Nobody's is as long; so a file of one line does not fill the memory.
+LONGEST_ROW = 1_000_000
+# How many characters of a file are read at once.
+CHUNK = 65_536
+BLANKS = " \t\r\n"
+ENDS = BLANKS + ",]"
 COLUMNS = ("email", *InviteFields.model_fields)
 
 
@@ -46,7 +54,10 @@ def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
     """Read a list; a template that is not rendered natively delivers it as JSON text."""
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = read_json(value)
+        except RepeatedKeyError as error:
+            msg = f"invites: {error}. Nothing was sent."
+            raise WorkspaceInputError(msg) from None
         except ValueError:
             msg = (
                 f"{argument} is a text that is not a JSON list. Pass the other task's output itself (task.output), or "
@@ -64,88 +75,231 @@ def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
     return value  # type: ignore[no-any-return]
 
 
-def rows_of_file(path: str) -> Iterator[Any]:
+def rows_of_file(path: Any) -> Iterator[Any]:
     """
     Read a file row by row.
 
     :raises WorkspaceInputError: saying what is wrong with the file
     """
     readers = {".csv": rows_of_csv, ".json": rows_of_json, ".jsonl": rows_of_lines}
-    file = Path(path)
+    file = Path(path) if isinstance(path, str | PathLike) else Path()
     reader = readers.get(file.suffix.lower())
     if reader is None:
-        msg = f"'{path}' is no roster: expected a name that ends in {', '.join(readers)}. Nothing was sent."
+        msg = f"{shown(path)} is no roster: expected a name that ends in {', '.join(readers)}. Nothing was sent."
         raise WorkspaceInputError(msg)
     try:
         yield from reader(file)
     except FileNotFoundError:
-        msg = f"There is no file '{path}' on this worker. Nothing was sent."
+        msg = f"There is no file {shown(path)} on this worker. Nothing was sent."
         raise WorkspaceInputError(msg) from None
     except UnicodeDecodeError as error:
         msg = (
-            f"'{path}' is not in UTF-8 (byte {error.start}): save it as \"CSV UTF-8\" or with the encoding UTF-8. "
+            f'{shown(path)} is not in UTF-8 (byte {error.start}): save it as "CSV UTF-8" or with the encoding UTF-8. '
             "Nothing was sent."
         )
         raise WorkspaceInputError(msg) from None
     except (OSError, csv.Error, ValueError) as error:
         if isinstance(error, WorkspaceInputError):
             raise
-        msg = f"'{path}' cannot be read: {error}. Nothing was sent."
+        msg = f"{shown(path)} cannot be read: {error}. Nothing was sent."
         raise WorkspaceInputError(msg) from error
+
+
+def shown(name: Any) -> str:
+    """Write a name of a file or column so that a line of a log stays a line."""
+    return f"'{name}'" if str(name).isprintable() else ascii(str(name))
+
+
+def lines_of(text: TextIO) -> Iterator[str]:
+    """
+    Yield the lines of a file, and never hold more than the longest that makes sense.
+
+    :raises ValueError: if a line is longer
+    """
+    for number in count(1):
+        line = text.readline(LONGEST_ROW)
+        if len(line) == LONGEST_ROW:
+            msg = f"line {number} is longer than {LONGEST_ROW:,} characters"
+            raise ValueError(msg)
+        if not line:
+            return
+        yield line
 
 
 def rows_of_csv(file: Path) -> Iterator[dict[str, Any]]:
     """Read a CSV file with a header; commas, semicolons and tabs separate, as in the header."""
-    with file.open(encoding="utf-8-sig", newline="") as lines:
-        header = lines.readline()
+    with file.open(encoding="utf-8-sig", newline="") as text:
+        header = next(lines_of(text), "")
         delimiter = max(",;\t", key=header.count)
-        lines.seek(0)
-        reader = csv.DictReader(lines, delimiter=delimiter, strict=True, restkey=BEYOND, restval="")
-        check_columns(file, [name.strip() for name in reader.fieldnames or []])
-        reader.fieldnames = [name.strip() for name in reader.fieldnames or []]
-        for number, row in enumerate(reader, start=1):
-            if row.get("private_project_access"):
-                row["private_project_access"] = json_cell(file, number, row["private_project_access"])
-            yield row
+        text.seek(0)
+        reader = csv.DictReader(lines_of(text), delimiter=delimiter, strict=True, restkey=BEYOND, restval="")
+        try:
+            names = [name.strip() for name in reader.fieldnames or []]
+            check_columns(file, names)
+            reader.fieldnames = names
+            for number, row in enumerate(reader, start=1):
+                if row.get("private_project_access"):
+                    row["private_project_access"] = json_cell(file, number, row["private_project_access"])
+                yield row
+        except csv.Error as error:
+            msg = f"after line {reader.line_num}: {error}"
+            raise ValueError(msg) from None
 
 
 def check_columns(file: Path, names: Sequence[str]) -> None:
-    """Refuse a header with a column that is no field of an invite."""
+    """Refuse a header with a column that is no field of an invite, or that stands twice."""
     if not any(names):
         msg = f"'{file}' is empty: expected a header such as email,first_name,level. Nothing was sent."
         raise WorkspaceInputError(msg)
     for name in names:
         if name not in COLUMNS:
-            close = get_close_matches(name, COLUMNS, n=1)
+            close = get_close_matches(name[:100], COLUMNS, n=1)
             hint = f"did you mean '{close[0]}'?" if close else f"known columns: {', '.join(COLUMNS)}"
-            msg = f"'{file}' has a column '{name}' that no invite has ({hint}). Nothing was sent."
+            msg = f"'{file}' has a column {shown(name[:100])} that no invite has ({hint}). Nothing was sent."
             raise WorkspaceInputError(msg)
-    if not {"email", "target_email"} & set(names):
+        if names.count(name) > 1:
+            msg = f"'{file}' has the column '{name}' more than once: which one counts? Nothing was sent."
+            raise WorkspaceInputError(msg)
+    addresses = {"email", "target_email"} & set(names)
+    if not addresses:
         msg = f"'{file}' has no column 'email'; its columns are {', '.join(names)}. Nothing was sent."
+        raise WorkspaceInputError(msg)
+    if len(addresses) > 1:
+        msg = f"'{file}' has both columns 'email' and 'target_email': which one counts? Nothing was sent."
         raise WorkspaceInputError(msg)
 
 
 def json_cell(file: Path, number: int, text: str) -> Any:
     """Read a cell that holds JSON."""
     try:
-        return json.loads(text)
+        return read_json(text)
     except ValueError:
         msg = f"'{file}', row {number}: private_project_access must be a JSON list. Nothing was sent."
         raise WorkspaceInputError(msg) from None
 
 
-def rows_of_json(file: Path) -> Sequence[Any]:
-    """Read a JSON file that holds an array."""
-    value = json.loads(file.read_text(encoding="utf-8-sig"))
-    if not isinstance(value, list):
-        msg = f"'{file}' must hold a JSON array of rows. Nothing was sent."
-        raise WorkspaceInputError(msg)
-    return value
+def rows_of_json(file: Path) -> Iterator[Any]:
+    """Read a JSON file that holds an array, one row at a time."""
+    with file.open(encoding="utf-8-sig") as text:
+        array = JsonText(text)
+        if array.peek() != "[":
+            array.value("the file")
+            msg = f"'{file}' must hold a JSON array of rows. Nothing was sent."
+            raise WorkspaceInputError(msg)
+        array.drop()
+        if array.peek() == "]":
+            array.drop()
+        else:
+            for number in count(1):
+                yield array.value(f"row {number}")
+                mark = array.peek()
+                array.drop()
+                if mark == "]":
+                    break
+                if mark != ",":
+                    msg = f"after row {number} a comma or the end of the array is expected"
+                    raise ValueError(msg)
+        if array.peek():
+            msg = "something follows the array"
+            raise ValueError(msg)
+
+
+class JsonText:
+    """JSON that is read piece by piece."""
+
+    def __init__(self, text: TextIO) -> None:
+        self.text = text
+        self.held = ""
+        self.at = 0
+        self.over = False
+
+    def more(self) -> bool:
+        """Read on, and tell whether there was more; what lies behind is let go."""
+        piece = self.text.read(CHUNK)
+        self.held, self.at, self.over = self.held[self.at :] + piece, 0, not piece
+        return not self.over
+
+    def peek(self) -> str:
+        """Return the next character that is not blank; nothing at the end."""
+        while True:
+            while self.at < len(self.held) and self.held[self.at] in BLANKS:
+                self.at += 1
+            if self.at < len(self.held):
+                return self.held[self.at]
+            if not self.more():
+                return ""
+
+    def drop(self) -> None:
+        """Go on behind the character that was peeked at."""
+        self.at += 1
+
+    def value(self, name: str) -> Any:
+        """
+        Read one value.
+
+        :param name: what it is, for messages
+        :raises ValueError: if it is no JSON, or longer than a row can be
+        """
+        self.peek()
+        while True:
+            try:
+                value, end = DECODER.raw_decode(self.held, self.at)
+            except RecursionError:  # noqa: PERF203 - a few rounds
+                msg = f"{name} is nested too deeply"
+                raise ValueError(msg) from None
+            except RepeatedKeyError as error:
+                msg = f"{name}: {error}"
+                raise ValueError(msg) from None
+            except ValueError:
+                if len(self.held) - self.at > LONGEST_ROW or not self.more():
+                    msg = f"{name} is not JSON, or longer than {LONGEST_ROW:,} characters"
+                    raise ValueError(msg) from None
+            else:
+                # A number may go on in the next piece.
+                ends = end < len(self.held) and self.held[end] in ENDS
+                if ends or self.over or len(self.held) - self.at > LONGEST_ROW:
+                    self.at = end
+                    return value
+                self.more()
 
 
 def rows_of_lines(file: Path) -> Iterator[Any]:
     """Read a file with one JSON row per line."""
-    with file.open(encoding="utf-8-sig") as lines:
-        for line in lines:
+    with file.open(encoding="utf-8-sig") as text:
+        for number, line in enumerate(lines_of(text), start=1):
             if line.strip():
-                yield json.loads(line)
+                try:
+                    yield read_json(line)
+                except ValueError as error:
+                    msg = f"line {number}: {error}"
+                    raise ValueError(msg) from None
+
+
+class RepeatedKeyError(ValueError):
+    """An object has a key twice."""
+
+
+def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object, and refuse a key that stands twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        repeated = next(name for name, _ in pairs if [key for key, _ in pairs].count(name) > 1)
+        msg = f"the key {shown(repeated[:100])} stands twice in one object"
+        raise RepeatedKeyError(msg)
+    return found
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=once_each)
+
+
+def read_json(text: str) -> Any:
+    """
+    Read JSON.
+
+    :raises ValueError: if it is none, is nested too deeply or repeats a key
+    """
+    try:
+        return DECODER.decode(text)
+    except RecursionError:
+        msg = "JSON that is nested too deeply"
+        raise ValueError(msg) from None

@@ -106,7 +106,7 @@ def check_result(answer: Any, result: Any) -> None:
             assert all(isinstance(secret, str) for secret in row.secrets())
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(operation=st.sampled_from(OPERATIONS), body=bodies)
 def test_any_body(operation: Any, body: bytes) -> None:
     with suppress(UnreadableAnswerError):
@@ -146,23 +146,21 @@ def is_list(op: Any) -> bool:
 
 
 # Statuses that say something about the body, or nothing.
-statuses = st.sampled_from(
-    [200, 200, 200, 200, 201, 204, 202, 301, 302, 304, 400, 401, 403, 404, 405, 418, 429, 500, 503]
-)
+statuses = st.sampled_from([200, 200, 200, 201, 204, 301, 302, 304, 400, 401, 403, 404, 405, 418, 429, 500, 503])
 # As they are allowed on the wire.
 header_values = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=30)
 headers = st.fixed_dictionaries(
     {},
     optional={
-        "Content-Type": st.sampled_from(["application/json", "text/html", "", "x" * 3000, "application/json; charset=utf-99"]),
-        "Retry-After": header_values | st.sampled_from(["9" * 400, "-1", "nan", "inf", "Wed, 99 Foo 9999 99:99:99 GMT"]),
-        "Location": header_values | st.sampled_from(["//", "http://[", "http://:99999999/", "\\\\evil", "javascript:1"]),
+        "Content-Type": st.sampled_from(["application/json", "text/html", "", "x" * 3000, "a/b; charset=utf-99"]),
+        "Retry-After": header_values | st.sampled_from(["9" * 400, "-1", "nan", "inf", "Wed, 99 Foo 9999"]),
+        "Location": header_values | st.sampled_from(["//", "http://[", "http://:99999/", "\\\\evil", "javascript:1"]),
         "X-Request-Id": header_values | st.just("x" * 3000),
     },
 )  # fmt: skip
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(op=st.sampled_from(SENT), status=statuses, headers=headers, body=bodies)
 def test_any_answer(read: Read, service: Recorder, op: Any, status: int, headers: dict[str, str], body: bytes) -> None:
     if status in (204, 304):
@@ -176,13 +174,13 @@ def test_any_answer(read: Read, service: Recorder, op: Any, status: int, headers
         assert type(op).__name__ in text
         assert len(text) < 2500
         assert "phx_key" not in text
-        assert error.retry_after is None or error.retry_after >= 0
+        assert error.retry_after is None or error.retry_after >= 0  # noqa: PT017 - one of two good ends
         return
     if not is_list(op):
         check_result(op.endpoint.answer, result)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(body=(pages | values).map(lambda value: json.dumps(value).encode()) | st.sampled_from(RAW), data=st.data())
 def test_what_is_built_on_lists(service: Recorder, body: bytes, data: st.DataObject) -> None:
     """Looks of sensors and bulk invites read lists and answers of their own."""

@@ -44,7 +44,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outsi
 # A path value is one segment, whatever the service makes of it.
 PATHS = [re.compile(f"{row.method} {re.sub('{.*?}', '[^/?#]+', row.path).rstrip('/')}/") for row in EXPECTED]
 METHODS = {expected.hook_method: expected for expected in EXPECTED if expected.hook_method}
-EXAMPLES = settings(max_examples=15)
+EXAMPLES = settings(max_examples=10)
 
 
 class Watched:

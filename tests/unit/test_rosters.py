@@ -70,7 +70,7 @@ def test_reads_files(tmp_path: Path, name: str, content: str, rows: list[Any]) -
             "email,private_project_access\na@example.com,x\n",
             "row 1: private_project_access must be a JSON list",
         ),
-        ("a.csv", 'email\n"a@example.com\n', "cannot be read: unexpected end of data"),
+        ("a.csv", 'email\n"a@example.com\n', "cannot be read: after line 1: unexpected end of data"),
         ("a.json", '{"email": "a@example.com"}', "must hold a JSON array of rows"),
         ("a.json", "[", "cannot be read"),
         ("a.xlsx", "", "is no roster: expected a name that ends in .csv, .json, .jsonl"),

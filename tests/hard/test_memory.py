@@ -1,0 +1,115 @@
+"""Memory stays flat: over a list of 100,000 rows, and over rosters of 50 MB."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_workspace.sandbox.server import SandboxServer
+
+ROWS = 100_000
+MEGABYTES = 50
+# What may be needed at the same time: one page of rows, or one piece of a file and its row.
+MOST_MEGABYTES = 8
+
+MEASURE = """
+import asyncio, resource, sys, tracemalloc
+{setup}
+def measured(walk):
+    walk(50)  # imports, connections, caches
+    tracemalloc.start()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    rows = walk(None)
+    peak = tracemalloc.get_traced_memory()[1] / 1e6
+    print(rows, round(peak, 2), round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before, 2))
+measured({walk})
+"""
+
+CLIENTS = {
+    "requests": (
+        "from airflow_provider_workspace.client.sync import WorkspaceClient as Client\n",
+        "lambda most: sum(1 for _, _ in zip(client.rows(op), range(most or 10**9)))",
+        "client = Client(Settings({url!r}, {key!r}, page_size=100))\n",
+    ),
+    "httpx": (
+        "from airflow_provider_workspace.client.aio import WorkspaceAsyncClient as Client\n",
+        "lambda most: asyncio.run(count(most or 10**9))",
+        """
+async def count(most):
+    number = 0
+    async with Client(Settings({url!r}, {key!r})) as client:
+        async for _ in client.rows(op):
+            number += 1
+            if number == most:
+                break
+    return number
+""",
+    ),
+}
+
+
+def measure(setup: str, walk: str) -> tuple[int, float, float]:
+    """Walk in a process of its own: how many rows, and by how many megabytes objects and process grew."""
+    code = MEASURE.replace("{setup}", setup).replace("{walk}", walk)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows, objects, process = done.stdout.split()
+    return int(rows), float(objects), float(process)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_long_list(client: str) -> None:
+    imports, walk, build = CLIENTS[client]
+    with SandboxServer("lenient") as server:
+        server.inject("large_list", "list_members", rows=ROWS)
+        setup = (
+            "from airflow_provider_workspace.client.settings import Settings\n"
+            "from airflow_provider_workspace.api.operations import ListMembers\n"
+            f"{imports}{build.format(url=server.url, key=server.seed.admin_key)}"
+            f"op = ListMembers(organization_id={server.seed.organization_id!r}, limit=100)\n"
+        )
+        rows, objects, process = measure(setup, walk)
+    print(f"\n{client}: {rows:,} rows, objects {objects} MB at most, the process grew by {process} MB")
+    assert rows == ROWS
+    assert objects < MOST_MEGABYTES
+    assert process < 2 * MOST_MEGABYTES
+
+
+def write_roster(path: Path) -> int:
+    """Write a roster of 50 MB and return how many rows it has."""
+    line = {
+        ".csv": "person{}@example.com,Person {},1,Welcome to the team and to all that comes with it\n",
+        ".json": '{{"email": "person{}@example.com", "first_name": "Person {}", "level": 1}},\n',
+        ".jsonl": '{{"email": "person{}@example.com", "first_name": "Person {}", "level": 1}}\n',
+    }[path.suffix]
+    rows = 0
+    with path.open("w") as file:
+        file.write({".csv": "email,first_name,level,message\n", ".json": "[\n", ".jsonl": ""}[path.suffix])
+        while file.tell() < MEGABYTES * 1_000_000:
+            file.write("".join(line.format(number, number) for number in range(rows, rows + 10_000)))
+            rows += 10_000
+        if path.suffix == ".json":
+            file.write('"last@example.com"]')
+            rows += 1
+    return rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
+def test_a_large_roster(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"roster{suffix}"
+    written = write_roster(path)
+    setup = "from airflow_provider_workspace.rosters import read_roster\n"
+    walk = f"lambda most: sum(1 for _, _ in zip(read_roster(None, {str(path)!r}), range(most or 10**9)))"
+    rows, objects, process = measure(setup, walk)
+    size = path.stat().st_size / 1e6
+    path.unlink()
+    print(f"\n{suffix} of {size:.0f} MB: {rows:,} rows, objects {objects} MB at most, the process grew by {process} MB")
+    assert rows == written
+    assert size >= MEGABYTES
+    assert objects < MOST_MEGABYTES
+    assert process < 2 * MOST_MEGABYTES

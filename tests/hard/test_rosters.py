@@ -1,0 +1,193 @@
+"""Rosters as spreadsheets, scripts and mishaps make them: rows that were meant, or an error that says where."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_workspace import rosters
+from airflow_provider_workspace.api.roster import check_roster
+from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.rosters import read_roster
+from tests.hard.values import NASTY_TEXTS, texts
+
+# One folder for all examples: each writes its file anew.
+ANY = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+CELLS = (
+    *(text for text in NASTY_TEXTS if text != "\ud800"),
+    "ada@example.com",
+    "=1+1",
+    '=HYPERLINK("http://evil.example")',
+    "+1",
+    "-1",
+    "@SUM(A1)",
+    "\u200fada@example.com",
+    "ada@example.com\u200b",
+    "ada@xn--mnchen-3ya.example",
+    "ada@पंचायत.भारत",
+    'say "hello"',
+    "two\nlines",
+    "two\r\nlines",
+    "a;b\tc,d",
+    "x" * 140_000,
+)  # fmt: skip
+cells = st.sampled_from(CELLS) | st.text(max_size=20)
+columns = st.lists(
+    st.sampled_from(["email", "target_email", "first_name", "level", "message", "private_project_access"]),
+    min_size=1, max_size=4,
+)  # fmt: skip
+ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "cp1252", "cp437")
+
+
+def attempt(path: Path) -> list[Any] | None:
+    """Read and check a roster: rows with findings, or one line that names the file and says that nothing was sent."""
+    try:
+        rows = list(read_roster(None, str(path)))
+        checked = check_roster(rows)
+    except WorkspaceInputError as error:
+        text = str(error)
+        text.encode()
+        assert str(path) in text
+        assert text.endswith("Nothing was sent.")
+        assert text.isprintable(), text
+        assert len(text) < 1000
+        return None
+    assert len(checked.rows) + len(checked.invalid) + len(checked.duplicates) == len(rows)
+    return rows
+
+
+@ANY
+@given(names=columns, rows=st.lists(st.lists(cells, max_size=5), max_size=5), data=st.data())
+def test_a_table(tmp_path: Path, names: list[str], rows: list[list[str]], data: st.DataObject) -> None:
+    delimiter = data.draw(st.sampled_from(",;\t"))
+    encoding = data.draw(st.sampled_from(ENCODINGS))
+    written = io.StringIO(newline="")
+    writer = csv.writer(written, delimiter=delimiter, lineterminator=data.draw(st.sampled_from(["\n", "\r\n"])))
+    writer.writerow(names)
+    writer.writerows(rows)
+    path = tmp_path / "roster.csv"
+    path.write_bytes(written.getvalue().encode(encoding, "replace"))
+    found = attempt(path)
+    if found is None or encoding not in ("utf-8", "utf-8-sig") or data.draw(st.booleans()):
+        return
+    meant = [row for row in rows if row]
+    assert [row[names[0]] for row in found if names[0] != "private_project_access"] == [
+        row[0] for row in meant if names[0] != "private_project_access"
+    ]
+
+
+@ANY
+@given(content=st.binary(max_size=200), suffix=st.sampled_from([".csv", ".json", ".jsonl"]))
+def test_any_bytes(tmp_path: Path, content: bytes, suffix: str) -> None:
+    path = tmp_path / f"roster{suffix}"
+    path.write_bytes(content)
+    attempt(path)
+
+
+rows_of_json = st.lists(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | texts | cells,
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["email", "target_email", "level"]) | texts, inner, max_size=3)
+        ),
+        max_leaves=8,
+    ),
+    max_size=6,
+)  # fmt: skip
+
+
+@ANY
+@given(
+    rows=rows_of_json,
+    indent=st.sampled_from([None, 0, 7]),
+    chunk=st.integers(1, 9),
+    encoding=st.sampled_from(ENCODINGS),
+)
+def test_an_array(tmp_path: Path, rows: list[Any], indent: int | None, chunk: int, encoding: str) -> None:  # fmt: skip
+    """Read piece by piece, wherever a piece may end, it is what the whole would be."""
+    text = json.dumps(rows, indent=indent)
+    path = tmp_path / "roster.json"
+    path.write_bytes(text.encode(encoding))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rosters, "CHUNK", chunk)
+        found = attempt(path)
+    if found is not None:
+        assert json.dumps(found) == json.dumps(rows)
+    else:
+        assert encoding not in ("utf-8", "utf-8-sig", "latin-1", "cp1252", "cp437")
+
+
+@ANY
+@given(rows=rows_of_json, at=st.integers(0, 400), junk=st.sampled_from(["", ",", "]", "}", "[", '"', "x", "\x00", "1"]))
+def test_an_array_that_is_damaged(tmp_path: Path, rows: list[Any], at: int, junk: str) -> None:
+    """It is refused exactly where it is no JSON."""
+    text = json.dumps(rows)
+    damaged = text[: at % (len(text) + 1)] + junk + text[at % (len(text) + 1) + 1 :]
+    path = tmp_path / "roster.json"
+    path.write_text(damaged)
+    found = attempt(path)
+    try:
+        whole = json.loads(damaged, object_pairs_hook=rosters.once_each)
+    except ValueError:
+        whole = None
+    assert json.dumps(found) == json.dumps(whole if isinstance(whole, list) else None)
+
+
+@ANY
+@given(value=rows_of_json | texts | rows_of_json.map(json.dumps) | st.integers() | st.none() | st.just(b"[]"))
+def test_what_another_task_returned(value: Any) -> None:
+    try:
+        rows = list(read_roster(value, defaults={"level": 1}))
+        check_roster(rows)
+    except WorkspaceInputError as error:
+        assert str(error).endswith("Nothing was sent.")  # noqa: PT017 - one of two good ends
+
+
+@ANY
+@given(
+    path=texts | st.integers() | st.sampled_from(["\x00.csv", "a/" * 3000 + ".csv", ".csv", "/.json", "x\ud800.csv"])
+)
+def test_any_path(path: Any) -> None:
+    with pytest.raises(WorkspaceInputError, match=r"Nothing was sent\.$"):
+        list(read_roster(None, path))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.csv", b"email,email\na@example.com,b@example.com\n", "has the column 'email' more than once"),
+        ("a.csv", b"email,target_email\na@example.com,b@example.com\n", "both columns 'email' and 'target_email'"),
+        ("a.csv", "email\nada@example.com\n".encode("utf-16"), "is not in UTF-8 (byte 0)"),
+        ("a.csv", "email\nada@example.com\n".encode("utf-16-le"), "has a column 'e\\x00m\\x00"),
+        ("a.csv", codecs.BOM_UTF8, "is empty: expected a header"),
+        ("a.csv", b"email\n" + b"x" * 2_000_000, "line 2 is longer than 1,000,000 characters"),
+        ("a.csv", b"x" * 2_000_000, "line 1 is longer than 1,000,000 characters"),
+        ("a.csv", b"email,message\na@example.com," + b"x" * 200_000, "after line 1: field larger than field limit"),
+        ("a.csv", b"email,private_project_access\na@example.com," + b"[" * 90_000, "row 1: private_project_access"),
+        ("a.json", b"[" * 100_000, "row 1 is nested too deeply"),
+        ("a.json", b'["a@example.com" "b@example.com"]', "after row 1 a comma or the end of the array is expected"),
+        ("a.json", b'["a@example.com"] []', "something follows the array"),
+        ("a.json", b'["a@example.com", {"email": "a", "email": "b"}]', "row 2: the key 'email' stands twice"),
+        ("a.json", b'["' + b"x" * 2_000_000 + b'"]', "row 1 is not JSON, or longer than 1,000,000 characters"),
+        ("a.json", b"", "the file is not JSON"),
+        ("a.jsonl", b'{"email": "a", "email": "b"}', "line 1: the key 'email' stands twice"),
+        ("a.jsonl", b'"a@example.com"\n' + b"[" * 100_000, "line 2: JSON that is nested too deeply"),
+    ],
+)  # fmt: skip
+def test_says_where(tmp_path: Path, name: str, content: bytes, says: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(WorkspaceInputError) as caught:
+        list(read_roster(None, str(path)))
+    assert says in str(caught.value)
+    assert str(caught.value).isprintable()

@@ -13,18 +13,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from airflow_provider_workspace.secret_names import is_secret
+
 T = TypeVar("T")
-
-SECRET_FIELDS = frozenset(
-    {"access_token", "api_token", "live_events_token", "slack_incoming_webhook", "saml_x509_cert"}
-)
-# An unknown field of an answer is taken for a secret if its name says so.
-_SECRET_WORDS = ("token", "secret", "password", "api_key", "private_key", "webhook", "credential")
-
-
-def is_secret(field: str) -> bool:
-    """Tell whether a field of an answer must be masked and left out of results."""
-    return field in SECRET_FIELDS or any(word in field.lower() for word in _SECRET_WORDS)
 
 
 class Resource(BaseModel):

@@ -18,8 +18,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from airflow_provider_workspace.api.models import is_secret
 from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.secret_names import is_secret
 
 T = TypeVar("T")
 

@@ -53,7 +53,7 @@ class WorkspaceAsyncClient:
         self.mask = mask
         self._sleep = sleep
         self._policy = settings.retry_policy()
-        self._asking = Asking(settings.source, (settings.api_key,))
+        self._asking = Asking(settings.source, settings.secrets())
         self._gate = AsyncGate(settings.max_concurrency)
         self._http = httpx.AsyncClient(
             headers=headers_for(settings),

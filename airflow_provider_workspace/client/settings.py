@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from airflow_provider_workspace.api.retry import RetryPolicy
 from airflow_provider_workspace.client.addresses import PATHS
@@ -60,6 +60,11 @@ class Settings:
     def __repr__(self) -> str:
         """Print where the settings come from, and no secret."""
         return f"Settings({self.base_url!r}, source={self.source!r})"
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return what no log and no message may hold: the key, and the password of the proxy."""
+        password = urlsplit(self.proxy or "").password or ""
+        return tuple(dict.fromkeys(filter(None, (self.api_key, password, unquote(password)))))
 
     def retry_policy(self) -> RetryPolicy:
         """Return the policy that both clients follow."""

@@ -61,7 +61,7 @@ class WorkspaceClient:
         self.mask = mask
         self._sleep = sleep
         self._policy = settings.retry_policy()
-        self._asking = Asking(settings.source, (settings.api_key,))
+        self._asking = Asking(settings.source, settings.secrets())
         self._headers = headers_for(settings)
         self._gate = Gate(settings.max_concurrency)
         self._timeout = (settings.connect_timeout, settings.read_timeout)

@@ -90,7 +90,8 @@ class WorkspaceHook(BaseHook):
         from airflow_provider_workspace.client.sync import WorkspaceClient
 
         settings = settings_of(self.get_connection(self.workspace_conn_id), self.workspace_conn_id)
-        mask_secret(settings.api_key)
+        for secret in settings.secrets():
+            mask_secret(secret)
         return WorkspaceClient(settings, mask=mask_secret)
 
     def get_conn(self) -> WorkspaceClient:

@@ -85,7 +85,8 @@ class WorkspaceAsyncHook(BaseHook):
             from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
 
             settings = settings_of(await aget_connection(self.workspace_conn_id), self.workspace_conn_id)
-            await amask_secret(settings.api_key)
+            for secret in settings.secrets():
+                await amask_secret(secret)
             self._client = WorkspaceAsyncClient(settings, mask=amask_secret)
         return self._client
 

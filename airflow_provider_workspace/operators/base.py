@@ -9,6 +9,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.log import mask_secret
 
 from airflow_provider_workspace.airflow_version import AirflowFailException, has_own_retry_policy, usual_retry_policy
 from airflow_provider_workspace.arguments import check_ids, choice_of, fields_of, names_of, whole_of
@@ -20,6 +21,7 @@ from airflow_provider_workspace.errors import (
 )
 from airflow_provider_workspace.links import WorkspaceLink
 from airflow_provider_workspace.planned import WorkspaceWritePlannedError
+from airflow_provider_workspace.secret_names import secrets_under
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperatorLink, Context
@@ -66,6 +68,13 @@ class WorkspaceOperator(BaseOperator):
             self.retry_policy = usual_retry_policy()
         self.workspace_conn_id = workspace_conn_id
         self.return_secrets = return_secrets
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        """Mask a secret as soon as it is an argument: Airflow shows rendered fields before the task runs."""
+        super().__setattr__(key, value)
+        if key in self.template_fields:
+            for secret in secrets_under(key, value):
+                mask_secret(secret)
 
     @property
     def hook(self) -> WorkspaceHook:

@@ -12,8 +12,9 @@ import logging
 import random
 import time
 from collections.abc import AsyncIterator, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.triggers.base import BaseEventTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
@@ -22,12 +23,20 @@ from airflow_provider_workspace.errors import WorkspaceError
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.looks import Look
 
+T = TypeVar("T")
+
 log = logging.getLogger(__name__)
 
 # Longest time one look may take, all its pages and attempts included.
 LOOK_SECONDS = 300.0
 # Longest pause between looks while the service fails.
 LONGEST_PAUSE = 600.0
+# Longest pause a service can ask for with a ``Retry-After``: some name a day, or nonsense.
+LONGEST_RETRY_AFTER = 3600.0
+# How long after its end a wait still takes a last look, if one comes; then it ends without.
+LAST_LOOK_SECONDS = 300.0
+# The wall clock may be set forward: it is read at least so often.
+CLOCK_SECONDS = 60.0
 # How many streams of one triggerer look at the same time: more would only queue inside the HTTP library.
 LOOKS_AT_ONCE = 20
 _gates: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
@@ -126,7 +135,8 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                     yield Failure(f"a look took longer than {LOOK_SECONDS:.0f} s", permanent=False)
                 except WorkspaceError as error:
                     failures += 1
-                    pause = max(backoff(interval, failures), getattr(error, "retry_after", None) or 0.0)
+                    asked_for = min(LONGEST_RETRY_AFTER, getattr(error, "retry_after", None) or 0.0)
+                    pause = max(backoff(interval, failures), asked_for)
                     yield Failure(f"{type(error).__name__}: {error}", permanent=error.permanent)
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Look | Failure]) -> AsyncIterator[TriggerEvent]:
@@ -135,7 +145,10 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
 
         condition = condition_of(self.condition, self.arguments)
         message, result = "nothing was seen yet", dict[str, Any]()
-        async for seen in shared_stream:
+        async for seen in until(shared_stream, self.end_at):
+            if seen is None:
+                yield ended("timeout", message, result)
+                return
             if isinstance(seen, Failure):
                 if seen.permanent:
                     yield ended("failed", seen.message, {})
@@ -235,6 +248,33 @@ class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
                 yield TaskSuccessEvent(xcoms={"return_value": outcome["result"]})
             else:
                 yield TaskFailedEvent()
+
+
+async def until(stream: AsyncIterator[T], end_at: float | None) -> AsyncIterator[T | None]:
+    """
+    Yield what a stream yields, and ``None`` as the last if it keeps silent beyond the end of the wait.
+
+    :param end_at: end of the wait in seconds since 1970; ``None`` for never
+    """
+    while True:
+        coming = asyncio.ensure_future(anext(stream))  # type: ignore[arg-type]
+        try:
+            while not coming.done():
+                left = CLOCK_SECONDS if end_at is None else end_at + LAST_LOOK_SECONDS - time.time()
+                if left <= 0:
+                    yield None
+                    return
+                await asyncio.wait({coming}, timeout=min(left, CLOCK_SECONDS))
+            try:
+                item = coming.result()
+            except StopAsyncIteration:
+                return
+            yield item
+        finally:
+            if not coming.done():
+                coming.cancel()
+                with suppress(asyncio.CancelledError, StopAsyncIteration):
+                    await coming
 
 
 def ended(status: str, message: str, result: dict[str, Any]) -> TriggerEvent:

@@ -1,0 +1,36 @@
+"""Which fields hold secrets, by their names. Imports nothing dear: operators ask while a Dag file is parsed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+SECRET_FIELDS = frozenset(
+    {"access_token", "api_token", "live_events_token", "slack_incoming_webhook", "saml_x509_cert"}
+)
+# An unknown field of an answer is taken for a secret if its name says so.
+_SECRET_WORDS = ("token", "secret", "password", "api_key", "private_key", "webhook", "credential")
+
+
+def is_secret(field: str) -> bool:
+    """Tell whether a field of an answer must be masked and left out of results."""
+    return field in SECRET_FIELDS or any(word in field.lower() for word in _SECRET_WORDS)
+
+
+def secrets_under(name: str, value: Any) -> Iterator[str]:
+    """
+    Yield the secret texts of an argument: all texts under a name that says so, at any depth.
+
+    What is still a template is none yet.
+    """
+    pending: list[tuple[str, Any]] = [(name, value)]
+    seen: set[int] = set()
+    while pending:
+        name, value = pending.pop()
+        if isinstance(value, str):
+            if value and is_secret(name) and "{{" not in value:
+                yield value
+        elif isinstance(value, Mapping | list | tuple) and id(value) not in seen:
+            seen.add(id(value))
+            items = value.items() if isinstance(value, Mapping) else ((name, item) for item in value)
+            pending += [(name if is_secret(name) else str(key), item) for key, item in items]

@@ -1,0 +1,95 @@
+"""Every way a secret could come out: operators, hooks, sensors and triggers, and all that goes wrong with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import dag, task
+
+from airflow_provider_workspace.operators.dashboards import WorkspaceGetDashboardSharingOperator
+from airflow_provider_workspace.operators.domains import WorkspaceListDomainsOperator, WorkspaceUpdateDomainOperator
+from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator, WorkspaceListInvitesOperator
+from airflow_provider_workspace.operators.members import WorkspaceListMembersOperator
+from airflow_provider_workspace.operators.projects import (
+    WorkspaceCreateProjectOperator,
+    WorkspaceGetProjectOperator,
+    WorkspaceListProjectsOperator,
+)
+from airflow_provider_workspace.sensors.domains import WorkspaceDomainVerifiedSensor
+from airflow_provider_workspace.sensors.members import WorkspaceMembersJoinedSensor
+
+DOMAIN = "0190c0de-0000-4000-8000-0000000000d1"
+CERTIFICATE = "{{ var.value.canary_certificate }}"
+WEBHOOK = "{{ var.value.canary_webhook }}"
+
+
+@dag(schedule=None, default_args={"retries": 0})
+def canaries() -> None:
+    WorkspaceGetProjectOperator(task_id="project", project_id=1)
+    WorkspaceListProjectsOperator(task_id="projects")
+    WorkspaceGetDashboardSharingOperator(task_id="sharing", dashboard_id=1)
+    WorkspaceUpdateDomainOperator(task_id="certificate", domain_id=DOMAIN, saml_x509_cert=CERTIFICATE)
+    WorkspaceUpdateDomainOperator.partial(task_id="certificates", domain_id=DOMAIN).expand(saml_x509_cert=[CERTIFICATE])
+    WorkspaceListDomainsOperator(task_id="domains")
+    WorkspaceCreateProjectOperator(
+        task_id="webhook",
+        name="Canary",
+        settings={"slack_incoming_webhook": WEBHOOK, "extra_settings": {"scim_token": [WEBHOOK]}},
+    )
+    # Abroad: where redirects and the next page lead.
+    WorkspaceListMembersOperator(task_id="redirected")
+    WorkspaceListInvitesOperator(task_id="paged")
+    for number, conn_id in enumerate(("workspace_revoked", "workspace_echo", "workspace_proxy", "workspace_broken")):
+        WorkspaceGetProjectOperator(task_id=f"fails_{number}", workspace_conn_id=conn_id, project_id=1)
+        WorkspaceCreateInvitesOperator(
+            task_id=f"invites_{number}", workspace_conn_id=conn_id, invites=["ada@example.com"]
+        )
+        WorkspaceCreateProjectOperator(
+            task_id=f"creates_{number}",
+            workspace_conn_id=conn_id,
+            name="Canary",
+            settings={"slack_incoming_webhook": WEBHOOK},
+        )
+        WorkspaceDomainVerifiedSensor(
+            task_id=f"waits_{number}", workspace_conn_id=conn_id, domain_id=DOMAIN, timeout=3, poke_interval=1
+        )
+    WorkspaceMembersJoinedSensor(
+        task_id="deferred", emails=["ada@example.com"], deferrable=True, poke_interval=1, timeout=3
+    )
+
+    @task
+    def prints() -> list[Any]:
+        """An author who prints whatever can be printed."""
+        from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+        hook = WorkspaceHook()
+        project = hook.get_project(project_id=1)
+        sharing = hook.get_dashboard_sharing(dashboard_id=1)
+        print(project, repr(sharing), hook.client.settings, hook.client, vars(hook))
+        print("in clear", project.api_token, project.live_events_token, sharing.access_token)
+        print("as JSON", project.model_dump_json(), hook.client.settings.api_key, hook.client._headers)
+        return [repr(project), str(hook.client.settings), project.to_dict(), sharing.to_dict()]
+
+    @task
+    def raises(conn_id: str) -> None:
+        """An author who lets errors through, with all that they carry."""
+        from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+        hook = WorkspaceHook(conn_id)
+        try:
+            hook.create_project(name="Canary", slack_incoming_webhook=project_webhook())
+        except Exception as error:
+            print(repr(error), vars(error), repr(error.__cause__), repr(error.__context__))
+            raise
+
+    prints()
+    raises.expand(conn_id=["workspace_revoked", "workspace_echo", "workspace_proxy"])
+
+
+def project_webhook() -> str:
+    from airflow.sdk import Variable
+
+    return str(Variable.get("canary_webhook"))
+
+
+canaries()

@@ -1,0 +1,152 @@
+"""Known secrets in every place, everything that can go wrong, and then a search for them through all that is left."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from airflow_provider_workspace.api.operations import GetDashboardSharing
+from airflow_provider_workspace.client.settings import Settings
+from airflow_provider_workspace.client.sync import WorkspaceClient
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.hard.service import Recorder
+
+pytestmark = pytest.mark.slow
+
+DAGS = Path(__file__).parent / "dags"
+AIRFLOW = Path(sys.executable).with_name("airflow")
+KEY = "canary-key-5f0d2c77"
+REVOKED = "canary-revoked-81bb04ce"
+PROXY = "canary-proxy-29d17a0f"
+API_TOKEN = "canary-api-token-6b1e55d3"
+LIVE_TOKEN = "canary-live-token-0c9f4471"
+HOOK_OF_PROJECT = "https://hooks.example.com/canary-8d30e6a2"
+WEBHOOK = "https://hooks.example.com/canary-b7724c19"
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nCANARYe4c19a70\nCANARY5bd2f308\n-----END CERTIFICATE-----"
+
+
+def connection(host: str, password: str = KEY, **extra: Any) -> str:
+    defaults = {"organization_id": SEED.organization_id, "project_id": SEED.project_id, "max_attempts": 2}
+    return json.dumps(
+        {
+            "conn_type": "workspace",
+            "host": host,
+            "password": password,
+            "extra": {**defaults, "max_retry_wait": 0.1, **extra},
+        }
+    )
+
+
+def spellings(secret: str) -> Iterator[bytes]:
+    """Every way a secret could be written down."""
+    for form in (secret, json.dumps(secret)[1:-1], repr(secret)[1:-1], quote(secret), quote(secret, safe="")):
+        yield form.encode()
+    yield base64.b64encode(secret.encode()).rstrip(b"=")
+    yield from (line.encode() for line in secret.splitlines() if "CANARY" in line)
+
+
+def found_in(content: bytes, secrets: dict[str, str]) -> list[str]:
+    return [name for name, secret in secrets.items() if any(form in content for form in spellings(secret))]
+
+
+def test_the_search_finds_what_is_there() -> None:
+    for text in (CERTIFICATE, json.dumps({"x": CERTIFICATE}), quote(WEBHOOK, safe=""), f"Basic {PROXY}"):
+        assert found_in(text.encode(), {"c": CERTIFICATE, "w": WEBHOOK, "p": PROXY}) != []
+
+
+def test_no_secret_is_left_anywhere(tmp_path: Path) -> None:
+    with SandboxServer("lenient") as server, Recorder() as abroad, Recorder() as echo:
+        server.add_key(KEY, "canary", ["*"])
+        server.set_project(
+            SEED.project_id, api_token=API_TOKEN, live_events_token=LIVE_TOKEN, slack_incoming_webhook=HOOK_OF_PROJECT
+        )
+        server.inject("redirect", "list_members", times=None, location=f"{abroad.url}/api/")
+        server.inject("next_elsewhere", "list_invites", times=None, origin=abroad.url)
+        said = {"detail": f"Key {KEY} may not send {WEBHOOK} {CERTIFICATE}", "code": KEY, "attr": WEBHOOK}
+        echo.answer = (400, {"Content-Type": "application/json", "X-Request-Id": KEY}, json.dumps(said).encode())
+        with WorkspaceClient(Settings(server.url, KEY)) as client:
+            sharing = client.send(GetDashboardSharing(project_id="1", dashboard_id=SEED.dashboard_id))
+        secrets = {
+            "key": KEY,
+            "revoked key": REVOKED,
+            "password of the proxy": PROXY,
+            "api_token": API_TOKEN,
+            "live_events_token": LIVE_TOKEN,
+            "slack_incoming_webhook": HOOK_OF_PROJECT,
+            "webhook that is sent": WEBHOOK,
+            "certificate that is sent": CERTIFICATE,
+            "access_token": str(sharing.access_token),
+        }
+        env = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")},
+            "AIRFLOW_HOME": str(tmp_path / "airflow"),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__LOGGING__LOGGING_LEVEL": "DEBUG",
+            "AIRFLOW_VAR_CANARY_CERTIFICATE": CERTIFICATE,
+            "AIRFLOW_VAR_CANARY_WEBHOOK": WEBHOOK,
+            "AIRFLOW_CONN_WORKSPACE_DEFAULT": connection(server.url),
+            "AIRFLOW_CONN_WORKSPACE_REVOKED": connection(server.url, REVOKED),
+            "AIRFLOW_CONN_WORKSPACE_ECHO": connection(echo.url),
+            "AIRFLOW_CONN_WORKSPACE_PROXY": connection(server.url, proxy=f"http://user:{PROXY}@127.0.0.1:9"),
+            "AIRFLOW_CONN_WORKSPACE_BROKEN": connection(f"https://user:{PROXY}@example.invalid"),
+        }
+        migrated = subprocess.run([AIRFLOW, "db", "migrate"], env=env, capture_output=True, check=False)
+        assert migrated.returncode == 0, migrated.stderr[-2000:]
+        run = subprocess.run(
+            [AIRFLOW, "dags", "test", "canaries"], env=env, capture_output=True, check=False, timeout=500
+        )
+        shown = run.stdout + run.stderr
+        page = b"".join(
+            urllib.request.urlopen(f"{server.url}/{path}", timeout=10).read()  # noqa: S310 - loopback
+            for path in ("", "_sandbox/requests", "_sandbox/effects", "_sandbox/faults", "_sandbox/workspace")
+        )
+
+    states = task_states(tmp_path / "airflow" / "airflow.db")
+    (tmp_path / "shown").write_bytes(shown)
+    places = {"output": shown, "page of the sandbox": page, "traffic abroad": b"".join(abroad.received)}
+    places |= {str(file): file.read_bytes() for file in (tmp_path / "airflow").rglob("*") if file.is_file()}
+    leaks = {place: found for place, content in places.items() if (found := found_in(content, secrets))}
+    assert leaks == {}
+    assert abroad.received == []
+    print(f"\n{len(secrets)} secrets, {len(states)} tasks, {len(places)} places, "
+          f"{sum(map(len, places.values())) / 1e6:.1f} MB searched: none found")  # fmt: skip
+
+    # And all of it happened: else there was nothing to find.
+    good = {"project", "projects", "sharing", "certificate", "certificates", "domains", "webhook", "paged", "prints"}
+    assert {task for task, state in states.items() if state == "success"} == good, states
+    assert len(states) == len(good) + 1 + 4 * 4 + 1 + 1
+    assert any(KEY.encode() in request for request in echo.received)
+    assert rendered(tmp_path / "airflow" / "airflow.db", "certificate")["saml_x509_cert"] == "***"
+    assert "***" in json.dumps(rendered(tmp_path / "airflow" / "airflow.db", "webhook")["settings"])
+    assert b"in clear *** *** ***" in shown
+
+
+def task_states(database: Path) -> dict[str, str]:
+    with sqlite3.connect(database) as db:
+        return dict(db.execute("SELECT task_id, state FROM task_instance"))
+
+
+def rendered(database: Path, task_id: str) -> dict[str, Any]:
+    with sqlite3.connect(database) as db:
+        (text,) = db.execute(
+            "SELECT r.rendered_fields FROM rendered_task_instance_fields r "
+            "JOIN task_instance t ON t.id = r.ti_id WHERE t.task_id = ?"
+            if "ti_id" in [row[1] for row in db.execute("PRAGMA table_info(rendered_task_instance_fields)")]
+            else "SELECT rendered_fields FROM rendered_task_instance_fields WHERE task_id = ?",
+            [task_id],
+        ).fetchone()
+    fields: dict[str, Any] = json.loads(text)
+    return fields

@@ -34,3 +34,12 @@ def secrets_under(name: str, value: Any) -> Iterator[str]:
             seen.add(id(value))
             items = value.items() if isinstance(value, Mapping) else ((name, item) for item in value)
             pending += [(name if is_secret(name) else str(key), item) for key, item in items]
+
+
+def without_secrets(value: Any) -> Any:
+    """Return plain JSON without the fields that hold secrets, at any depth: free-form fields may hold some, too."""
+    if isinstance(value, dict):
+        return {name: without_secrets(item) for name, item in value.items() if not is_secret(name)}
+    if isinstance(value, list):
+        return [without_secrets(item) for item in value]
+    return value

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from airflow_provider_workspace.secret_names import is_secret
+from airflow_provider_workspace.secret_names import is_secret, secrets_under, without_secrets
 
 T = TypeVar("T")
 
@@ -28,8 +28,7 @@ class Resource(BaseModel):
         """Yield the secret values of this resource, for the log masker."""
         fields: dict[str, Any] = {**self.__dict__, **(self.__pydantic_extra__ or {})}
         for name, value in fields.items():
-            if is_secret(name) and isinstance(value, str) and value:
-                yield value
+            yield from secrets_under(name, value)
 
     def to_dict(self, *, return_secrets: bool = False) -> dict[str, Any]:
         """
@@ -38,7 +37,7 @@ class Resource(BaseModel):
         :param return_secrets: keep the fields that hold secrets, see :func:`is_secret`
         """
         data = self.model_dump(mode="json")
-        return data if return_secrets else {k: v for k, v in data.items() if not is_secret(k)}
+        return data if return_secrets else without_secrets(data)
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Print the declared fields that are set and no secrets; unknown fields might hold one."""

@@ -1,0 +1,55 @@
+"""An event loop whose time a test controls: where nothing is to be done but wait, the clock jumps."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from typing import Any
+
+# How long real sockets and threads are listened to before the clock jumps, in seconds.
+PATIENCE = 0.0005
+
+
+class _Jumping(selectors.DefaultSelector):  # type: ignore[misc,valid-type]
+    """Waits for sockets as ever, but never for a timer."""
+
+    def __init__(self, loop: FastForward) -> None:
+        super().__init__()
+        self.loop = loop
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        ready = super().select(0)
+        if ready or timeout == 0:
+            return ready
+        if self.loop.threads:
+            return super().select(0.05)
+        ready = super().select(PATIENCE)
+        if not ready and timeout is not None:
+            self.loop.now += timeout
+        return ready
+
+
+class FastForward(asyncio.SelectorEventLoop):
+    """
+    An event loop that skips the waiting.
+
+    Both ends of every connection must run in it: then nothing is under way when no socket is ready.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.threads = 0
+        super().__init__(_Jumping(self))
+
+    def time(self) -> float:
+        return self.now
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+        """Let the clock stand while a thread works."""
+        self.threads += 1
+        future = super().run_in_executor(executor, func, *args)
+        future.add_done_callback(self._thread_done)
+        return future
+
+    def _thread_done(self, _: Any) -> None:
+        self.threads -= 1

@@ -1,0 +1,235 @@
+"""24 hours of faults in fast-forward: waiters come and go, and each ends with its event or is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import random
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.triggers.shared_stream import SharedStreamManager
+
+from airflow_provider_workspace.sandbox.answers import dumps
+from airflow_provider_workspace.sandbox.listener import Listener
+from airflow_provider_workspace.sandbox.profiles import PROFILES
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.sandbox.service import Service, Settings
+from airflow_provider_workspace.triggers import waiting
+from airflow_provider_workspace.triggers.waiting import WorkspaceWaitTrigger
+from tests.hard.fast_forward import FastForward
+
+HOURS = 24
+WAITERS = 400
+BEGAN = 1_700_000_000.0
+# How late an event may be: a look at most, and what the loop does at once.
+LATE = waiting.LOOK_SECONDS + 60
+FAULTS: list[tuple[str, dict[str, Any]]] = [
+    ("refuse", {}),
+    ("reset_before", {}),
+    ("reset_after", {}),
+    ("time_out_before", {}),
+    ("time_out_after", {"seconds": 90}),
+    ("rate_limit", {"seconds": 5}),
+    ("rate_limit", {"seconds": 86_400}),
+    ("rate_limit", {"retry_after": "nonsense"}),
+    ("status_before", {"status": 503}),
+    ("status_before", {"status": 502, "body": "html"}),
+    ("status_after", {"status": 500, "body": "empty"}),
+    ("empty_body", {}),
+    ("cut_body", {}),
+    ("invalid_json", {}),
+    ("html_body", {}),
+    ("wrong_content_type", {}),
+    ("redirect", {}),
+    ("slow_drip", {"pause": 0.5, "times": 1}),  # each byte is a jump of the clock
+]
+
+
+class Quiet(Listener):
+    """The sandbox's own server, without the ten ticks a second that a day has too many of."""
+
+    async def main_loop(self) -> None:
+        self.over = asyncio.Event()
+        await self.over.wait()
+
+
+@dataclass
+class Waiter:
+    """What became of a wait."""
+
+    number: int
+    trigger: WorkspaceWaitTrigger
+    task: asyncio.Task[None] | None = None
+    events: int = 0
+    status: str = "waiting"
+    ended_at: float = 0.0
+
+
+@pytest.mark.slow
+def test_a_day_of_chaos(monkeypatch: pytest.MonkeyPatch) -> None:
+    seed = int(os.environ.get("CHAOS_SEED", random.SystemRandom().randrange(2**31)))
+    print(f"\nCHAOS_SEED={seed}")
+    loop = FastForward()
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(time=lambda: BEGAN + loop.time()))
+    began = time.monotonic()
+    descriptors = open_files()
+    try:
+        waiters, requests = loop.run_until_complete(scenario(random.Random(seed), loop, monkeypatch))  # noqa: S311
+        left = asyncio.all_tasks(loop)
+    finally:
+        loop.close()
+    gc.collect()
+    ends = Counter(waiter.status for waiter in waiters)
+    print(
+        f"{HOURS} h in {time.monotonic() - began:.0f} s, {requests} requests, {len(waiters)} waiters: "
+        f"{', '.join(f'{count} {end}' for end, count in sorted(ends.items()))}"
+    )
+    assert left == set()
+    assert open_files() <= descriptors
+    assert set(ends) <= {"done", "timeout", "failed", "cancelled"}
+    assert min(ends["done"], ends["timeout"], ends["cancelled"]) > 10
+    for waiter in waiters:
+        assert waiter.events == (0 if waiter.status == "cancelled" else 1)
+        assert waiter.trigger.end_at is not None
+        assert waiter.ended_at <= waiter.trigger.end_at + LATE, waiter
+        if waiter.status == "timeout":
+            assert waiter.ended_at >= waiter.trigger.end_at, waiter
+
+
+async def scenario(chance: random.Random, loop: FastForward, patch: pytest.MonkeyPatch) -> tuple[list[Waiter], int]:
+    """Let everything happen, and return the waiters."""
+    service = Service(":memory:", Settings(PROFILES["lenient"]))
+    server = Quiet(service, "127.0.0.1", 0)
+    serving = asyncio.ensure_future(server.serve(sockets=[server.socket]))
+    while not server.started:  # noqa: ASYNC110 - it has no event for this
+        await asyncio.sleep(0.01)
+    extra = {"organization_id": SEED.organization_id, "max_attempts": 2, "read_timeout": 30, "max_retry_wait": 10}
+    patch.setenv(
+        "AIRFLOW_CONN_WORKSPACE_DEFAULT",
+        json.dumps(
+            {
+                "conn_type": "workspace",
+                "host": f"http://127.0.0.1:{server.port}",
+                "password": SEED.admin_key,
+                "extra": extra,
+            }
+        ),
+    )
+    manager = SharedStreamManager(log=Silent())  # type: ignore[arg-type]
+    waiters: list[Waiter] = []
+    trouble = asyncio.ensure_future(make_trouble(chance, service))
+    for number in range(WAITERS):
+        await asyncio.sleep(chance.expovariate(1) * HOURS * 3600 / WAITERS)
+        waiter = Waiter(number, trigger_of(chance, loop))
+        waiter.task = asyncio.ensure_future(wait(manager, waiter, loop))
+        waiters.append(waiter)
+        if chance.random() < 0.2:
+            loop.call_later(chance.uniform(0, 7200), waiter.task.cancel)
+    await asyncio.wait([waiter.task for waiter in waiters if waiter.task], timeout=12 * 3600)
+    trouble.cancel()
+    with suppress(asyncio.CancelledError):
+        await trouble
+    service.faults.clear()
+    for waiter in waiters:
+        if waiter.task and not waiter.task.done():
+            waiter.status = "LOST"
+            waiter.task.cancel()
+    await asyncio.gather(*(waiter.task for waiter in waiters if waiter.task), return_exceptions=True)
+    await asyncio.sleep(60)
+    assert waiting.gate()._value == waiting.LOOKS_AT_ONCE
+    assert not manager._groups, "a stream goes on without anybody who waits"
+    await manager.stop_all()
+    connections = len(server.server_state.connections)
+    assert connections == 0, f"{connections} connections are still open"
+    server.should_exit = True
+    server.over.set()
+    await serving
+    await asyncio.sleep(5)
+    total = service.request_total
+    service.state.close()
+    return waiters, total
+
+
+def open_files() -> int:
+    """Count what the process has open, sockets among it."""
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+class Silent:
+    """A log for the manager."""
+
+    def __getattr__(self, _: str) -> Any:
+        return lambda *_args, **_kwargs: None
+
+
+def trigger_of(chance: random.Random, loop: FastForward) -> WorkspaceWaitTrigger:
+    """Anything that can be waited for; some of it comes to be, some of it never."""
+    people = [f"person{chance.randrange(40)}@example.com"]
+    condition, arguments = chance.choice(
+        [
+            ("members_joined", {"emails": people, "share": 1.0}),
+            ("invites_settled", {"emails": people}),
+            ("domain_verified", {"domain_id": SEED.domain_id}),
+            ("domain_verified", {"domain_id": SEED.invite_id}),
+            ("project_receiving_events", {"project_id": str(SEED.project_id)}),
+        ]
+    )
+    return WorkspaceWaitTrigger(
+        condition=condition,
+        arguments=arguments,
+        poll_interval=chance.choice([60.0, 300.0]),
+        end_at=BEGAN + loop.time() + chance.uniform(120, 4 * 3600),
+        ask_verification=condition == "domain_verified" and chance.random() < 0.1,
+    )
+
+
+async def wait(manager: SharedStreamManager, waiter: Waiter, loop: FastForward) -> None:
+    """Wait as Airflow's triggerer does, which takes the first event; a second one would be one too many."""
+    key = waiter.trigger.shared_stream_key()
+    assert key is not None
+    stream = manager.subscribe(trigger_id=waiter.number, trigger=waiter.trigger, key=key)
+    events = waiter.trigger.filter_shared_stream(stream)
+    try:
+        async for event in events:
+            waiter.events += 1
+            waiter.status = event.payload["status"]
+            waiter.ended_at = BEGAN + loop.time()
+    except asyncio.CancelledError:
+        waiter.status = "cancelled"
+        raise
+    finally:
+        await events.aclose()  # type: ignore[attr-defined]
+        await manager.unsubscribe(waiter.number, key)
+
+
+async def make_trouble(chance: random.Random, service: Service) -> None:
+    """Break things at random for as long as the day goes on: single answers, bad hours, and outages."""
+    while True:
+        await asyncio.sleep(chance.expovariate(1 / 240))
+        kind, options = chance.choice(FAULTS)
+        times = chance.choice([1, 2, 5, 20])
+        service.faults.inject({"kind": kind, "times": times, **options})
+        if chance.random() < 0.02:
+            service.take_down(chance.uniform(1, 900))
+        if len(service.faults.active) > 20:
+            service.faults.clear()
+        if chance.random() < 0.2:
+            receives_events(service, value=chance.random() < 0.5)
+
+
+def receives_events(service: Service, *, value: bool) -> None:
+    """Say whether the first project has received an event."""
+    record = service.state.record("SELECT record FROM projects WHERE id = ?", SEED.project_id)
+    assert record is not None
+    record["ingested_event"] = value
+    with service.state.transaction():
+        service.state.db.execute("UPDATE projects SET record = ? WHERE id = ?", (dumps(record), SEED.project_id))

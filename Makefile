@@ -111,6 +111,30 @@ format: $(READY) ## Put the code into shape
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
+# --- Speed --------------------------------------------------------------------------------------------------
+# Instructions are counted with Valgrind: most virtual machines have no counters of their own.
+
+BENCH_READY := build/bench-venv/.ready
+COUNTER     := build/bench/counter.so
+
+.PHONY: bench
+bench: $(BENCH_READY) $(COUNTER) ## Measure against the peers and the targets, and draw the chart; QUICK=1 in two minutes
+	@build/bench-venv/bin/python benchmarks/run.py $(if $(QUICK),--quick) $(ARGS)
+
+.PHONY: budget
+budget: $(READY) $(COUNTER) ## Check that parsing and calling take no more instructions than before
+	@$(PYTHON) benchmarks/budget.py $(ARGS)
+
+$(COUNTER): benchmarks/counter.c
+	@{ command -v valgrind && command -v cc && [ -e /usr/include/valgrind/callgrind.h ]; } >/dev/null || { \
+		echo "==> Installing Valgrind and a C compiler"; \
+		apt-get install --quiet --quiet --yes valgrind gcc libc6-dev || { \
+			apt-get update --quiet --quiet && apt-get install --quiet --quiet --yes valgrind gcc libc6-dev; } || { \
+			echo "This needs valgrind and a C compiler. On Debian and Ubuntu:  apt install valgrind gcc libc6-dev"; \
+			exit 1; }; }
+	@mkdir -p $(@D)
+	@cc -shared -fPIC -O2 -o $@ $<
+
 # --- Upkeep -------------------------------------------------------------------------------------------------
 
 COMPILE := $(UV) pip compile --quiet --upgrade --universal --python-version 3.10 --generate-hashes \
@@ -131,6 +155,7 @@ lock: $(VENV)/.uv ## Resolve all versions anew and write constraints/
 	echo 'apache-airflow~=3.3.0' | $(TEST) --output-file constraints/airflow-3.3.txt
 	echo 'apache-airflow==3.1.0' | $(TEST) --resolution lowest-direct --exclude-newer 2025-10-10 \
 		--output-file constraints/lowest.txt
+	$(COMPILE) pyproject.toml --group bench --constraints constraints/dev.txt --output-file constraints/bench.txt
 
 .PHONY: screenshots
 screenshots: $(READY) browser ## Take the pictures of docs/images anew
@@ -222,3 +247,11 @@ services:
 		redis-server postgresql || { \
 		echo "This needs redis-server, and initdb and pg_ctl of PostgreSQL; they could not be installed here."; \
 		echo "On Debian and Ubuntu, as root:  apt install redis-server postgresql"; exit 1; }
+
+$(BENCH_READY): $(READY) constraints/bench.txt
+	@rm -f $@
+	@echo "==> Installing Airflow and the peers into $(@D)"
+	@$(PYTHON) -m venv $(@D)
+	$(call install,$(@D)/bin/python,constraints/bench.txt)
+	$(call install-project,$(@D)/bin/python)
+	@touch $@

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.arguments import fields_of, names_of
-from airflow_provider_workspace.dashboard_memory import DashboardMemory
 from airflow_provider_workspace.operators.base import (
     WorkspaceListOperator,
     WorkspaceOperator,
@@ -94,6 +93,8 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Create it unless it is remembered and still there."""
+        from airflow_provider_workspace.dashboard_memory import DashboardMemory
+
         project_id = hook.project_or_default(self.project_id)
         memory = DashboardMemory(self.variable_key, project_id)
         dashboard = memory.confirmed(hook, self.if_unknown)

@@ -13,7 +13,6 @@ import random
 import time
 from collections.abc import AsyncIterator, Hashable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.triggers.base import BaseEventTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
@@ -42,16 +41,16 @@ LOOKS_AT_ONCE = 20
 _gates: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
 
 
-@dataclass(frozen=True, slots=True)
 class Failure:
     """
-    A look that failed.
+    A look that failed. No dataclass: making one costs as much as importing ten operators.
 
     :param permanent: whether the next look would fail in the same way
     """
 
-    message: str
-    permanent: bool
+    def __init__(self, message: str, *, permanent: bool) -> None:
+        self.message = message
+        self.permanent = permanent
 
 
 class WorkspaceWaitTrigger(BaseEventTrigger):

@@ -1,0 +1,232 @@
+"""
+Who is measured: this provider, and what people would use in its place.
+
+Each contestant is a function that gets everything ready, imports included, and returns the work to be measured.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from measure import HERE, OURS
+
+Contestant = Callable[[str], Callable[[], object]]
+
+HEADERS = {"Authorization": "Bearer key", "Accept": "application/json"}
+DASHBOARD = "/api/environments/1/dashboards/1/"
+MEMBERS = "/api/organizations/org/members/?limit=100"
+
+# --- Imports ------------------------------------------------------------------------------------------------
+
+# What a Dag file can import of this provider.
+MODULES = [
+    f"airflow_provider_workspace.{path.relative_to(package).with_suffix('').as_posix().replace('/', '.')}"
+    for package in [HERE.parent / "airflow_provider_workspace"]
+    for folder in ("operators", "sensors", "triggers")
+    for path in sorted(package.joinpath(folder).glob("*.py"))
+    if path.name != "__init__.py"
+] + ["airflow_provider_workspace.links"]
+HTTP_MODULES = [
+    f"airflow.providers.http.{name}" for name in ("operators.http", "sensors.http", "triggers.http", "hooks.http")
+]
+
+
+def import_base_classes() -> None:
+    """Import what every provider builds on."""
+    from airflow.sdk import BaseHook, BaseOperator, BaseOperatorLink, BaseSensorOperator
+    from airflow.triggers.base import BaseEventTrigger, BaseTrigger
+
+    del BaseHook, BaseOperator, BaseOperatorLink, BaseSensorOperator, BaseEventTrigger, BaseTrigger
+
+
+def import_ours() -> None:
+    """Import every module of operators, sensors, triggers and links."""
+    import_base_classes()
+    for module in MODULES:
+        importlib.import_module(module)
+
+
+def import_http() -> None:
+    """Import the http provider's."""
+    import_base_classes()
+    for module in HTTP_MODULES:
+        importlib.import_module(module)
+
+
+# --- One call -----------------------------------------------------------------------------------------------
+
+
+def get_with_hook(_: str) -> Callable[[], object]:
+    """Ask for a dashboard: retry policy, errors, model and masking included."""
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+    hook = WorkspaceHook()
+    return lambda: hook.get_dashboard(dashboard_id=1)
+
+
+def get_with_requests(url: str) -> Callable[[], object]:
+    """Ask with a session of requests."""
+    import requests
+
+    session = requests.Session()
+    session.headers.update(HEADERS)
+    return lambda: session.get(url + DASHBOARD, timeout=30).json()
+
+
+def get_with_requests_alone(url: str) -> Callable[[], object]:
+    """Ask with a session of requests that does not read the environment on each call."""
+    import requests
+
+    session = requests.Session()
+    session.trust_env = False
+    session.headers.update(HEADERS)
+    return lambda: session.get(url + DASHBOARD, timeout=30).json()
+
+
+def get_with_httpx(url: str) -> Callable[[], object]:
+    """Ask with a client of httpx."""
+    import httpx
+
+    client = httpx.Client(headers=HEADERS, verify=False)  # noqa: S501 - plain HTTP to this machine
+    return lambda: client.get(url + DASHBOARD).json()
+
+
+def get_with_http_hook(_: str) -> Callable[[], object]:
+    """Ask with the hook of the http provider."""
+    from airflow.providers.http.hooks.http import HttpHook
+
+    hook = HttpHook(method="GET")
+    return lambda: hook.run(DASHBOARD, headers=HEADERS).json()
+
+
+def get_with_socket(url: str) -> Callable[[], object]:
+    """Write to a socket, and read what comes."""
+    parts = urlsplit(url)
+    connection = socket.create_connection((parts.hostname, parts.port or 80))
+    request = f"GET {DASHBOARD} HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n".encode()
+
+    def get() -> object:
+        connection.sendall(request)
+        return json.loads(connection.recv(65536).partition(b"\r\n\r\n")[2])
+
+    return get
+
+
+GETS: dict[str, Contestant] = {
+    OURS: get_with_hook,
+    "raw socket": get_with_socket,
+    "requests.Session": get_with_requests,
+    "requests.Session, environment not read": get_with_requests_alone,
+    "httpx.Client": get_with_httpx,
+    "HttpHook.run": get_with_http_hook,
+}
+
+# --- Lists --------------------------------------------------------------------------------------------------
+
+
+def list_with_hook(_: str) -> Iterator[Any]:
+    """Yield the members as models."""
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+    return WorkspaceHook().list_members()
+
+
+def list_with_requests(url: str) -> Iterator[Any]:
+    """Yield the members as dicts."""
+    import requests
+
+    session = requests.Session()
+    session.headers.update(HEADERS)
+    following: str | None = MEMBERS
+    while following:
+        page = session.get(urljoin(url, following), timeout=30).json()
+        yield from page["results"]
+        following = page["next"]
+
+
+def list_with_httpx(url: str) -> Iterator[Any]:
+    """Yield the members as dicts."""
+    import httpx
+
+    client = httpx.Client(headers=HEADERS, verify=False)  # noqa: S501 - plain HTTP to this machine
+    following: str | None = MEMBERS
+    while following:
+        page = client.get(urljoin(url, following)).json()
+        yield from page["results"]
+        following = page["next"]
+
+
+def list_with_http_operator(_: str) -> Iterator[Any]:
+    """Return the members as dicts, all at once: that is how its pagination works."""
+    from airflow.providers.http.operators.http import HttpOperator
+
+    def following(response: Any) -> dict[str, Any] | None:
+        link = response.json()["next"]
+        return {"endpoint": link} if link and not reached(link) else None
+
+    operator = HttpOperator(
+        task_id="operator",
+        method="GET",
+        endpoint=MEMBERS,
+        headers=HEADERS,
+        pagination_function=following,
+        response_filter=lambda answers: [row for answer in answers for row in answer.json()["results"]],
+    )
+    yield from operator.execute({})
+
+
+def reached(link: str) -> bool:
+    """Tell whether the pages to measure are read; the operator cannot be stopped in another way."""
+    return int(link.rpartition("=")[2]) >= int(os.environ.get("BENCH_ROWS", "1000000000"))
+
+
+LISTS: dict[str, Callable[[str], Iterator[Any]]] = {
+    OURS: list_with_hook,
+    "requests.Session, dicts": list_with_requests,
+    "httpx.Client, dicts": list_with_httpx,
+    "HttpOperator with pagination, dicts": list_with_http_operator,
+}
+
+# --- Dag files ----------------------------------------------------------------------------------------------
+
+TASKS = 20
+DAG_FILES = {
+    "EmptyOperator": (
+        "from airflow.providers.standard.operators.empty import EmptyOperator",
+        'EmptyOperator(task_id=f"task_{number}")',
+    ),
+    OURS: (
+        "from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator",
+        'WorkspaceCreateInviteOperator(task_id=f"task_{number}", organization_id="org", target_email="a@example.com")',
+    ),
+    "HttpOperator": (
+        "from airflow.providers.http.operators.http import HttpOperator",
+        'HttpOperator(task_id=f"task_{number}", endpoint="/invites/", data={"target_email": "a@example.com"})',
+    ),
+}
+
+
+def write_dag_files(folder: Path, copies: int = 1) -> dict[str, list[Path]]:
+    """Write Dag files of 20 tasks, and return their paths."""
+    paths: dict[str, list[Path]] = {}
+    for contestant, (import_line, task) in DAG_FILES.items():
+        for copy in range(copies):
+            name = f"{contestant.replace(' ', '_')}_{copy}"
+            path = folder / f"{name}.py"
+            path.write_text(
+                f"from airflow.sdk import DAG\n{import_line}\n\n"
+                f'with DAG("{name}"):\n    for number in range({TASKS}):\n        {task}\n'
+            )
+            paths.setdefault(contestant, []).append(path)
+    return paths
+
+
+# Whom the budget counts: ours, and what stands beside it where the Python is another.
+BUDGETED = (OURS, "requests.Session")

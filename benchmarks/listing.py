@@ -1,0 +1,72 @@
+"""Target 4: lists of 100,000 members."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import contestants
+import measure
+from counted import PAGES
+from measure import Result
+from service import MEMBERS, Service, running
+
+OPERATOR = "HttpOperator with pagination, dicts"
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one round, and the operator reads a tenth of the list")
+    quick = parser.parse_args().quick
+    with running() as service, measure.airflow_home():
+        counts = measure.instructions("counted.py", service.url, "pages")
+        start = counts["start"][0]
+        pages = {name: [value / PAGES / 1e6 for value in counts[f"pages:{name}"]] for name in contestants.LISTS}
+        pages[OPERATOR] = [(value - start) / (PAGES - 1) / 1e6 for value in counts[f"pages:{OPERATOR}"]]
+        measure.connect(service.url)
+        contestants.import_base_classes()
+        seen: dict[str, list[dict[str, float]]] = {}
+        for _ in range(1 if quick else 3):
+            for name, rows in contestants.LISTS.items():
+                if name != OPERATOR:
+                    seen.setdefault(name, []).append(measure.in_child(walk(rows, service)))
+
+    def of(figure: str) -> measure.Sample:
+        return {name: [walked[figure] for walked in rounds] for name, rounds in seen.items()}
+
+    measure.report(
+        "listing",
+        [
+            Result(4, "A page of 100 members", "M instructions", pages, {"requests.Session, dicts": 1.1}),
+            Result(4, f"{MEMBERS:,} members: memory above the start, at the peak", "MB", of("memory"), bound=10),
+            Result(4, f"{MEMBERS:,} members: requests", "requests", of("requests"), bound=MEMBERS / 100),
+            Result(4, "Requests before the first row is there", "requests", of("first"), bound=1),
+        ],
+    )
+
+
+def walk(rows: Callable[[str], Iterator[Any]], service: Service) -> Callable[[], dict[str, float]]:
+    """Return a walk through the whole list, in a process of its own."""
+
+    def whole() -> dict[str, float]:
+        next(rows(service.url))
+        first = service.report()["requests"]
+        before = measure.peak_memory()
+        began = time.monotonic()
+        number = sum(1 for _ in rows(service.url))
+        assert number == MEMBERS, number
+        return {
+            "memory": measure.peak_memory() - before,
+            "requests": service.report()["requests"],
+            "first": first,
+            "seconds": time.monotonic() - began,
+        }
+
+    return whole
+
+
+if __name__ == "__main__":
+    main()

@@ -10,10 +10,7 @@ from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow_provider_workspace.api.operations.domains import ListDomains
-from airflow_provider_workspace.api.operations.invites import ListInvites
-from airflow_provider_workspace.api.operations.members import ListMembers
-from airflow_provider_workspace.api.operations.projects import ListProjects
+from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.pages import Pages
 from airflow_provider_workspace.api.roster import address_key
 from airflow_provider_workspace.errors import WorkspaceRequestError
@@ -76,13 +73,13 @@ def look(
     seen = Look()
     if subject == "domains":
         yield from each_row(
-            ListDomains(organization_id=organization_id, limit=page_size),
+            ops.ListDomains(organization_id=organization_id, limit=page_size),
             lambda row: seen.domains.__setitem__(str(row.id), row),
             whole=whole,
         )
     elif subject == "projects":
         yield from each_row(
-            ListProjects(organization_id=organization_id, limit=page_size),
+            ops.ListProjects(organization_id=organization_id, limit=page_size),
             lambda row: seen.projects.__setitem__(str(row.id), row),
             whole=whole,
         )
@@ -109,12 +106,12 @@ def look_at_people(
     neither happened since the look before, its members are still right, and one page told so.
     """
     yield from each_row(
-        ListInvites(organization_id=organization_id, limit=page_size), lambda row: note_invite(seen, row), whole=whole
+        ops.ListInvites(organization_id=organization_id, limit=page_size), lambda row: note_invite(seen, row), whole=whole
     )
     living = seen.living()
     if wanted is not None and living.issuperset(wanted):
         return
-    members = ListMembers(organization_id=organization_id, limit=page_size)
+    members = ops.ListMembers(organization_id=organization_id, limit=page_size)
     if whole:
         yield from each_row(members, lambda row: note_member(seen, row), whole=True)
         return

@@ -12,11 +12,13 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from types import GenericAlias
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_origin
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from typing_extensions import get_original_bases
 
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.secret_names import is_secret
@@ -104,6 +106,10 @@ class Operation(BaseModel, Generic[T]):
         frozen=True, extra="forbid", defer_build=True, hide_input_in_errors=True, protected_namespaces=()
     )
     endpoint: ClassVar[Endpoint]
+
+    def __class_getitem__(cls, answer: Any) -> Any:
+        """Name the answer, for :func:`answer_type`; pydantic would build one more class for each."""
+        return GenericAlias(cls, answer)
 
     def __init__(self, /, **fields: Any) -> None:
         try:
@@ -196,10 +202,9 @@ def endpoint(
 
 def answer_type(cls: type[Operation[Any]]) -> Any:
     """Return the ``T`` of an operation class; ``None`` for ``Operation[None]``."""
-    for base in cls.__mro__:
-        metadata = getattr(base, "__pydantic_generic_metadata__", {})
-        if metadata.get("origin") is Operation:
-            answer = metadata["args"][0]
+    for base in get_original_bases(cls):
+        if get_origin(base) is Operation:
+            (answer,) = get_args(base)
             return None if answer is type(None) else answer
     msg = f"{cls.__name__} must derive from Operation[...]"
     raise TypeError(msg)

@@ -348,9 +348,16 @@ class WorkspaceHook(BaseHook):
         )
         return self.take(steps)
 
-    def look(self, subject: str, *, before: Look | None = None, wanted: Collection[str] | None = None) -> Look:
+    def look(
+        self,
+        subject: str,
+        *,
+        before: Look | None = None,
+        wanted: Collection[str] | None = None,
+        organization_id: str | None = None,
+    ) -> Look:
         """Look once at what sensors wait for, see :func:`airflow_provider_workspace.api.looks.look`."""
-        organization_id = self.organization_or_default()
+        organization_id = self.organization_or_default(organization_id)
         return self.take(look(subject, organization_id, self.client.settings.page_size, before=before, wanted=wanted))
 
     def take(self, steps: Steps[T]) -> T:

@@ -344,9 +344,16 @@ class WorkspaceAsyncHook(BaseHook):
         )
         return await self.take(steps)
 
-    async def look(self, subject: str, *, before: Look | None = None, wanted: Collection[str] | None = None) -> Look:
+    async def look(
+        self,
+        subject: str,
+        *,
+        before: Look | None = None,
+        wanted: Collection[str] | None = None,
+        organization_id: str | None = None,
+    ) -> Look:
         """Look once at what sensors wait for, see :func:`airflow_provider_workspace.api.looks.look`."""
-        organization_id = await self.organization_or_default()
+        organization_id = await self.organization_or_default(organization_id)
         page_size = (await self.client()).settings.page_size
         return await self.take(look(subject, organization_id, page_size, before=before, wanted=wanted))
 

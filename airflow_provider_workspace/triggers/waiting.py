@@ -11,16 +11,20 @@ import asyncio
 import logging
 import random
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Hashable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from airflow.triggers.base import BaseEventTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
-from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from airflow_provider_workspace.api.looks import Look
+    from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
 
 T = TypeVar("T")
 
@@ -51,6 +55,69 @@ class Failure:
     def __init__(self, message: str, *, permanent: bool) -> None:
         self.message = message
         self.permanent = permanent
+
+
+class SharedHook:
+    """
+    The part of one stream in the hook that all streams of a connection share on a loop.
+
+    Thousands of organizations then cost one look-up of the connection and one pool, of no more connections to the
+    service than there are looks at once.
+
+    ``fresh`` says whether the connection was looked up for this stream, and no look has succeeded since.
+
+    :param conn_id: connection to the service
+    """
+
+    _in_use: ClassVar[dict[tuple[asyncio.AbstractEventLoop, str], WorkspaceAsyncHook]] = {}
+    _parts: ClassVar[Counter[WorkspaceAsyncHook]] = Counter()
+
+    def __init__(self, conn_id: str) -> None:
+        self._key = (asyncio.get_running_loop(), conn_id)
+        self.fresh = False
+
+    async def __aenter__(self) -> Self:
+        """Take part."""
+        self.fresh = self._key not in self._in_use
+        self._take()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Take part no more."""
+        await self._leave()
+
+    async def renew(self) -> bool:
+        """
+        Change to a hook that has looked the connection up anew, for its key may have been replaced.
+
+        :return: false if that was just done
+        """
+        if self.fresh:
+            return False
+        self.fresh = True
+        refused = self.hook
+        await self._leave()
+        if self._in_use.get(self._key) is refused:
+            del self._in_use[self._key]
+        self._take()
+        return True
+
+    def _take(self) -> None:
+        from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
+
+        if self._key not in self._in_use:
+            self._in_use[self._key] = WorkspaceAsyncHook(self._key[1])
+        self.hook = self._in_use[self._key]
+        self._parts[self.hook] += 1
+
+    async def _leave(self) -> None:
+        self._parts[self.hook] -= 1
+        if self._parts[self.hook]:
+            return
+        del self._parts[self.hook]
+        if self._in_use.get(self._key) is self.hook:
+            del self._in_use[self._key]
+        await self.hook.aclose()
 
 
 class WorkspaceWaitTrigger(BaseEventTrigger):
@@ -112,27 +179,32 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
     async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Look | Failure]:
         """Look again and again; a look that fails is told and does not end the stream."""
         from airflow_provider_workspace.api.conditions import CONDITIONS
-        from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
 
         subject = CONDITIONS[kwargs["condition"]].subject
+        organization_id = kwargs["organization_id"]
         interval = float(kwargs["poll_interval"])
         before: Look | None = None
         failures = 0
         # The first look was the worker's; a random part of the interval keeps streams from looking all at once.
         pause = interval * random.random()  # noqa: S311 - jitter, not cryptography
-        async with WorkspaceAsyncHook(kwargs["workspace_conn_id"], organization_id=kwargs["organization_id"]) as hook:
+        async with SharedHook(kwargs["workspace_conn_id"]) as shared:
             while True:
                 await asyncio.sleep(pause)
                 try:
                     async with gate():
-                        before = await asyncio.wait_for(hook.look(subject, before=before), LOOK_SECONDS)
+                        look = shared.hook.look(subject, before=before, organization_id=organization_id)
+                        before = await asyncio.wait_for(look, LOOK_SECONDS)
                     failures, pause = 0, interval
+                    shared.fresh = False
                     yield before
                 except asyncio.TimeoutError:
                     failures += 1
                     pause = backoff(interval, failures)
                     yield Failure(f"a look took longer than {LOOK_SECONDS:.0f} s", permanent=False)
                 except WorkspaceError as error:
+                    if isinstance(error, WorkspaceAuthenticationError) and await shared.renew():
+                        pause = 0.0
+                        continue
                     failures += 1
                     asked_for = min(LONGEST_RETRY_AFTER, getattr(error, "retry_after", None) or 0.0)
                     pause = max(backoff(interval, failures), asked_for)

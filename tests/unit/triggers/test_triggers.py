@@ -17,6 +17,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.triggers.arrivals import WorkspaceArrivalTrigger
 from airflow_provider_workspace.triggers.waiting import (
+    SharedHook,
     WorkspaceDomainVerifiedTrigger,
     WorkspaceWaitTrigger,
     backoff,
@@ -95,6 +96,34 @@ def test_a_refused_key_ends_the_wait_at_once(sandbox: SandboxServer) -> None:
     assert event.payload["status"] == "failed"
     assert "WorkspaceAuthenticationError" in event.payload["message"]
     assert len(sandbox.requests()) == 1
+
+
+def test_a_key_that_is_replaced_is_noticed(sandbox: SandboxServer, connect: Connect) -> None:
+    invite = WorkspaceHook().create_invite(target_email=ADA)
+
+    async def scenario() -> Any:
+        waits = [asyncio.create_task(first_event(waiting(poll_interval=seconds))) for seconds in (INTERVAL, 0.3)]
+        await asyncio.sleep(4 * INTERVAL)
+        await asyncio.to_thread(sandbox.revoke_key, SEED.admin_key)
+        connect(key=SEED.onboarding_key, max_attempts=1)
+        await asyncio.sleep(4 * INTERVAL)
+        assert not any(wait.done() for wait in waits)
+        await asyncio.to_thread(sandbox.accept_invite, str(invite.id))
+        return await asyncio.wait_for(asyncio.gather(*waits), 5)
+
+    assert [event.payload["status"] for event in asyncio.run(scenario())] == ["done"] * 2
+
+
+def test_streams_share_a_look_up_and_connections() -> None:
+    async def scenario() -> None:
+        async with SharedHook("workspace_default") as one, SharedHook("workspace_default") as other:
+            assert one.hook is other.hook
+            client = await one.hook.client()
+            assert await other.hook.client() is client
+        async with SharedHook("workspace_default") as later:
+            assert later.hook is not one.hook
+
+    asyncio.run(scenario())
 
 
 def test_a_service_that_is_away_does_not(connect: Connect) -> None:

@@ -44,7 +44,9 @@ def main() -> int:
         share = 1.0 if same else floor_of(now, kind) / floor_of(before, kind)
         allowed = total(before, kind) * share
         found = total(now, kind)
-        print(f"{meaning}: {found / 1e6:.2f} M instructions, the budget is {allowed / 1e6:.2f} M ({found / allowed:.1%})")
+        print(
+            f"{meaning}: {found / 1e6:.2f} M instructions, the budget is {allowed / 1e6:.2f} M ({found / allowed:.1%})"
+        )
         if found > MOST * allowed:
             status = 1
             print(f"That is over {MOST - 1:.0%} more. What grew most:")

@@ -106,7 +106,9 @@ def look_at_people(
     neither happened since the look before, its members are still right, and one page told so.
     """
     yield from each_row(
-        ops.ListInvites(organization_id=organization_id, limit=page_size), lambda row: note_invite(seen, row), whole=whole
+        ops.ListInvites(organization_id=organization_id, limit=page_size),
+        lambda row: note_invite(seen, row),
+        whole=whole,
     )
     living = seen.living()
     if wanted is not None and living.issuperset(wanted):

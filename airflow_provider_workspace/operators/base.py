@@ -21,7 +21,7 @@ from airflow_provider_workspace.errors import (
 )
 from airflow_provider_workspace.links import WorkspaceLink
 from airflow_provider_workspace.planned import WorkspaceWritePlannedError
-from airflow_provider_workspace.secret_names import secrets_under
+from airflow_provider_workspace.secret_names import is_secret, secrets_under
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperatorLink, Context
@@ -173,8 +173,6 @@ class WorkspaceWriteOperator(WorkspaceOperator):
 
     def plan_of(self, planned: WorkspaceWritePlannedError) -> dict[str, Any]:
         """Describe the write that was not sent."""
-        from airflow_provider_workspace.api.models import is_secret
-
         fields = planned.fields or {}
         actions = {"Create": "create", "Add": "create", "Delete": "remove", "Remove": "remove"}
         action = next((action for verb, action in actions.items() if planned.operation.startswith(verb)), "change")

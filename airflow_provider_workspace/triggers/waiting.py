@@ -328,7 +328,7 @@ async def until(stream: AsyncIterator[T], end_at: float | None) -> AsyncIterator
     :param end_at: end of the wait in seconds since 1970; ``None`` for never
     """
     while True:
-        coming = asyncio.ensure_future(anext(stream))  # type: ignore[arg-type]
+        coming = asyncio.ensure_future(anext(stream))
         try:
             while not coming.done():
                 left = CLOCK_SECONDS if end_at is None else end_at + LAST_LOOK_SECONDS - time.time()

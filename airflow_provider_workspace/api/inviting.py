@@ -8,12 +8,13 @@ piece of code serves the worker's client and the event loop's.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Literal
 
-from airflow_provider_workspace.api.looks import Steps, look
+from airflow_provider_workspace.api.looks import Look, Steps, look
 from airflow_provider_workspace.api.operations.invites import CreateInvites
 from airflow_provider_workspace.api.outcome import Outcome
+from airflow_provider_workspace.api.quota import Quota, seconds_of
 from airflow_provider_workspace.api.roster import Entry, Row, address_key, check_roster
 from airflow_provider_workspace.errors import (
     WorkspaceError,
@@ -38,10 +39,12 @@ class InvitesReport:
     What became of each row.
 
     :param rows: how many rows there were
+    :ivar again_at: when the rows that a limit kept back may be sent, in seconds since 1970; ``None`` if there are none
     """
 
     def __init__(self, rows: int = 0) -> None:
         self.rows = rows
+        self.again_at: float | None = None
         self._entries: dict[int, Entry] = {}
 
     def add(self, *entries: Entry) -> None:
@@ -112,6 +115,8 @@ def invite_all(
     page_size: int = 100,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     plan_only: bool = False,
+    quota: Quota | None = None,
+    earlier: Collection[int] = (),
 ) -> Steps[InvitesReport]:
     """
     Invite everybody who is neither a member nor invited already.
@@ -121,6 +126,8 @@ def invite_all(
     :param limit: invites per request
     :param progress: called with how many of how many addresses are settled
     :param plan_only: send nothing; who would be invited is ``planned``
+    :param quota: how many may go out now; the others are ``not_sent``, and ``again_at`` says when they may
+    :param earlier: rows that an earlier part of the same task invited
     :return: what became of each row
     :raises WorkspaceInputError: for a wrong row, before anything is sent
     :raises WorkspaceInvitesIncompleteError: if somebody could not be invited
@@ -137,16 +144,24 @@ def invite_all(
         raise WorkspaceInputError(describe_invalid(roster.invalid))
     if not roster.rows:
         return report
-    known = yield from known_addresses(organization_id, page_size)
+    seen = yield from look("people", organization_id, page_size, whole=True)
+    known = known_addresses(seen)
     todo: list[Row] = []
     for row in roster.rows:
-        if row.key in known:
+        if row.key in known and row.number in earlier:
+            report.add(entry(row, "invited", "by an earlier part of this task"))
+        elif row.key in known:
             report.add(Entry(row.number, row.invite.target_email, *known[row.key]))
         else:
             todo.append(row)
     if plan_only:
         report.add(*(entry(row, "planned", "is neither a member nor invited") for row in todo))
         return report
+    if quota is not None:
+        listed = [time for time in map(seconds_of, seen.invited_at) if time is not None]
+        granted, report.again_at = quota.grants(listed, len(todo))
+        report.add(*(entry(row, "not_sent", "the limit of invites is reached") for row in todo[granted:]))
+        del todo[granted:]
     yield from send_all(todo, report, organization_id, 1 if body == "object" else limit, body, page_size, progress)
     refused = [entry for entry in report.entries if entry.status == "failed"]
     if refused and on_invalid == "fail":
@@ -211,7 +226,7 @@ def read_back(
     :return: what to send again, in halves where one of the rows may be to blame; and the error that ends it all, if any
     """
     try:
-        arrived = yield from known_addresses(organization_id, page_size)
+        arrived = known_addresses((yield from look("people", organization_id, page_size, whole=True)))
     except WorkspaceRequestError as error:
         for chunk, _, answer in in_doubt:
             report.add(*(entry(row, "unknown", str(answer)) for row in chunk))
@@ -263,9 +278,8 @@ def sort_out(chunk: list[Row], arrived: dict[str, tuple[str, str]], report: Invi
     return missing
 
 
-def known_addresses(organization_id: str, page_size: int) -> Steps[dict[str, tuple[str, str]]]:
-    """Read who is a member or holds a living invite: address key -> status and reason."""
-    seen = yield from look("people", organization_id, page_size, whole=True)
+def known_addresses(seen: Look) -> dict[str, tuple[str, str]]:
+    """Return who is a member or holds a living invite: address key -> status and reason."""
     known: dict[str, tuple[str, str]] = {}
     known.update(dict.fromkeys(seen.living(), ("already_invited", "holds an invite that has not expired")))
     known.update(dict.fromkeys(seen.members, ("member", "is a member already")))

@@ -37,6 +37,7 @@ class Look:
     :param projects: by id
     :param invites: by :func:`~airflow_provider_workspace.api.roster.address_key`, whether it has expired; a living one
         counts where there are several
+    :param invited_at: when the invites were made
     :param members: the same keys of those who are members
     :param member_count: what the service says how many members there are; ``None`` if it does not
     """
@@ -44,6 +45,7 @@ class Look:
     domains: dict[str, Domain] = field(default_factory=dict)
     projects: dict[str, ProjectItem] = field(default_factory=dict)
     invites: dict[str, bool] = field(default_factory=dict)
+    invited_at: list[str] = field(default_factory=list)
     members: set[str] = field(default_factory=set)
     member_count: int | None = None
 
@@ -135,6 +137,8 @@ def look_at_people(
 def note_invite(seen: Look, invite: Invite) -> None:
     """Keep an invite; one that has not expired counts more than others of the same address."""
     key = address_key(invite.target_email or "")
+    if invite.created_at:
+        seen.invited_at.append(invite.created_at)
     if key:
         seen.invites[key] = bool(invite.is_expired) and seen.invites.get(key, True)
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         ProjectItem,
     )
     from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.api.quota import Quota
     from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
 
 T = TypeVar("T")
@@ -318,6 +319,8 @@ class WorkspaceAsyncHook(BaseHook):
         *,
         organization_id: str | None = None,
         on_invalid: Literal["fail", "skip"] = "fail",
+        quota: Quota | None = None,
+        earlier: Collection[int] = (),
     ) -> InvitesReport:
         """
         Invite many people, each once. Scopes ``organization_member:write`` and ``organization_member:read``.
@@ -328,6 +331,8 @@ class WorkspaceAsyncHook(BaseHook):
 
         :param invites: rows of invite fields (``email`` is understood for ``target_email``), or just addresses
         :param on_invalid: refuse everything if a row is wrong, or leave such rows out
+        :param quota: how many may go out now; the report's ``again_at`` says when the others may
+        :param earlier: rows that an earlier part of the same task invited, and that count as invited
         :return: counts and what became of each row
         :raises WorkspaceInputError: for a wrong row, before anything is sent
         :raises WorkspaceInvitesIncompleteError: if somebody could not be invited; it carries the report
@@ -341,6 +346,8 @@ class WorkspaceAsyncHook(BaseHook):
             body=settings.bulk_invite_body,
             page_size=settings.page_size,
             progress=ProgressLog("Invites"),
+            quota=quota,
+            earlier=earlier,
         )
         return await self.take(steps)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.arguments import fields_of
@@ -17,8 +19,14 @@ from airflow_provider_workspace.operators.base import (
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_provider_workspace.api.inviting import InvitesReport
     from airflow_provider_workspace.api.models import Invite
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+# How often a task waits and then can invite nobody, before it fails.
+MOST_IN_VAIN = 10
+# The longest wait that is handed to the triggerer, in seconds.
+LONGEST_WAIT = 25 * 3600.0
 
 
 class WorkspaceListInvitesOperator(WorkspaceListOperator):
@@ -173,6 +181,9 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
     not expired are left out; the others are invited in chunks of the connection's ``bulk_invite_limit``. After a lost
     answer, a killed worker or a retry it is read back who was invited, and only the rest is sent.
 
+    What has to wait longer than a worker is worth, because a limit is reached or the service asks to come back later
+    (a ``Retry-After`` beyond the connection's ``max_retry_wait``), waits in the triggerer and then goes on.
+
     With ``dry_run=True`` nobody is invited, and the report and its table in the log say who would be: ``planned``.
 
     The result is ``{"counts": {...}, "addresses": [...]}``: one entry per row with ``row`` (from 1), ``email``,
@@ -184,6 +195,9 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
     :param organization_id: organization; by default that of the connection
     :param on_invalid: ``fail`` before anything is sent if a row is wrong, or ``skip`` such rows
     :param defaults: fields for all rows that do not have them, such as ``{"level": 1, "send_email": False}``
+    :param max_per_hour: most invites of the organization within an hour, whoever sends them; ``None`` for any number.
+        Counted by the invites that the service lists, and by what this task sent
+    :param max_per_day: likewise within a day
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "invites", "path", "defaults")
@@ -198,6 +212,8 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         organization_id: str | None = None,
         on_invalid: Literal["fail", "skip"] = "fail",
         defaults: Mapping[str, Any] | None = None,
+        max_per_hour: int | None = None,
+        max_per_day: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -206,20 +222,86 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         self.organization_id = organization_id
         self.on_invalid: Literal["fail", "skip"] = on_invalid
         self.defaults = defaults
+        self.max_per_hour = max_per_hour
+        self.max_per_day = max_per_day
+        self._earlier = Earlier()
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Read the rows, invite who is missing, and report on each row."""
         from airflow_provider_workspace.api.inviting import WorkspaceInvitesIncompleteError
+        from airflow_provider_workspace.api.quota import Quota
         from airflow_provider_workspace.rosters import read_roster
 
         self.show(hook, "invites", organization_id=self.organization_id)
+        quota = Quota(time.time(), self.max_per_hour, self.max_per_day, self._earlier.times())
         rows = read_roster(self.invites, self.path, fields_of("defaults", self.defaults))
         try:
-            report = hook.create_invites(rows, organization_id=self.organization_id, on_invalid=self.on_invalid)
+            report = hook.create_invites(
+                rows,
+                organization_id=self.organization_id,
+                on_invalid=self.on_invalid,
+                quota=quota,
+                earlier=self._earlier.rows(),
+            )
         except WorkspaceInvitesIncompleteError as error:
+            if error.retry_after is not None and not error.permanent:
+                self.go_on_later(error.report, time.time() + error.retry_after + 1.0, str(error.cause))
             self.log.error("%s", error.report.table())  # noqa: TRY400 - the error itself follows
             if "ti" in context:
                 context["ti"].xcom_push(key="report", value=error.report.to_dict())
             raise
+        if report.again_at is not None:
+            self.go_on_later(report, report.again_at, "The limit of max_per_hour or max_per_day is reached.")
+            msg = f"The limit of invites was reached {MOST_IN_VAIN} times with nobody invited: others use it up."
+            raise WorkspaceInvitesIncompleteError(msg, report)
         self.log.info("%s", report.table())
         return report.to_dict()
+
+    def go_on_later(self, report: InvitesReport, end_at: float, why: str) -> None:
+        """Hand the wait to the triggerer, unless one wait after the other was in vain or it would take days."""
+        now = time.time()
+        rows = [item.row for item in report.entries if item.status == "invited"]
+        earlier = self._earlier.with_part(now, rows)
+        if earlier.in_vain >= MOST_IN_VAIN or end_at - now > LONGEST_WAIT:
+            return
+        self.log.info("%s", report.summary())
+        self.log.warning(
+            "Going on at %s, without a worker until then. %s", datetime.fromtimestamp(end_at, timezone.utc), why
+        )
+        from airflow_provider_workspace.triggers.pauses import WorkspacePauseTrigger
+
+        trigger = WorkspacePauseTrigger(end_at=end_at, state={"parts": earlier.parts, "in_vain": earlier.in_vain})
+        self.defer(trigger=trigger, method_name="execute_complete")
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:
+        """Go on after a wait: everything is read again, and only what is missing is sent."""
+        state = (event or {}).get("state", {})
+        self._earlier = Earlier(state.get("parts", []), state.get("in_vain", 0))
+        return self.execute(context)
+
+
+class Earlier:
+    """
+    What earlier parts of a task sent, between which it waited.
+
+    :param parts: when each part ended, in seconds since 1970, and the rows it invited
+    :param in_vain: how many of the latest parts invited nobody
+    """
+
+    def __init__(self, parts: Sequence[tuple[float, list[int]]] = (), in_vain: int = 0) -> None:
+        self.parts = list(parts)
+        self.in_vain = in_vain
+
+    def rows(self) -> set[int]:
+        """Return the rows that were invited."""
+        return {row for _, rows in self.parts for row in rows}
+
+    def times(self) -> list[float]:
+        """Return when invites were sent, one time for each."""
+        return [ended for ended, rows in self.parts for _ in rows]
+
+    def with_part(self, ended: float, invited: list[int]) -> Earlier:
+        """Add a part, whose report has all rows that are invited so far."""
+        known = self.rows()
+        new = [row for row in invited if row not in known]
+        return Earlier([*self.parts, (ended, new)], 0 if new else self.in_vain + 1)

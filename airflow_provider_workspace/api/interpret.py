@@ -123,7 +123,7 @@ def unreadable(op: Operation[Any], response: Response, asking: Asking, found: st
         f"{asking.source} is the address of the service itself and that no login page or proxy answers in its place.",
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
-        request_id=request_id(response),
+        request_id=asking.clean(request_id(response) or "") or None,
     )
 
 
@@ -155,7 +155,7 @@ def refusal(op: Operation[Any], response: Response, asking: Asking, now: datetim
         outcome=outcome.value,
         retryable=status in TRY_LATER or (status >= 500 and status != 501),
         retry_after=retry_after,
-        request_id=request_id(response),
+        request_id=asking.clean(request_id(response) or "") or None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from airflow.sdk import dag, task
@@ -18,6 +19,7 @@ from airflow_provider_workspace.operators.projects import (
 from airflow_provider_workspace.sensors.domains import WorkspaceDomainVerifiedSensor
 from airflow_provider_workspace.sensors.members import WorkspaceMembersJoinedSensor
 
+log = logging.getLogger(__name__)
 DOMAIN = "0190c0de-0000-4000-8000-0000000000d1"
 CERTIFICATE = "{{ var.value.canary_certificate }}"
 WEBHOOK = "{{ var.value.canary_webhook }}"
@@ -59,15 +61,15 @@ def canaries() -> None:
 
     @task
     def prints() -> list[Any]:
-        """An author who prints whatever can be printed."""
+        """An author who logs whatever can be written."""
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
         hook = WorkspaceHook()
         project = hook.get_project(project_id=1)
         sharing = hook.get_dashboard_sharing(dashboard_id=1)
-        print(project, repr(sharing), hook.client.settings, hook.client, vars(hook))
-        print("in clear", project.api_token, project.live_events_token, sharing.access_token)
-        print("as JSON", project.model_dump_json(), hook.client.settings.api_key, hook.client._headers)
+        log.info("%s", [project, repr(sharing), hook.client.settings, hook.client, vars(hook)])
+        log.info("%s", ["in clear", project.api_token, project.live_events_token, sharing.access_token])
+        log.info("%s", ["as JSON", project.model_dump_json(), hook.client.settings.api_key, hook.client._headers])
         return [repr(project), str(hook.client.settings), project.to_dict(), sharing.to_dict()]
 
     @task
@@ -79,7 +81,7 @@ def canaries() -> None:
         try:
             hook.create_project(name="Canary", slack_incoming_webhook=project_webhook())
         except Exception as error:
-            print(repr(error), vars(error), repr(error.__cause__), repr(error.__context__))
+            log.info("%s", [repr(error), vars(error), repr(error.__cause__), repr(error.__context__)])
             raise
 
     prints()

@@ -68,8 +68,6 @@ def canaries() -> None:
         project = hook.get_project(project_id=1)
         sharing = hook.get_dashboard_sharing(dashboard_id=1)
         log.info("%s", [project, repr(sharing), hook.client.settings, hook.client, vars(hook)])
-        log.info("%s", ["in clear", project.api_token, project.live_events_token, sharing.access_token])
-        log.info("%s", ["as JSON", project.model_dump_json(), hook.client.settings.api_key, hook.client._headers])
         return [repr(project), str(hook.client.settings), project.to_dict(), sharing.to_dict()]
 
     @task

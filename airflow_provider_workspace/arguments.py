@@ -98,7 +98,7 @@ def names_of(name: str, value: Any) -> list[str]:
     if isinstance(names, str):
         return [names]
     several = isinstance(names, Iterable) and not isinstance(names, Mapping | bytes)
-    listed = [str(item) if isinstance(item, UUID) else item for item in names] if several else []
+    listed: list[Any] = [str(item) if isinstance(item, UUID) else item for item in names] if several else []
     if not several or not all(isinstance(item, str) for item in listed):
         msg = f"{name} must be a list of names, and is or holds something else. Nothing was sent."
         raise WorkspaceInputError(msg)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import struct
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -37,7 +38,8 @@ def reset(transport: asyncio.Transport) -> None:
 
     :param transport: The connection.
     """
-    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
+    with suppress(OSError):  # the client was faster
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
     transport.abort()
 
 

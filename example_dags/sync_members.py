@@ -1,4 +1,9 @@
-"""Keep the members in step with a roster: plan, let a human approve the plan, and carry out what was approved."""
+"""
+Keep the members in step with a roster: plan, let a human approve the plan, and carry out what was approved.
+
+The plan is a table in the log and under **Required Actions**: who would be invited, get another level, or be removed.
+Nothing is sent before somebody approves, and then nothing but what was in the table. **A second run changes nothing.**
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from airflow.sdk import Param, dag, task
 
 from airflow_provider_workspace.operators.member_sync import WorkspaceSyncMembersOperator
 
-ROSTER = Path(__file__).parent / "data" / "members.csv"
+ROSTERS = Path(__file__).parent / "data"
 
 
 @dag(
@@ -19,7 +24,14 @@ ROSTER = Path(__file__).parent / "data" / "members.csv"
     tags=["workspace", "example"],
     doc_md=__doc__,
     params={
-        "roster": Param(str(ROSTER), type="string", title="Roster", description="CSV file with email and level."),
+        "roster": Param(
+            "members.csv",
+            type="string",
+            pattern=r"^[\w-]+\.csv$",
+            title="Roster",
+            description="Who is to be a member: a CSV file in the folder data beside this Dag, "
+            "with the columns email, level.",
+        ),
     },
 )
 def sync_members() -> None:
@@ -28,14 +40,17 @@ def sync_members() -> None:
     plan = WorkspaceSyncMembersOperator(
         task_id="plan",
         task_display_name="Plan the changes",
-        path="{{ params.roster }}",
+        doc_md="Reads members and invites, and compares them with the roster. Sends nothing.",
+        path=f"{ROSTERS}/{{{{ params.roster }}}}",
         protected=["olive.owner@example.com"],  # whose API key the connection holds
         max_removals=5,
         dry_run=True,
     )
     # [END howto_plan_members]
 
-    @task.short_circuit(task_display_name="Is there anything to do?")
+    @task.short_circuit(
+        task_display_name="Is there anything to do?", doc_md="Skips the rest where the plan has no changes."
+    )
     def anything_to_do(planned: dict[str, int]) -> bool:
         """Ask nobody about nothing."""
         return planned["pending"] > 0
@@ -44,6 +59,7 @@ def sync_members() -> None:
     approve = ApprovalOperator(
         task_id="approve",
         task_display_name="Ask a human",
+        doc_md="Shows the plan, and waits for **Approve** or **Reject**.",
         subject="Make these changes to the members?",
         body="```\n{{ ti.xcom_pull('plan')['table'] }}\n```",
         execution_timeout=timedelta(days=3),
@@ -54,7 +70,8 @@ def sync_members() -> None:
     apply = WorkspaceSyncMembersOperator(
         task_id="apply",
         task_display_name="Make the changes",
-        path="{{ params.roster }}",
+        doc_md="Decides anew by the same code, and stops before it sends anything that nobody approved.",
+        path=f"{ROSTERS}/{{{{ params.roster }}}}",
         protected=["olive.owner@example.com"],
         max_removals=5,
         approved=plan.output,  # a change that is not in there stops the task before it sends anything

@@ -24,7 +24,7 @@ def ping(args: Namespace) -> None:
     """Ask the service for a little."""
     with hook_of(args.conn_id) as hook:
         began = time.perf_counter()
-        says = "; ".join(confirmed(hook)[:1])
+        says = confirmed(hook)[0].rstrip(".")
         tell(f"{says} ({(time.perf_counter() - began) * 1000:.0f} ms for a few reads).")
 
 
@@ -35,7 +35,7 @@ def whoami(args: Namespace) -> None:
         project_id = hook.client.settings.project_id
         if project_id is not None:
             level = hook.get_project(project_id=project_id).effective_membership_level
-            tell(f"level of the key's owner in project {project_id}: {level}")
+            tell(f"Level of the key's owner in project {project_id}: {level}.")
 
 
 def plan(args: Namespace) -> None:
@@ -63,10 +63,12 @@ def sandbox(args: Namespace) -> None:
 
 def confirmed(hook: WorkspaceHook) -> list[str]:
     """Return what reading confirmed; if it is not enough to work with, end with what is wrong."""
-    ok, message = hook.test_connection()
-    if not ok:
-        raise SystemExit(message)
-    return message.rstrip(".").split("; ")
+    from airflow_provider_workspace.hooks.trial import try_out
+
+    works, lines = try_out(hook.send, hook.client.settings)
+    if not works:
+        raise SystemExit("\n".join(lines))
+    return lines
 
 
 @contextmanager

@@ -31,18 +31,19 @@ NOT_CONFIRMABLE = (
 )
 
 
-def try_out(send: Callable[[Operation[Any]], Any], settings: Settings) -> tuple[bool, str]:
+def try_out(send: Callable[[Operation[Any]], Any], settings: Settings) -> tuple[bool, list[str]]:
     """
     Ask for one row of each list and for the project of the connection.
 
     :param send: sends an operation
-    :return: whether the service answers and takes the key, and what is known of its scopes, in words
+    :return: whether the service answers and takes the key, and what is known of its scopes, in sentences
     """
     if settings.organization_id is None:
-        return False, (
+        msg = (
             "The connection is complete, but without an organization nothing can be read. Put organization_id into the "
             "extra, or leave it to each task."
         )
+        return False, [msg]
     confirmed: list[str] = []
     refused: list[str] = []
     notes: list[str] = []
@@ -53,11 +54,11 @@ def try_out(send: Callable[[Operation[Any]], Any], settings: Settings) -> tuple[
         except WorkspacePermissionError:
             refused.append(scope)
         except WorkspaceNotFoundError as error:
-            return False, f"The service answers and takes the key, but not these ids. {error}"
+            return False, [f"The service answers and takes the key, but not these ids. {error}"]
         except WorkspaceAuthenticationError as error:
-            return False, f"The service answers, but refuses the key. {error}"
+            return False, [f"The service answers, but refuses the key. {error}"]
         except WorkspaceRequestError as error:
-            return False, str(error)
+            return False, [str(error)]
         else:
             confirmed.append(scope)
             if isinstance(operation, GetProject):
@@ -72,7 +73,7 @@ def try_out(send: Callable[[Operation[Any]], Any], settings: Settings) -> tuple[
         *([f"Scopes that are missing: {', '.join(dict.fromkeys(refused))}"] if refused else []),
         f"Scopes that reading cannot confirm: {NOT_CONFIRMABLE}",
     ]
-    return bool(confirmed), ". ".join(lines) + "."
+    return bool(confirmed), [f"{line}." for line in lines]
 
 
 def questions(organization_id: str, project_id: str | None) -> Iterator[Operation[Any]]:

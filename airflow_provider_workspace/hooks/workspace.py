@@ -110,11 +110,12 @@ class WorkspaceHook(BaseHook):
         from airflow_provider_workspace.hooks.trial import try_out
 
         try:
-            return try_out(self.send, self.client.settings)
+            works, lines = try_out(self.send, self.client.settings)
         except WorkspaceError as error:
             return False, str(error)
         finally:
             self.close()
+        return works, " ".join(lines)
 
     def send(self, operation: Operation[T]) -> T:
         """Send any operation of :mod:`airflow_provider_workspace.api.operations`."""

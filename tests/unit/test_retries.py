@@ -104,6 +104,8 @@ def test_an_author_who_sets_one_keeps_it(connect: Connect) -> None:
 @pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 def test_a_sensor_with_a_policy_of_its_author_leaves_the_error_to_it(connect: Connect) -> None:
     connect(key="revoked")
-    sensor = WorkspaceDomainVerifiedSensor(task_id="t", domain_id="d", retry_policy=TheirPolicy())
+    sensor = WorkspaceDomainVerifiedSensor(
+        task_id="t", domain_id="0190c0de-0000-4000-8000-0000000000d1", retry_policy=TheirPolicy()
+    )
     with pytest.raises(WorkspaceAuthenticationError):
         sensor.execute({})

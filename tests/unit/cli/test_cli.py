@@ -46,9 +46,9 @@ def test_whoami_says_what_reading_tells(airflow: Airflow, sandbox: SandboxServer
     connect(key=sandbox.seed.reader_key)
     run = airflow("workspace", "whoami")
     assert run.returncode == 0, run.stderr
-    assert f"The service answers at {sandbox.url} and takes the key\n" in run.stdout
-    assert "scopes confirmed by reading: project:read, organization:read, organization_member:read\n" in run.stdout
-    assert "level of the key's owner in project 1: 15\n" in run.stdout
+    assert f"The service answers at {sandbox.url} and takes the key.\n" in run.stdout
+    assert "Scopes confirmed by reading: project:read, organization:read, organization_member:read.\n" in run.stdout
+    assert "Level of the key's owner in project 1: 15.\n" in run.stdout
     assert sandbox.seed.reader_key not in run.stdout + run.stderr
 
 

@@ -209,7 +209,7 @@ PAGES = "batch_export, dashboard, domain, domains, invites, members, project, pr
         ("max_attempts", [0, 21, 1.5, "x"], ["a number from 1 to 20", "a whole number from 1 to 20"]),
         ("max_retry_wait", [-0.1, 3601], "a number from 0 to 3600"),
         ("page_size", [0, 10_001], "a number from 1 to 10000"),
-        ("max_concurrency", [0, 101, 1.5], "a number from 1 to 100"),
+        ("max_concurrency", [0, 101], "a number from 1 to 100"),
         ("bulk_invite_limit", [0, 10_001], "a number from 1 to 10000"),
         ("bulk_invite_body", ["list", ["array"], 7], "'array' or 'object'"),
         ("verify", [1, ["x"]], "true, false, or the path of a CA file"),

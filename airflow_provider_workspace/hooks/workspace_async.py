@@ -71,6 +71,7 @@ class WorkspaceAsyncHook(BaseHook):
         self.organization_id = organization_id
         self.project_id = project_id
         self._client: WorkspaceAsyncClient | None = None
+        self._opening = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         """Use the hook in an ``async with`` statement."""
@@ -83,13 +84,18 @@ class WorkspaceAsyncHook(BaseHook):
     async def client(self) -> WorkspaceAsyncClient:
         """Return the client; the connection is looked up once."""
         if self._client is None:
-            from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
-
-            settings = settings_of(await aget_connection(self.workspace_conn_id), self.workspace_conn_id)
-            for secret in settings.secrets():
-                await amask_secret(secret)
-            self._client = WorkspaceAsyncClient(settings, mask=amask_secret)
+            async with self._opening:
+                if self._client is None:
+                    self._client = await self._open()
         return self._client
+
+    async def _open(self) -> WorkspaceAsyncClient:
+        from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
+
+        settings = settings_of(await aget_connection(self.workspace_conn_id), self.workspace_conn_id)
+        for secret in settings.secrets():
+            await amask_secret(secret)
+        return WorkspaceAsyncClient(settings, mask=amask_secret)
 
     async def aclose(self) -> None:
         """Close the connections to the service."""

@@ -118,8 +118,8 @@ def test_streams_share_a_look_up_and_connections() -> None:
     async def scenario() -> None:
         async with SharedHook("workspace_default") as one, SharedHook("workspace_default") as other:
             assert one.hook is other.hook
-            client = await one.hook.client()
-            assert await other.hook.client() is client
+            client, same = await asyncio.gather(one.hook.client(), other.hook.client())
+            assert client is same
         async with SharedHook("workspace_default") as later:
             assert later.hook is not one.hook
 

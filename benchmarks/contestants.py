@@ -196,19 +196,34 @@ LISTS: dict[str, Callable[[str], Iterator[Any]]] = {
 
 # --- Dag files ----------------------------------------------------------------------------------------------
 
+# What a Dag imports, and its tasks in rotation up to 20: a POST, a PATCH and two GETs, written as each would be.
 TASKS = 20
-DAG_FILES = {
-    "EmptyOperator": (
-        "from airflow.providers.standard.operators.empty import EmptyOperator",
-        'EmptyOperator(task_id=f"task_{number}")',
-    ),
+HEADERS_OF_A_TASK = '{"Content-Type": "application/json"}'
+DAG_FILES: dict[str, tuple[str, list[str]]] = {
+    "EmptyOperator": ("from airflow.providers.standard.operators.empty import EmptyOperator", ["EmptyOperator("]),
     OURS: (
-        "from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator",
-        'WorkspaceCreateInviteOperator(task_id=f"task_{number}", organization_id="org", target_email="a@example.com")',
+        "from airflow_provider_workspace.operators import invites, members, projects",
+        [
+            'invites.WorkspaceCreateInviteOperator(organization_id="org", target_email="ada@example.com", ',
+            'members.WorkspaceUpdateMemberOperator(organization_id="org", user_uuid="uuid", level=8, ',
+            'members.WorkspaceListMembersOperator(organization_id="org", fields=["user.email"], ',
+            'projects.WorkspaceGetProjectOperator(organization_id="org", project_id=1, ',
+        ],
     ),
     "HttpOperator": (
         "from airflow.providers.http.operators.http import HttpOperator",
-        'HttpOperator(task_id=f"task_{number}", endpoint="/invites/", data={"target_email": "a@example.com"})',
+        [
+            (
+                f'HttpOperator(endpoint="/api/organizations/org/invites/", headers={HEADERS_OF_A_TASK}, '
+                'data=\'{"target_email": "ada@example.com"}\', '
+            ),
+            (
+                f'HttpOperator(method="PATCH", endpoint="/api/organizations/org/members/uuid/", '
+                f"headers={HEADERS_OF_A_TASK}, data='{{\"level\": 8}}', "
+            ),
+            'HttpOperator(method="GET", endpoint="/api/organizations/org/members/", ',
+            'HttpOperator(method="GET", endpoint="/api/organizations/org/projects/1/", ',
+        ],
     ),
 }
 
@@ -216,14 +231,12 @@ DAG_FILES = {
 def write_dag_files(folder: Path, copies: int = 1) -> dict[str, list[Path]]:
     """Write Dag files of 20 tasks, and return their paths."""
     paths: dict[str, list[Path]] = {}
-    for contestant, (import_line, task) in DAG_FILES.items():
+    for contestant, (import_line, tasks) in DAG_FILES.items():
+        lines = [f'    {tasks[number % len(tasks)]}task_id="task_{number}")\n' for number in range(TASKS)]
         for copy in range(copies):
             name = f"{contestant.replace(' ', '_')}_{copy}"
             path = folder / f"{name}.py"
-            path.write_text(
-                f"from airflow.sdk import DAG\n{import_line}\n\n"
-                f'with DAG("{name}"):\n    for number in range({TASKS}):\n        {task}\n'
-            )
+            path.write_text(f'from airflow.sdk import DAG\n{import_line}\n\nwith DAG("{name}"):\n{"".join(lines)}')
             paths.setdefault(contestant, []).append(path)
     return paths
 

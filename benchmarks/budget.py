@@ -136,9 +136,11 @@ def culprits(before: dict[str, Any], now: dict[str, Any], kind: str, share: floa
         grown = {name: value - before[kind].get(name, 0) * share for name, value in now[kind].items()}
         lines: list[str] = []
         for name in sorted(grown, key=lambda name: -grown[name])[:3]:
-            new = [module for module in now["imported"].get(name, []) if module not in before["imported"].get(name, [])]
-            also = f"; it loads now: {', '.join(new[:8])}" if new else ""
-            lines.append(f"{name}: {grown[name] / 1e6:+.2f} M instructions{also}")
+            loaded = set(now["imported"].get(name, [])) - set(before["imported"].get(name, []))
+            packages = sorted({module.partition(".")[0] for module in loaded if not module.startswith("_")})
+            also = f"; it loads now: {', '.join(packages)}" if packages else ""
+            if grown[name] > 0.01 * total(before, kind) * share:
+                lines.append(f"{name}: {grown[name] / 1e6:+.2f} M instructions{also}")
         return lines
     calls = {name: times - before["called"].get(name, 0) for name, times in now["called"].items()}
     most = sorted(calls, key=lambda name: -calls[name])[:8]

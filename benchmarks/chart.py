@@ -23,7 +23,7 @@ def draw(results: Sequence[Result], path: Path) -> None:
         drawn, height = group(result, y)
         parts += drawn
         y += height + GAP
-    legend = f"Medians, less is better. Blue: {OURS}. Red line: the most that it may be."
+    legend = f"Medians, less is better. Blue: {OURS}. Red line: the most that it should be."
     parts.append(text(GAP, y + 8, legend, FAINT))
     y += LINE + GAP
     style = f'style="background:#fff;font:13px system-ui,sans-serif" fill="{INK}"'
@@ -46,12 +46,14 @@ def group(result: Result, y: int) -> tuple[list[str], int]:
         colour = OURS_COLOUR if name == OURS else THEIRS_COLOUR
         parts.append(text(GAP, top + 12, name, INK if name == OURS else FAINT))
         parts.append(f'<rect x="{LABELS}" y="{top}" width="{length:.1f}" height="{LINE - 7}" fill="{colour}" rx="2"/>')
-        parts.append(text(LABELS + length + 6, top + 12, short(middle), INK))
-        if name == OURS:
-            for limit in limits:
-                x = LABELS + BARS * limit / longest
-                line = f'x1="{x:.1f}" x2="{x:.1f}" y1="{top - 3}" y2="{top + LINE - 4}"'
-                parts.append(f'<line {line} stroke="{LIMIT_COLOUR}" stroke-width="2"/>')
+        mark = BARS * min(limits) / longest if name == OURS and limits else 0
+        parts.append(
+            text(LABELS + (mark if length - 2 < mark < length + 50 else length) + 6, top + 12, short(middle), INK)
+        )
+        if name == OURS and limits:
+            x = LABELS + BARS * min(limits) / longest
+            line = f'x1="{x:.1f}" x2="{x:.1f}" y1="{top - 3}" y2="{top + LINE - 4}"'
+            parts.append(f'<line {line} stroke="{LIMIT_COLOUR}" stroke-width="2"/>')
     return parts, TITLE + len(middles) * LINE
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_workspace.api import operations
 from airflow_provider_workspace.api.operation import Operation, Request, answer_type, path_fields
 from airflow_provider_workspace.api.operations import (
     OPERATIONS,
@@ -249,3 +250,8 @@ def test_an_operation_says_what_comes_back() -> None:
 
     with pytest.raises(TypeError, match=r"Untyped must derive from Operation\[...\]"):
         answer_type(Untyped)
+
+
+def test_an_operation_that_does_not_exist_is_no_attribute() -> None:
+    with pytest.raises(AttributeError, match="CreateNothing"):
+        getattr(operations, "CreateNothing")  # noqa: B009

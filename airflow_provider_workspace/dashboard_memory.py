@@ -9,20 +9,23 @@ from airflow_provider_workspace.errors import WorkspaceError, WorkspaceNotFoundE
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Dashboard
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.task_memory import TaskMemory
 
 
 class DashboardMemory:
     """
-    What Airflow remembers of a dashboard, in a Variable: ``{"project_id": …, "dashboard_id": …}``.
+    What Airflow remembers of a dashboard: ``{"project_id": …, "dashboard_id": …}``.
 
     While a create is under way ``dashboard_id`` is null.
 
-    :param key: the Variable; ``None`` remembers nothing
+    :param key: the Variable that remembers it for all runs; ``None`` to remember it from try to try of the task
+    :param task: what remembers it from try to try
     """
 
-    def __init__(self, key: str | None, project_id: str) -> None:
+    def __init__(self, key: str | None, project_id: str, task: TaskMemory) -> None:
         self.key = key
         self.project_id = project_id
+        self.task = task
 
     def confirmed(self, hook: WorkspaceHook, if_unknown: str) -> Dashboard | None:
         """
@@ -39,10 +42,18 @@ class DashboardMemory:
                 return None
             msg = (
                 f"An earlier try to create this dashboard in project {self.project_id} was cut off: there may be one. "
-                f"Look in the workspace. If it is there, put its id into the Airflow Variable '{self.key}' as "
-                f'{{"project_id": "{self.project_id}", "dashboard_id": 123}}; if not, delete that Variable, or set '
-                "if_unknown='create'."
             )
+            if self.key:
+                msg += (
+                    f"Look in the workspace. If it is there, put its id into the Airflow Variable '{self.key}' as "
+                    f'{{"project_id": "{self.project_id}", "dashboard_id": 123}}; if not, delete that Variable, or set '
+                    "if_unknown='create'."
+                )
+            else:
+                msg += (
+                    "Look in the workspace, and if there is none, run the task with if_unknown='create'. With "
+                    "variable_key=… a task can be told of one that is there."
+                )
             error = WorkspaceOutcomeUnknownError(msg, operation="CreateDashboard", retryable=False)
             error.readable = False
             raise error
@@ -73,15 +84,17 @@ class DashboardMemory:
         """Return what is remembered; ``None`` if nothing is."""
         from airflow.sdk import Variable
 
-        return Variable.get(self.key, default=None, deserialize_json=True) if self.key else None
+        return Variable.get(self.key, default=None, deserialize_json=True) if self.key else self.task.read()
 
     def write(self, dashboard_id: int | None) -> None:
         """Remember."""
         from airflow.sdk import Variable
 
+        value = {"project_id": self.project_id, "dashboard_id": dashboard_id}
         if self.key:
-            value = {"project_id": self.project_id, "dashboard_id": dashboard_id}
             Variable.set(self.key, value, serialize_json=True)
+        else:
+            self.task.write(value)
 
     def forget(self) -> None:
         """Remember nothing: the service refused the create, so there is no dashboard."""
@@ -89,3 +102,5 @@ class DashboardMemory:
 
         if self.key:
             Variable.delete(self.key)
+        else:
+            self.task.forget()

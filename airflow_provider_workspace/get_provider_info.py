@@ -41,7 +41,9 @@ def get_provider_info() -> dict[str, Any]:
         "triggers": [
             {
                 "integration-name": "Workspace",
-                "python-modules": [f"{PACKAGE}.triggers.{module}" for module in ("arrivals", "waiting", "windows")],
+                "python-modules": [
+                    f"{PACKAGE}.triggers.{module}" for module in ("arrivals", "pauses", "waiting", "windows")
+                ],
             }
         ],
         "cli": [f"{PACKAGE}.cli.definition.get_workspace_commands"],

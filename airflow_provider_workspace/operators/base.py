@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.api.models import Resource
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.task_memory import TaskMemory
 
 R = TypeVar("R")
 
@@ -171,6 +172,12 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         self.log.info("Plan: %s, for %s. Nothing was sent. %s", plan["action"], plan["why"], plan.get("request", ""))
         return {"dry_run": True, **plan}
 
+    def memory(self, context: Context) -> TaskMemory:
+        """Return what this task remembers from try to try."""
+        from airflow_provider_workspace.task_memory import TaskMemory
+
+        return TaskMemory(context, plan_only=self.plan_only)
+
     def plan_of(self, planned: WorkspaceWritePlannedError) -> dict[str, Any]:
         """Describe the write that was not sent."""
         fields = planned.fields or {}
@@ -267,6 +274,7 @@ def create_once(
     find: Callable[[], R | None],
     create: Callable[[], R],
     if_exists: str,
+    memory: TaskMemory,
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[R, bool]:
     """
@@ -276,18 +284,23 @@ def create_once(
     :param find: reads whether it is there; ``None`` if not
     :param create: sends the create
     :param if_exists: ``return`` what is there, or ``fail``
-    :return: the record, and whether this call created it
+    :param memory: what the task remembers from try to try; what an earlier try made is no reason to fail
+    :return: the record, and whether this task created it
     :raises WorkspaceInputError: if it is there and ``if_exists`` is ``fail``; nothing was sent
     :raises WorkspaceOutcomeUnknownError: if answer after answer was lost and nothing can be found
     """
     choice_of("if_exists", if_exists, ("return", "fail"))
     found = find()
+    if found is not None and memory.read() == what:
+        log.info("An earlier try of this task created the %s.", what)
+        return found, True
     if found is not None:
         if if_exists == "fail":
             msg = f"There is a {what} already. Nothing was sent; if_exists='return' would take it as it is."
             raise WorkspaceInputError(msg)
         log.info("There is a %s already: nothing was sent.", what)
         return found, False
+    memory.write(what)
     for attempt in range(1, MOST_CREATES + 1):
         try:
             made = create()
@@ -305,6 +318,9 @@ def create_once(
             if attempt == MOST_CREATES:
                 raise
             log.warning("%s It is not there, so it is sent again.", error)
+        except WorkspaceError:
+            memory.forget()  # refused or not sent
+            raise
         else:
             log.info("Created the %s.", what)
             return made, True

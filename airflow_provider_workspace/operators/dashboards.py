@@ -31,7 +31,8 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
     reading it and creates nothing. A try that was cut off between the two fails and says what to look for.
 
     :param project_id: project; by default that of the connection
-    :param variable_key: Airflow Variable that remembers the dashboard; ``None`` creates one at each run
+    :param variable_key: Airflow Variable that remembers the dashboard; ``None`` creates one in each run, and from
+        Airflow 3.3 on no second one when a task is tried again
     :param if_unknown: what to do if an earlier try may have created it: ``fail``, or ``create`` another one
     :param name: name of the dashboard
     :param description: description of the dashboard
@@ -91,12 +92,12 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
         self.tags = tags
         self.restriction_level = restriction_level
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Create it unless it is remembered and still there."""
         from airflow_provider_workspace.dashboard_memory import DashboardMemory
 
         project_id = hook.project_or_default(self.project_id)
-        memory = DashboardMemory(self.variable_key, project_id)
+        memory = DashboardMemory(self.variable_key, project_id, self.memory(context))
         dashboard = memory.confirmed(hook, self.if_unknown)
         self.created = dashboard is None
         if dashboard is None:
@@ -359,7 +360,7 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
         self.project_id = project_id
         self.if_exists = if_exists
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Add them unless they are there."""
         from airflow_provider_workspace.api.operations import AddDashboardCollaborator
 
@@ -383,6 +384,7 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
             find=find,
             create=lambda: hook.send(create),
             if_exists=self.if_exists,
+            memory=self.memory(context),
         )
         if self.level is not None and str(collaborator.level) != str(self.level):
             self.log.warning(

@@ -92,7 +92,7 @@ class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
         self.saml_acs_url = saml_acs_url
         self.saml_x509_cert = saml_x509_cert
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Claim it unless the organization has it."""
         from airflow_provider_workspace.api.looks import find_row
         from airflow_provider_workspace.api.operations import CreateDomain, ListDomains
@@ -119,6 +119,7 @@ class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
             find=find,
             create=lambda: hook.send(create),
             if_exists=self.if_exists,
+            memory=self.memory(context),
         )
         self.show(hook, "domain", domain_id=domain.id, organization_id=self.organization_id)
         return self.plain(domain)

@@ -101,7 +101,7 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
         self.send_email = send_email
         self.combine_pending_invites = combine_pending_invites
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Invite them unless they hold an invite that has not expired."""
         from airflow_provider_workspace.api.looks import find_row
         from airflow_provider_workspace.api.operations import CreateInvite, ListInvites
@@ -134,6 +134,7 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
             find=find,
             create=lambda: hook.send(create),
             if_exists=self.if_exists,
+            memory=self.memory(context),
         )
         return self.plain(invite)
 

@@ -99,7 +99,7 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
         self.access_control = access_control
         self.settings = settings
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Create it unless there is one of that name."""
         from airflow_provider_workspace.api.looks import find_row
         from airflow_provider_workspace.api.operations import CreateProject, ListProjects
@@ -133,6 +133,7 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
             find=find,
             create=lambda: hook.send(create),
             if_exists=self.if_exists,
+            memory=self.memory(context),
         )
         self.show(hook, "project", project_id=project.id, organization_id=self.organization_id)
         return self.plain(project)

@@ -17,6 +17,7 @@ from airflow_provider_workspace.operators.domains import WorkspaceCreateDomainOp
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator, WorkspaceGetProjectOperator
 from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.task_memory import TaskMemory
 
 if TYPE_CHECKING:
     from tests.conftest import Connect
@@ -84,5 +85,10 @@ def test_what_is_found_after_a_lost_answer_was_made() -> None:
         raise WorkspaceOutcomeUnknownError("The answer was lost.", operation="CreateProject", retryable=False)
 
     assert create_once(
-        "thing", find=lambda: next(iter(made), None), create=create, if_exists="return", sleep=lambda _: None
+        "thing",
+        find=lambda: next(iter(made), None),
+        create=create,
+        if_exists="return",
+        memory=TaskMemory({}),
+        sleep=lambda _: None,
     ) == ("it", True)

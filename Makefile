@@ -55,7 +55,7 @@ test-slow: $(READY) ## Run the tests that take longer: memory, a day in fast-for
 
 .PHONY: e2e
 e2e: $(READY) browser ## Run the tests that need a whole Airflow; without ARGS those of e2e-celery as well
-	@$(INDEX); $(PYTHON) -m pytest -m e2e tests/e2e -s $(ARGS)
+	@$(INDEX); $(PYTHON) -m pytest -m e2e -s $(or $(ARGS),tests/e2e)
 	$(if $(ARGS),,@$(MAKE) --no-print-directory e2e-celery)
 
 .PHONY: e2e-celery

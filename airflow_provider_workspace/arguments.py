@@ -32,6 +32,9 @@ def check_ids(task: Any, names: Iterable[str]) -> None:
                 "Nothing was sent."
             )
             raise WorkspaceInputError(msg)
+        if isinstance(value, str) and not value.strip().isprintable():
+            msg = f"{name} holds characters that cannot be printed: {ascii(value[:40])}. Nothing was sent."
+            raise WorkspaceInputError(msg)
         text = name.endswith(("email", "domain"))
         number = not text and isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_ID
         if not number and not isinstance(value, str | UUID | None):
@@ -80,6 +83,9 @@ def fields_of(name: str, value: Any, taken: Collection[str] = ()) -> dict[str, A
     for key in fields:
         if key in taken:
             msg = f"{name} holds '{key}', which is an argument of its own: pass {key}=…. Nothing was sent."
+            raise WorkspaceInputError(msg)
+        if key == "self":  # the one name that Python itself would stumble over
+            msg = f"{name} holds 'self', which no resource of the interface has. Nothing was sent."
             raise WorkspaceInputError(msg)
     return dict(fields)
 

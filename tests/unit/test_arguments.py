@@ -30,6 +30,11 @@ def test_a_field_that_is_an_argument_of_its_own() -> None:
         fields_of("body", {"domain_id": "x"}, taken=("domain_id",))
 
 
+def test_a_field_of_the_name_that_python_itself_uses() -> None:
+    with pytest.raises(WorkspaceInputError, match="body holds 'self'"):
+        fields_of("body", {"self": 1})
+
+
 @pytest.mark.parametrize(
     ("value", "names"),
     [
@@ -83,6 +88,11 @@ def test_one_of_some_words() -> None:
 def test_ids_and_addresses_that_are_none(name: str, value: Any, says: str) -> None:
     with pytest.raises(WorkspaceInputError, match=says):
         check_ids(SimpleNamespace(**{name: value}), [name])
+
+
+def test_an_id_that_cannot_be_printed() -> None:
+    with pytest.raises(WorkspaceInputError, match=r"project_id holds characters that cannot be printed: '\\x00'"):
+        check_ids(SimpleNamespace(project_id="\x00"), ["project_id"])
 
 
 def test_ids_and_what_else_a_task_has() -> None:

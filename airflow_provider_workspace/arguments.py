@@ -33,7 +33,7 @@ def check_ids(task: Any, names: Iterable[str]) -> None:
             )
             raise WorkspaceInputError(msg)
         if isinstance(value, str) and not value.strip().isprintable():
-            msg = f"{name} holds characters that cannot be printed: {ascii(value[:40])}. Nothing was sent."
+            msg = f"{name} holds characters that cannot be printed: {value[:40]!a}. Nothing was sent."
             raise WorkspaceInputError(msg)
         text = name.endswith(("email", "domain"))
         number = not text and isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_ID

@@ -255,3 +255,13 @@ def test_an_operation_says_what_comes_back() -> None:
 def test_an_operation_that_does_not_exist_is_no_attribute() -> None:
     with pytest.raises(AttributeError, match="CreateNothing"):
         getattr(operations, "CreateNothing")  # noqa: B009
+
+
+def test_a_number_that_python_does_not_write_out_is_too_large() -> None:
+    with pytest.raises(WorkspaceInputError, match="ListMembers: a number is too large"):
+        operations.ListMembers(organization_id="o", offset=10**5000).request()
+
+
+def test_an_id_has_an_end() -> None:
+    with pytest.raises(WorkspaceInputError, match="organization_id is longer than"):
+        operations.ListMembers(organization_id="o" * 5000).request()

@@ -193,3 +193,15 @@ def test_one_address() -> None:
     with pytest.raises(WorkspaceInputError) as error:
         check_address("ivo")
     assert str(error.value) == "'ivo' is no e-mail address: the address needs exactly one @. Nothing was sent."
+
+
+@pytest.mark.parametrize("rows", ["ada@example.com", b"ada", {"email": "ada@example.com"}, 5, None])
+def test_what_are_no_rows(rows: Any) -> None:
+    with pytest.raises(WorkspaceInputError, match="invites must be rows or addresses"):
+        check_roster(rows)
+
+
+@pytest.mark.parametrize("address", [None, 5, ["ada@example.com"]])
+def test_what_is_no_text_is_no_address(address: Any) -> None:
+    with pytest.raises(WorkspaceInputError, match="an e-mail address is expected"):
+        check_address(address)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 SECRET_FIELDS = frozenset(
@@ -12,6 +13,7 @@ SECRET_FIELDS = frozenset(
 _SECRET_WORDS = ("token", "secret", "password", "api_key", "private_key", "webhook", "credential")
 
 
+@lru_cache(maxsize=4096)
 def is_secret(field: str) -> bool:
     """Tell whether a field of an answer must be masked and left out of results."""
     return field in SECRET_FIELDS or any(word in field.lower() for word in _SECRET_WORDS)
@@ -30,10 +32,12 @@ def secrets_under(name: str, value: Any) -> Iterator[str]:
         if isinstance(value, str):
             if value and is_secret(name) and "{{" not in value:
                 yield value
-        elif isinstance(value, Mapping | list | tuple) and id(value) not in seen:
+        elif isinstance(value, dict | list | tuple) and id(value) not in seen:
             seen.add(id(value))
-            items = value.items() if isinstance(value, Mapping) else ((name, item) for item in value)
-            pending += [(name if is_secret(name) else str(key), item) for key, item in items]
+            pairs = value.items() if isinstance(value, dict) else ((name, item) for item in value)
+            # Everything under a secret name is secret; numbers and the like never are.
+            below = name if is_secret(name) else None
+            pending += [(below or str(key), item) for key, item in pairs if isinstance(item, str | dict | list | tuple)]
 
 
 def without_secrets(value: Any) -> Any:

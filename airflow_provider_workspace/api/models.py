@@ -26,9 +26,7 @@ class Resource(BaseModel):
 
     def secrets(self) -> Iterator[str]:
         """Yield the secret values of this resource, for the log masker."""
-        fields: dict[str, Any] = {**self.__dict__, **(self.__pydantic_extra__ or {})}
-        for name, value in fields.items():
-            yield from secrets_under(name, value)
+        return secrets_under("", {**self.__dict__, **(self.__pydantic_extra__ or {})})
 
     def to_dict(self, *, return_secrets: bool = False) -> dict[str, Any]:
         """

@@ -23,9 +23,11 @@ def main() -> None:
     quick = parser.parse_args().quick
     with running() as service, measure.airflow_home():
         counts = measure.instructions("counted.py", service.url, "pages")
-        start = counts["start"][0]
-        pages = {name: [value / PAGES / 1e6 for value in counts[f"pages:{name}"]] for name in contestants.LISTS}
-        pages[OPERATOR] = [(value - start) / (PAGES - 1) / 1e6 for value in counts[f"pages:{OPERATOR}"]]
+        pages = {
+            name: [value / PAGES / 1e6 for value in counts[f"pages:{name}"]]
+            for name in contestants.LISTS
+            if name != OPERATOR
+        }
         measure.connect(service.url)
         contestants.import_base_classes()
         seen: dict[str, list[dict[str, float]]] = {}
@@ -52,6 +54,7 @@ def walk(rows: Callable[[str], Iterator[Any]], service: Service) -> Callable[[],
     """Return a walk through the whole list, in a process of its own."""
 
     def whole() -> dict[str, float]:
+        service.report()
         next(rows(service.url))
         first = service.report()["requests"]
         before = measure.peak_memory()

@@ -57,7 +57,6 @@ class WorkspaceOperator(BaseOperator):
 
     template_fields: Collection[str] = ("workspace_conn_id",)
     operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
-    ui_color = "#e8eefc"
     workspace_url: str = ""
     created: bool | None = None
 

@@ -26,7 +26,6 @@ class WorkspacePauseBatchExportOperator(WorkspaceWriteOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "batch_export_id", "body")
-    ui_color = "#fdebd0"
 
     def __init__(
         self,
@@ -59,7 +58,6 @@ class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "batch_export_id", "body")
-    ui_color = "#d5f5e3"
 
     def __init__(
         self,

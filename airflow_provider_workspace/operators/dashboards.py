@@ -59,7 +59,6 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
         "tags",
         "restriction_level",
     )
-    ui_color = "#d6eaf8"
 
     def __init__(
         self,

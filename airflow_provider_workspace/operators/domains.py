@@ -67,7 +67,6 @@ class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
         "saml_acs_url",
         "saml_x509_cert",
     )
-    ui_color = "#d6eaf8"
 
     def __init__(
         self,

@@ -74,7 +74,6 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
         "send_email",
         "combine_pending_invites",
     )
-    ui_color = "#d6eaf8"
 
     def __init__(
         self,
@@ -202,7 +201,6 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "invites", "path", "defaults")
-    ui_color = "#d6eaf8"
     plans_itself = True
 
     def __init__(

@@ -63,7 +63,6 @@ class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
         "defaults",
         "approved",
     )
-    ui_color = "#d6eaf8"
     plans_itself = True
 
     def __init__(

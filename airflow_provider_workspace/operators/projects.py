@@ -70,7 +70,6 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
         "access_control",
         "settings",
     )
-    ui_color = "#d6eaf8"
 
     def __init__(
         self,

@@ -75,8 +75,6 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
     :param max_length: after which time other windows no longer take this one for open; ``None`` for a day
     """
 
-    ui_color = "#fdebd0"
-
     def __init__(self, *, close_task_id: str, max_length: timedelta | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.close_task_id = close_task_id
@@ -97,8 +95,6 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
 
 class WorkspacePauseBatchExportsOperator(WorkspaceWindowOperator):
     """Pause several batch exports; pausing a paused one changes nothing. Scope ``batch_export:write``."""
-
-    ui_color = "#fdebd0"
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Pause one after the other."""
@@ -126,7 +122,6 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
     """
 
     template_fields: Collection[str] = (*WorkspaceWindowOperator.template_fields, "leave_paused")
-    ui_color = "#d5f5e3"
 
     def __init__(self, *, leave_paused: Sequence[str] = (), outcome_task_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)

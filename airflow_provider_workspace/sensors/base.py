@@ -49,7 +49,6 @@ class WorkspaceSensor(BaseSensorOperator):
 
     template_fields: Collection[str] = ("workspace_conn_id",)
     operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
-    ui_color = "#fcf3cf"
     workspace_url: str = ""
     ask_verification = False
     poke_interval: float

@@ -167,7 +167,7 @@ def results(seen: dict[str, list[dict[str, float]]]) -> Any:
     yield Result(5, f"{what}: memory of each", "kB", of("kB", one, sleeping, http), bound=20)
     yield Result(5, f"{what}: 99th percentile of the loop's lag", "ms", of("lag", one, sleeping, http), bound=20)
     yield Result(5, f"{what}: requests per interval", "requests", of("requests", one, http), bound=1.5)
-    what = f"{WAITING:,} waits on {WAITING:,} organizations, every {INTERVAL_OF_MANY:.0f} s (theirs every {INTERVAL:.0f} s)"
+    what = f"{WAITING:,} waits on {WAITING:,} organizations every {INTERVAL_OF_MANY:.0f} s, theirs {INTERVAL:.0f} s"
     yield Result(5, f"{what}: processor", "% of a core", of("cpu", many, http))
     yield Result(5, f"{what}: memory of each", "kB", of("kB", many, http))
     yield Result(5, f"{what}: 99th percentile of the loop's lag", "ms", of("lag", many, http))

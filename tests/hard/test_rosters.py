@@ -68,7 +68,8 @@ def attempt(path: Path) -> list[Any] | None:
 @ANY
 @given(names=columns, rows=st.lists(st.lists(cells, max_size=5), max_size=5), data=st.data())
 def test_a_table(tmp_path: Path, names: list[str], rows: list[list[str]], data: st.DataObject) -> None:
-    delimiter = data.draw(st.sampled_from(",;\t"))
+    # The header tells the delimiter; one of a single column cannot.
+    delimiter = data.draw(st.sampled_from(",;\t")) if len(names) > 1 else ","
     encoding = data.draw(st.sampled_from(ENCODINGS))
     written = io.StringIO(newline="")
     writer = csv.writer(written, delimiter=delimiter, lineterminator=data.draw(st.sampled_from(["\n", "\r\n"])))

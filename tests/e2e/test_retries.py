@@ -1,0 +1,117 @@
+"""What a real Airflow does after an error: at once, when the service said, without a worker, or not at all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.e2e.live_airflow import LiveAirflow
+
+pytestmark = [pytest.mark.e2e, pytest.mark.needs_airflow("3.3", "retry policies and the task state store")]
+
+DAGS = Path(__file__).parent / "dags"
+# More than `max_retry_wait`, which is a minute.
+LATER = 70
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[SandboxServer]:
+    with SandboxServer("lenient") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
+    running = LiveAirflow(tmp_path_factory.mktemp("airflow"), DAGS, server)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture(autouse=True)
+def at_its_seed(server: SandboxServer) -> None:
+    server.reset()
+
+
+def tries(airflow: LiveAirflow, dag_id: str, run_id: str, task_id: str) -> int:
+    path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}"
+    task: dict[str, Any] = airflow.call("GET", path)
+    return int(task["try_number"])
+
+
+def test_comes_back_when_the_service_said(airflow: LiveAirflow, server: SandboxServer) -> None:
+    server.inject("rate_limit", "retrieve_project", seconds=LATER)
+    run_id = airflow.trigger("told_to_come_back")
+    assert airflow.finish("told_to_come_back", run_id, 240) == "success"
+    first, second = (entry for entry in server.requests() if entry["operation"] == "retrieve_project")
+    waited = seconds_of(second["at"]) - seconds_of(first["at"])
+    print(f"\nretry_delay 2 s, Retry-After {LATER} s: the next try came after {waited:.0f} s")
+    assert waited >= LATER
+    assert tries(airflow, "told_to_come_back", run_id, "project") == 2
+
+
+def test_waits_for_the_service_without_a_worker_and_goes_on(airflow: LiveAirflow, server: SandboxServer) -> None:
+    server.inject("rate_limit", "create_invites", seconds=LATER, after=1, times=2)
+    run_id = airflow.trigger("too_many_invites")
+    airflow.wait_for(
+        lambda: airflow.tasks("too_many_invites", run_id)["invites"] == "deferred", 120, "the task to be deferred"
+    )
+    sent = len(server.effects("create_invite"))
+    assert airflow.finish("too_many_invites", run_id, 240) == "success"
+    print(f"\n{sent} of 60 invites were out when the task gave its worker back, 60 of 60 in the end, in one try")
+    assert 0 < sent < 60
+    assert sorted(effect["target"] for effect in server.effects("create_invite")) == sorted(
+        f"person-{number}@example.com" for number in range(60)
+    )
+    assert tries(airflow, "too_many_invites", run_id, "invites") == 1
+
+
+def test_a_killed_create_is_known_to_the_next_try(airflow: LiveAirflow, server: SandboxServer) -> None:
+    """Both creates take effect and never answer; then the workers are killed."""
+    for operation in ("create_project", "create_dashboard"):
+        server.inject("time_out_after", operation)
+    run_id = airflow.trigger("killed_creates")
+    airflow.wait_for(lambda: len(server.effects()) == 2, 120, "both creates to take effect")
+    time.sleep(1)
+    killed = kill_workers(airflow)
+    server.clear_faults()
+    assert airflow.finish("killed_creates", run_id, 240) == "failed"
+    states = airflow.tasks("killed_creates", run_id)
+    print(f"\n{killed} worker processes killed: {states}, effects {[item['operation'] for item in server.effects()]}")
+    assert states == {"project": "success", "dashboard": "failed"}
+    assert sorted(item["operation"] for item in server.effects()) == ["create_dashboard", "create_project"]
+    assert "was cut off: there may be one" in airflow.log("killed_creates", run_id, "dashboard")
+
+
+def test_what_no_retry_mends_fails_at_once(airflow: LiveAirflow) -> None:
+    run_id = airflow.trigger("wrong_key")
+    assert airflow.finish("wrong_key", run_id) == "failed"
+    assert tries(airflow, "wrong_key", run_id, "project") == 1
+
+
+def seconds_of(timestamp: str) -> float:
+    from airflow_provider_workspace.api.quota import seconds_of
+
+    seconds = seconds_of(timestamp)
+    assert seconds is not None
+    return seconds
+
+
+def kill_workers(airflow: LiveAirflow) -> int:
+    """Kill the processes that run tasks, as a machine that dies does."""
+    killed = 0
+    for process in psutil.process_iter(["cmdline"]):
+        if "airflow worker" in " ".join(process.info["cmdline"] or []) and str(airflow.home) in str(
+            process.environ().get("AIRFLOW_HOME", "")
+        ):
+            process.kill()
+            killed += 1
+    return killed

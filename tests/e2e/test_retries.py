@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,11 +83,12 @@ def test_a_killed_create_is_known_to_the_next_try(airflow: LiveAirflow, server: 
     run_id = airflow.trigger("killed_creates")
     airflow.wait_for(lambda: len(server.effects()) == 2, 120, "both creates to take effect")
     time.sleep(1)
-    killed = kill_workers(airflow)
+    killed = kill_workers(server)
     server.clear_faults()
     assert airflow.finish("killed_creates", run_id, 240) == "failed"
     states = airflow.tasks("killed_creates", run_id)
     print(f"\n{killed} worker processes killed: {states}, effects {[item['operation'] for item in server.effects()]}")
+    assert killed == 2
     assert states == {"project": "success", "dashboard": "failed"}
     assert sorted(item["operation"] for item in server.effects()) == ["create_dashboard", "create_project"]
     assert "was cut off: there may be one" in airflow.log("killed_creates", run_id, "dashboard")
@@ -105,13 +108,13 @@ def seconds_of(timestamp: str) -> float:
     return seconds
 
 
-def kill_workers(airflow: LiveAirflow) -> int:
-    """Kill the processes that run tasks, as a machine that dies does."""
-    killed = 0
-    for process in psutil.process_iter(["cmdline"]):
-        if "airflow worker" in " ".join(process.info["cmdline"] or []) and str(airflow.home) in str(
-            process.environ().get("AIRFLOW_HOME", "")
-        ):
-            process.kill()
-            killed += 1
-    return killed
+def kill_workers(server: SandboxServer) -> int:
+    """Kill the processes that wait for an answer of the service, as a machine that dies does."""
+    waiting = {
+        connection.pid
+        for connection in psutil.net_connections("tcp")
+        if connection.raddr and connection.raddr.port == server.port and connection.pid not in (None, os.getpid())
+    }
+    for pid in waiting:
+        os.kill(pid, signal.SIGKILL)
+    return len(waiting)

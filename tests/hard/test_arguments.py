@@ -14,10 +14,10 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_workspace.airflow_version import AirflowFailException
 from airflow_provider_workspace.errors import (
     WorkspaceConfigError,
     WorkspaceConnectionError,

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_provider_workspace.airflow_version import AirflowFailException
 from airflow_provider_workspace.errors import (
     WorkspaceAuthenticationError,
     WorkspaceConfigError,

@@ -28,6 +28,8 @@ assert get_workspace_commands()
 print([name for name in sys.modules if name.startswith("airflow_provider_workspace.")], set(sys.modules) - before)
 """
 
+pytestmark = pytest.mark.needs_airflow("3.2", "commands of providers")
+
 Airflow = Callable[..., subprocess.CompletedProcess[str]]
 
 

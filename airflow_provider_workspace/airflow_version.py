@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -47,8 +48,9 @@ except ImportError:  # before 3.3
         await sync_to_async(mask_secret)(secret)
 
 
+@cache
 def usual_retry_policy() -> Any:
-    """Return the retry policy of our tasks; ``None`` before 3.3, where there are no policies."""
+    """Return the retry policy that our tasks share; ``None`` before 3.3, where there are no policies."""
     try:
         from airflow_provider_workspace.retries import WorkspaceRetryPolicy
     except ImportError:

@@ -56,7 +56,7 @@ def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
         try:
             value = read_json(value)
         except RepeatedKeyError as error:
-            msg = f"invites: {error}. Nothing was sent."
+            msg = f"{argument}: {error}. Nothing was sent."
             raise WorkspaceInputError(msg) from None
         except ValueError:
             msg = (

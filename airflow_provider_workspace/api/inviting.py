@@ -164,7 +164,7 @@ def invite_all(
         del todo[granted:]
     yield from send_all(todo, report, organization_id, 1 if body == "object" else limit, body, page_size, progress)
     refused = [entry for entry in report.entries if entry.status == "failed"]
-    if refused and on_invalid == "fail":
+    if refused and on_invalid == "fail" and report.again_at is None:  # else the others come first
         msg = f"The service refused {len(refused)} of {report.rows} rows, the others are done. {name_entries(refused)}"
         raise WorkspaceInvitesIncompleteError(msg, report)
     return report

@@ -248,11 +248,11 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
 
     async def ask(self) -> None:
         """Ask the service to verify the domain; whether it did, the next look tells."""
-        from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
-
         try:
-            async with WorkspaceAsyncHook(self.workspace_conn_id, organization_id=self.organization_id) as hook:
-                await hook.verify_domain(domain_id=self.arguments["domain_id"])
+            async with SharedHook(self.workspace_conn_id) as shared:
+                await shared.hook.verify_domain(
+                    domain_id=self.arguments["domain_id"], organization_id=self.organization_id
+                )
         except WorkspaceError as error:
             log.warning("Asking for verification failed: %s", error)
 

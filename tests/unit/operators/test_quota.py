@@ -118,6 +118,24 @@ def test_a_wait_of_days_is_no_wait(connect: Connect, sandbox: SandboxServer) -> 
             operator().execute({})
 
 
+@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+def test_a_refused_row_does_not_keep_those_beyond_the_limit_waiting_for_ever(
+    connect: Connect, sandbox: SandboxServer, clock: Any
+) -> None:
+    """It is reported in the end, when everybody else is invited."""
+    connect()
+    people: list[Any] = [{"email": PEOPLE[0], "level": 7}, *PEOPLE[1:30]]
+
+    def task() -> WorkspaceCreateInvitesOperator:
+        return WorkspaceCreateInvitesOperator(task_id="invites", invites=people, max_per_hour=20)
+
+    trigger = deferred(task(), None)
+    clock(trigger.end_at)
+    with pytest.raises(AirflowFailException, match=r"The service refused 1 of 30 rows"):
+        go_on(task(), trigger.state)
+    assert sorted(effect["target"] for effect in sandbox.effects("create_invite")) == sorted(PEOPLE[1:30])
+
+
 def test_a_wrong_limit_is_told_before_anything_is_sent(connect: Connect, sandbox: SandboxServer) -> None:
     connect()
     with pytest.raises(AirflowFailException, match="max_per_hour is 0"):

@@ -116,7 +116,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one short round")
     quick = parser.parse_args().quick
-    rounds, seconds = (1, 10.0) if quick else (3, 30.0)
+    rounds, seconds = (1, INTERVAL) if quick else (3, 30.0)
     with measure.airflow_home(), running() as service:
         measure.connect(service.url)
         contestants: dict[str, Callable[[], Callable[[int], Any]]] = {

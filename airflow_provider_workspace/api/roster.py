@@ -152,10 +152,11 @@ def address_problem(address: str) -> str | None:
     """
     if len(address) > LONGEST_ADDRESS:
         return f"the address is longer than {LONGEST_ADDRESS} characters"
-    hidden = [char for char in address if unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp")]
-    if hidden:
-        return f"the address holds an invisible character (U+{ord(hidden[0]):04X})"
-    if any(char.isspace() for char in address):
+    if not address.isprintable():
+        hidden = [char for char in address if unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp")]
+        if hidden:
+            return f"the address holds an invisible character (U+{ord(hidden[0]):04X})"
+    if "".join(address.split()) != address:
         return "the address holds a blank"
     if address.count("@") != 1:
         return "the address needs exactly one @"
@@ -174,5 +175,6 @@ def is_label(label: str) -> bool:
     """Tell whether this may stand between the dots of a domain: letters of any script, digits, hyphens inside."""
     if not 0 < len(label) <= LONGEST_LABEL or label[0] == "-" or label[-1] == "-":
         return False
+    letters = label.replace("-", "")
     # Marks, such as the vowel signs of Devanagari, are no letters of their own.
-    return all(char == "-" or char.isalnum() or unicodedata.category(char)[0] == "M" for char in label)
+    return letters.isalnum() or all(char.isalnum() or unicodedata.category(char)[0] == "M" for char in letters)

@@ -26,6 +26,7 @@ from airflow_provider_workspace.operators.members import WorkspaceListMembersOpe
     start_date=datetime(2026, 1, 1, tzinfo=timezone.utc),
     catchup=False,
     tags=["workspace", "example"],
+    default_args={"retries": 2},
     doc_md=__doc__,
     params={
         "file": Param(

@@ -30,6 +30,7 @@ new_project = Asset(
     schedule=[new_project],
     catchup=False,
     tags=["workspace", "example"],
+    default_args={"retries": 2},
     render_template_as_native_obj=True,
     doc_md=__doc__,
 )

@@ -17,6 +17,7 @@ from airflow_provider_workspace.task_groups import maintenance_window as window
 @dag(
     schedule=None,
     tags=["workspace", "example"],
+    default_args={"retries": 2},
     params={
         "batch_export_ids": Param(
             [

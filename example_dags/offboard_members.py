@@ -19,6 +19,7 @@ from airflow_provider_workspace.operators.members import WorkspaceDeleteMemberOp
 @dag(
     schedule=None,
     tags=["workspace", "example"],
+    default_args={"retries": 2},
     doc_md=__doc__,
     render_template_as_native_obj=True,
     params={

@@ -33,6 +33,7 @@ DASHBOARDS = ["Sign-ups", "Activation", "Retention"]
 @dag(
     schedule=None,
     tags=["workspace", "example"],
+    default_args={"retries": 2},
     max_active_runs=1,  # two runs at once could each create the same dashboard
     doc_md=__doc__,
     params={

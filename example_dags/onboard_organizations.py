@@ -31,6 +31,7 @@ ORGANIZATIONS = [
 @dag(
     schedule=None,
     tags=["workspace", "example"],
+    default_args={"retries": 2},
     max_active_runs=1,  # two runs at once could each create the same project
     doc_md=__doc__,
     params={

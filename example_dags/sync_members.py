@@ -22,6 +22,7 @@ ROSTERS = Path(__file__).parent / "data"
     schedule=None,
     max_active_runs=1,
     tags=["workspace", "example"],
+    default_args={"retries": 2},
     doc_md=__doc__,
     params={
         "roster": Param(

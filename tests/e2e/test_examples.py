@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from airflow_provider_workspace.api.operations import CreateProject
 from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.client.sync import WorkspaceClient
-from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.dags.test_examples import ASKING, EFFECTS
-from tests.e2e.live_airflow import LiveAirflow
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.e2e.live_airflow import LiveAirflow
 
 pytestmark = pytest.mark.e2e
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "example_dags"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[SandboxServer]:
-    with SandboxServer("lenient") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
-    running = LiveAirflow(tmp_path_factory.mktemp("airflow"), EXAMPLES, server)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.stop()
+DAGS = Path(__file__).resolve().parents[2] / "example_dags"
 
 
 def test_a_new_project_starts_a_run_and_is_told_once(airflow: LiveAirflow, server: SandboxServer) -> None:

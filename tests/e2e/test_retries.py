@@ -5,37 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
 
-from airflow_provider_workspace.sandbox.server import SandboxServer
-from tests.e2e.live_airflow import LiveAirflow
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.e2e.live_airflow import LiveAirflow
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs_airflow("3.3", "retry policies and the task state store")]
 
-DAGS = Path(__file__).parent / "dags"
 # More than `max_retry_wait`, which is a minute.
 LATER = 70
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[SandboxServer]:
-    with SandboxServer("lenient") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
-    running = LiveAirflow(tmp_path_factory.mktemp("airflow"), DAGS, server)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.stop()
 
 
 @pytest.fixture(autouse=True)

@@ -5,46 +5,30 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from airflow_provider_workspace.api.operations import CreateInvites
 from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.client.sync import WorkspaceClient
-from airflow_provider_workspace.sandbox.server import SandboxServer
-from tests.e2e.live_airflow import LiveAirflow
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.e2e.live_airflow import LiveAirflow
 
 pytestmark = pytest.mark.e2e
 
-DAGS = Path(__file__).parent / "dags"
+# Another triggerer takes over from one that has been silent for ten seconds.
+SETTINGS = {
+    "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "2",
+    "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
+}
 WAITS = 200
 PEOPLE = [f"person{number}@example.com" for number in range(WAITS)]
 # As in dags/marked_waits.py.
 SECONDS = 5
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[SandboxServer]:
-    with SandboxServer("lenient") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
-    # Another triggerer takes over from one that has been silent for ten seconds.
-    more = {
-        "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "2",
-        "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
-    }
-    running = LiveAirflow(tmp_path_factory.mktemp("airflow"), DAGS, server, **more)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.stop()
 
 
 def test_none_is_lost_and_none_fires_twice(airflow: LiveAirflow, server: SandboxServer) -> None:

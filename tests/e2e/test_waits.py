@@ -4,43 +4,27 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from airflow_provider_workspace.api.operations import CreateDomain, VerifyDomain
 from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.client.sync import WorkspaceClient
-from airflow_provider_workspace.sandbox.server import SandboxServer
-from tests.e2e.live_airflow import LiveAirflow
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.e2e.live_airflow import LiveAirflow
 
 pytestmark = pytest.mark.e2e
 
-DAGS = Path(__file__).parent / "dags"
+SETTINGS = {"AIRFLOW__TRIGGERER__CAPACITY": "2000"}
 # As in dags/waits.py.
 SECONDS = 5
 WAITS = {
     "from the trigger": ({f"many_waits_{number}": 25 for number in range(40)}, 1000),
     "deferred by a worker": ({"deferred_waits": 12}, 12),
 }
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[SandboxServer]:
-    with SandboxServer("lenient") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
-    more = {"AIRFLOW__TRIGGERER__CAPACITY": "2000"}
-    running = LiveAirflow(tmp_path_factory.mktemp("airflow"), DAGS, server, **more)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.stop()
 
 
 def states(airflow: LiveAirflow, runs: dict[str, str]) -> Counter[str]:

@@ -6,16 +6,17 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
-from tests.e2e.live_airflow import LiveAirflow
+
+if TYPE_CHECKING:
+    from tests.e2e.live_airflow import LiveAirflow
 
 pytestmark = pytest.mark.e2e
 
-DAGS = Path(__file__).parent / "dags"
 FIRST = "0190c0de-0000-4000-8000-0000000000e1"
 SECOND = "0190c0de-0000-4000-8000-0000000000e2"
 
@@ -24,16 +25,6 @@ SECOND = "0190c0de-0000-4000-8000-0000000000e2"
 def server() -> Iterator[SandboxServer]:
     with SandboxServer("live", rate_limit=False) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
-    running = LiveAirflow(tmp_path_factory.mktemp("airflow"), DAGS, server)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.stop()
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, Param
+
+from tests.dag_bag import DagBag
 
 # `response_timeout`, which newer releases of the standard provider want, is not known to those of Airflow 3.1.
 pytestmark = pytest.mark.filterwarnings("ignore:Passing `execution_timeout` to HITLOperator")

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, BaseSensorOperator
 
 from airflow_provider_workspace.get_provider_info import get_provider_info
 from airflow_provider_workspace.operators.base import WorkspaceOperator
 from airflow_provider_workspace.sensors.base import WorkspaceSensor
+from tests.dag_bag import DagBag
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

@@ -12,11 +12,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_workspace.client.settings import EXTRAS, read_settings
-
-try:
-    from airflow.dag_processing.dagbag import DagBag
-except ImportError:  # before 3.2
-    from airflow.models.dagbag import DagBag
+from tests.dag_bag import DagBag
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()

@@ -13,10 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.triggers.shared_stream import SharedStreamManager
 
 from airflow_provider_workspace.sandbox.answers import dumps
 from airflow_provider_workspace.sandbox.listener import Listener
@@ -26,6 +25,9 @@ from airflow_provider_workspace.sandbox.service import Service, Settings
 from airflow_provider_workspace.triggers import waiting
 from airflow_provider_workspace.triggers.waiting import WorkspaceWaitTrigger
 from tests.hard.fast_forward import FastForward
+
+if TYPE_CHECKING:
+    from airflow.triggers.shared_stream import SharedStreamManager
 
 HOURS = 24
 WAITERS = 400
@@ -75,6 +77,7 @@ class Waiter:
 
 
 @pytest.mark.slow
+@pytest.mark.needs_airflow("3.3", "shared trigger streams")
 def test_a_day_of_chaos(monkeypatch: pytest.MonkeyPatch) -> None:
     seed = int(os.environ.get("CHAOS_SEED", random.SystemRandom().randrange(2**31)))
     print(f"\nCHAOS_SEED={seed}")
@@ -124,6 +127,8 @@ async def scenario(chance: random.Random, loop: FastForward, patch: pytest.Monke
             }
         ),
     )
+    from airflow.triggers.shared_stream import SharedStreamManager
+
     manager = SharedStreamManager(log=Silent())  # type: ignore[arg-type]
     waiters: list[Waiter] = []
     trouble = asyncio.ensure_future(make_trouble(chance, service))

@@ -6,6 +6,7 @@ import codecs
 import csv
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,9 @@ CELLS = (
     "a;b\tc,d",
     "x" * 140_000,
 )  # fmt: skip
-cells = st.sampled_from(CELLS) | st.text(max_size=20)
+# Before Python 3.11 the csv module neither writes nor reads NUL.
+TAKES_NUL = sys.version_info >= (3, 11)
+cells = (st.sampled_from(CELLS) | st.text(max_size=20)).filter(lambda cell: TAKES_NUL or "\0" not in cell)
 columns = st.lists(
     st.sampled_from(["email", "target_email", "first_name", "level", "message", "private_project_access"]),
     min_size=1, max_size=4,
@@ -163,13 +166,16 @@ def test_any_path(path: Any) -> None:
         list(read_roster(None, path))
 
 
+OF_NUL = "has a column 'e\\x00m\\x00" if TAKES_NUL else "after line 0: line contains NUL"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
         ("a.csv", b"email,email\na@example.com,b@example.com\n", "has the column 'email' more than once"),
         ("a.csv", b"email,target_email\na@example.com,b@example.com\n", "both columns 'email' and 'target_email'"),
         ("a.csv", "email\nada@example.com\n".encode("utf-16"), "is not in UTF-8 (byte 0)"),
-        ("a.csv", "email\nada@example.com\n".encode("utf-16-le"), "has a column 'e\\x00m\\x00"),
+        ("a.csv", "email\nada@example.com\n".encode("utf-16-le"), OF_NUL),
         ("a.csv", codecs.BOM_UTF8, "is empty: expected a header"),
         ("a.csv", b"email\n" + b"x" * 2_000_000, "line 2 is longer than 1,000,000 characters"),
         ("a.csv", b"x" * 2_000_000, "line 1 is longer than 1,000,000 characters"),

@@ -40,6 +40,8 @@ EFFECTS: dict[str, dict[str, int]] = {
     "sync_members": {"delete_member": 1, "update_member": 1, "create_invite": 1},
 }
 ASKING = ("offboard_members", "sync_members")
+# The one that `make test-all` runs on every Python.
+EVERYWHERE = "maintenance_window"
 # What onboarding reports: how much it created, how much was there.
 REPORT = {"project": (1, 0), "domain": (1, 0), "dashboards": (3, 0), "collaborators": (3, 0), "invites": (228, 1)}
 
@@ -87,11 +89,19 @@ def run_dag(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> 
     return run
 
 
+def marks(dag_id: str) -> Iterator[pytest.MarkDecorator]:
+    """Where an example is run."""
+    if dag_id != EVERYWHERE:
+        yield pytest.mark.per_airflow
+    if dag_id in ASKING:
+        yield pytest.mark.needs_airflow("3.3", "a human's answer to `airflow dags test`")
+
+
 def test_every_example_has_a_row() -> None:
     assert {file.stem for file in EXAMPLES.glob("*.py")} == set(EFFECTS)
 
 
-@pytest.mark.parametrize("dag_id", EFFECTS)
+@pytest.mark.parametrize("dag_id", [pytest.param(dag_id, marks=[*marks(dag_id)]) for dag_id in EFFECTS])
 def test_an_example_does_what_it_says(server: SandboxServer, run_dag: RunDag, dag_id: str) -> None:
     server.reset()
     run = run_dag(dag_id)
@@ -102,6 +112,7 @@ def test_an_example_does_what_it_says(server: SandboxServer, run_dag: RunDag, da
     assert server.seed.admin_key not in log
 
 
+@pytest.mark.per_airflow
 def test_onboarding_again_changes_nothing(server: SandboxServer, run_dag: RunDag) -> None:
     """And a name that looks like a number stays a name."""
     server.reset()

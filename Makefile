@@ -150,10 +150,10 @@ lock: $(VENV)/.uv ## Resolve all versions anew and write constraints/
 	$(COMPILE) pyproject.toml --group dev --output-file constraints/dev.txt
 	$(COMPILE) pyproject.toml --group docs --output-file constraints/docs.txt
 	$(COMPILE) pyproject.toml --group celery --constraints constraints/dev.txt --output-file constraints/celery.txt
-	echo 'apache-airflow==3.1.0' | $(TEST) --exclude-newer 2025-10-10 --output-file constraints/airflow-3.1.txt
+	echo 'apache-airflow==3.1.0' | $(TEST) --exclude-newer 2025-10-06 --output-file constraints/airflow-3.1.txt
 	echo 'apache-airflow~=3.2.0' | $(TEST) --exclude-newer 2026-06-15 --output-file constraints/airflow-3.2.txt
 	echo 'apache-airflow~=3.3.0' | $(TEST) --output-file constraints/airflow-3.3.txt
-	echo 'apache-airflow==3.1.0' | $(TEST) --resolution lowest-direct --exclude-newer 2025-10-10 \
+	echo 'apache-airflow==3.1.0' | $(TEST) --resolution lowest-direct --exclude-newer 2025-10-06 \
 		--output-file constraints/lowest.txt
 	$(COMPILE) pyproject.toml --group bench --constraints constraints/dev.txt --output-file constraints/bench.txt
 

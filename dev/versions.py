@@ -24,16 +24,17 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 
 @dataclass(frozen=True)
 class Session:
-    """An environment to test in: the file of its versions, and its Python."""
+    """An environment to test in: the file of its versions, its Python, and whether what is long is tried there, too."""
 
     name: str
     constraints: Path
     python: str
+    long: bool = False
 
     @property
     def tests(self) -> str:
         """Which tests are run, in the words of ``-m``."""
-        return "not slow and not e2e" if self.python == PYTHONS[0] else "not slow and not e2e and not per_airflow"
+        return "not slow and not e2e" if self.long else "not slow and not e2e and not per_airflow"
 
     @property
     def home(self) -> Path:
@@ -67,7 +68,7 @@ class Result:
 ALL = {
     session.name: session
     for session in (
-        *(Session(f"{a}-{p}", CONSTRAINTS / f"airflow-{a}.txt", p) for a in AIRFLOWS for p in PYTHONS),
+        *(Session(f"{a}-{p}", CONSTRAINTS / f"airflow-{a}.txt", p, p == PYTHONS[0]) for a in AIRFLOWS for p in PYTHONS),
         Session("lowest", CONSTRAINTS / "lowest.txt", PYTHONS[0]),
     )
 }

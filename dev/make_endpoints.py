@@ -9,13 +9,17 @@ from airflow_provider_workspace.api.operations import OPERATIONS
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "endpoints.md"
-HEAD = """# Endpoints
+HEAD = """---
+hide-toc: true
+---
 
-Each operation of the interface, the scope its key needs, and what sends it. `python dev/make_endpoints.py` writes this
-page, and a test holds it true.
+# Endpoints
 
-| operation | method and path | scope | hook method | operator |
-| --- | --- | --- | --- | --- |
+Each operation of the interface, the scope its key needs, and the hook method and the operator that send it. "Not shown"
+is a scope that the interface does not name. `python dev/make_endpoints.py` writes this page, and a test holds it true.
+
+| operation, method and path | scope | hook method, operator |
+| --- | --- | --- |
 """
 
 
@@ -33,10 +37,12 @@ def page() -> str:
     for operation in OPERATIONS:
         row, name = operation.endpoint, operation.__name__
         method = method_of(name)
-        operator = f"`Workspace{''.join(part.title() for part in method.split('_'))}Operator`" if method else "none"
-        sent_by = f"`{method}`" if method else f"`send({name}(…))`, always refused with 405"
+        sent_by = f"`send({name}(…))`<br>always refused with 405; no operator"
+        if method:
+            operator = f"Workspace{''.join(part.title() for part in method.split('_'))}Operator"
+            sent_by = f"`{method}`<br>`{operator}`"
         scope = f"`{row.scope}`" if row.scope else "not shown"
-        rows.append(f"| {name} | `{row.method} {row.path}` | {scope} | {sent_by} | {operator} |")
+        rows.append(f"| {name}<br>`{row.method} {row.path}` | {scope} | {sent_by} |")
     return HEAD + "\n".join(rows) + "\n"
 
 

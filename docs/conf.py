@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -12,7 +13,12 @@ sys.path.insert(0, str(ROOT))
 os.environ["AIRFLOW__LOGGING__LOGGING_LEVEL"] = "WARNING"
 os.environ["AIRFLOW_HOME"] = str(ROOT / "build" / "airflow-of-docs")
 
+from docutils import nodes  # noqa: E402 - after what Airflow reads when it is imported
+
 import airflow_provider_workspace  # noqa: E402 - from the path above
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 project = "Workspace provider for Apache Airflow"
 version = release = airflow_provider_workspace.__version__
@@ -42,3 +48,15 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
+
+
+def link_pictures(_app: Sphinx, doctree: nodes.document) -> None:
+    """Let pictures of Airflow's pages lead to themselves in full size, as Sphinx does for those that are scaled."""
+    for image in doctree.findall(nodes.image):
+        if image["uri"].endswith(".png"):
+            image["width"] = "100%"
+
+
+def setup(app: Sphinx) -> None:
+    """Extend Sphinx by the above."""
+    app.connect("doctree-read", link_pictures)

@@ -64,7 +64,7 @@ def access_audit() -> None:
     )
     # [END howto_list_members]
     # [START howto_list_invites]
-    expired = WorkspaceListInvitesOperator(
+    invites = WorkspaceListInvitesOperator(
         task_id="expired_invites",
         task_display_name="Expired invites",
         doc_md="Invites nobody accepted in time. They stay on the list until somebody deletes them.",
@@ -78,7 +78,7 @@ def access_audit() -> None:
     def report(
         members: list[dict[str, str]],
         admins: list[dict[str, str]],
-        invites: list[dict[str, str]],
+        expired: list[dict[str, str]],
         days: str,
         file: str,
     ) -> list[dict[str, str]]:
@@ -87,20 +87,37 @@ def access_audit() -> None:
         findings = [
             *({"email": row["user.email"], "finding": "no 2FA", "since": ""} for row in members),
             *(
-                {"email": row["user.email"], "finding": "administrator away", "since": row["last_login"] or "ever"}
+                {
+                    "email": row["user.email"],
+                    "finding": "administrator away",
+                    "since": row["last_login"] or "ever",
+                }
                 for row in admins
                 if (row["last_login"] or "") < before
             ),
-            *({"email": row["target_email"], "finding": "invite expired", "since": ""} for row in invites),
+            *(
+                {
+                    "email": row["target_email"],
+                    "finding": "invite expired",
+                    "since": "",
+                }
+                for row in expired
+            ),
         ]
         header = {"email": "email", "finding": "finding", "since": "since"}
         for row in (header, *findings):
-            print(f"{row['email']:<40} {row['finding']:<20} {row['since']}")  # noqa: T201 - goes to the task's log
+            print(f"{row['email']:<40} {row['finding']:<20} {row['since']}")
         with Path(file).open("w", newline="") as target:
             csv.DictWriter(target, header).writerows((header, *findings))
         return findings
 
-    report(no_second_factor.output, administrators.output, expired.output, "{{ params.days }}", "{{ params.file }}")
+    report(
+        no_second_factor.output,
+        administrators.output,
+        invites.output,
+        days="{{ params.days }}",
+        file="{{ params.file }}",
+    )
     # [END howto_report_findings]
 
 

@@ -20,7 +20,10 @@ from airflow_provider_workspace.triggers.arrivals import WorkspaceArrivalTrigger
 new_project = Asset(
     "workspace_projects",
     watchers=[
-        AssetWatcher(name="new_project", trigger=WorkspaceArrivalTrigger(what="project", poll_interval=30)),
+        AssetWatcher(
+            name="new_project",
+            trigger=WorkspaceArrivalTrigger(what="project", poll_interval=30),
+        ),
     ],
 )
 # [END howto_asset_watcher]

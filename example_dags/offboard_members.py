@@ -52,7 +52,7 @@ def offboard_members() -> None:
     approve = ApprovalOperator(
         task_id="approve",
         task_display_name="Ask a human",
-        doc_md="Shows whom it is about and which invites they hold, and waits for **Approve** or **Reject**.",
+        doc_md="Shows who it is and which invites they hold. Waits for **Approve** or **Reject**.",
         subject="Remove these people from the organization?",
         body="{{ ti.xcom_pull('find_members') }}\n\n{{ ti.xcom_pull('find_invites') }}",
         execution_timeout=timedelta(days=3),

@@ -13,6 +13,7 @@ Each step looks first and creates only what is missing, so **a second run change
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from airflow.sdk import Param, dag, task
 
@@ -74,7 +75,7 @@ def onboard_organization() -> None:
     project = WorkspaceCreateProjectOperator(
         task_id="create_project",
         task_display_name="Create the project",
-        doc_md="Looks for a project of that name first: names are not unique, and a second one is not wanted.",
+        doc_md="Looks for a project of that name first, for the service would make a second one.",
         name="{{ params.project }}",
         timezone="Europe/Berlin",
         if_exists="return",
@@ -108,7 +109,7 @@ def onboard_organization() -> None:
     verified = WorkspaceDomainVerifiedSensor(
         task_id="wait_for_domain",
         task_display_name="Wait until it is verified",
-        doc_md="Asks the service to look at the DNS every five seconds. Between the looks it holds **no worker slot**.",
+        doc_md="Asks the service to look at the DNS every five seconds, **without a worker slot**.",
         domain_id=domain.output["id"],
         ask_verification=True,
         deferrable=True,
@@ -135,11 +136,17 @@ def onboard_organization() -> None:
     dashboards = WorkspaceCreateDashboardOperator.partial(
         task_id="create_dashboards",
         task_display_name="Create the dashboards",
-        doc_md="The service cannot list dashboards: each one's id is remembered in the Variable of its `variable_key`.",
+        doc_md="The service cannot list dashboards: a Variable, `variable_key`, remembers each.",
         map_index_template="{{ task.name }}",
         project_id=project.output["id"],
     ).expand_kwargs(
-        [{"name": name, "variable_key": f"workspace_dashboard_{{{{ params.project }}}}_{name}"} for name in DASHBOARDS]
+        [
+            {
+                "name": name,
+                "variable_key": f"workspace_dashboard_{{{{ params.project }}}}_{name}",
+            }
+            for name in DASHBOARDS
+        ]
     )
     # [END howto_create_dashboards]
 
@@ -157,25 +164,29 @@ def onboard_organization() -> None:
         doc_md="Makes the analyst a collaborator of each dashboard, unless they are one.",
         project_id=project.output["id"],
         # If nobody has that address this is empty, and the task says so before it sends anything.
-        user_uuid="{{ (ti.xcom_pull(task_ids='find_analyst') or [{'user.uuid': ''}])[0]['user.uuid'] }}",
+        user_uuid="{{ (ti.xcom_pull('find_analyst') or [{'user.uuid': ''}])[0]['user.uuid'] }}",
     ).expand(dashboard_id=dashboards.output.map(lambda dashboard: dashboard["id"]))
     analyst >> collaborators
     # [END howto_add_collaborators]
 
     # [START howto_report]
     @task(task_display_name="Report")
-    def report(created: dict[str, bool | list[bool]], invited: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
-        """Log what this run created and what was there; replace it with what your people want to read."""
+    def report(created: dict[str, Any], invited: dict[str, dict[str, int]]) -> dict[str, Any]:
+        """Log what this run created and what was there."""
         summary = {}
         for what, made in created.items():
-            flags = [made] if isinstance(made, bool) else made[:]  # [:] reads a mapped task's XComs in one go
+            # [:] reads the XComs of a mapped task in one go.
+            flags = [made] if isinstance(made, bool) else made[:]
             summary[what] = {"created": flags.count(True), "there": flags.count(False)}
         counts = invited["counts"]
-        summary["invites"] = {"created": counts["invited"], "there": counts["already_invited"] + counts["member"]}
-        print(f"{'':<14} {'created':>8} {'there':>8}")  # noqa: T201 - goes to the task's log
+        summary["invites"] = {
+            "created": counts["invited"],
+            "there": counts["already_invited"] + counts["member"],
+        }
+        print(f"{'':<14} {'created':>8} {'there':>8}")
         for what, row in summary.items():
-            print(f"{what:<14} {row['created']:>8} {row['there']:>8}")  # noqa: T201
-        print(f"Rows of the roster left out: {counts['duplicate']} repeated, {counts['invalid']} wrong")  # noqa: T201
+            print(f"{what:<14} {row['created']:>8} {row['there']:>8}")
+        print(f"Rows left out: {counts['duplicate']} repeated, {counts['invalid']} wrong")
         return summary
 
     created = {

@@ -71,7 +71,7 @@ def sync_members() -> None:
     apply = WorkspaceSyncMembersOperator(
         task_id="apply",
         task_display_name="Make the changes",
-        doc_md="Decides anew by the same code, and stops before it sends anything that nobody approved.",
+        doc_md="Decides anew by the same code, and sends nothing that nobody approved.",
         path=f"{ROSTERS}/{{{{ params.roster }}}}",
         protected=["olive.owner@example.com"],
         max_removals=5,

@@ -148,7 +148,7 @@ def faults(elsewhere: str) -> dict[str, Fault]:
         for when in ("before", "after")
     }
     return {
-        "refused": Fault("refuse"),
+        "closed at once": Fault("refuse"),
         "down for a moment": Fault("down", {"seconds": 0.02}),
         "reset before": Fault("reset_before"),
         "reset after": Fault("reset_after"),
@@ -402,6 +402,12 @@ COLUMNS = {
 TABLE = Path(__file__).resolve().parents[2] / "docs" / "faults-table.md"
 
 
+def in_short(cell: Cell) -> str:
+    """Write a cell as the table of the documentation has it, which shows errors without what all their names share."""
+    error = re.fullmatch(r"Workspace(\w+)Error", cell.result)
+    return str(replace(cell, result=f"`{error[1]}`")) if error else str(cell)
+
+
 def table(cells: dict[tuple[str, str, str], Cell], kinds: dict[str, Fault]) -> str:
     """Write the table of the documentation, with the operations that stand for others."""
     lines = [
@@ -413,8 +419,8 @@ def table(cells: dict[tuple[str, str, str], Cell], kinds: dict[str, Fault]) -> s
     for name, fault in kinds.items():
         if fault.kind == "down":
             continue  # what comes of it depends on how fast the machine is
-        row = [str(cells[operation, name, way]) for way, operation in COLUMNS.values()]
-        lines.append(f"| {name} | {' | '.join(f'`{cell}`' if cell.startswith('W') else cell for cell in row)} |")
+        row = [in_short(cells[operation, name, way]) for way, operation in COLUMNS.values()]
+        lines.append(f"| {name} | {' | '.join(row)} |")
     return "\n".join(lines) + "\n"
 
 

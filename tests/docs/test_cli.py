@@ -1,0 +1,43 @@
+"""The page on the command line shows what the commands say."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", (ROOT / "docs" / "cli.md").read_text(), re.DOTALL | re.MULTILINE)
+SHELL = [text for language, text in BLOCKS if language == "shell"]
+SAID = " ".join(text for language, text in BLOCKS if language == "text")
+
+pytestmark = pytest.mark.needs_airflow("3.2", "commands of providers")
+
+
+@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+def test_the_commands_say_what_the_page_shows(tmp_path: Path, sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    said = ""
+    for command in SHELL:
+        run = subprocess.run(
+            [Path(sys.executable).with_name("airflow"), *command.split()[1:]],
+            cwd=ROOT,
+            env={**os.environ, "AIRFLOW_HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=240,
+        )
+        assert run.returncode == 0, run.stderr
+        said += run.stdout.replace(sandbox.url, "http://127.0.0.1:8765")
+    assert " ".join(SAID.split()) in " ".join(said.split())
+    assert sandbox.effects() == []

@@ -372,9 +372,11 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
             **given(level=self.level),
         )
 
+        wanted = create.user_uuid.strip().lower()
+
         def find() -> DashboardCollaborator | None:
             for row in hook.list_dashboard_collaborators(dashboard_id=self.dashboard_id, project_id=self.project_id):
-                if self.user_uuid in (row.user_uuid, row.user.uuid if row.user else None):
+                if wanted in ((row.user_uuid or "").lower(), ((row.user and row.user.uuid) or "").lower()):
                     return row
             return None
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.arguments import fields_of
+from airflow_provider_workspace.errors import WorkspaceResponseError
 from airflow_provider_workspace.operators.base import (
     WorkspaceListOperator,
     WorkspaceOperator,
@@ -120,11 +121,17 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
         create = CreateProject(organization_id=organization_id, **fields)
         projects = ListProjects(organization_id=organization_id, limit=hook.client.settings.page_size)
 
+        wanted = (create.name or "").strip()
+
         def find() -> Project | None:
-            search = find_row(projects, lambda item: item.name == self.name)
+            # Services may store a name without the blanks around it.
+            search = find_row(projects, lambda item: item.name is not None and item.name.strip() == wanted)
             item = hook.take(search)
-            if item is None or item.id is None:
+            if item is None:
                 return None
+            if item.id is None:
+                msg = f"The list has a project '{self.name}' whose id is not the number that the interface says."
+                raise WorkspaceResponseError(msg, operation="ListProjects", retryable=False)
             return hook.get_project(project_id=item.id, organization_id=organization_id)
 
         project, self.created = create_once(

@@ -36,6 +36,10 @@ class Profile:
     rates_limited: bool = False
     """Count requests and invites, and answer 429 to what exceeds the rates."""
 
+    # Projects
+    names_trimmed: bool = False
+    """The name of a project is stored without the blanks around it."""
+
     # Dashboards
     deleted_dashboards_gone: bool = False
     """A dashboard marked as deleted answers 404 from then on."""
@@ -96,6 +100,7 @@ PROFILES = {
             unscoped_needs_all=True,
             foreign_status=403,
             rates_limited=True,
+            names_trimmed=True,
             deleted_dashboards_gone=True,
             collaborator_list="array",
             access_controls_own_shape=True,

@@ -29,7 +29,10 @@ def create_project(call: Call) -> Response:
     :param call: The request.
     """
     organization_id = call.organization()
-    record = call.state.add_project(organization_id, call.fields(fields.PROJECT))
+    given = call.fields(fields.PROJECT)
+    if call.profile.names_trimmed and isinstance(given.get("name"), str):
+        given["name"] = given["name"].strip()
+    record = call.state.add_project(organization_id, given)
     call.effect("create_project", organization_id, str(record["id"]), name=record["name"])
     return answer(record, 201)
 

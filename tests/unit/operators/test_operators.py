@@ -34,6 +34,7 @@ EXPORT = SEED.batch_export_ids[0]
 ONCE: list[tuple[type[Any], dict[str, Any], dict[str, Any], list[str]]] = [
     (projects.WorkspaceCreateProjectOperator, {"name": "Northwind"}, {"name": "Northwind"}, ["create_project"]),
     (projects.WorkspaceCreateProjectOperator, {"name": "Default project"}, {"id": 1}, []),
+    (projects.WorkspaceCreateProjectOperator, {"name": " Blanks around "}, {}, ["create_project"]),
     (
         projects.WorkspaceCreateProjectOperator,
         {"name": "Set", "timezone": "UTC", "settings": {"week_start_day": 1}},
@@ -144,6 +145,10 @@ def test_a_second_time_changes_nothing(
         (
             dashboards.WorkspaceAddDashboardCollaboratorOperator,
             {"dashboard_id": 1, "user_uuid": SEED.analyst_uuid},
+        ),
+        (
+            dashboards.WorkspaceAddDashboardCollaboratorOperator,
+            {"dashboard_id": 1, "user_uuid": SEED.analyst_uuid.upper()},
         ),
     ],
 )

@@ -92,9 +92,13 @@ def interpret(op: Operation[T], response: Response, asking: Asking, now: datetim
 
     :param now: the present with a time zone, for a ``Retry-After`` that is a date
     :param maybe_done: an earlier attempt may have been applied: then a 404 to a DELETE means that it was
+    :return: the result; of a change that is answered with 204 a record without any field
     :raises WorkspaceStatusError: for every status that is not a success
     :raises WorkspaceResponseError: for a success whose body cannot be read
     """
+    if response.status == 204 and op.endpoint.method == "PATCH":
+        unsaid: T = op.endpoint.answer()  # changed, and no word about the record
+        return unsaid
     if 200 <= response.status < 300:
         try:
             result: T = decode(op.endpoint.answer, response.body)

@@ -41,9 +41,9 @@ class Pages(Generic[T]):
         :param page: the page just read
         :raises WorkspacePaginationError: if the service sends the same page over and over
         """
-        if not page.next:
+        if not page.next and not self.has_silent_end(page):
             return None
-        offset = self.offset_in(page.next)
+        offset = self.offset_in(page.next) if page.next else None
         if offset is None:
             offset = self.offset + len(page.results)
         if not page.results and (page.count is None or not self.offset < offset < page.count):
@@ -58,6 +58,22 @@ class Pages(Generic[T]):
         self.asked_for.add(offset)
         self.current = self.current.model_copy(update={"offset": offset})
         return self.current
+
+    def has_silent_end(self, page: Page[T]) -> bool:
+        """
+        Tell whether there may be more after a page that does not say so: an array, or an envelope without ``next``.
+
+        There is if the page has fewer rows than the list counts; where it does not count, if it is full.
+        """
+        if "next" in page.model_fields_set or not page.results or self.repeats(page):
+            return False
+        if page.count is not None:
+            return self.offset + len(page.results) < page.count
+        return len(page.results) == getattr(self.current, "limit", None)
+
+    def repeats(self, page: Page[T]) -> bool:
+        """Tell whether a service that knows no pages has sent its whole list once more."""
+        return bool(page.results) and "next" not in page.model_fields_set and page.results == self.rows
 
     def offset_in(self, link: Any) -> int | None:
         """Return the offset a ``next`` link names; ``None`` if it names none or leads to another origin."""

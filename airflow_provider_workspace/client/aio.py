@@ -109,6 +109,8 @@ class WorkspaceAsyncClient:
         following: Operation[Page[T]] | None = op
         while following is not None:
             page = await self.send(following)
+            if pages.repeats(page):
+                return
             yield page
             following = pages.following(page)
 

@@ -113,6 +113,8 @@ class WorkspaceClient:
         following: Operation[Page[T]] | None = op
         while following is not None:
             page = self.send(following)
+            if pages.repeats(page):
+                return
             yield page
             following = pages.following(page)
 

@@ -19,6 +19,7 @@ from airflow_provider_workspace.api.interpret import (
     interpret,
     not_sent,
 )
+from airflow_provider_workspace.api.models import Member
 from airflow_provider_workspace.api.operations import (
     CreateDashboard,
     CreateProject,
@@ -27,6 +28,7 @@ from airflow_provider_workspace.api.operations import (
     GetDashboardAccessControls,
     HardDeleteDashboard,
     PauseBatchExport,
+    UpdateMember,
     VerifyDomain,
 )
 from airflow_provider_workspace.api.outcome import Outcome, outcome_of_status
@@ -93,6 +95,12 @@ def test_any_2xx_is_a_success(status: int) -> None:
     assert answer(GET, status, b'{"id": 7}').id == 7
     assert answer(PAUSE, status) is None
     assert outcome_of_status(status) is Outcome.APPLIED
+
+
+def test_a_change_without_an_answer_is_done() -> None:
+    assert answer(UpdateMember(organization_id="o", user_uuid="u", level=8), 204) == Member()
+    with pytest.raises(WorkspaceResponseError):
+        answer(CreateProject(organization_id="o", name="n"), 204)
 
 
 def test_a_success_that_cannot_be_read() -> None:

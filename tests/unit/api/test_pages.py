@@ -37,6 +37,39 @@ def test_the_list_ends_where_nothing_follows(last: Any) -> None:
     assert walk(page(last, "a", "b")) == [None]
 
 
+def silent(*ids: str, count: int | None = None) -> Page[Invite]:
+    """An array, or an envelope without ``next``."""
+    return Page[Invite](results=[Invite(id=id_) for id_ in ids], **({} if count is None else {"count": count}))
+
+
+@pytest.mark.parametrize(
+    ("pages", "offsets"),
+    [
+        # The list is asked for with limit=2.
+        ([silent("a", "b"), silent("c")], [2, None]),
+        ([silent("a", "b"), silent("c", "d"), silent()], [2, 4, None]),
+        ([silent("a")], [None]),
+        ([silent("a", "b", "c")], [None]),
+        ([silent("a", "b", count=2)], [None]),
+        ([silent("a", count=3), silent("b", count=3), silent("c", count=3)], [1, 2, None]),
+        ([silent(count=3)], [None]),
+    ],
+)
+def test_a_page_that_does_not_say_whether_there_is_more(pages: list[Page[Invite]], offsets: list[int | None]) -> None:
+    assert walk(*pages) == offsets
+
+
+def test_a_whole_list_that_comes_again_is_a_repetition() -> None:
+    steps = Pages(ListInvites(organization_id="o", limit=2), BASE)
+    whole = silent("a", "b")
+    assert not steps.repeats(whole)
+    steps.following(whole)
+    assert steps.repeats(whole)
+    assert steps.following(whole) is None
+    assert not steps.repeats(silent("c", "d"))
+    assert not steps.repeats(page(None, "a", "b"))
+
+
 def test_an_empty_page_ends_the_list_whatever_follows() -> None:
     assert walk(page(f"{BASE}/?offset=2", "a"), page(f"{BASE}/?offset=4")) == [2, None]
 

@@ -294,6 +294,22 @@ def test_rows_come_page_after_page(send: Send) -> None:
     assert [request.target for request in service.requests] == [path, f"{path}&offset=2", f"{path}&offset=2"]
 
 
+@pytest.mark.parametrize("more", [{"count": 3}, None])
+def test_pages_that_do_not_point_on_are_followed_as_well(send: Send, more: dict[str, int] | None) -> None:
+    rows = [[{"id": "a"}, {"id": "b"}], [{"id": "c"}]]
+    pages = [answer(200, page if more is None else {**more, "results": page}) for page in rows]
+    with Loopback(*pages) as service:
+        sent = send(service.url, ListMembers(organization_id="o", limit=2), rows=True)
+    assert [row.id for row in sent.result] == ["a", "b", "c"]
+    assert len(service.requests) == 2
+
+
+def test_a_service_without_pages_gives_each_row_once(send: Send) -> None:
+    with Loopback(answer(200, [{"id": "a"}, {"id": "b"}])) as service:
+        sent = send(service.url, ListMembers(organization_id="o", limit=2), rows=True)
+    assert [row.id for row in sent.result] == ["a", "b"]
+
+
 def test_a_list_that_never_ends_is_an_error(send: Send) -> None:
     with Loopback(answer(200, {"next": "?offset=0", "results": [{"id": "a"}]})) as service:
         sent = send(service.url, ListMembers(organization_id="o"), rows=True)

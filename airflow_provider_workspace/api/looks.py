@@ -33,7 +33,7 @@ class Look:
     """
     What was seen.
 
-    :param domains: by id
+    :param domains: by id, in small letters
     :param projects: by id
     :param invites: by :func:`~airflow_provider_workspace.api.roster.address_key`, whether it has expired; a living one
         counts where there are several
@@ -76,7 +76,7 @@ def look(
     if subject == "domains":
         yield from each_row(
             ops.ListDomains(organization_id=organization_id, limit=page_size),
-            lambda row: seen.domains.__setitem__(str(row.id), row),
+            lambda row: seen.domains.__setitem__(str(row.id).lower(), row),
             whole=whole,
         )
     elif subject == "projects":

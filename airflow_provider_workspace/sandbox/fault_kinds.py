@@ -152,6 +152,7 @@ KINDS = {
         Kind(plays.next_relative, lists_only=True),
         Kind(plays.repeated_rows, _ROWS, lists_only=True, later_pages_only=True),
         Kind(plays.missing_rows, _ROWS, lists_only=True, later_pages_only=True),
+        Kind(plays.late_rows, _ROWS, lists_only=True),
         Kind(
             plays.large_list,
             (Parameter("rows", 100_000, "how many rows the list has", _is_count),),

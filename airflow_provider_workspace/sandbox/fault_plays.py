@@ -162,6 +162,16 @@ async def missing_rows(exchange: Exchange, rows: int) -> Response:
     return exchange.handler(_moved(exchange.request, rows))
 
 
+async def late_rows(exchange: Exchange, rows: int) -> Response:
+    """Leave the newest rows out of a list and its count, as where lists lag behind."""
+    response = exchange.handle()
+    if response.status_code != 200:
+        return response
+    page = json.loads(bytes(response.body))
+    shown = page["results"] if page["next"] else page["results"][:-rows]
+    return answer(page | {"count": max(0, page["count"] - rows), "results": shown})
+
+
 async def large_list(exchange: Exchange, rows: int) -> Response:
     """Answer pages of a large list that is made up while it is sent."""
     response = exchange.handle()

@@ -18,7 +18,7 @@ from airflow_provider_workspace.airflow_version import (
     has_own_retry_policy,
     usual_retry_policy,
 )
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceNotFoundError
 from airflow_provider_workspace.links import WorkspaceLink
 
 if TYPE_CHECKING:
@@ -140,10 +140,9 @@ class WorkspaceSensor(BaseSensorOperator):
                 if self.ask_verification:
                     self.ask(hook)
                 self._seen = hook.look(condition.subject, before=self._seen, wanted=condition.wanted())
-            verdict = condition.judge(self._seen)
-            if first and not verdict.found:
-                msg = f"Waiting makes no sense: {verdict.message}. Check the id."
-                raise WorkspaceInputError(msg)
+                verdict = condition.judge(self._seen)
+                if first and not verdict.found:
+                    self.confirm(hook, verdict)
         except WorkspaceError as error:
             if error.permanent and has_own_retry_policy(self):
                 raise
@@ -153,6 +152,21 @@ class WorkspaceSensor(BaseSensorOperator):
             self.log.warning("Looking failed and will be tried again: %s", error)
             return None
         return verdict
+
+    def confirm(self, hook: WorkspaceHook, verdict: Verdict) -> None:
+        """
+        Ask for the record itself: a list may lag behind, and not show yet what was just made.
+
+        :raises WorkspaceInputError: if there is no such record
+        """
+        try:
+            self.retrieve(hook)
+        except WorkspaceNotFoundError:
+            msg = f"Waiting makes no sense: {verdict.message}. Check the id."
+            raise WorkspaceInputError(msg) from None
+
+    def retrieve(self, hook: WorkspaceHook) -> None:
+        """Ask for the record that is waited for; sensors that wait for people have none."""
 
     def ask(self, hook: WorkspaceHook) -> None:
         """Ask the service for something before looking; only domains have such a question."""

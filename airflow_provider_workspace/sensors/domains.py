@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
+# What a service may answer that finds no challenge in the DNS yet; the interface does not show it.
+TOO_EARLY = (400, 409, 422)
+
 
 class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
     """
@@ -68,11 +71,15 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
         """Return the domain."""
         return "domain", {"domain_id": self.domain_id}
 
+    def retrieve(self, hook: WorkspaceHook) -> None:
+        """Ask for the domain."""
+        hook.get_domain(domain_id=self.domain_id)
+
     def ask(self, hook: WorkspaceHook) -> None:
-        """Ask for verification; whether it worked, the look tells."""
+        """Ask for verification; whether it worked, the look tells. A refusal may only mean that it is too early."""
         try:
             hook.verify_domain(domain_id=self.domain_id)
         except WorkspaceRequestError as error:
-            if error.permanent:
+            if error.permanent and getattr(error, "status", None) not in TOO_EARLY:
                 raise
             self.log.warning("Asking for verification failed: %s", error)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.sensors.base import WorkspaceSensor
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 
 class WorkspaceProjectReceivingEventsSensor(WorkspaceSensor):
@@ -32,6 +35,10 @@ class WorkspaceProjectReceivingEventsSensor(WorkspaceSensor):
     def shows(self) -> tuple[str, dict[str, Any]]:
         """Return the project."""
         return "project", {"project_id": self.project_id}
+
+    def retrieve(self, hook: WorkspaceHook) -> None:
+        """Ask for the project."""
+        hook.get_project(project_id=self.project_id)
 
 
 class WorkspaceProjectOnboardedSensor(WorkspaceSensor):
@@ -68,3 +75,7 @@ class WorkspaceProjectOnboardedSensor(WorkspaceSensor):
     def shows(self) -> tuple[str, dict[str, Any]]:
         """Return the project."""
         return "project", {"project_id": self.project_id}
+
+    def retrieve(self, hook: WorkspaceHook) -> None:
+        """Ask for the project."""
+        hook.get_project(project_id=self.project_id)

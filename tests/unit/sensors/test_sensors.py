@@ -132,6 +132,36 @@ def test_a_wait_that_makes_no_sense_fails_at_once(
         cls(task_id="wait", deferrable=deferrable, soft_fail=True, **arguments).execute({})
 
 
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_what_was_just_made_may_not_be_listed_yet(sandbox: SandboxServer, *, deferrable: bool) -> None:
+    hook = WorkspaceHook()
+    project_id, domain_id = hook.create_project(name="New").id, hook.create_domain(domain="new.example.com").id
+    waits: list[WorkspaceSensor] = [
+        WorkspaceProjectReceivingEventsSensor(task_id="events", project_id=str(project_id), deferrable=deferrable),
+        WorkspaceProjectOnboardedSensor(task_id="onboarded", project_id=str(project_id), deferrable=deferrable),
+        WorkspaceDomainVerifiedSensor(task_id="verified", domain_id=str(domain_id), deferrable=deferrable),
+    ]
+    sandbox.inject("late_rows", times=len(waits))
+    for sensor in waits:
+        if deferrable:
+            with pytest.raises(TaskDeferred):
+                sensor.execute({})
+        else:
+            assert done(sensor) is None
+    sandbox.set_project(project_id, ingested_event=True)
+    assert done(waits[0]) == {"project_id": str(project_id), "name": "New"}
+
+
+@pytest.mark.parametrize("status", [400, 409, 422])
+def test_a_verification_that_is_refused_for_now_is_asked_for_again(sandbox: SandboxServer, status: int) -> None:
+    domain = WorkspaceHook().create_domain(domain="new.example.com")
+    sensor = WorkspaceDomainVerifiedSensor(task_id="verified", domain_id=str(domain.id))
+    sandbox.inject("status_before", "verify_domain", status=status)
+    assert done(sensor) is None
+    sandbox.publish_dns("_workspace-challenge.new.example.com", domain.verification_challenge or "")
+    assert done(sensor)["domain"] == "new.example.com"
+
+
 def test_a_revoked_key_ends_the_wait(sandbox: SandboxServer) -> None:
     sensor = WorkspaceMembersJoinedSensor(task_id="joined", emails=[ADA])
     assert done(sensor) is None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.e2e.live_airflow import LiveAirflow
 
-pytestmark = [pytest.mark.e2e, pytest.mark.needs_airflow("3.3", "retry policies and the task state store")]
+pytestmark = pytest.mark.e2e
 
 # More than `max_retry_wait`, which is a minute.
 LATER = 70
@@ -31,6 +31,7 @@ def tries(airflow: LiveAirflow, dag_id: str, run_id: str, task_id: str) -> int:
     return int(task["try_number"])
 
 
+@pytest.mark.needs_airflow("3.3", "retry policies")
 def test_comes_back_when_the_service_said(airflow: LiveAirflow, server: SandboxServer) -> None:
     server.inject("rate_limit", "retrieve_project", seconds=LATER)
     run_id = airflow.trigger("told_to_come_back")
@@ -58,6 +59,7 @@ def test_waits_for_the_service_without_a_worker_and_goes_on(airflow: LiveAirflow
     assert tries(airflow, "too_many_invites", run_id, "invites") == 1
 
 
+@pytest.mark.needs_airflow("3.3", "the task state store")
 def test_a_killed_create_is_known_to_the_next_try(airflow: LiveAirflow, server: SandboxServer) -> None:
     """Both creates take effect and never answer; then the workers are killed."""
     for operation in ("create_project", "create_dashboard"):

@@ -17,14 +17,14 @@ LARGEST_ID = 10**100
 
 def check_ids(task: Any, names: Iterable[str]) -> None:
     """
-    Refuse an id or address whose template found nothing, and what can be neither.
+    Refuse an id, address or product whose template found nothing, and what can be none of these.
 
     :param names: the fields of the task that are templates
     :raises WorkspaceInputError: naming the field
     """
     for name in names:
         value = getattr(task, name)
-        if not name.endswith(("_id", "uuid", "email", "domain")):
+        if not name.endswith(("_id", "uuid", "email", "domain", "product")):
             continue
         if isinstance(value, str) and value.strip() in NO_VALUES:
             msg = (
@@ -35,7 +35,7 @@ def check_ids(task: Any, names: Iterable[str]) -> None:
         if isinstance(value, str) and not value.strip().isprintable():
             msg = f"{name} holds characters that cannot be printed: {value[:40]!a}. Nothing was sent."
             raise WorkspaceInputError(msg)
-        text = name.endswith(("email", "domain"))
+        text = name.endswith(("email", "domain", "product"))
         number = not text and isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_ID
         if not number and not isinstance(value, str | UUID | None):
             msg = (

@@ -115,6 +115,8 @@ SENSORS: list[tuple[type[WorkspaceSensor], dict[str, Any]]] = [
     (WorkspaceDomainVerifiedSensor, {"domain_id": SEED.absent_uuid}),
     (WorkspaceProjectReceivingEventsSensor, {"project_id": 99}),
     (WorkspaceProjectOnboardedSensor, {"project_id": 99}),
+    (WorkspaceProjectOnboardedSensor, {"project_id": 1, "product": 10**4400}),
+    (WorkspaceProjectOnboardedSensor, {"project_id": 1, "product": "None"}),
     (WorkspaceMembersJoinedSensor, {"emails": []}),
     (WorkspaceMembersJoinedSensor, {"emails": ["nobody"]}),
     (WorkspaceInvitesSettledSensor, {"emails": "['a@example.com']"}),

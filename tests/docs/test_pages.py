@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG, BaseSensorOperator
 
-from airflow_provider_workspace.get_provider_info import get_provider_info
+from airflow_provider_workspace.get_provider_info import CONNECTION_FIELDS, get_provider_info
 from airflow_provider_workspace.operators.base import WorkspaceOperator
 from airflow_provider_workspace.sensors.base import WorkspaceSensor
 from tests.dag_bag import DagBag
@@ -35,7 +35,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 PYTHON = [(page, number, code) for page in PAGES for number, code in enumerate(blocks(page, "python"), start=1)]
-# A block whose first line names a file belongs to a project: tests/e2e/test_testing_kit.py runs that.
+# A block whose first line names a file belongs to a project, which is run as a whole.
 FILES = [piece for piece in PYTHON if re.match(r"# \S+\.py\n", piece[2])]
 PYTHON = [piece for piece in PYTHON if piece not in FILES]
 DAGS = [piece for piece in PYTHON if "@dag(" in piece[2]]
@@ -84,22 +84,77 @@ def test_the_snippets_of_a_page_run(connect: Callable[..., None], page: str) -> 
 @pytest.mark.parametrize(("page", "number", "code"), TESTS)
 def test_a_test_passes(tmp_path: Path, page: str, number: int, code: str) -> None:
     (tmp_path / "test_shown.py").write_text(code)
+    assert f"{code.count('def test_')} passed" in run_pytest(tmp_path), f"{page}, block {number}"
+
+
+def run_pytest(folder: Path, *options: str) -> str:
+    """Run the tests of a folder as its own project, and return what that printed."""
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
-        cwd=tmp_path,
-        env={**os.environ, "AIRFLOW_HOME": str(tmp_path)},
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(folder)],
+        cwd=folder,
+        env={**os.environ, "AIRFLOW_HOME": str(folder)},
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
     )
-    assert run.returncode == 0, f"{page}, block {number}: {run.stdout}"
-    assert f"{code.count('def test_')} passed" in run.stdout
+    assert run.returncode == 0, run.stdout
+    return run.stdout
+
+
+def test_the_project_passes(tmp_path: Path) -> None:
+    """Without runs of whole Dags, which take longer: tests/e2e/test_testing_kit.py has them."""
+    for _, _, code in FILES:
+        file = tmp_path / code.partition("\n")[0].removeprefix("# ")
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(code)
+    assert len(DagBag(tmp_path / "dags").dags) == 1
+    said = run_pytest(tmp_path, "-k", "not run")
+    assert re.search(r"^8 passed, 3 deselected", said, re.MULTILINE), said
 
 
 @pytest.mark.parametrize(("page", "text"), JSON)
 def test_json_is_json(page: str, text: str) -> None:
     assert json.loads(text), page
+
+
+# Commands and figures
+
+README = (ROOT / "README.md").read_text()
+# In prose a command stands between backticks.
+MAKE = re.compile(r"(?:^|`)make ([a-z][\w.-]*)", re.MULTILINE)
+TARGETS = re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md", "SECURITY.md", *(f"docs/{page}" for page in PAGES)])
+def test_make_knows_what_is_asked_of_it(file: str) -> None:
+    assert set(MAKE.findall((ROOT / file).read_text())) <= set(TARGETS)
+
+
+def test_the_sandbox_knows_its_options() -> None:
+    sandbox = [sys.executable, "-m", "airflow_provider_workspace.sandbox", "--help"]
+    said = subprocess.run(sandbox, capture_output=True, text=True, check=True).stdout
+    commands = [
+        line
+        for text in (README, *PAGES.values())
+        for line in re.findall(r"python -m airflow_provider_workspace\.sandbox[^`\n]*", text)
+    ]
+    options = {option for line in commands for option in re.findall(r"--[\w-]+", line)}
+    assert "--profile" in options
+    assert options <= set(re.findall(r"--[\w-]+", said))
+
+
+@pytest.mark.parametrize("text", [README, PAGES["connection.md"]], ids=["README.md", "connection.md"])
+@pytest.mark.parametrize("key", CONNECTION_FIELDS)
+def test_the_tables_of_the_extra_say_what_counts(key: str, text: str) -> None:
+    schema = CONNECTION_FIELDS[key]["schema"]
+    ((default, allowed),) = re.findall(rf"^\| `{key}` \| ([^|]+) \| ([^|]+) \|", text, re.MULTILINE)
+    if "default" in schema:
+        assert default.strip("`") == str(schema["default"]).lower()
+    if "minimum" in schema:
+        assert allowed.startswith(f"{schema['minimum']} to {schema['maximum']}")
+    if "enum" in schema:
+        assert allowed == ", ".join(f"`{value}`" for value in schema["enum"])
 
 
 # Links

@@ -1,5 +1,5 @@
 """
-What the interface says, written down a second time: plain data, one entry for each of its 27 operations.
+What the interface says, written down a second time: plain data, one entry for each of its operations.
 
 Transcribed by hand from the interface alone, without a look at the package, so that a slip in one of the two
 shows as a difference. Nothing here may be imported from, or generated from, `airflow_provider_workspace`.

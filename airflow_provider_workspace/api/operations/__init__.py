@@ -1,4 +1,4 @@
-"""The 27 operations of the interface, in its order."""
+"""The operations of the interface, in its order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The 27 operations of the interface, one module per resource."""
+"""The operations of the interface, one module per resource."""
 
 from __future__ import annotations
 

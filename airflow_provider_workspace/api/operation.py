@@ -117,6 +117,9 @@ class Operation(BaseModel, Generic[T]):
         except ValidationError as error:
             msg = f"{type(self).__name__}: {explain(type(self), error)}. Nothing was sent."
             raise WorkspaceInputError(msg) from None
+        except ValueError:  # of Python itself, which does not write out thousands of digits
+            msg = f"{type(self).__name__}: a number is too large. Nothing was sent."
+            raise WorkspaceInputError(msg) from None
 
     def payload(self) -> Any:
         """Return what goes into the body (or, for GET, the query): the given fields that are not in the path."""

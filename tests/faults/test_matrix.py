@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
-from tests.faults.matrix import CASES, WAYS, Fault, nothing_to_try, surroundings, try_out
+from tests.faults.matrix import CASES, METHODS, WAYS, Fault, nothing_to_try, surroundings, try_out
 
 LOST = ("reset before", "reset after", "timeout after", "503 after", "cut body", "redirect abroad")
 
@@ -18,6 +18,10 @@ Surroundings = tuple[SandboxServer, dict[str, Fault], list[str]]
 def prepared() -> Iterator[Surroundings]:
     with surroundings() as all_of_it:
         yield all_of_it
+
+
+def test_every_operation_has_a_case() -> None:
+    assert set(CASES) == set(METHODS)
 
 
 @pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")

@@ -260,6 +260,8 @@ def test_an_operation_that_does_not_exist_is_no_attribute() -> None:
 def test_a_number_that_python_does_not_write_out_is_too_large() -> None:
     with pytest.raises(WorkspaceInputError, match="ListMembers: a number is too large"):
         operations.ListMembers(organization_id="o", offset=10**5000).request()
+    with pytest.raises(WorkspaceInputError, match="CreateProject: a number is too large"):
+        CreateProject(organization_id="o", session_recording_sample_rate=10**5000)
 
 
 def test_an_id_has_an_end() -> None:

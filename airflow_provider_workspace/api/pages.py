@@ -63,13 +63,14 @@ class Pages(Generic[T]):
         """
         Tell whether there may be more after a page that does not say so: an array, or an envelope without ``next``.
 
-        There is if the page has fewer rows than the list counts; where it does not count, if it is full.
+        There is while fewer rows came than the list counts. Where it does not count, only another page tells: how many
+        rows a service gives at most is not shown.
         """
         if "next" in page.model_fields_set or not page.results or self.repeats(page):
             return False
         if page.count is not None:
             return self.offset + len(page.results) < page.count
-        return len(page.results) == getattr(self.current, "limit", None)
+        return "limit" in type(self.current).model_fields
 
     def repeats(self, page: Page[T]) -> bool:
         """Tell whether a service that knows no pages has sent its whole list once more."""

@@ -290,6 +290,8 @@ def create_once(
     """
     choice_of("if_exists", if_exists, ("return", "fail"))
     found = find()
+    if found is None and memory.may_have_begun(what):
+        found = find_later(find, sleep)
     if found is not None and memory.read() == what:
         log.info("An earlier try of this task created the %s.", what)
         return found, True
@@ -307,13 +309,10 @@ def create_once(
             planned.why = f"there is no {what}"
             raise
         except WorkspaceOutcomeUnknownError as error:
-            # A service under load may apply what it has received after it gave up answering.
-            for pause in SETTLE_SECONDS:
-                sleep(pause)
-                found = find()
-                if found is not None:
-                    log.warning("The answer was lost, but the %s is there: taken as made by this task.", what)
-                    return found, True
+            found = find_later(find, sleep)
+            if found is not None:
+                log.warning("The answer was lost, but the %s is there: taken as made by this task.", what)
+                return found, True
             if attempt == MOST_CREATES:
                 raise
             log.warning("%s It is not there, so it is sent again.", error)
@@ -324,6 +323,20 @@ def create_once(
             log.info("Created the %s.", what)
             return made, True
     raise AssertionError(what)  # the loop returns or raises
+
+
+def find_later(find: Callable[[], R | None], sleep: Callable[[float], None]) -> R | None:
+    """
+    Look for what was sent a moment ago.
+
+    A service under load may apply what it has received after it gave up answering, and a list may lag behind.
+    """
+    for pause in SETTLE_SECONDS:
+        sleep(pause)
+        found = find()
+        if found is not None:
+            return found
+    return None
 
 
 def delete_once(what: str, delete: Callable[[], Any], if_missing: str) -> bool:

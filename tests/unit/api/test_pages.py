@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.api.models import Invite, Page
-from airflow_provider_workspace.api.operations import OPERATIONS, ListInvites
+from airflow_provider_workspace.api.models import DashboardCollaborator, Invite, Page
+from airflow_provider_workspace.api.operations import OPERATIONS, ListDashboardCollaborators, ListInvites
 from airflow_provider_workspace.api.pages import Pages
 from airflow_provider_workspace.errors import WorkspacePaginationError
 
@@ -45,11 +45,10 @@ def silent(*ids: str, count: int | None = None) -> Page[Invite]:
 @pytest.mark.parametrize(
     ("pages", "offsets"),
     [
-        # The list is asked for with limit=2.
-        ([silent("a", "b"), silent("c")], [2, None]),
+        ([silent("a", "b"), silent("c"), silent()], [2, 3, None]),
         ([silent("a", "b"), silent("c", "d"), silent()], [2, 4, None]),
-        ([silent("a")], [None]),
-        ([silent("a", "b", "c")], [None]),
+        ([silent("a"), silent()], [1, None]),
+        ([silent("a", "b", "c"), silent("a", "b", "c")], [3, None]),
         ([silent("a", "b", count=2)], [None]),
         ([silent("a", count=3), silent("b", count=3), silent("c", count=3)], [1, 2, None]),
         ([silent(count=3)], [None]),
@@ -57,6 +56,11 @@ def silent(*ids: str, count: int | None = None) -> Page[Invite]:
 )
 def test_a_page_that_does_not_say_whether_there_is_more(pages: list[Page[Invite]], offsets: list[int | None]) -> None:
     assert walk(*pages) == offsets
+
+
+def test_collaborators_have_no_pages_unless_they_say_so() -> None:
+    steps = Pages(ListDashboardCollaborators(project_id="1", dashboard_id=1), BASE)
+    assert steps.following(Page[DashboardCollaborator](results=[DashboardCollaborator(id="a")])) is None
 
 
 def test_a_whole_list_that_comes_again_is_a_repetition() -> None:

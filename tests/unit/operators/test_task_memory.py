@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_workspace.airflow_version import AirflowFailException
+from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
+from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
 
 if TYPE_CHECKING:
@@ -60,6 +62,10 @@ def project(**arguments: Any) -> WorkspaceCreateProjectOperator:
     return WorkspaceCreateProjectOperator(task_id="t", name="Northwind", do_xcom_push=False, **arguments)
 
 
+def invites() -> WorkspaceCreateInvitesOperator:
+    return WorkspaceCreateInvitesOperator(task_id="t", invites=["ada@example.com"], do_xcom_push=False)
+
+
 def dashboard(**arguments: Any) -> WorkspaceCreateDashboardOperator:
     return WorkspaceCreateDashboardOperator(task_id="t", name="Revenue", do_xcom_push=False, **arguments)
 
@@ -91,6 +97,46 @@ def test_without_memory_the_next_try_finds_it_and_cannot_know_whose_it_is(
     assert len(sandbox.effects("create_project")) == 1
     with pytest.raises(AirflowFailException, match="There is a project 'Northwind' already"):
         project(if_exists="fail").execute({})
+
+
+class Retry:
+    """A second try, as the context shows it on any release."""
+
+    try_number = 2
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        """Push nowhere."""
+
+
+@pytest.mark.parametrize("context", [{"task_state_store": True}, {"ti": Retry()}], ids=["remembered", "any retry"])
+def test_a_list_that_lags_does_not_make_a_retry_create_again(
+    connect: Connect, sandbox: SandboxServer, killed_after: Any, context: Any
+) -> None:
+    connect()
+    if "task_state_store" in context:
+        context = {"task_state_store": Store()}
+    killed_after("CreateProject")
+    with pytest.raises(Killed):
+        project().execute(context)
+    sandbox.inject("late_rows", "list_projects")
+    assert project().execute(context)["name"] == "Northwind"
+    assert len(sandbox.effects("create_project")) == 1
+
+
+@pytest.mark.parametrize("context", [{"task_state_store": True}, {"ti": Retry()}], ids=["remembered", "any retry"])
+def test_nor_a_retry_invite_again(
+    connect: Connect, sandbox: SandboxServer, killed_after: Any, context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect()
+    if "task_state_store" in context:
+        context = {"task_state_store": Store()}
+    killed_after("CreateInvites")
+    with pytest.raises(Killed):
+        invites().execute(context)
+    sandbox.inject("late_rows", "list_invites", times=None)
+    monkeypatch.setattr(WorkspaceClient, "settle", lambda _: sandbox.clear_faults())
+    assert invites().execute(context)["counts"]["already_invited"] == 1
+    assert len(sandbox.effects("invite")) == 1
 
 
 def test_a_refused_create_is_forgotten(connect: Connect, sandbox: SandboxServer) -> None:

@@ -101,14 +101,16 @@ def repair(answer: Any, value: Any) -> Any:
         try:
             return adapter(answer).validate_python(value)
         except ValidationError as error:  # noqa: PERF203 - two rounds
+            fields: set[str] = set()
             for finding in error.errors(include_url=False, include_context=False, include_input=False):
                 path = field_path(finding["loc"], value)
                 if not path or not isinstance(path[-1], str):
                     msg = f"JSON of another shape ({finding['msg']})"
                     raise UnreadableAnswerError(msg) from None
-                name = ".".join(map(str, path))
-                log.warning("Field %s of the answer has another type than the interface says: read as null", name)
                 blank(value, path)
+                fields.add(".".join(part for part in path if isinstance(part, str)))
+            for name in sorted(fields):
+                log.warning("Field %s of the answer has another type than the interface says: read as null", name)
     msg = "JSON of another shape"
     raise UnreadableAnswerError(msg)
 

@@ -352,7 +352,10 @@ def delete_once(what: str, delete: Callable[[], Any], if_missing: str) -> bool:
     except WorkspaceWritePlannedError as planned:
         planned.why = f"the {what} is to go, unless it is gone"
         raise
-    except WorkspaceNotFoundError:
+    except WorkspaceNotFoundError as error:
+        if error.outcome == "unknown":  # the answer to an earlier attempt was lost
+            log.warning("The answer was lost, but there is no %s any more: taken as deleted by this task.", what)
+            return True
         if if_missing == "fail":
             raise
         log.warning("There is no %s: it was deleted before, or never existed.", what)

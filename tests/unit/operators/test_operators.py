@@ -162,6 +162,21 @@ def test_fails_if_asked_to_where_there_is_one(
 
 
 @pytest.mark.parametrize(
+    ("operation", "cls", "arguments"),
+    [
+        ("update_dashboard", dashboards.WorkspaceDeleteDashboardOperator, {"dashboard_id": 1}),
+        ("delete_domain", domains.WorkspaceDeleteDomainOperator, {"domain_id": SEED.domain_id}),
+    ],
+)
+def test_a_delete_whose_answer_is_lost_was_a_delete(
+    sandbox: SandboxServer, connect: Connect, operation: str, cls: type[Any], arguments: dict[str, Any]
+) -> None:
+    connect()
+    sandbox.inject("status_after", operation)
+    assert run(cls, **arguments, if_missing="fail")["deleted"]
+
+
+@pytest.mark.parametrize(
     ("cls", "arguments"),
     [
         (domains.WorkspaceDeleteDomainOperator, {"domain_id": SEED.absent_uuid}),

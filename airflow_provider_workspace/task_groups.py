@@ -64,7 +64,8 @@ def maintenance_window(
     :param leave_paused: batch exports of the window that are not resumed
     :param on_overdue: Airflow notifiers that tell somebody when ``max_length`` is over
     :param resume_args: arguments for the task that resumes, such as ``retries``
-    :return: the task group of the work
+    :return: the task group of the work. The window opens as soon as the run begins; ``before >> work.parent_group``
+        lets it open later, and ``work >> after`` lets a task follow
     :raises ValueError: if there is neither work nor ``hold``, or ``on_overdue`` without ``max_length``
     """
     from airflow.providers.standard.operators.empty import EmptyOperator

@@ -48,6 +48,11 @@ def test_only_one_page_shows_a_project() -> None:
     assert {page for page, _, _ in FILES} == {"testing.md"}
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_no_code_goes_by_another_name(page: str) -> None:
+    assert set(blocks(page, r"(?:py|Python|python3|pycon|JSON|jsonc)")) == set()
+
+
 def test_there_is_something_of_each_kind() -> None:
     assert DAGS
     assert TESTS

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceNotFoundError, WorkspaceOutcomeUnknownError
+from airflow_provider_workspace.errors import (
+    WorkspaceError,
+    WorkspaceInputError,
+    WorkspaceNotFoundError,
+    WorkspaceOutcomeUnknownError,
+)
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Dashboard
@@ -31,10 +37,20 @@ class DashboardMemory:
         """
         Return the dashboard that is remembered and still there.
 
+        :raises WorkspaceInputError: if the Variable holds something else
         :raises WorkspaceOutcomeUnknownError: if an earlier create was cut off
         """
         remembered = self.read()
-        if not remembered or remembered.get("project_id") != self.project_id:
+        if remembered is None:
+            return None
+        if not isinstance(remembered, Mapping):
+            msg = (
+                f"The Airflow Variable '{self.key}' is expected to hold something like "
+                f'{{"project_id": "{self.project_id}", "dashboard_id": 123}}, or not to be there. Nothing was sent.'
+            )
+            raise WorkspaceInputError(msg)
+        # People write the number of a project without quotes.
+        if str(remembered.get("project_id")) != self.project_id:
             return None
         dashboard_id = remembered.get("dashboard_id")
         if dashboard_id is None:

@@ -286,13 +286,26 @@ def test_a_paused_export_is_resumed_once(connect: Connect, sandbox: SandboxServe
     assert effects(sandbox) == ["pause_batch_export", "unpause_batch_export"]
 
 
+@pytest.mark.parametrize("project_id", ['"1"', "1"])
 def test_a_dashboard_that_is_remembered_is_not_made_again(
+    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch, project_id: str
+) -> None:
+    connect()
+    monkeypatch.setenv("AIRFLOW_VAR_OVERVIEW", f'{{"project_id": {project_id}, "dashboard_id": 1}}')
+    result = run(dashboards.WorkspaceCreateDashboardOperator, name="Overview", variable_key="overview")
+    assert result["id"] == 1
+    assert effects(sandbox) == []
+
+
+def test_a_variable_that_remembers_something_else_is_no_reason_to_create(
     sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect()
-    monkeypatch.setenv("AIRFLOW_VAR_OVERVIEW", '{"project_id": "1", "dashboard_id": 1}')
-    result = run(dashboards.WorkspaceCreateDashboardOperator, name="Overview", variable_key="overview")
-    assert result["id"] == 1
+    monkeypatch.setenv("AIRFLOW_VAR_OVERVIEW", "1")
+    with pytest.raises(
+        AirflowFailException, match="The Airflow Variable 'overview' is expected to hold something like"
+    ):
+        run(dashboards.WorkspaceCreateDashboardOperator, name="Overview", variable_key="overview")
     assert effects(sandbox) == []
 
 

@@ -43,8 +43,8 @@ def address_of(settings: Settings, kind: str, ids: Mapping[str, object]) -> str:
         template = settings.web_url + page
     else:
         template = (settings.web_url or {}).get(kind, settings.base_url + endpoint)
-    known = {"organization_id": settings.organization_id, "project_id": settings.project_id}
-    known.update((name, value) for name, value in ids.items() if value is not None)  # type: ignore[misc]
+    known: dict[str, object] = {"organization_id": settings.organization_id, "project_id": settings.project_id}
+    known.update((name, value) for name, value in ids.items() if value is not None)
     try:
         quoted = {name: quote(str(value), safe="") for name, value in known.items() if value is not None}
         return template.format_map(quoted)

@@ -38,6 +38,8 @@ log = logging.getLogger(__name__)
 MOST_CREATES = 3
 # When to look for the effect of a create whose answer was lost: seconds after the look before.
 SETTLE_SECONDS = (0.5, 5.0)
+# What a task remembers that has begun to invite many people.
+INVITING = "invites"
 
 
 class WorkspaceOperator(BaseOperator):
@@ -176,6 +178,14 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         from airflow_provider_workspace.task_memory import TaskMemory
 
         return TaskMemory(context, plan_only=self.plan_only)
+
+    def settle(self, hook: WorkspaceHook, context: Context) -> None:
+        """Before many people are invited: wait until the lists show whom an earlier try may just have invited."""
+        memory = self.memory(context)
+        if memory.may_have_begun(INVITING):
+            self.log.info("An earlier try may have invited people a moment ago: waiting until the lists show them.")
+            hook.client.settle()
+        memory.write(INVITING)
 
     def plan_of(self, planned: WorkspaceWritePlannedError) -> dict[str, Any]:
         """Describe the write that was not sent."""

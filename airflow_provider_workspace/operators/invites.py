@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 # How often a task waits and then can invite nobody, before it fails.
 MOST_IN_VAIN = 10
-# What a task remembers that has begun to invite.
-INVITING = "invites"
 # The longest wait that is handed to the triggerer, in seconds.
 LONGEST_WAIT = 25 * 3600.0
 
@@ -234,11 +232,7 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.rosters import read_roster
 
         self.show(hook, "invites", organization_id=self.organization_id)
-        memory = self.memory(context)
-        if memory.may_have_begun(INVITING):
-            self.log.info("An earlier try may have invited people a moment ago: waiting until the lists show them.")
-            hook.client.settle()
-        memory.write(INVITING)
+        self.settle(hook, context)
         quota = Quota(time.time(), self.max_per_hour, self.max_per_day, self._earlier.times())
         rows = read_roster(self.invites, self.path, fields_of("defaults", self.defaults))
         try:

@@ -88,12 +88,13 @@ class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
         self.owner_level = owner_level
         self.approved = approved
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Plan, and carry it out unless only the plan is wanted."""
         from airflow_provider_workspace.api.member_sync import plan_members
         from airflow_provider_workspace.rosters import read_roster, rows_of_value
 
         self.show(hook, "members", organization_id=self.organization_id)
+        self.settle(hook, context)
         plan = plan_members(
             read_roster(self.roster, self.path, self.defaults, argument="roster"),
             hook.list_invites(organization_id=self.organization_id),

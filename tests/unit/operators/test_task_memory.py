@@ -11,9 +11,12 @@ from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
+from airflow_provider_workspace.operators.member_sync import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
@@ -64,6 +67,16 @@ def project(**arguments: Any) -> WorkspaceCreateProjectOperator:
 
 def invites() -> WorkspaceCreateInvitesOperator:
     return WorkspaceCreateInvitesOperator(task_id="t", invites=["ada@example.com"], do_xcom_push=False)
+
+
+def sync() -> WorkspaceSyncMembersOperator:
+    return WorkspaceSyncMembersOperator(
+        task_id="t",
+        roster=["ada@example.com"],
+        protected=["adam.admin@example.com"],
+        max_removals=None,
+        do_xcom_push=False,
+    )
 
 
 def dashboard(**arguments: Any) -> WorkspaceCreateDashboardOperator:
@@ -123,20 +136,27 @@ def test_a_list_that_lags_does_not_make_a_retry_create_again(
     assert len(sandbox.effects("create_project")) == 1
 
 
+@pytest.mark.parametrize("task", [invites, sync])
 @pytest.mark.parametrize("context", [{"task_state_store": True}, {"ti": Retry()}], ids=["remembered", "any retry"])
 def test_nor_a_retry_invite_again(
-    connect: Connect, sandbox: SandboxServer, killed_after: Any, context: Any, monkeypatch: pytest.MonkeyPatch
+    connect: Connect,
+    sandbox: SandboxServer,
+    killed_after: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    context: Any,
+    task: Callable[[], Any],
 ) -> None:
     connect()
     if "task_state_store" in context:
         context = {"task_state_store": Store()}
     killed_after("CreateInvites")
     with pytest.raises(Killed):
-        invites().execute(context)
+        task().execute(context)
     sandbox.inject("late_rows", "list_invites", times=None)
     monkeypatch.setattr(WorkspaceClient, "settle", lambda _: sandbox.clear_faults())
-    assert invites().execute(context)["counts"]["already_invited"] == 1
-    assert len(sandbox.effects("invite")) == 1
+    task().execute(context)
+    assert not sandbox.faults()
+    assert len(sandbox.effects("create_invite")) == 1
 
 
 def test_a_refused_create_is_forgotten(connect: Connect, sandbox: SandboxServer) -> None:

@@ -64,15 +64,22 @@ def test_an_example_does_what_it_says(airflow: LiveAirflow, server: SandboxServe
     server.reset()
     run_id = airflow.trigger(dag_id)
     if dag_id in ASKING:
-        task = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/approve"
         airflow.wait_for(
             lambda: airflow.tasks(dag_id, run_id).get("approve") in ("deferred", "awaiting_input"), 120, "the question"
         )
         assert server.effects() == []
-        airflow.call("PATCH", f"{task}/-1/hitlDetails", {"chosen_options": ["Approve"]})
+        approve(airflow, dag_id, run_id)
     assert airflow.finish(dag_id, run_id) == "success"
     assert Counter(effect["operation"] for effect in server.effects()) == EFFECTS[dag_id]
     if dag_id == "onboard_organization":
         links = airflow.call("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/create_project/links")
         organization = f"{server.url}/api/organizations/{server.seed.organization_id}"
         assert links["extra_links"] == {"Workspace": f"{organization}/projects/3/"}
+
+
+def approve(airflow: LiveAirflow, dag_id: str, run_id: str) -> None:
+    """Answer as Airflow's page does: with the parameters of the Dag, which Airflow 3.1 insists on."""
+    path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails"
+    params = airflow.call("GET", path)["params"]
+    values = {name: param["value"] if isinstance(param, dict) else param for name, param in params.items()}
+    airflow.call("PATCH", path, {"chosen_options": ["Approve"], "params_input": values})

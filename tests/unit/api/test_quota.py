@@ -47,7 +47,7 @@ def test_what_the_task_sent_counts_though_the_service_does_not_list_it() -> None
     assert Quota(NOW, per_hour=50, sent_before=[NOW - 10] * 50).grants([], 5)[0] == 0
 
 
-@pytest.mark.parametrize("wrong", [0, -1, 1.5, "50", True])
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, "50", True, [-(10**4400)]])
 def test_a_limit_is_a_whole_number(wrong: Any) -> None:
     with pytest.raises(WorkspaceInputError, match="max_per_hour"):
         Quota(NOW, per_hour=wrong)

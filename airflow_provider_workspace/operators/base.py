@@ -326,13 +326,22 @@ def create_once(
             if attempt == MOST_CREATES:
                 raise
             log.warning("%s It is not there, so it is sent again.", error)
-        except WorkspaceError:
+        except WorkspaceError as error:
             memory.forget()  # refused or not sent
-            raise
+            found = find_later(find, sleep) if if_exists == "return" and is_taken(error) else None
+            if found is None:
+                raise
+            log.info("Somebody else created the %s at the same time: nothing was made here.", what)
+            return found, False
         else:
             log.info("Created the %s.", what)
             return made, True
     raise AssertionError(what)  # the loop returns or raises
+
+
+def is_taken(error: WorkspaceError) -> bool:
+    """Tell whether a create was refused because there is one already."""
+    return getattr(error, "code", None) == "unique" or getattr(error, "status", None) == 409
 
 
 def find_later(find: Callable[[], R | None], sleep: Callable[[float], None]) -> R | None:

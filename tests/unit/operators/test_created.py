@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import Variable
 
+from airflow_provider_workspace.airflow_version import AirflowFailException
 from airflow_provider_workspace.errors import WorkspaceOutcomeUnknownError
 from airflow_provider_workspace.operators.base import create_once
 from airflow_provider_workspace.operators.dashboards import (
@@ -20,6 +21,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.task_memory import TaskMemory
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
@@ -92,3 +94,25 @@ def test_what_is_found_after_a_lost_answer_was_made() -> None:
         memory=TaskMemory({}),
         sleep=lambda _: None,
     ) == ("it", True)
+
+
+@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+def test_of_two_that_create_at_once_one_takes_what_the_other_made(connect: Connect, sandbox: SandboxServer) -> None:
+    """The list does not show yet what the first one made."""
+    connect()
+    first, second = (
+        WorkspaceCreateDomainOperator(task_id=name, domain="race.example.com") for name in ("first", "second")
+    )
+    made = first.execute({})
+    sandbox.inject("late_rows", "list_domains")
+    assert second.execute({})["id"] == made["id"]
+    assert (first.created, second.created) == (True, False)
+
+
+@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+def test_what_is_taken_elsewhere_is_refused(connect: Connect, sandbox: SandboxServer) -> None:
+    connect(key=sandbox.seed.research_key, organization_id=sandbox.seed.other_organization_id)
+    WorkspaceCreateDomainOperator(task_id="first", domain="taken.example.com").execute({})
+    connect()
+    with pytest.raises(AirflowFailException, match="already exists"):
+        WorkspaceCreateDomainOperator(task_id="second", domain="taken.example.com").execute({})

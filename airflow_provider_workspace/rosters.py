@@ -82,7 +82,10 @@ def rows_of_file(path: Any) -> Iterator[Any]:
     :raises WorkspaceInputError: saying what is wrong with the file
     """
     readers = {".csv": rows_of_csv, ".json": rows_of_json, ".jsonl": rows_of_lines}
-    file = Path(path) if isinstance(path, str | PathLike) else Path()
+    if not isinstance(path, str | PathLike):
+        msg = f"path must be the name of a file, not something of type {type(path).__name__}. Nothing was sent."
+        raise WorkspaceInputError(msg)
+    file = Path(path)
     reader = readers.get(file.suffix.lower())
     if reader is None:
         msg = f"{shown(path)} is no roster: expected a name that ends in {', '.join(readers)}. Nothing was sent."

@@ -159,7 +159,9 @@ def test_what_another_task_returned(value: Any) -> None:
 
 @ANY
 @given(
-    path=texts | st.integers() | st.sampled_from(["\x00.csv", "a/" * 3000 + ".csv", ".csv", "/.json", "x\ud800.csv"])
+    path=texts
+    | st.integers()
+    | st.sampled_from(["\x00.csv", "a/" * 3000 + ".csv", ".csv", "/.json", "x\ud800.csv", ["a.csv"]])
 )
 def test_any_path(path: Any) -> None:
     with pytest.raises(WorkspaceInputError, match=r"Nothing was sent\.$"):

@@ -138,7 +138,7 @@ def test_a_refused_row_does_not_keep_those_beyond_the_limit_waiting_for_ever(
 
 def test_a_wrong_limit_is_told_before_anything_is_sent(connect: Connect, sandbox: SandboxServer) -> None:
     connect()
-    with pytest.raises(AirflowFailException, match="max_per_hour is 0"):
+    with pytest.raises(AirflowFailException, match="max_per_hour must be a whole number of at least 1"):
         operator(max_per_hour=0).execute({})
     assert not sandbox.requests()
 

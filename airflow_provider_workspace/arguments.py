@@ -36,8 +36,8 @@ def check_ids(task: Any, names: Iterable[str]) -> None:
             msg = f"{name} holds characters that cannot be printed: {value[:40]!a}. Nothing was sent."
             raise WorkspaceInputError(msg)
         text = name.endswith(("email", "domain", "product"))
-        number = not text and isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_ID
-        if not number and not isinstance(value, str | UUID | None):
+        number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_ID
+        if not isinstance(value, str | None) and (text or not (number or isinstance(value, UUID))):
             msg = (
                 f"{name} must be {'a text' if text else 'a text or a number'}, not {kind_of(value)}. Nothing was sent."
             )

@@ -82,8 +82,9 @@ def test_one_of_some_words() -> None:
         ("dashboard_id", 10**4400, "dashboard_id must be a text or a number, not something of type int"),
         ("target_email", ["a@example.com"], "target_email must be a text"),
         ("domain", 5, "domain must be a text"),
+        ("domain", UUID(int=7), "domain must be a text"),
     ],
-    ids=["no value", "bool", "huge", "list", "number"],
+    ids=["no value", "bool", "huge", "list", "number", "uuid"],
 )
 def test_ids_and_addresses_that_are_none(name: str, value: Any, says: str) -> None:
     with pytest.raises(WorkspaceInputError, match=says):

@@ -118,7 +118,7 @@ class LiveAirflow:
             headers={"Content-Type": "application/json"},
             method=method,
         )
-        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - loopback
+        with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310 - loopback
             return json.load(answer)
 
     def dags(self) -> list[str]:
@@ -144,7 +144,7 @@ class LiveAirflow:
         rows = self.call("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances?limit=1000")["task_instances"]
         return {row["task_id"]: row["state"] for row in rows}
 
-    def finish(self, dag_id: str, run_id: str, seconds: float = 180) -> str:
+    def finish(self, dag_id: str, run_id: str, seconds: float = 400) -> str:
         """Wait for the end of a run and return its state."""
         self.wait_for(lambda: self.run(dag_id, run_id) in OVER, seconds, f"{dag_id}: {self.tasks(dag_id, run_id)}")
         return self.run(dag_id, run_id)

@@ -11,8 +11,8 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 
 # What a template leaves where there was no value.
 NO_VALUES = ("", "None", "none", "null", "Undefined")
-# A number with more digits is no id, and Python does not write out those with thousands.
-LARGEST_ID = 10**100
+# A number with more digits is neither an id nor a count, and Python does not write out those with thousands.
+LARGEST_NUMBER = 10**100
 
 
 def check_ids(task: Any, names: Iterable[str]) -> None:
@@ -36,7 +36,7 @@ def check_ids(task: Any, names: Iterable[str]) -> None:
             msg = f"{name} holds characters that cannot be printed: {value[:40]!a}. Nothing was sent."
             raise WorkspaceInputError(msg)
         text = name.endswith(("email", "domain", "product"))
-        number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_ID
+        number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_NUMBER
         if not isinstance(value, str | None) and (text or not (number or isinstance(value, UUID))):
             msg = (
                 f"{name} must be {'a text' if text else 'a text or a number'}, not {kind_of(value)}. Nothing was sent."
@@ -120,7 +120,7 @@ def whole_of(name: str, value: Any) -> int:
     text = value.strip() if isinstance(value, str) else value
     if isinstance(text, str) and text.isdecimal() and len(text) < 20:
         return int(text)
-    if isinstance(text, int) and not isinstance(text, bool):
+    if isinstance(text, int) and not isinstance(text, bool) and abs(text) < LARGEST_NUMBER:
         return text
     msg = f"{name} must be a whole number, not {kind_of(value)}. Nothing was sent."
     raise WorkspaceInputError(msg)

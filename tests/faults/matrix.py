@@ -278,7 +278,7 @@ def try_out(sandbox: SandboxServer, way: str, operation: str, fault: Fault) -> C
         return Cell("-", message=reason)
     sandbox.reset()
     case = CASES[operation]
-    with closing(WorkspaceHook()) as hook:
+    with closing(WorkspaceHook("workspace_patient")) as hook:
         arguments = case.arguments | case.prepare(sandbox, hook)
     rows = len(WAYS["requests"](operation, arguments)) if operation.startswith("List") else None
     effects_before, requests_before = len(sandbox.effects()), len(sandbox.requests())
@@ -341,7 +341,7 @@ def surroundings() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]
     """Yield a sandbox with a connection to it, the faults, and what another server was asked; nothing waits."""
     asked: list[str] = []
     with SandboxServer("lenient") as sandbox, listening(asked) as elsewhere, ExitStack() as stack:
-        connection = {
+        connection: dict[str, Any] = {
             "conn_type": "workspace",
             "host": sandbox.url,
             "password": SEED.admin_key,
@@ -353,7 +353,12 @@ def surroundings() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]
                 "max_attempts": 3,
             },
         }
-        env = {"AIRFLOW_CONN_WORKSPACE_DEFAULT": json.dumps(connection)}
+        # What is prepared needs an answer, also on a busy machine.
+        patient = {**connection, "extra": {**connection["extra"], "read_timeout": 30}}
+        env = {
+            "AIRFLOW_CONN_WORKSPACE_DEFAULT": json.dumps(connection),
+            "AIRFLOW_CONN_WORKSPACE_PATIENT": json.dumps(patient),
+        }
         stack.enter_context(mock.patch.dict(os.environ, env))
         # The policy's own times are tested elsewhere.
         stack.enter_context(mock.patch.object(RetryPolicy, "wait", autospec=True, return_value=0.0))

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_workspace.airflow_version import AirflowFailException
-from airflow_provider_workspace.arguments import names_of
+from airflow_provider_workspace.arguments import kind_of, names_of
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceRequestError
 from airflow_provider_workspace.operators.base import WorkspaceOperator
 
@@ -206,8 +206,8 @@ class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
             return self.length.total_seconds()
         try:
             return float(self.length)
-        except (TypeError, ValueError):
-            msg = f"The length of a window must be a timedelta or a number of seconds, not {self.length!r}"
+        except (TypeError, ValueError, OverflowError):
+            msg = f"The length of a window must be a timedelta or a number of seconds, not {kind_of(self.length)}"
             raise AirflowFailException(msg) from None
 
 

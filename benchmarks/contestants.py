@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -182,35 +181,10 @@ def list_with_httpx(url: str) -> Iterator[Any]:
         following = page["next"]
 
 
-def list_with_http_operator(_: str) -> Iterator[Any]:
-    """Return the members as dicts, all at once: that is how its pagination works."""
-    from airflow.providers.http.operators.http import HttpOperator
-
-    def following(response: Any) -> dict[str, Any] | None:
-        link = response.json()["next"]
-        return {"endpoint": link} if link and not reached(link) else None
-
-    operator = HttpOperator(
-        task_id="operator",
-        method="GET",
-        endpoint=MEMBERS,
-        headers=HEADERS,
-        pagination_function=following,
-        response_filter=lambda answers: [row for answer in answers for row in answer.json()["results"]],
-    )
-    yield from operator.execute({})
-
-
-def reached(link: str) -> bool:
-    """Tell whether the pages to measure are read; the operator cannot be stopped in another way."""
-    return int(link.rpartition("=")[2]) >= int(os.environ.get("BENCH_ROWS", "1000000000"))
-
-
 LISTS: dict[str, Callable[[str], Iterator[Any]]] = {
     OURS: list_with_hook,
     "requests.Session, dicts": list_with_requests,
     "httpx.Client, dicts": list_with_httpx,
-    "HttpOperator with pagination, dicts": list_with_http_operator,
 }
 
 # --- Dag files ----------------------------------------------------------------------------------------------

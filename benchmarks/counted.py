@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import itertools
-import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -50,13 +49,7 @@ def count_pages(label: str, rows: Callable[[str], Iterator[Any]], url: str) -> N
         for _ in range(REPETITIONS):
             count(f"pages:{label}", lambda: read(reading, PAGES))
 
-    def measure_whole() -> None:
-        """Count whole lists, for what cannot be stopped on the way."""
-        for pages in (1, *[PAGES] * REPETITIONS):
-            os.environ["BENCH_ROWS"] = str(100 * pages)
-            count(f"pages:{label}" if pages == PAGES else "start", lambda: deque(rows(url), 0))
-
-    in_child(measure_whole if label.startswith("HttpOperator") else measure)
+    in_child(measure)
 
 
 def repeat(work: Callable[[], object], times: int) -> None:

@@ -13,28 +13,21 @@ from counted import PAGES
 from measure import Result
 from service import MEMBERS, Service, running
 
-OPERATOR = "HttpOperator with pagination, dicts"
-
 
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one round, and the operator reads a tenth of the list")
+    parser.add_argument("--quick", action="store_true", help="one round")
     quick = parser.parse_args().quick
     with running() as service, measure.airflow_home():
         counts = measure.instructions("counted.py", service.url, "pages")
-        pages = {
-            name: [value / PAGES / 1e6 for value in counts[f"pages:{name}"]]
-            for name in contestants.LISTS
-            if name != OPERATOR
-        }
+        pages = {name: [value / PAGES / 1e6 for value in counts[f"pages:{name}"]] for name in contestants.LISTS}
         measure.connect(service.url)
         contestants.import_base_classes()
         seen: dict[str, list[dict[str, float]]] = {}
         for _ in range(1 if quick else 3):
             for name, rows in contestants.LISTS.items():
-                if name != OPERATOR:
-                    seen.setdefault(name, []).append(measure.in_child(walk(rows, service)))
+                seen.setdefault(name, []).append(measure.in_child(walk(rows, service)))
 
     def of(figure: str) -> measure.Sample:
         return {name: [walked[figure] for walked in rounds] for name, rounds in seen.items()}

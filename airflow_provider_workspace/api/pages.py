@@ -41,7 +41,7 @@ class Pages(Generic[T]):
         :param page: the page just read
         :raises WorkspacePaginationError: if the service sends the same page over and over
         """
-        if not page.next and not self.has_silent_end(page):
+        if not page.next and not self.may_go_on(page):
             return None
         offset = self.offset_in(page.next) if page.next else None
         if offset is None:
@@ -59,7 +59,7 @@ class Pages(Generic[T]):
         self.current = self.current.model_copy(update={"offset": offset})
         return self.current
 
-    def has_silent_end(self, page: Page[T]) -> bool:
+    def may_go_on(self, page: Page[T]) -> bool:
         """
         Tell whether there may be more after a page that does not say so: an array, or an envelope without ``next``.
 

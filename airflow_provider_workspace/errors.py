@@ -22,9 +22,13 @@ Every message says what was asked, what came back and what to do::
             ├── WorkspaceRateLimitError         429
             ├── WorkspaceRedirectError          3xx
             └── WorkspaceServerError            5xx
+
+Outside the tree stands :class:`WorkspaceWritePlannedError`, which is no failure.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 
 class WorkspaceError(Exception):
@@ -189,3 +193,20 @@ class WorkspaceRedirectError(WorkspaceStatusError):
 
 class WorkspaceServerError(WorkspaceStatusError):
     """5xx: the service, or something before it, failed; a write may have been applied."""
+
+
+class WorkspaceWritePlannedError(Exception):
+    """
+    Ends a task that only plans where it would have written. It is no failure.
+
+    :param operation: class name of the operation that was not sent
+    :param request: its method and path
+    :param fields: its body; ``None`` if it has none
+    """
+
+    def __init__(self, operation: str, request: str, fields: dict[str, Any] | None) -> None:
+        super().__init__(f"{operation} ({request}) was planned and not sent.")
+        self.operation = operation
+        self.request = request
+        self.fields = fields
+        self.why = "the task says so"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import RetryDecision, RetryPolicy
 
-from airflow_provider_workspace.errors import WorkspaceError
-
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from airflow_provider_workspace.errors import WorkspaceError
 
 # Tasks that were told to come back at the same moment do so over this part of their wait, and over a second at least.
 SPREAD = 0.1
@@ -71,6 +71,8 @@ class WorkspaceRetryPolicy(RetryPolicy):
 
 def workspace_error(exception: BaseException | None) -> WorkspaceError | None:
     """Return the error of this package that an exception is, or that caused it."""
+    from airflow_provider_workspace.errors import WorkspaceError
+
     while exception is not None and not isinstance(exception, WorkspaceError):
         exception = exception.__cause__
     return exception

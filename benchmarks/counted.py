@@ -52,6 +52,18 @@ def count_pages(label: str, rows: Callable[[str], Iterator[Any]], url: str) -> N
     in_child(measure)
 
 
+def import_clients() -> None:
+    """Import what the contestants use, once for all of them: Valgrind takes its time."""
+    import airflow.providers.http.hooks.http
+    import httpx
+
+    import airflow_provider_workspace.hooks.workspace
+
+    assert airflow
+    assert httpx
+    assert airflow_provider_workspace
+
+
 def repeat(work: Callable[[], object], times: int) -> None:
     """Do something a number of times."""
     for _ in range(times):
@@ -77,7 +89,7 @@ def main() -> None:
             if kind == "imports":
                 count_imports()
                 continue
-            contestants.import_base_classes()
+            contestants.import_base_classes() if only else import_clients()
             everybody: dict[str, Any] = contestants.GETS if kind == "gets" else contestants.LISTS
             for name, ready in everybody.items():
                 if only and name not in contestants.BUDGETED:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from airflow_provider_workspace.errors import WorkspaceWritePlannedError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.planned import WorkspaceWritePlannedError
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation

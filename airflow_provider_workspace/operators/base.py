@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,32 +10,19 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.log import mask_secret
 
 from airflow_provider_workspace.airflow_version import AirflowFailException, has_own_retry_policy, usual_retry_policy
-from airflow_provider_workspace.arguments import check_ids, choice_of, fields_of, names_of, whole_of
-from airflow_provider_workspace.errors import (
-    WorkspaceError,
-    WorkspaceInputError,
-    WorkspaceNotFoundError,
-    WorkspaceOutcomeUnknownError,
-)
 from airflow_provider_workspace.links import WorkspaceLink
-from airflow_provider_workspace.planned import WorkspaceWritePlannedError
 from airflow_provider_workspace.secret_names import is_secret, secrets_under
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperatorLink, Context
 
     from airflow_provider_workspace.api.models import Resource
+    from airflow_provider_workspace.errors import WorkspaceWritePlannedError
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.task_memory import TaskMemory
 
 R = TypeVar("R")
 
-log = logging.getLogger(__name__)
-
-# How often a create is sent whose answers are lost and whose effect cannot be found.
-MOST_CREATES = 3
-# When to look for the effect of a create whose answer was lost: seconds after the look before.
-SETTLE_SECONDS = (0.5, 5.0)
 # What a task remembers that has begun to invite many people.
 INVITING = "invites"
 
@@ -87,6 +72,8 @@ class WorkspaceOperator(BaseOperator):
 
     def execute(self, context: Context) -> Any:
         """Ask the service, and return what it answered as plain JSON."""
+        from airflow_provider_workspace.errors import WorkspaceError
+
         try:
             self.check_rendered()
             with closing(self.hook) as hook:
@@ -116,7 +103,20 @@ class WorkspaceOperator(BaseOperator):
 
         :raises WorkspaceInputError: naming the field
         """
+        from airflow_provider_workspace.arguments import check_ids
+
         check_ids(self, self.template_fields)
+
+    def fields_of(self, name: str, *taken: str) -> dict[str, Any]:
+        """
+        Read an argument that holds fields by name.
+
+        :param taken: names that are arguments of their own
+        :raises WorkspaceInputError: if it holds something else
+        """
+        from airflow_provider_workspace.arguments import fields_of
+
+        return fields_of(name, getattr(self, name), taken)
 
     def show(self, hook: WorkspaceHook, kind: str, **ids: object) -> None:
         """
@@ -163,6 +163,8 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         """Do the work, up to the first write if only a plan is wanted."""
         if not self.plan_only or self.plans_itself:
             return self.work(hook, context)
+        from airflow_provider_workspace.errors import WorkspaceWritePlannedError
+
         try:
             found = self.work(hook, context)
         except WorkspaceWritePlannedError as planned:
@@ -178,6 +180,32 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         from airflow_provider_workspace.task_memory import TaskMemory
 
         return TaskMemory(context, plan_only=self.plan_only)
+
+    def create_once(
+        self, context: Context, what: str, *, find: Callable[[], R | None], create: Callable[[], R], if_exists: str
+    ) -> R:
+        """
+        Create what is not there yet, and push whether this task did as the XCom ``created``.
+
+        See :func:`~airflow_provider_workspace.once.create_once`.
+        """
+        from airflow_provider_workspace.once import create_once
+
+        record, self.created = create_once(
+            what, find=find, create=create, if_exists=if_exists, memory=self.memory(context)
+        )
+        return record
+
+    def nulls(self, *taken: str) -> dict[str, None]:
+        """
+        Return the fields that the argument ``set_null`` names.
+
+        :param taken: names that are arguments of their own
+        :raises WorkspaceInputError: if it names one of these, or is no list of names
+        """
+        from airflow_provider_workspace.arguments import fields_of, names_of
+
+        return fields_of("set_null", dict.fromkeys(names_of("set_null", getattr(self, "set_null", None))), taken)
 
     def settle(self, hook: WorkspaceHook, context: Context) -> None:
         """Before many people are invited: wait until the lists show whom an earlier try may just have invited."""
@@ -236,7 +264,9 @@ class WorkspaceListOperator(WorkspaceOperator):
 
     def work(self, hook: WorkspaceHook, context: Context) -> list[dict[str, Any]] | int:  # noqa: ARG002
         """Read the list to its end, one page at a time."""
-        where = fields_of("where", self.where)
+        from airflow_provider_workspace.arguments import names_of, whole_of
+
+        where = self.fields_of("where")
         fields = names_of("fields", self.fields)
         most = whole_of("max_rows", self.max_rows)
         kept: list[dict[str, Any]] = []
@@ -259,6 +289,20 @@ class WorkspaceListOperator(WorkspaceOperator):
         return count if self.count_only else kept
 
 
+class WorkspaceOrganizationListOperator(WorkspaceListOperator):
+    """
+    Base of the operators that list what an organization has.
+
+    :param organization_id: organization; by default that of the connection
+    """
+
+    template_fields: Collection[str] = ("organization_id", *WorkspaceListOperator.template_fields)
+
+    def __init__(self, *, organization_id: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.organization_id = organization_id
+
+
 def value_at(row: Mapping[str, Any], path: str) -> Any:
     """Return the value at a path with dots; ``None`` where there is nothing."""
     value: Any = row
@@ -275,109 +319,3 @@ def matches(value: Any, wanted: Any) -> bool:
 def given(**fields: Any) -> Any:
     """Return the fields that are not ``None``: what an author leaves out is not sent."""
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def create_once(
-    what: str,
-    *,
-    find: Callable[[], R | None],
-    create: Callable[[], R],
-    if_exists: str,
-    memory: TaskMemory,
-    sleep: Callable[[float], None] = time.sleep,
-) -> tuple[R, bool]:
-    """
-    Create what is not there yet, and look for it where the answer to the create was lost.
-
-    :param what: what is created, for messages, such as ``project 'Sales'``
-    :param find: reads whether it is there; ``None`` if not
-    :param create: sends the create
-    :param if_exists: ``return`` what is there, or ``fail``
-    :param memory: what the task remembers from try to try; what an earlier try made is no reason to fail
-    :return: the record, and whether this task created it
-    :raises WorkspaceInputError: if it is there and ``if_exists`` is ``fail``; nothing was sent
-    :raises WorkspaceOutcomeUnknownError: if answer after answer was lost and nothing can be found
-    """
-    choice_of("if_exists", if_exists, ("return", "fail"))
-    found = find()
-    if found is None and memory.may_have_begun(what):
-        found = find_later(find, sleep)
-    if found is not None and memory.read() == what:
-        log.info("An earlier try of this task created the %s.", what)
-        return found, True
-    if found is not None:
-        if if_exists == "fail":
-            msg = f"There is a {what} already. Nothing was sent; if_exists='return' would take it as it is."
-            raise WorkspaceInputError(msg)
-        log.info("There is a %s already: nothing was sent.", what)
-        return found, False
-    memory.write(what)
-    for attempt in range(1, MOST_CREATES + 1):
-        try:
-            made = create()
-        except WorkspaceWritePlannedError as planned:  # noqa: PERF203 - three rounds at most
-            planned.why = f"there is no {what}"
-            raise
-        except WorkspaceOutcomeUnknownError as error:
-            found = find_later(find, sleep)
-            if found is not None:
-                log.warning("The answer was lost, but the %s is there: taken as made by this task.", what)
-                return found, True
-            if attempt == MOST_CREATES:
-                raise
-            log.warning("%s It is not there, so it is sent again.", error)
-        except WorkspaceError as error:
-            memory.forget()  # refused or not sent
-            found = find_later(find, sleep) if if_exists == "return" and is_taken(error) else None
-            if found is None:
-                raise
-            log.info("Somebody else created the %s at the same time: nothing was made here.", what)
-            return found, False
-        else:
-            log.info("Created the %s.", what)
-            return made, True
-    raise AssertionError(what)  # the loop returns or raises
-
-
-def is_taken(error: WorkspaceError) -> bool:
-    """Tell whether a create was refused because there is one already."""
-    return getattr(error, "code", None) == "unique" or getattr(error, "status", None) == 409
-
-
-def find_later(find: Callable[[], R | None], sleep: Callable[[float], None]) -> R | None:
-    """
-    Look for what was sent a moment ago.
-
-    A service under load may apply what it has received after it gave up answering, and a list may lag behind.
-    """
-    for pause in SETTLE_SECONDS:
-        sleep(pause)
-        found = find()
-        if found is not None:
-            return found
-    return None
-
-
-def delete_once(what: str, delete: Callable[[], Any], if_missing: str) -> bool:
-    """
-    Delete, and take for done what is gone already: so a retry after a lost worker succeeds.
-
-    :param if_missing: ``ignore`` or ``fail``
-    :return: whether this call deleted it
-    """
-    choice_of("if_missing", if_missing, ("ignore", "fail"))
-    try:
-        delete()
-    except WorkspaceWritePlannedError as planned:
-        planned.why = f"the {what} is to go, unless it is gone"
-        raise
-    except WorkspaceNotFoundError as error:
-        if error.outcome == "unknown":  # the answer to an earlier attempt was lost
-            log.warning("The answer was lost, but there is no %s any more: taken as deleted by this task.", what)
-            return True
-        if if_missing == "fail":
-            raise
-        log.warning("There is no %s: it was deleted before, or never existed.", what)
-        return False
-    log.info("Deleted the %s.", what)
-    return True

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.arguments import fields_of
 from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class WorkspacePauseBatchExportOperator(WorkspaceWriteOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Pause it."""
         self.show(hook, "batch_export", batch_export_id=self.batch_export_id, organization_id=self.organization_id)
-        body = fields_of("body", self.body, taken=("batch_export_id", "organization_id"))
+        body = self.fields_of("body", "batch_export_id", "organization_id")
         hook.pause_batch_export(batch_export_id=self.batch_export_id, organization_id=self.organization_id, **body)
         return {"batch_export_id": self.batch_export_id, "paused": True}
 
@@ -75,6 +74,6 @@ class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Resume it."""
         self.show(hook, "batch_export", batch_export_id=self.batch_export_id, organization_id=self.organization_id)
-        body = fields_of("body", self.body, taken=("batch_export_id", "organization_id"))
+        body = self.fields_of("body", "batch_export_id", "organization_id")
         hook.unpause_batch_export(batch_export_id=self.batch_export_id, organization_id=self.organization_id, **body)
         return {"batch_export_id": self.batch_export_id, "paused": False}

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_workspace.arguments import fields_of, names_of
 from airflow_provider_workspace.operators.base import (
     WorkspaceListOperator,
     WorkspaceOperator,
     WorkspaceWriteOperator,
-    create_once,
-    delete_once,
     given,
 )
 
@@ -221,8 +218,7 @@ class WorkspaceUpdateDashboardOperator(WorkspaceWriteOperator):
             tags=self.tags,
             restriction_level=self.restriction_level,
         )
-        null = dict.fromkeys(names_of("set_null", self.set_null))
-        fields.update(fields_of("set_null", null, taken=("dashboard_id", "project_id")))
+        fields.update(self.nulls("dashboard_id", "project_id"))
         return self.plain(hook.update_dashboard(dashboard_id=self.dashboard_id, project_id=self.project_id, **fields))
 
 
@@ -253,6 +249,8 @@ class WorkspaceDeleteDashboardOperator(WorkspaceWriteOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Mark it as deleted."""
         self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
+        from airflow_provider_workspace.once import delete_once
+
         deleted = delete_once(
             f"dashboard {self.dashboard_id}",
             lambda: hook.delete_dashboard(dashboard_id=self.dashboard_id, project_id=self.project_id),
@@ -261,20 +259,13 @@ class WorkspaceDeleteDashboardOperator(WorkspaceWriteOperator):
         return {"dashboard_id": self.dashboard_id, "deleted": deleted}
 
 
-class WorkspaceGetDashboardAccessControlsOperator(WorkspaceOperator):
+class WorkspaceGetDashboardAccessControlsOperator(WorkspaceGetDashboardOperator):
     """
     Retrieve a dashboard with the access level of the key's owner. The interface shows no scope for this.
 
     :param dashboard_id: dashboard
     :param project_id: project; by default that of the connection
     """
-
-    template_fields: Collection[str] = ("workspace_conn_id", "project_id", "dashboard_id")
-
-    def __init__(self, *, dashboard_id: int | str, project_id: int | str | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.dashboard_id = dashboard_id
-        self.project_id = project_id
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Read it."""
@@ -284,7 +275,7 @@ class WorkspaceGetDashboardAccessControlsOperator(WorkspaceOperator):
         )
 
 
-class WorkspaceGetDashboardSharingOperator(WorkspaceOperator):
+class WorkspaceGetDashboardSharingOperator(WorkspaceGetDashboardOperator):
     """
     Retrieve how a dashboard is shared. Scope ``sharing_configuration:read``.
 
@@ -293,13 +284,6 @@ class WorkspaceGetDashboardSharingOperator(WorkspaceOperator):
     :param dashboard_id: dashboard
     :param project_id: project; by default that of the connection
     """
-
-    template_fields: Collection[str] = ("workspace_conn_id", "project_id", "dashboard_id")
-
-    def __init__(self, *, dashboard_id: int | str, project_id: int | str | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.dashboard_id = dashboard_id
-        self.project_id = project_id
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Read it."""
@@ -380,12 +364,12 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
                     return row
             return None
 
-        collaborator, self.created = create_once(
+        collaborator = self.create_once(
+            context,
             f"collaborator {self.user_uuid} of dashboard {self.dashboard_id}",
             find=find,
             create=lambda: hook.send(create),
             if_exists=self.if_exists,
-            memory=self.memory(context),
         )
         if self.level is not None and str(collaborator.level) != str(self.level):
             self.log.warning(
@@ -427,6 +411,8 @@ class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Remove them."""
         self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
+        from airflow_provider_workspace.once import delete_once
+
         deleted = delete_once(
             f"collaborator {self.user_uuid} of dashboard {self.dashboard_id}",
             lambda: hook.remove_dashboard_collaborator(

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_workspace.arguments import fields_of, names_of
 from airflow_provider_workspace.operators.base import (
-    WorkspaceListOperator,
     WorkspaceOperator,
+    WorkspaceOrganizationListOperator,
     WorkspaceWriteOperator,
-    create_once,
-    delete_once,
     given,
 )
 
@@ -22,18 +19,12 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 
-class WorkspaceListDomainsOperator(WorkspaceListOperator):
+class WorkspaceListDomainsOperator(WorkspaceOrganizationListOperator):
     """
     List the domains of an organization. Scope ``organization:read``.
 
     :param organization_id: organization; by default that of the connection
     """
-
-    template_fields: Collection[str] = ("organization_id", *WorkspaceListOperator.template_fields)
-
-    def __init__(self, *, organization_id: str | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.organization_id = organization_id
 
     def rows(self, hook: WorkspaceHook) -> Iterable[Domain]:
         """Ask for the domains."""
@@ -113,12 +104,12 @@ class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
             search = find_row(domains, lambda row: (row.domain or "").lower() == wanted)
             return hook.take(search)
 
-        domain, self.created = create_once(
+        domain = self.create_once(
+            context,
             f"domain '{wanted}'",
             find=find,
             create=lambda: hook.send(create),
             if_exists=self.if_exists,
-            memory=self.memory(context),
         )
         self.show(hook, "domain", domain_id=domain.id, organization_id=self.organization_id)
         return self.plain(domain)
@@ -209,8 +200,7 @@ class WorkspaceUpdateDomainOperator(WorkspaceWriteOperator):
             saml_acs_url=self.saml_acs_url,
             saml_x509_cert=self.saml_x509_cert,
         )
-        null = dict.fromkeys(names_of("set_null", self.set_null))
-        fields.update(fields_of("set_null", null, taken=("domain_id", "organization_id")))
+        fields.update(self.nulls("domain_id", "organization_id"))
         return self.plain(hook.update_domain(domain_id=self.domain_id, organization_id=self.organization_id, **fields))
 
 
@@ -241,6 +231,8 @@ class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Delete it."""
         self.show(hook, "domains", organization_id=self.organization_id)
+        from airflow_provider_workspace.once import delete_once
+
         deleted = delete_once(
             f"domain {self.domain_id}",
             lambda: hook.delete_domain(domain_id=self.domain_id, organization_id=self.organization_id),
@@ -282,7 +274,7 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Ask, then read: the answer need not say whether it worked."""
         self.show(hook, "domain", domain_id=self.domain_id, organization_id=self.organization_id)
-        body = fields_of("body", self.body, taken=("domain_id", "organization_id"))
+        body = self.fields_of("body", "domain_id", "organization_id")
         hook.verify_domain(domain_id=self.domain_id, organization_id=self.organization_id, **body)
         domain = hook.get_domain(domain_id=self.domain_id, organization_id=self.organization_id)
         if not domain.is_verified and self.fail_unverified:

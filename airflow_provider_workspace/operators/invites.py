@@ -7,12 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_workspace.arguments import fields_of
 from airflow_provider_workspace.operators.base import (
-    WorkspaceListOperator,
+    WorkspaceOrganizationListOperator,
     WorkspaceWriteOperator,
-    create_once,
-    delete_once,
     given,
 )
 
@@ -29,18 +26,12 @@ MOST_IN_VAIN = 10
 LONGEST_WAIT = 25 * 3600.0
 
 
-class WorkspaceListInvitesOperator(WorkspaceListOperator):
+class WorkspaceListInvitesOperator(WorkspaceOrganizationListOperator):
     """
     List the invites of an organization, expired ones included. Scope ``organization_member:read``.
 
     :param organization_id: organization; by default that of the connection
     """
-
-    template_fields: Collection[str] = ("organization_id", *WorkspaceListOperator.template_fields)
-
-    def __init__(self, *, organization_id: str | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.organization_id = organization_id
 
     def rows(self, hook: WorkspaceHook) -> Iterable[Invite]:
         """Ask for the invites."""
@@ -128,12 +119,12 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
             search = find_row(invites, is_theirs)
             return hook.take(search)
 
-        invite, self.created = create_once(
+        invite = self.create_once(
+            context,
             f"invite of {email}",
             find=find,
             create=lambda: hook.send(create),
             if_exists=self.if_exists,
-            memory=self.memory(context),
         )
         return self.plain(invite)
 
@@ -165,6 +156,8 @@ class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Withdraw it."""
         self.show(hook, "invites", organization_id=self.organization_id)
+        from airflow_provider_workspace.once import delete_once
+
         deleted = delete_once(
             f"invite {self.invite_id}",
             lambda: hook.delete_invite(invite_id=self.invite_id, organization_id=self.organization_id),
@@ -234,7 +227,7 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         self.show(hook, "invites", organization_id=self.organization_id)
         self.settle(hook, context)
         quota = Quota(time.time(), self.max_per_hour, self.max_per_day, self._earlier.times())
-        rows = read_roster(self.invites, self.path, fields_of("defaults", self.defaults))
+        rows = read_roster(self.invites, self.path, self.fields_of("defaults"))
         try:
             report = hook.create_invites(
                 rows,

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.errors import (
-    WorkspaceBadRequestError,
-    WorkspaceInputError,
-    WorkspaceNotFoundError,
-    WorkspacePermissionError,
-)
-from airflow_provider_workspace.operators.base import WorkspaceWriteOperator, delete_once
+from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -91,6 +85,7 @@ class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Plan, and carry it out unless only the plan is wanted."""
         from airflow_provider_workspace.api.member_sync import plan_members
+        from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.rosters import read_roster, rows_of_value
 
         self.show(hook, "members", organization_id=self.organization_id)
@@ -120,6 +115,7 @@ class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
         :raises WorkspaceSyncIncompleteError: if something was refused
         """
         from airflow_provider_workspace.api.member_sync import WorkspaceSyncIncompleteError
+        from airflow_provider_workspace.errors import WorkspaceBadRequestError, WorkspacePermissionError
 
         refused: list[str] = []
         for change in plan.changes:
@@ -141,6 +137,9 @@ class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
 
     def send(self, hook: WorkspaceHook, change: Change) -> None:
         """Send one change."""
+        from airflow_provider_workspace.errors import WorkspaceNotFoundError
+        from airflow_provider_workspace.once import delete_once
+
         target, email = str(change.target), change.email
         if change.action == "withdraw":
             delete_once(

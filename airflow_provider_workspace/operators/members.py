@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_workspace.operators.base import WorkspaceListOperator, WorkspaceWriteOperator, delete_once
+from airflow_provider_workspace.operators.base import WorkspaceOrganizationListOperator, WorkspaceWriteOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -14,18 +14,12 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 
-class WorkspaceListMembersOperator(WorkspaceListOperator):
+class WorkspaceListMembersOperator(WorkspaceOrganizationListOperator):
     """
     List the members of an organization. Scope ``organization_member:read``.
 
     :param organization_id: organization; by default that of the connection
     """
-
-    template_fields: Collection[str] = ("organization_id", *WorkspaceListOperator.template_fields)
-
-    def __init__(self, *, organization_id: str | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.organization_id = organization_id
 
     def rows(self, hook: WorkspaceHook) -> Iterable[Member]:
         """Ask for the members."""
@@ -87,6 +81,8 @@ class WorkspaceDeleteMemberOperator(WorkspaceWriteOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Remove them."""
         self.show(hook, "members", organization_id=self.organization_id)
+        from airflow_provider_workspace.once import delete_once
+
         deleted = delete_once(
             f"member {self.user_uuid}",
             lambda: hook.delete_member(user_uuid=self.user_uuid, organization_id=self.organization_id),

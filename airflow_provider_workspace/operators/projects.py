@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_workspace.arguments import fields_of
-from airflow_provider_workspace.errors import WorkspaceResponseError
 from airflow_provider_workspace.operators.base import (
-    WorkspaceListOperator,
     WorkspaceOperator,
+    WorkspaceOrganizationListOperator,
     WorkspaceWriteOperator,
-    create_once,
     given,
 )
 
@@ -22,18 +19,12 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 
-class WorkspaceListProjectsOperator(WorkspaceListOperator):
+class WorkspaceListProjectsOperator(WorkspaceOrganizationListOperator):
     """
     List the projects of an organization. Scope ``project:read``.
 
     :param organization_id: organization; by default that of the connection
     """
-
-    template_fields: Collection[str] = ("organization_id", *WorkspaceListOperator.template_fields)
-
-    def __init__(self, *, organization_id: str | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.organization_id = organization_id
 
     def rows(self, hook: WorkspaceHook) -> Iterable[ProjectItem]:
         """Ask for the projects."""
@@ -103,9 +94,10 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
         """Create it unless there is one of that name."""
         from airflow_provider_workspace.api.looks import find_row
         from airflow_provider_workspace.api.operations import CreateProject, ListProjects
+        from airflow_provider_workspace.errors import WorkspaceResponseError
 
         fields = {
-            **fields_of("settings", self.settings, taken=("organization_id",)),
+            **self.fields_of("settings", "organization_id"),
             **given(
                 name=self.name,
                 product_description=self.product_description,
@@ -134,12 +126,12 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
                 raise WorkspaceResponseError(msg, operation="ListProjects", retryable=False)
             return hook.get_project(project_id=item.id, organization_id=organization_id)
 
-        project, self.created = create_once(
+        project = self.create_once(
+            context,
             f"project '{self.name}'",
             find=find,
             create=lambda: hook.send(create),
             if_exists=self.if_exists,
-            memory=self.memory(context),
         )
         self.show(hook, "project", project_id=project.id, organization_id=self.organization_id)
         return self.plain(project)

@@ -7,26 +7,20 @@ Variable per export, and whether a holder still does in the states of its tasks.
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_workspace.airflow_version import AirflowFailException
-from airflow_provider_workspace.arguments import kind_of, names_of
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceRequestError
 from airflow_provider_workspace.operators.base import WorkspaceOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_provider_workspace.errors import WorkspaceError
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
-# How often a window looks whether its entry in the Variable stayed, after how many seconds each.
-LOOKS_AT_ENTRY = 2
-SECONDS_BETWEEN_LOOKS = 0.7
-MOST_WRITES = 20
 # How long a window without a maximum length counts as open if nobody closes it.
 LONGEST_WINDOW = timedelta(days=1)
 
@@ -53,6 +47,9 @@ class WorkspaceWindowOperator(WorkspaceOperator):
         :raises WorkspaceInputError: if there is none, or one is no UUID
         """
         from uuid import UUID
+
+        from airflow_provider_workspace.arguments import names_of
+        from airflow_provider_workspace.errors import WorkspaceInputError
 
         given = names_of("batch_export_ids", self.batch_export_ids)
         try:
@@ -82,6 +79,8 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Remember the window under each export."""
+        from airflow_provider_workspace.window_holders import Holders
+
         organization_id = hook.organization_or_default(self.organization_id)
         export_ids = self.export_ids()
         opened_at = time.time()
@@ -98,6 +97,8 @@ class WorkspacePauseBatchExportsOperator(WorkspaceWindowOperator):
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Pause one after the other."""
+        from airflow_provider_workspace.errors import WorkspaceRequestError
+
         paused: list[str] = []
         for export_id in self.export_ids():
             self.show(hook, "batch_export", batch_export_id=export_id, organization_id=self.organization_id)
@@ -138,6 +139,10 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
 
     def resume(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Resume what may be resumed; one export that cannot be does not keep the others paused."""
+        from airflow_provider_workspace.arguments import names_of
+        from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.window_holders import Holders
+
         resumed: list[str] = []
         left: list[str] = []
         held: dict[str, list[str]] = {}
@@ -202,6 +207,8 @@ class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
 
     def seconds(self) -> float:
         """Return the length."""
+        from airflow_provider_workspace.arguments import kind_of
+
         if isinstance(self.length, timedelta):
             return self.length.total_seconds()
         try:
@@ -278,83 +285,11 @@ def still_paused(failed: dict[str, WorkspaceError]) -> NoReturn:
 
     Never permanent: a paused export is worth every retry, for somebody may mend the key meanwhile.
     """
+    from airflow_provider_workspace.errors import WorkspaceRequestError
+
     named = "; ".join(f"{export_id}: {error}" for export_id, error in failed.items())
     msg = (
         f"STILL PAUSED: {', '.join(failed)}. Resume by hand, or mend the cause and clear this task. The interface "
         f"cannot tell whether an export is paused, so this goes by the failed requests. {named}"
     )
     raise WorkspaceRequestError(msg, operation="UnpauseBatchExport", outcome="unknown")
-
-
-class Holders:
-    """
-    Which windows hold an export, in the Airflow Variable ``workspace_windows_<organization>_<export>``.
-
-    Variables know no compare-and-set. So a window writes its entry, looks a moment later whether it stayed, and writes
-    it again if another window that opened at the same time has overwritten it. Entries are only hints: whether a window
-    is open, the state of its closing task says.
-    """
-
-    def __init__(self, organization_id: str, batch_export_id: str) -> None:
-        self.key = f"workspace_windows_{organization_id}_{batch_export_id}"
-
-    def read(self) -> dict[str, dict[str, Any]]:
-        """Return the entries."""
-        from airflow.sdk import Variable
-
-        entries = Variable.get(self.key, default=None, deserialize_json=True)
-        return entries if isinstance(entries, dict) else {}
-
-    def write(self, entries: dict[str, dict[str, Any]]) -> None:
-        """Replace the entries."""
-        from airflow.sdk import Variable
-
-        Variable.set(self.key, entries, serialize_json=True)
-
-    def add(self, dag_id: str, run_id: str, close_task_id: str, ends_at: float) -> None:
-        """
-        Remember a window, and forget those that are closed.
-
-        :param ends_at: when it is over at the latest, in seconds since 1970
-        :raises WorkspaceError: if other windows overwrite the entry again and again
-        """
-        name = window_name(dag_id, run_id, close_task_id)
-        me = {"dag_id": dag_id, "run_id": run_id, "close_task_id": close_task_id, "ends_at": ends_at}
-        stayed = 0
-        for _ in range(MOST_WRITES):
-            entries = self.read()
-            if name in entries:
-                stayed += 1
-                if stayed > LOOKS_AT_ENTRY:
-                    return
-            else:
-                stayed = 0
-                kept = {key: entry for key, entry in entries.items() if window_open(entry)}
-                self.write({**kept, name: me})
-            # Windows that open at the same moment must not go on in step.
-            time.sleep(SECONDS_BETWEEN_LOOKS * (0.5 + random.random()))  # noqa: S311
-        msg = f"The Variable '{self.key}' is overwritten all the time: too many windows at once. Nothing was paused."
-        raise WorkspaceError(msg)
-
-    def others_open(self, dag_id: str, run_id: str, close_task_id: str) -> list[str]:
-        """Return the names of the other windows that are open."""
-        me = window_name(dag_id, run_id, close_task_id)
-        return [name for name, entry in self.read().items() if name != me and window_open(entry)]
-
-    def remove(self, dag_id: str, run_id: str, close_task_id: str) -> None:
-        """Forget a window. If another one overwrites that, it does not matter: the window is closed."""
-        entries = self.read()
-        if entries.pop(window_name(dag_id, run_id, close_task_id), None) is not None:
-            self.write(entries)
-
-
-def window_name(dag_id: str, run_id: str, close_task_id: str) -> str:
-    """Return what people call a window."""
-    return f"{dag_id} / {run_id} / {close_task_id}"
-
-
-def window_open(entry: dict[str, Any]) -> bool:
-    """Tell whether the window of an entry is open; one that nobody closed in time does not count for ever."""
-    from airflow_provider_workspace.triggers.windows import is_open
-
-    return time.time() < entry["ends_at"] and is_open(entry["dag_id"], entry["run_id"], entry["close_task_id"])

@@ -18,7 +18,6 @@ from airflow_provider_workspace.airflow_version import (
     has_own_retry_policy,
     usual_retry_policy,
 )
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceNotFoundError
 from airflow_provider_workspace.links import WorkspaceLink
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class WorkspaceSensor(BaseSensorOperator):
     is followed by the next one.
 
     :param workspace_conn_id: connection to the service
-    :param deferrable: whether to wait in the triggerer, without a worker slot; by default as
+    :param deferrable: whether to wait in the triggerer, without a worker slot; ``None`` for what
         ``[operators] default_deferrable`` says
     """
 
@@ -57,13 +56,15 @@ class WorkspaceSensor(BaseSensorOperator):
         self,
         *,
         workspace_conn_id: str = "workspace_default",
-        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        deferrable: bool | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         if getattr(self, "retry_policy", None) is None:
             self.retry_policy = usual_retry_policy()
         self.workspace_conn_id = workspace_conn_id
+        if deferrable is None:
+            deferrable = conf.getboolean("operators", "default_deferrable", fallback=False)
         self.deferrable = deferrable
         self._seen: Look | None = None
 
@@ -129,6 +130,7 @@ class WorkspaceSensor(BaseSensorOperator):
         """
         from airflow_provider_workspace.api.conditions import condition_of
         from airflow_provider_workspace.arguments import check_ids
+        from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
         try:
@@ -159,6 +161,8 @@ class WorkspaceSensor(BaseSensorOperator):
 
         :raises WorkspaceInputError: if there is no such record
         """
+        from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotFoundError
+
         try:
             self.retrieve(hook)
         except WorkspaceNotFoundError:

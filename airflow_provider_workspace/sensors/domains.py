@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import StartTriggerArgs
 
-from airflow_provider_workspace.errors import WorkspaceRequestError
 from airflow_provider_workspace.sensors.base import WorkspaceSensor
 
 if TYPE_CHECKING:
@@ -77,6 +76,8 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
 
     def ask(self, hook: WorkspaceHook) -> None:
         """Ask for verification; whether it worked, the look tells. A refusal may only mean that it is too early."""
+        from airflow_provider_workspace.errors import WorkspaceRequestError
+
         try:
             hook.verify_domain(domain_id=self.domain_id)
         except WorkspaceRequestError as error:

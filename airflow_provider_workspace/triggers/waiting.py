@@ -11,20 +11,14 @@ import asyncio
 import logging
 import random
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Hashable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.triggers.base import BaseEventTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
-from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError
-
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from airflow_provider_workspace.api.looks import Look
-    from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
 
 T = TypeVar("T")
 
@@ -40,9 +34,6 @@ LONGEST_RETRY_AFTER = 3600.0
 LAST_LOOK_SECONDS = 300.0
 # The wall clock may be set forward: it is read at least so often.
 CLOCK_SECONDS = 60.0
-# How many streams of one triggerer look at the same time: more would only queue inside the HTTP library.
-LOOKS_AT_ONCE = 20
-_gates: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
 
 
 class Failure:
@@ -55,69 +46,6 @@ class Failure:
     def __init__(self, message: str, *, permanent: bool) -> None:
         self.message = message
         self.permanent = permanent
-
-
-class SharedHook:
-    """
-    The part of one stream in the hook that all streams of a connection share on a loop.
-
-    Thousands of organizations then cost one look-up of the connection and one pool, of no more connections to the
-    service than there are looks at once.
-
-    ``fresh`` says whether the connection was looked up for this stream, and no look has succeeded since.
-
-    :param conn_id: connection to the service
-    """
-
-    _in_use: ClassVar[dict[tuple[asyncio.AbstractEventLoop, str], WorkspaceAsyncHook]] = {}
-    _parts: ClassVar[Counter[WorkspaceAsyncHook]] = Counter()
-
-    def __init__(self, conn_id: str) -> None:
-        self._key = (asyncio.get_running_loop(), conn_id)
-        self.fresh = False
-
-    async def __aenter__(self) -> Self:
-        """Take part."""
-        self.fresh = self._key not in self._in_use
-        self._take()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Take part no more."""
-        await self._leave()
-
-    async def renew(self) -> bool:
-        """
-        Change to a hook that has looked the connection up anew, for its key may have been replaced.
-
-        :return: false if that was just done
-        """
-        if self.fresh:
-            return False
-        self.fresh = True
-        refused = self.hook
-        await self._leave()
-        if self._in_use.get(self._key) is refused:
-            del self._in_use[self._key]
-        self._take()
-        return True
-
-    def _take(self) -> None:
-        from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
-
-        if self._key not in self._in_use:
-            self._in_use[self._key] = WorkspaceAsyncHook(self._key[1])
-        self.hook = self._in_use[self._key]
-        self._parts[self.hook] += 1
-
-    async def _leave(self) -> None:
-        self._parts[self.hook] -= 1
-        if self._parts[self.hook]:
-            return
-        del self._parts[self.hook]
-        if self._in_use.get(self._key) is self.hook:
-            del self._in_use[self._key]
-        await self.hook.aclose()
 
 
 class WorkspaceWaitTrigger(BaseEventTrigger):
@@ -179,6 +107,8 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
     async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Look | Failure]:
         """Look again and again; a look that fails is told and does not end the stream."""
         from airflow_provider_workspace.api.conditions import CONDITIONS
+        from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError
+        from airflow_provider_workspace.hooks.shared import SharedHook, gate
 
         subject = CONDITIONS[kwargs["condition"]].subject
         organization_id = kwargs["organization_id"]
@@ -248,6 +178,9 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
 
     async def ask(self) -> None:
         """Ask the service to verify the domain; whether it did, the next look tells."""
+        from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.hooks.shared import SharedHook
+
         try:
             async with SharedHook(self.workspace_conn_id) as shared:
                 await shared.hook.verify_domain(
@@ -356,12 +289,3 @@ def ended(status: str, message: str, result: dict[str, Any]) -> TriggerEvent:
 def backoff(interval: float, failures: int) -> float:
     """Return the pause after a number of failures in a row."""
     return max(interval, min(LONGEST_PAUSE, interval * 2.0 ** min(failures - 1, 10)))
-
-
-def gate() -> asyncio.Semaphore:
-    """Return the semaphore of the running loop."""
-    loop = asyncio.get_running_loop()
-    if loop not in _gates:
-        _gates.clear()
-        _gates[loop] = asyncio.Semaphore(LOOKS_AT_ONCE)
-    return _gates[loop]

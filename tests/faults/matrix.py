@@ -26,13 +26,14 @@ from unittest import mock
 
 import structlog
 
+from airflow_provider_workspace import once
 from airflow_provider_workspace.airflow_version import AirflowFailException, TaskDeferred
 from airflow_provider_workspace.api.operations import HardDeleteDashboard
 from airflow_provider_workspace.api.retry import RetryPolicy
 from airflow_provider_workspace.client import aio, sync
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
-from airflow_provider_workspace.operators import base, batch_exports, dashboards, domains, invites, members, projects
+from airflow_provider_workspace.operators import batch_exports, dashboards, domains, invites, members, projects
 from airflow_provider_workspace.sandbox.fault_kinds import KINDS
 from airflow_provider_workspace.sandbox.routes import LISTS
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -364,7 +365,7 @@ def surroundings() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]
         stack.enter_context(mock.patch.object(RetryPolicy, "wait", autospec=True, return_value=0.0))
         for client in (sync, aio):
             stack.enter_context(mock.patch.object(client, "SETTLE_SECONDS", 0.0))
-        stack.enter_context(mock.patch.object(base, "SETTLE_SECONDS", (0.0, 0.0)))
+        stack.enter_context(mock.patch.object(once, "LOOKS", (0.0, 0.0)))
         yield sandbox, faults(elsewhere), asked
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_workspace.hooks import shared
 from airflow_provider_workspace.sandbox.answers import dumps
 from airflow_provider_workspace.sandbox.listener import Listener
 from airflow_provider_workspace.sandbox.profiles import PROFILES
@@ -150,7 +151,7 @@ async def scenario(chance: random.Random, loop: FastForward, patch: pytest.Monke
             waiter.task.cancel()
     await asyncio.gather(*(waiter.task for waiter in waiters if waiter.task), return_exceptions=True)
     await asyncio.sleep(60)
-    assert waiting.gate()._value == waiting.LOOKS_AT_ONCE
+    assert shared.gate()._value == shared.LOOKS_AT_ONCE
     assert not manager._groups, "a stream goes on without anybody who waits"
     await manager.stop_all()
     connections = len(server.server_state.connections)

@@ -9,7 +9,7 @@ from airflow.sdk import Variable
 
 from airflow_provider_workspace.airflow_version import AirflowFailException
 from airflow_provider_workspace.errors import WorkspaceOutcomeUnknownError
-from airflow_provider_workspace.operators.base import create_once
+from airflow_provider_workspace.once import create_once
 from airflow_provider_workspace.operators.dashboards import (
     WorkspaceAddDashboardCollaboratorOperator,
     WorkspaceCreateDashboardOperator,

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TaskFailedEvent, TaskSuccessEvent
 
+from airflow_provider_workspace.hooks.shared import SharedHook
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.triggers.arrivals import WorkspaceArrivalTrigger
 from airflow_provider_workspace.triggers.waiting import (
-    SharedHook,
     WorkspaceDomainVerifiedTrigger,
     WorkspaceWaitTrigger,
     backoff,

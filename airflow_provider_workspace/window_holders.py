@@ -1,0 +1,85 @@
+"""Which maintenance windows hold a batch export: what Airflow remembers where windows overlap."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+from airflow.sdk import Variable
+
+from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.triggers.windows import is_open
+
+# How often a window looks whether its entry in the Variable stayed, after how many seconds each.
+LOOKS_AT_ENTRY = 2
+SECONDS_BETWEEN_LOOKS = 0.7
+MOST_WRITES = 20
+
+
+class Holders:
+    """
+    Which windows hold an export, in the Airflow Variable ``workspace_windows_<organization>_<export>``.
+
+    Variables know no compare-and-set. So a window writes its entry, looks a moment later whether it stayed, and writes
+    it again if another window that opened at the same time has overwritten it. Entries are only hints: whether a window
+    is open, the state of its closing task says.
+    """
+
+    def __init__(self, organization_id: str, batch_export_id: str) -> None:
+        self.key = f"workspace_windows_{organization_id}_{batch_export_id}"
+
+    def read(self) -> dict[str, dict[str, Any]]:
+        """Return the entries."""
+        entries = Variable.get(self.key, default=None, deserialize_json=True)
+        return entries if isinstance(entries, dict) else {}
+
+    def write(self, entries: dict[str, dict[str, Any]]) -> None:
+        """Replace the entries."""
+        Variable.set(self.key, entries, serialize_json=True)
+
+    def add(self, dag_id: str, run_id: str, close_task_id: str, ends_at: float) -> None:
+        """
+        Remember a window, and forget those that are closed.
+
+        :param ends_at: when it is over at the latest, in seconds since 1970
+        :raises WorkspaceError: if other windows overwrite the entry again and again
+        """
+        name = window_name(dag_id, run_id, close_task_id)
+        me = {"dag_id": dag_id, "run_id": run_id, "close_task_id": close_task_id, "ends_at": ends_at}
+        stayed = 0
+        for _ in range(MOST_WRITES):
+            entries = self.read()
+            if name in entries:
+                stayed += 1
+                if stayed > LOOKS_AT_ENTRY:
+                    return
+            else:
+                stayed = 0
+                kept = {key: entry for key, entry in entries.items() if window_open(entry)}
+                self.write({**kept, name: me})
+            # Windows that open at the same moment must not go on in step.
+            time.sleep(SECONDS_BETWEEN_LOOKS * (0.5 + random.random()))  # noqa: S311
+        msg = f"The Variable '{self.key}' is overwritten all the time: too many windows at once. Nothing was paused."
+        raise WorkspaceError(msg)
+
+    def others_open(self, dag_id: str, run_id: str, close_task_id: str) -> list[str]:
+        """Return the names of the other windows that are open."""
+        me = window_name(dag_id, run_id, close_task_id)
+        return [name for name, entry in self.read().items() if name != me and window_open(entry)]
+
+    def remove(self, dag_id: str, run_id: str, close_task_id: str) -> None:
+        """Forget a window. If another one overwrites that, it does not matter: the window is closed."""
+        entries = self.read()
+        if entries.pop(window_name(dag_id, run_id, close_task_id), None) is not None:
+            self.write(entries)
+
+
+def window_name(dag_id: str, run_id: str, close_task_id: str) -> str:
+    """Return what people call a window."""
+    return f"{dag_id} / {run_id} / {close_task_id}"
+
+
+def window_open(entry: dict[str, Any]) -> bool:
+    """Tell whether the window of an entry is open; one that nobody closed in time does not count for ever."""
+    return time.time() < entry["ends_at"] and is_open(entry["dag_id"], entry["run_id"], entry["close_task_id"])

@@ -23,12 +23,15 @@ Every message says what was asked, what came back and what to do::
             ├── WorkspaceRedirectError          3xx
             └── WorkspaceServerError            5xx
 
-Outside the tree stands :class:`WorkspaceWritePlannedError`, which is no failure.
+    WorkspaceWritePlannedError                no failure: a task that only plans ends with it
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class WorkspaceError(Exception):

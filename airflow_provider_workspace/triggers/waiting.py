@@ -11,8 +11,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Hashable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine, Hashable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.triggers.base import BaseEventTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
@@ -123,11 +122,11 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                 try:
                     async with gate():
                         look = shared.hook.look(subject, before=before, organization_id=organization_id)
-                        before = await asyncio.wait_for(look, LOOK_SECONDS)
+                        before = await within(LOOK_SECONDS, look)
                     failures, pause = 0, interval
                     shared.fresh = False
                     yield before
-                except asyncio.TimeoutError:
+                except TimeoutError:
                     failures += 1
                     pause = backoff(interval, failures)
                     yield Failure(f"a look took longer than {LOOK_SECONDS:.0f} s", permanent=False)
@@ -275,10 +274,33 @@ async def until(stream: AsyncIterator[T], end_at: float | None) -> AsyncIterator
                 return
             yield item
         finally:
-            if not coming.done():
-                coming.cancel()
-                with suppress(asyncio.CancelledError, StopAsyncIteration):
-                    await coming
+            await give_up(coming)
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """
+    Return the result of some work that may take so long.
+
+    Not ``asyncio.wait_for``: before Python 3.12 it forgets that it was cancelled if the work ends at the same moment,
+    and a stream would go on without anybody who waits.
+
+    :raises TimeoutError: if it takes longer; then it was cancelled
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if not task.done():
+            raise TimeoutError
+        return task.result()
+    finally:
+        await give_up(task)
+
+
+async def give_up(task: asyncio.Future[Any]) -> None:
+    """Cancel a task unless it is done, and wait until it has cleaned up."""
+    if not task.done():
+        task.cancel()
+        await asyncio.wait({task})
 
 
 def ended(status: str, message: str, result: dict[str, Any]) -> TriggerEvent:

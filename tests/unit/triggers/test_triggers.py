@@ -21,6 +21,7 @@ from airflow_provider_workspace.triggers.waiting import (
     WorkspaceDomainVerifiedTrigger,
     WorkspaceWaitTrigger,
     backoff,
+    within,
 )
 from airflow_provider_workspace.triggers.windows import WorkspaceWindowTrigger
 
@@ -249,6 +250,33 @@ def test_who_shares_with_whom(changes: dict[str, Any], *, shares: bool) -> None:
 )
 def test_failures_slow_the_looks_down(interval: float, failures: int, pause: float) -> None:
     assert backoff(interval, failures) == pause
+
+
+def test_a_stream_that_is_cancelled_while_its_answer_comes_ends() -> None:
+    async def scenario() -> None:
+        answer = asyncio.get_running_loop().create_future()
+
+        async def look() -> Any:
+            return await answer
+
+        looking = asyncio.ensure_future(within(60, look()))
+        await asyncio.sleep(0.01)
+        answer.set_result("rows")
+        looking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await looking
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(scenario())
+
+
+def test_a_look_that_takes_too_long_is_given_up() -> None:
+    async def scenario() -> None:
+        with pytest.raises(TimeoutError):
+            await within(0.01, asyncio.sleep(60))
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(scenario())
 
 
 class _Store:

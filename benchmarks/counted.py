@@ -11,7 +11,7 @@ from typing import Any
 
 from measure import airflow_home, connect, count, in_child
 
-REPETITIONS = 3
+REPETITIONS = 2
 CALLS = 5
 PAGES = 3
 

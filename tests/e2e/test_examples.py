@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from airflow_provider_workspace.api.operations import CreateProject
 from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.client.sync import WorkspaceClient
 from tests.dags.test_examples import ASKING, EFFECTS
+from tests.e2e.live_airflow import OVER
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -21,10 +23,19 @@ pytestmark = pytest.mark.e2e
 
 DAGS = Path(__file__).resolve().parents[2] / "example_dags"
 EVENTS = "event_driven_onboarding"
+# Airflow runs this one by itself once it is there, and it writes.
+SCHEDULED = "fixed_window"
+# A person who answers within a second meets a scheduler that takes the waiting task for a failed one (Airflow 3.3.2).
+READING_SECONDS = 5.0
 
 
 def runs(airflow: LiveAirflow, dag_id: str) -> list[str]:
     return [run["dag_run_id"] for run in airflow.call("GET", f"dags/{dag_id}/dagRuns")["dag_runs"]]
+
+
+def is_through(airflow: LiveAirflow, dag_id: str) -> bool:
+    states = [run["state"] for run in airflow.call("GET", f"dags/{dag_id}/dagRuns")["dag_runs"]]
+    return bool(states) and all(state in OVER for state in states)
 
 
 def welcomed(server: SandboxServer) -> list[str]:
@@ -61,6 +72,7 @@ def test_a_new_project_is_told_once_also_over_a_restart(airflow: LiveAirflow, se
 
 @pytest.mark.parametrize("dag_id", [dag_id for dag_id in EFFECTS if dag_id != EVENTS])
 def test_an_example_does_what_it_says(airflow: LiveAirflow, server: SandboxServer, dag_id: str) -> None:
+    airflow.wait_for(lambda: is_through(airflow, SCHEDULED), 400, "the scheduled run")
     server.reset()
     run_id = airflow.trigger(dag_id)
     if dag_id in ASKING:
@@ -68,6 +80,7 @@ def test_an_example_does_what_it_says(airflow: LiveAirflow, server: SandboxServe
             lambda: airflow.tasks(dag_id, run_id).get("approve") in ("deferred", "awaiting_input"), 120, "the question"
         )
         assert server.effects() == []
+        time.sleep(READING_SECONDS)
         approve(airflow, dag_id, run_id)
     assert airflow.finish(dag_id, run_id) == "success"
     assert Counter(effect["operation"] for effect in server.effects()) == EFFECTS[dag_id]

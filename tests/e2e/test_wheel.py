@@ -23,7 +23,8 @@ EXAMPLES = sorted((ROOT / "example_dags").glob("*.py"))
 EVERY_MODULE = """
 import importlib, pkgutil, airflow_provider_workspace as package
 for module in pkgutil.walk_packages(package.__path__, "airflow_provider_workspace."):
-    if ".example_dags" not in module.name:
+    # Of the others one needs pytest, which belongs to those who use it.
+    if ".example_dags" not in module.name and not module.name.endswith(".pytest_fixture"):
         print(importlib.import_module(module.name).__file__)
 """
 

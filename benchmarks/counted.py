@@ -11,7 +11,7 @@ from typing import Any
 
 from measure import airflow_home, connect, count, in_child
 
-REPETITIONS = 2
+REPETITIONS = 3
 CALLS = 5
 PAGES = 3
 

@@ -33,7 +33,7 @@ MODULES = [
     if path.name != "__init__.py"
 ] + ["airflow_provider_workspace.links"]
 # Operators, sensors and their bases. Each is a class that Airflow reads the signature of.
-OUR_OPERATORS = 43
+OUR_OPERATORS = 44
 HTTP_MODULES = [
     f"airflow.providers.http.{name}" for name in ("operators.http", "sensors.http", "triggers.http", "hooks.http")
 ]

@@ -196,7 +196,17 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         )
         return record
 
-    def nulls(self, *taken: str) -> dict[str, None]:
+    def delete_once(self, what: str, delete: Callable[[], Any], if_missing: str) -> bool:
+        """
+        Delete, and tell whether this task did; see :func:`~airflow_provider_workspace.once.delete_once`.
+
+        :param if_missing: ``ignore`` or ``fail``
+        """
+        from airflow_provider_workspace.once import delete_once
+
+        return delete_once(what, delete, if_missing)
+
+    def nulls(self, set_null: Sequence[str], *taken: str) -> dict[str, None]:
         """
         Return the fields that the argument ``set_null`` names.
 
@@ -205,7 +215,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         """
         from airflow_provider_workspace.arguments import fields_of, names_of
 
-        return fields_of("set_null", dict.fromkeys(names_of("set_null", getattr(self, "set_null", None))), taken)
+        return fields_of("set_null", dict.fromkeys(names_of("set_null", set_null)), taken)
 
     def settle(self, hook: WorkspaceHook, context: Context) -> None:
         """Before many people are invited: wait until the lists show whom an earlier try may just have invited."""

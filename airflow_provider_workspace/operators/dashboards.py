@@ -218,7 +218,7 @@ class WorkspaceUpdateDashboardOperator(WorkspaceWriteOperator):
             tags=self.tags,
             restriction_level=self.restriction_level,
         )
-        fields.update(self.nulls("dashboard_id", "project_id"))
+        fields.update(self.nulls(self.set_null, "dashboard_id", "project_id"))
         return self.plain(hook.update_dashboard(dashboard_id=self.dashboard_id, project_id=self.project_id, **fields))
 
 
@@ -249,9 +249,7 @@ class WorkspaceDeleteDashboardOperator(WorkspaceWriteOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Mark it as deleted."""
         self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
-        from airflow_provider_workspace.once import delete_once
-
-        deleted = delete_once(
+        deleted = self.delete_once(
             f"dashboard {self.dashboard_id}",
             lambda: hook.delete_dashboard(dashboard_id=self.dashboard_id, project_id=self.project_id),
             self.if_missing,
@@ -411,9 +409,7 @@ class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Remove them."""
         self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
-        from airflow_provider_workspace.once import delete_once
-
-        deleted = delete_once(
+        deleted = self.delete_once(
             f"collaborator {self.user_uuid} of dashboard {self.dashboard_id}",
             lambda: hook.remove_dashboard_collaborator(
                 dashboard_id=self.dashboard_id, user_uuid=self.user_uuid, project_id=self.project_id

@@ -200,7 +200,7 @@ class WorkspaceUpdateDomainOperator(WorkspaceWriteOperator):
             saml_acs_url=self.saml_acs_url,
             saml_x509_cert=self.saml_x509_cert,
         )
-        fields.update(self.nulls("domain_id", "organization_id"))
+        fields.update(self.nulls(self.set_null, "domain_id", "organization_id"))
         return self.plain(hook.update_domain(domain_id=self.domain_id, organization_id=self.organization_id, **fields))
 
 
@@ -231,9 +231,7 @@ class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Delete it."""
         self.show(hook, "domains", organization_id=self.organization_id)
-        from airflow_provider_workspace.once import delete_once
-
-        deleted = delete_once(
+        deleted = self.delete_once(
             f"domain {self.domain_id}",
             lambda: hook.delete_domain(domain_id=self.domain_id, organization_id=self.organization_id),
             self.if_missing,

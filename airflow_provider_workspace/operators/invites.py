@@ -156,9 +156,7 @@ class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Withdraw it."""
         self.show(hook, "invites", organization_id=self.organization_id)
-        from airflow_provider_workspace.once import delete_once
-
-        deleted = delete_once(
+        deleted = self.delete_once(
             f"invite {self.invite_id}",
             lambda: hook.delete_invite(invite_id=self.invite_id, organization_id=self.organization_id),
             self.if_missing,

@@ -138,17 +138,16 @@ class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
     def send(self, hook: WorkspaceHook, change: Change) -> None:
         """Send one change."""
         from airflow_provider_workspace.errors import WorkspaceNotFoundError
-        from airflow_provider_workspace.once import delete_once
 
         target, email = str(change.target), change.email
         if change.action == "withdraw":
-            delete_once(
+            self.delete_once(
                 f"invite of {email}",
                 lambda: hook.delete_invite(invite_id=target, organization_id=self.organization_id),
                 "ignore",
             )
         elif change.action == "remove":
-            delete_once(
+            self.delete_once(
                 f"member {email}",
                 lambda: hook.delete_member(user_uuid=target, organization_id=self.organization_id),
                 "ignore",

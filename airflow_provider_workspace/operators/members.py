@@ -81,9 +81,7 @@ class WorkspaceDeleteMemberOperator(WorkspaceWriteOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Remove them."""
         self.show(hook, "members", organization_id=self.organization_id)
-        from airflow_provider_workspace.once import delete_once
-
-        deleted = delete_once(
+        deleted = self.delete_once(
             f"member {self.user_uuid}",
             lambda: hook.delete_member(user_uuid=self.user_uuid, organization_id=self.organization_id),
             self.if_missing,

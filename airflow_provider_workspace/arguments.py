@@ -111,6 +111,24 @@ def names_of(name: str, value: Any) -> list[str]:
     return listed
 
 
+def uuids_of(name: str, value: Any, what: str) -> list[str]:
+    """
+    Read an argument that holds UUIDs, and return each once.
+
+    :param what: what they are, for messages
+    :raises WorkspaceInputError: if there is none, or one is no UUID
+    """
+    given = names_of(name, value)
+    try:
+        found = list(dict.fromkeys(str(UUID(text.strip())) for text in given))
+    except ValueError:
+        found = []
+    if not found:
+        msg = f"{name} must be a list of {what} (UUID)"
+        raise WorkspaceInputError(msg)
+    return found
+
+
 def whole_of(name: str, value: Any) -> int:
     """
     Read an argument that holds a whole number.

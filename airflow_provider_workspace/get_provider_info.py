@@ -25,9 +25,7 @@ def get_provider_info() -> dict[str, Any]:
         "operators": [
             {
                 "integration-name": "Workspace",
-                "python-modules": [
-                    f"{PACKAGE}.operators.{resource}" for resource in (*RESOURCES, "member_sync", "windows")
-                ],
+                "python-modules": [f"{PACKAGE}.operators.{resource}" for resource in (*RESOURCES, "windows")],
             }
         ],
         "sensors": [
@@ -41,9 +39,7 @@ def get_provider_info() -> dict[str, Any]:
         "triggers": [
             {
                 "integration-name": "Workspace",
-                "python-modules": [
-                    f"{PACKAGE}.triggers.{module}" for module in ("arrivals", "pauses", "waiting", "windows")
-                ],
+                "python-modules": [f"{PACKAGE}.triggers.{module}" for module in ("arrivals", "waiting", "windows")],
             }
         ],
         "cli": [f"{PACKAGE}.cli.definition.get_workspace_commands"],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from itertools import count
 from os import PathLike
 from pathlib import Path
@@ -156,6 +155,8 @@ def check_columns(file: Path, names: Sequence[str]) -> None:
         raise WorkspaceInputError(msg)
     for name in names:
         if name not in COLUMNS:
+            from difflib import get_close_matches
+
             close = get_close_matches(name[:100], COLUMNS, n=1)
             hint = f"did you mean '{close[0]}'?" if close else f"known columns: {', '.join(COLUMNS)}"
             msg = f"'{file}' has a column {shown(name[:100])} that no invite has ({hint}). Nothing was sent."

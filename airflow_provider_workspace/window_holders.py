@@ -1,15 +1,22 @@
-"""Which maintenance windows hold a batch export: what Airflow remembers where windows overlap."""
+"""Which maintenance windows hold a batch export, and resuming what none holds any more."""
 
 from __future__ import annotations
 
+import logging
 import random
 import time
-from typing import Any
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import Variable
 
-from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.triggers.windows import is_open
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+log = logging.getLogger(__name__)
 
 # How often a window looks whether its entry in the Variable stayed, after how many seconds each.
 LOOKS_AT_ENTRY = 2
@@ -83,3 +90,74 @@ def window_name(dag_id: str, run_id: str, close_task_id: str) -> str:
 def window_open(entry: dict[str, Any]) -> bool:
     """Tell whether the window of an entry is open; one that nobody closed in time does not count for ever."""
     return time.time() < entry["ends_at"] and is_open(entry["dag_id"], entry["run_id"], entry["close_task_id"])
+
+
+def resume(
+    hook: WorkspaceHook,
+    *,
+    organization_id: str,
+    export_ids: Collection[str],
+    leave_paused: Collection[str],
+    window: tuple[str, str, str],
+) -> dict[str, Any]:
+    """
+    Resume what no other open window holds; one export that cannot be resumed does not keep the others paused.
+
+    :param leave_paused: batch exports that stay paused
+    :param window: the window that is over: its Dag, run and closing task
+    :raises WorkspaceRequestError: naming the exports that are still paused
+    """
+    resumed: list[str] = []
+    left: list[str] = []
+    held: dict[str, list[str]] = {}
+    failed: dict[str, WorkspaceError] = {}
+    keep = {export_id.strip().lower() for export_id in leave_paused}
+    for export_id in export_ids:
+        holders = Holders(organization_id, export_id)
+        others = holders.others_open(*window)
+        if export_id in keep:
+            left.append(export_id)
+            log.info("Batch export %s stays paused, as asked for.", export_id)
+        elif others:
+            held[export_id] = others
+            log.warning(
+                "Batch export %s stays paused: still open: %s. If that window is gone, delete the Variable '%s'.",
+                export_id,
+                ", ".join(others),
+                holders.key,
+            )
+        else:
+            try:
+                hook.unpause_batch_export(batch_export_id=export_id, organization_id=organization_id)
+            except WorkspaceError as error:
+                log.exception("Batch export %s could not be resumed", export_id)
+                failed[export_id] = error
+                continue
+            resumed.append(export_id)
+            log.info("Resumed batch export %s.", export_id)
+        holders.remove(*window)
+    if failed:
+        still_paused(failed)
+    return {"resumed": resumed, "held": held, "left_paused": left}
+
+
+def still_paused(failed: dict[str, WorkspaceError]) -> NoReturn:
+    """
+    Say which exports are still paused.
+
+    Never permanent: a paused export is worth every retry, for somebody may mend the key meanwhile.
+    """
+    named = "; ".join(f"{export_id}: {error}" for export_id, error in failed.items())
+    msg = (
+        f"STILL PAUSED: {', '.join(failed)}. Resume by hand, or mend the cause and clear this task. The interface "
+        f"cannot tell whether an export is paused, so this goes by the failed requests. {named}"
+    )
+    raise WorkspaceRequestError(msg, operation="UnpauseBatchExport", outcome="unknown")
+
+
+def marked_as_failed(ti: Any, outcome_task_id: str, work_task_ids: Collection[str]) -> bool:
+    """Tell whether a person ended the run: then its work has failed and what came after was skipped."""
+    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id], task_ids=[outcome_task_id, *work_task_ids]).get(
+        ti.run_id, {}
+    )
+    return states.get(outcome_task_id) == "skipped" and "failed" in states.values()

@@ -13,7 +13,7 @@ from pathlib import Path
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param, dag, task
 
-from airflow_provider_workspace.operators.member_sync import WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 
 ROSTERS = Path(__file__).parent / "data"
 

@@ -255,16 +255,6 @@ def is_about_rows(error: WorkspaceRequestError) -> bool:
     return isinstance(error, WorkspaceStatusError) and error.status in (400, 409, 422)
 
 
-def refuses_all(result: object) -> bool:
-    """Tell whether the service will refuse the other chunks as well: the key, the organization, the rate."""
-    return isinstance(result, WorkspaceStatusError) and result.status in (401, 403, 404, 405, 429)
-
-
-def is_in_doubt(result: object) -> bool:
-    """Tell whether a write may have been applied, and perhaps is only now."""
-    return isinstance(result, WorkspaceRequestError) and result.outcome == Outcome.UNKNOWN.value
-
-
 def sort_out(chunk: list[Row], arrived: dict[str, tuple[str, str]], report: InvitesReport) -> list[Row]:
     """Record the rows of a chunk that arrived although the answer did not say so; return the others."""
     missing: list[Row] = []

@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_origin
 from urllib.parse import quote, urlencode
@@ -240,6 +239,8 @@ def explain(cls: type[BaseModel], error: ValidationError) -> str:
         name = ".".join(str(part) for part in finding["loc"])[:LONGEST_FIELD]
         message = finding["msg"].removeprefix("Value error, ")
         if finding["type"] == "extra_forbidden":
+            from difflib import get_close_matches
+
             close = get_close_matches(name, known, n=1)
             hint = f"did you mean '{close[0]}'?" if close else f"known fields: {', '.join(known)}"
             lines.append(f"unknown field {name!r} ({hint})")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from airflow_provider_workspace.errors import WorkspaceRequestError, WorkspaceStatusError
+
 
 class Outcome(str, Enum):
     """How far an attempt got."""
@@ -35,3 +37,13 @@ def outcome_of_status(status: int) -> Outcome:
     if 400 <= status < 500 or status in (304, 307, 308):
         return Outcome.REJECTED
     return Outcome.UNKNOWN
+
+
+def refuses_all(result: object) -> bool:
+    """Tell whether the service will refuse other requests of the kind as well: the key, the organization, the rate."""
+    return isinstance(result, WorkspaceStatusError) and result.status in (401, 403, 404, 405, 429)
+
+
+def is_in_doubt(result: object) -> bool:
+    """Tell whether a write may have been applied, and perhaps is only now."""
+    return isinstance(result, WorkspaceRequestError) and result.outcome == Outcome.UNKNOWN.value

@@ -72,6 +72,33 @@ class Quota:
         )
 
 
+class Earlier:
+    """
+    What earlier parts of a task sent, between which it waited.
+
+    :param parts: when each part ended, in seconds since 1970, and the rows it invited
+    :param in_vain: how many of the latest parts invited nobody
+    """
+
+    def __init__(self, parts: Sequence[tuple[float, list[int]]] = (), in_vain: int = 0) -> None:
+        self.parts = list(parts)
+        self.in_vain = in_vain
+
+    def rows(self) -> set[int]:
+        """Return the rows that were invited."""
+        return {row for _, rows in self.parts for row in rows}
+
+    def times(self) -> list[float]:
+        """Return when invites were sent, one time for each."""
+        return [ended for ended, rows in self.parts for _ in rows]
+
+    def with_part(self, ended: float, invited: list[int]) -> Earlier:
+        """Add a part, whose report has all rows that are invited so far."""
+        known = self.rows()
+        new = [row for row in invited if row not in known]
+        return Earlier([*self.parts, (ended, new)], 0 if new else self.in_vain + 1)
+
+
 def seconds_of(timestamp: str | None) -> float | None:
     """Read a date-time of the interface; ``None`` if it is none."""
     if not timestamp:

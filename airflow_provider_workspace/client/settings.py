@@ -6,7 +6,6 @@ import ipaddress
 import json
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -145,6 +144,8 @@ def read_extra(extra: str | None, source: str) -> dict[str, Any]:
         raise WorkspaceConfigError(msg)
     for key in value:
         if key not in EXTRAS:
+            from difflib import get_close_matches
+
             close = get_close_matches(key, EXTRAS, n=1)
             hint = f"did you mean '{close[0]}'? " if close else ""
             msg = f"The extra of {source} has an unknown key '{key}': {hint}Known are {', '.join(EXTRAS)}."

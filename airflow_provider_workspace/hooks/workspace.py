@@ -12,8 +12,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.log import mask_secret
 
 from airflow_provider_workspace.api import operations as ops
-from airflow_provider_workspace.api.inviting import InvitesReport, invite_all, is_in_doubt, refuses_all
-from airflow_provider_workspace.api.looks import Look, Steps, look
+from airflow_provider_workspace.api.outcome import is_in_doubt, refuses_all
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.connection import pick, settings_of
 from airflow_provider_workspace.hooks.progress import ProgressLog
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
         InviteSettings,
         ProjectBody,
     )
+    from airflow_provider_workspace.api.inviting import InvitesReport
+    from airflow_provider_workspace.api.looks import Look, Steps
     from airflow_provider_workspace.api.models import (
         Dashboard,
         DashboardCollaborator,
@@ -341,6 +342,8 @@ class WorkspaceHook(BaseHook):
         :raises WorkspaceInputError: for a wrong row, before anything is sent
         :raises WorkspaceInvitesIncompleteError: if somebody could not be invited; it carries the report
         """
+        from airflow_provider_workspace.api.inviting import invite_all
+
         settings = self.client.settings
         steps = invite_all(
             invites,
@@ -365,6 +368,8 @@ class WorkspaceHook(BaseHook):
         organization_id: str | None = None,
     ) -> Look:
         """Look once at what sensors wait for, see :func:`airflow_provider_workspace.api.looks.look`."""
+        from airflow_provider_workspace.api.looks import look
+
         organization_id = self.organization_or_default(organization_id)
         return self.take(look(subject, organization_id, self.client.settings.page_size, before=before, wanted=wanted))
 

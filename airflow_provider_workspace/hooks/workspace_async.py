@@ -10,8 +10,7 @@ from airflow.sdk import BaseHook
 
 from airflow_provider_workspace.airflow_version import aget_connection, amask_secret
 from airflow_provider_workspace.api import operations as ops
-from airflow_provider_workspace.api.inviting import InvitesReport, invite_all, is_in_doubt, refuses_all
-from airflow_provider_workspace.api.looks import Look, Steps, look
+from airflow_provider_workspace.api.outcome import is_in_doubt, refuses_all
 from airflow_provider_workspace.errors import WorkspaceRequestError
 from airflow_provider_workspace.hooks.connection import pick, settings_of
 from airflow_provider_workspace.hooks.progress import ProgressLog
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
         InviteSettings,
         ProjectBody,
     )
+    from airflow_provider_workspace.api.inviting import InvitesReport
+    from airflow_provider_workspace.api.looks import Look, Steps
     from airflow_provider_workspace.api.models import (
         Dashboard,
         DashboardCollaborator,
@@ -343,6 +344,8 @@ class WorkspaceAsyncHook(BaseHook):
         :raises WorkspaceInputError: for a wrong row, before anything is sent
         :raises WorkspaceInvitesIncompleteError: if somebody could not be invited; it carries the report
         """
+        from airflow_provider_workspace.api.inviting import invite_all
+
         settings = (await self.client()).settings
         steps = invite_all(
             invites,
@@ -366,6 +369,8 @@ class WorkspaceAsyncHook(BaseHook):
         organization_id: str | None = None,
     ) -> Look:
         """Look once at what sensors wait for, see :func:`airflow_provider_workspace.api.looks.look`."""
+        from airflow_provider_workspace.api.looks import look
+
         organization_id = await self.organization_or_default(organization_id)
         page_size = (await self.client()).settings.page_size
         return await self.take(look(subject, organization_id, page_size, before=before, wanted=wanted))

@@ -11,13 +11,12 @@ from airflow.sdk.log import mask_secret
 
 from airflow_provider_workspace.airflow_version import AirflowFailException, has_own_retry_policy, usual_retry_policy
 from airflow_provider_workspace.links import WorkspaceLink
-from airflow_provider_workspace.secret_names import is_secret, secrets_under
+from airflow_provider_workspace.secret_names import secrets_under
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperatorLink, Context
 
     from airflow_provider_workspace.api.models import Resource
-    from airflow_provider_workspace.errors import WorkspaceWritePlannedError
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.task_memory import TaskMemory
 
@@ -163,17 +162,9 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         """Do the work, up to the first write if only a plan is wanted."""
         if not self.plan_only or self.plans_itself:
             return self.work(hook, context)
-        from airflow_provider_workspace.errors import WorkspaceWritePlannedError
+        from airflow_provider_workspace.hooks.planning import plan_of
 
-        try:
-            found = self.work(hook, context)
-        except WorkspaceWritePlannedError as planned:
-            plan = self.plan_of(planned)
-        else:
-            plan = {"action": "skip", "why": "it is there", "found": found}
-            plan |= {"id": found["id"]} if "id" in found else {}
-        self.log.info("Plan: %s, for %s. Nothing was sent. %s", plan["action"], plan["why"], plan.get("request", ""))
-        return {"dry_run": True, **plan}
+        return plan_of(lambda: self.work(hook, context), return_secrets=self.return_secrets)
 
     def memory(self, context: Context) -> TaskMemory:
         """Return what this task remembers from try to try."""
@@ -225,19 +216,6 @@ class WorkspaceWriteOperator(WorkspaceOperator):
             hook.client.settle()
         memory.write(INVITING)
 
-    def plan_of(self, planned: WorkspaceWritePlannedError) -> dict[str, Any]:
-        """Describe the write that was not sent."""
-        fields = planned.fields or {}
-        actions = {"Create": "create", "Add": "create", "Delete": "remove", "Remove": "remove"}
-        action = next((action for verb, action in actions.items() if planned.operation.startswith(verb)), "change")
-        return {
-            "action": "remove" if fields == {"deleted": True} else action,
-            "why": planned.why,
-            "operation": planned.operation,
-            "request": planned.request,
-            "fields": {name: value for name, value in fields.items() if self.return_secrets or not is_secret(name)},
-        }
-
 
 class WorkspaceListOperator(WorkspaceOperator):
     """
@@ -275,28 +253,17 @@ class WorkspaceListOperator(WorkspaceOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> list[dict[str, Any]] | int:  # noqa: ARG002
         """Read the list to its end, one page at a time."""
         from airflow_provider_workspace.arguments import names_of, whole_of
+        from airflow_provider_workspace.listing import pick
 
-        where = self.fields_of("where")
-        fields = names_of("fields", self.fields)
-        most = whole_of("max_rows", self.max_rows)
-        kept: list[dict[str, Any]] = []
-        count = 0
-        for resource in self.rows(hook):
-            row = self.plain(resource)
-            if not all(matches(value_at(row, path), wanted) for path, wanted in where.items()):
-                continue
-            count += 1
-            if self.count_only:
-                continue
-            if count > most:
-                msg = (
-                    f"The list has more than max_rows={most} rows. Narrow it with where=…, take only what you "
-                    "need with fields=…, ask for count_only=True, or raise max_rows."
-                )
-                raise AirflowFailException(msg)
-            kept.append({path: value_at(row, path) for path in fields} if fields else row)
-        self.log.info("%d rows", count)
-        return count if self.count_only else kept
+        kept = pick(
+            map(self.plain, self.rows(hook)),
+            where=self.fields_of("where"),
+            fields=names_of("fields", self.fields),
+            count_only=self.count_only,
+            max_rows=whole_of("max_rows", self.max_rows),
+        )
+        self.log.info("%d rows", kept if isinstance(kept, int) else len(kept))
+        return kept
 
 
 class WorkspaceOrganizationListOperator(WorkspaceListOperator):
@@ -311,19 +278,6 @@ class WorkspaceOrganizationListOperator(WorkspaceListOperator):
     def __init__(self, *, organization_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.organization_id = organization_id
-
-
-def value_at(row: Mapping[str, Any], path: str) -> Any:
-    """Return the value at a path with dots; ``None`` where there is nothing."""
-    value: Any = row
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
-
-
-def matches(value: Any, wanted: Any) -> bool:
-    """Tell whether a value is the wanted one, or one of those."""
-    return any(value == item for item in wanted) if isinstance(wanted, list | tuple | set) else value == wanted
 
 
 def given(**fields: Any) -> Any:

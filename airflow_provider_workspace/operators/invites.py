@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.api.inviting import InvitesReport
     from airflow_provider_workspace.api.models import Invite
+    from airflow_provider_workspace.api.quota import Earlier
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 # How often a task waits and then can invite nobody, before it fails.
@@ -214,17 +215,19 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         self.defaults = defaults
         self.max_per_hour = max_per_hour
         self.max_per_day = max_per_day
-        self._earlier = Earlier()
+        # What a wait handed on: see api.quota.Earlier.
+        self._state: Mapping[str, Any] = {}
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Read the rows, invite who is missing, and report on each row."""
         from airflow_provider_workspace.api.inviting import WorkspaceInvitesIncompleteError
-        from airflow_provider_workspace.api.quota import Quota
+        from airflow_provider_workspace.api.quota import Earlier, Quota
         from airflow_provider_workspace.rosters import read_roster
 
         self.show(hook, "invites", organization_id=self.organization_id)
         self.settle(hook, context)
-        quota = Quota(time.time(), self.max_per_hour, self.max_per_day, self._earlier.times())
+        earlier = Earlier(**self._state)
+        quota = Quota(time.time(), self.max_per_hour, self.max_per_day, earlier.times())
         rows = read_roster(self.invites, self.path, self.fields_of("defaults"))
         try:
             report = hook.create_invites(
@@ -232,67 +235,39 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
                 organization_id=self.organization_id,
                 on_invalid=self.on_invalid,
                 quota=quota,
-                earlier=self._earlier.rows(),
+                earlier=earlier.rows(),
             )
         except WorkspaceInvitesIncompleteError as error:
             if error.retry_after is not None and not error.permanent:
-                self.go_on_later(error.report, time.time() + error.retry_after + 1.0, str(error.cause))
+                self.go_on_later(earlier, error.report, time.time() + error.retry_after + 1.0, str(error.cause))
             self.log.error("%s", error.report.table())  # noqa: TRY400 - the error itself follows
             if "ti" in context:
                 context["ti"].xcom_push(key="report", value=error.report.to_dict())
             raise
         if report.again_at is not None:
-            self.go_on_later(report, report.again_at, "The limit of max_per_hour or max_per_day is reached.")
+            self.go_on_later(earlier, report, report.again_at, "The limit of max_per_hour or max_per_day is reached.")
             msg = f"The limit of invites was reached {MOST_IN_VAIN} times with nobody invited: others use it up."
             raise WorkspaceInvitesIncompleteError(msg, report)
         self.log.info("%s", report.table())
         return report.to_dict()
 
-    def go_on_later(self, report: InvitesReport, end_at: float, why: str) -> None:
+    def go_on_later(self, earlier: Earlier, report: InvitesReport, end_at: float, why: str) -> None:
         """Hand the wait to the triggerer, unless one wait after the other was in vain or it would take days."""
         now = time.time()
         rows = [item.row for item in report.entries if item.status == "invited"]
-        earlier = self._earlier.with_part(now, rows)
-        if earlier.in_vain >= MOST_IN_VAIN or end_at - now > LONGEST_WAIT:
+        parts = earlier.with_part(now, rows)
+        if parts.in_vain >= MOST_IN_VAIN or end_at - now > LONGEST_WAIT:
             return
         self.log.info("%s", report.summary())
         self.log.warning(
             "Going on at %s, without a worker until then. %s", datetime.fromtimestamp(end_at, timezone.utc), why
         )
-        from airflow_provider_workspace.triggers.pauses import WorkspacePauseTrigger
+        from airflow_provider_workspace.triggers.windows import WorkspaceWindowTrigger
 
-        trigger = WorkspacePauseTrigger(end_at=end_at, state={"parts": earlier.parts, "in_vain": earlier.in_vain})
+        trigger = WorkspaceWindowTrigger(end_at=end_at, state={"parts": parts.parts, "in_vain": parts.in_vain})
         self.defer(trigger=trigger, method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:
         """Go on after a wait: everything is read again, and only what is missing is sent."""
-        state = (event or {}).get("state", {})
-        self._earlier = Earlier(state.get("parts", []), state.get("in_vain", 0))
+        self._state = (event or {}).get("state") or {}
         return self.execute(context)
-
-
-class Earlier:
-    """
-    What earlier parts of a task sent, between which it waited.
-
-    :param parts: when each part ended, in seconds since 1970, and the rows it invited
-    :param in_vain: how many of the latest parts invited nobody
-    """
-
-    def __init__(self, parts: Sequence[tuple[float, list[int]]] = (), in_vain: int = 0) -> None:
-        self.parts = list(parts)
-        self.in_vain = in_vain
-
-    def rows(self) -> set[int]:
-        """Return the rows that were invited."""
-        return {row for _, rows in self.parts for row in rows}
-
-    def times(self) -> list[float]:
-        """Return when invites were sent, one time for each."""
-        return [ended for ended, rows in self.parts for _ in rows]
-
-    def with_part(self, ended: float, invited: list[int]) -> Earlier:
-        """Add a part, whose report has all rows that are invited so far."""
-        known = self.rows()
-        new = [row for row in invited if row not in known]
-        return Earlier([*self.parts, (ended, new)], 0 if new else self.in_vain + 1)

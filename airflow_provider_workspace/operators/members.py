@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.operators.base import WorkspaceOrganizationListOperator, WorkspaceWriteOperator
@@ -87,3 +87,96 @@ class WorkspaceDeleteMemberOperator(WorkspaceWriteOperator):
             self.if_missing,
         )
         return {"user_uuid": self.user_uuid, "deleted": deleted}
+
+
+class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
+    """
+    Make the members of an organization those of a roster.
+
+    Scopes ``organization_member:read`` and, to carry the plan out, ``organization_member:write``.
+
+    Who is missing is invited; who holds an open invite counts as there. Levels that differ are changed; where a row
+    has no level, any is right. Members who are not on the roster are removed, their open invites withdrawn. All of it
+    is planned before anything is sent, and the plan is a table in the log. A second run finds nothing to do, and a
+    retry goes on where the try before ended.
+
+    The result is the plan: ``pending`` (how many changes), ``counts``, ``changes`` (``action``, ``email``,
+    ``old_level``, ``level``, ``why``, ``target``) and the ``table``.
+
+    :param roster: rows (mappings with ``email``, ``level`` and other fields of an invite) or just addresses: a list, or
+        the XCom of another task
+    :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``
+    :param protected: addresses of members who are never removed or changed. Name the owner of the connection's API key:
+        the interface cannot tell whose it is, and a key whose owner is removed is worth nothing
+    :param organization_id: organization; by default that of the connection
+    :param defaults: fields for all rows that do not have them, such as ``{"send_email": False}``. A ``level`` here is
+        the level of every member whose row names none
+    :param max_removals: how many members and open invites may go in one run; if it would be more, the task fails and
+        sends nothing, for the roster may have been cut. ``None`` for any number
+    :param owner_level: members of this level and above are neither removed nor changed. The interface does not show
+        which levels there are; services of its kind have 1 for members, 8 for administrators, 15 for owners. ``None``
+        treats owners like others
+    :param approved: an earlier plan, the result of a task with ``dry_run=True``: if there is a change now that it does
+        not hold, the task fails and sends nothing
+    """
+
+    template_fields: Collection[str] = (
+        "workspace_conn_id",
+        "organization_id",
+        "roster",
+        "path",
+        "protected",
+        "defaults",
+        "approved",
+    )
+    plans_itself = True
+
+    def __init__(
+        self,
+        *,
+        roster: Sequence[Mapping[str, Any] | str] | str | None = None,
+        path: str | None = None,
+        protected: Sequence[str] | str,
+        organization_id: str | None = None,
+        defaults: Mapping[str, Any] | None = None,
+        max_removals: int | None = 10,
+        owner_level: int | None = 15,
+        approved: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.roster = roster
+        self.path = path
+        self.protected = protected
+        self.organization_id = organization_id
+        self.defaults = defaults
+        self.max_removals = max_removals
+        self.owner_level = owner_level
+        self.approved = approved
+
+    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
+        """Plan, and carry it out unless only the plan is wanted."""
+        from airflow_provider_workspace.api.member_sync import plan_members
+        from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.member_changes import carry_out
+        from airflow_provider_workspace.rosters import read_roster, rows_of_value
+
+        self.show(hook, "members", organization_id=self.organization_id)
+        self.settle(hook, context)
+        plan = plan_members(
+            read_roster(self.roster, self.path, self.defaults, argument="roster"),
+            hook.list_invites(organization_id=self.organization_id),
+            hook.list_members(organization_id=self.organization_id),
+            protected=rows_of_value(self.protected, "protected"),
+            owner_level=self.owner_level,
+        )
+        self.log.info("%s", plan.table())
+        plan.check_removals(self.max_removals)
+        if self.approved is not None:
+            if not isinstance(self.approved, Mapping):
+                msg = "approved is no plan. Pass the output of the task with dry_run=True itself. Nothing was sent."
+                raise WorkspaceInputError(msg)
+            plan.check_approved(self.approved)
+        if not self.plan_only:
+            carry_out(plan, hook, self.organization_id)
+        return plan.to_dict()

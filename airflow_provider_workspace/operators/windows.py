@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.airflow_version import AirflowFailException
 from airflow_provider_workspace.operators.base import WorkspaceOperator
@@ -18,7 +18,6 @@ from airflow_provider_workspace.operators.base import WorkspaceOperator
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_workspace.errors import WorkspaceError
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 # How long a window without a maximum length counts as open if nobody closes it.
@@ -46,20 +45,9 @@ class WorkspaceWindowOperator(WorkspaceOperator):
 
         :raises WorkspaceInputError: if there is none, or one is no UUID
         """
-        from uuid import UUID
+        from airflow_provider_workspace.arguments import uuids_of
 
-        from airflow_provider_workspace.arguments import names_of
-        from airflow_provider_workspace.errors import WorkspaceInputError
-
-        given = names_of("batch_export_ids", self.batch_export_ids)
-        try:
-            found = list(dict.fromkeys(str(UUID(batch_export_id.strip())) for batch_export_id in given))
-        except ValueError:
-            found = []
-        if not found:
-            msg = "batch_export_ids must be a list of batch exports (UUID)"
-            raise WorkspaceInputError(msg)
-        return found
+        return uuids_of("batch_export_ids", self.batch_export_ids, "batch exports")
 
 
 class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
@@ -131,52 +119,24 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Resume, and fail if the run was marked as failed: Airflow would call it a success after this task."""
-        done = self.resume(hook, context)
-        if self.outcome_task_id and marked_as_failed(context, self.outcome_task_id, self.upstream_task_ids):
+        from airflow_provider_workspace.arguments import names_of
+        from airflow_provider_workspace.window_holders import marked_as_failed, resume
+
+        ti = context["ti"]
+        export_ids = self.export_ids()
+        organization_id = hook.organization_or_default(self.organization_id)
+        self.show(hook, "batch_export", batch_export_id=export_ids[-1], organization_id=organization_id)
+        done = resume(
+            hook,
+            organization_id=organization_id,
+            export_ids=export_ids,
+            leave_paused=names_of("leave_paused", self.leave_paused),
+            window=(ti.dag_id, ti.run_id, ti.task_id),
+        )
+        if self.outcome_task_id and marked_as_failed(ti, self.outcome_task_id, self.upstream_task_ids):
             msg = f"The run was marked as failed. Its exports are resumed: {', '.join(done['resumed']) or 'none'}."
             raise AirflowFailException(msg)
         return done
-
-    def resume(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
-        """Resume what may be resumed; one export that cannot be does not keep the others paused."""
-        from airflow_provider_workspace.arguments import names_of
-        from airflow_provider_workspace.errors import WorkspaceError
-        from airflow_provider_workspace.window_holders import Holders
-
-        resumed: list[str] = []
-        left: list[str] = []
-        held: dict[str, list[str]] = {}
-        failed: dict[str, WorkspaceError] = {}
-        organization_id = hook.organization_or_default(self.organization_id)
-        keep = {export_id.strip().lower() for export_id in names_of("leave_paused", self.leave_paused)}
-        for export_id in self.export_ids():
-            self.show(hook, "batch_export", batch_export_id=export_id, organization_id=organization_id)
-            holders = Holders(organization_id, export_id)
-            others = holders.others_open(context["ti"].dag_id, context["ti"].run_id, context["ti"].task_id)
-            if export_id in keep:
-                left.append(export_id)
-                self.log.info("Batch export %s stays paused, as asked for.", export_id)
-            elif others:
-                held[export_id] = others
-                self.log.warning(
-                    "Batch export %s stays paused: still open: %s. If that window is gone, delete the Variable '%s'.",
-                    export_id,
-                    ", ".join(others),
-                    holders.key,
-                )
-            else:
-                try:
-                    hook.unpause_batch_export(batch_export_id=export_id, organization_id=organization_id)
-                except WorkspaceError as error:
-                    self.log.exception("Batch export %s could not be resumed", export_id)
-                    failed[export_id] = error
-                    continue
-                resumed.append(export_id)
-                self.log.info("Resumed batch export %s.", export_id)
-            holders.remove(context["ti"].dag_id, context["ti"].run_id, context["ti"].task_id)
-        if failed:
-            still_paused(failed)
-        return {"resumed": resumed, "held": held, "left_paused": left}
 
 
 class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
@@ -268,28 +228,3 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
             "Look at the tasks of the window; they were not stopped."
         )
         raise AirflowFailException(msg)
-
-
-def marked_as_failed(context: Context, outcome_task_id: str, work_task_ids: Collection[str]) -> bool:
-    """Tell whether a person ended the run: then its work has failed and what came after was skipped."""
-    ti = context["ti"]
-    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id], task_ids=[outcome_task_id, *work_task_ids]).get(
-        ti.run_id, {}
-    )
-    return states.get(outcome_task_id) == "skipped" and "failed" in states.values()
-
-
-def still_paused(failed: dict[str, WorkspaceError]) -> NoReturn:
-    """
-    Say which exports are still paused.
-
-    Never permanent: a paused export is worth every retry, for somebody may mend the key meanwhile.
-    """
-    from airflow_provider_workspace.errors import WorkspaceRequestError
-
-    named = "; ".join(f"{export_id}: {error}" for export_id, error in failed.items())
-    msg = (
-        f"STILL PAUSED: {', '.join(failed)}. Resume by hand, or mend the cause and clear this task. The interface "
-        f"cannot tell whether an export is paused, so this goes by the failed requests. {named}"
-    )
-    raise WorkspaceRequestError(msg, operation="UnpauseBatchExport", outcome="unknown")

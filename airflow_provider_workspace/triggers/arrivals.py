@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
-from airflow_provider_workspace.triggers.waiting import LONGEST_PAUSE, backoff
-
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Member
     from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
@@ -69,6 +67,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look again and again; a look that fails is logged and followed by the next one."""
         from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.hooks.looking import LONGEST_PAUSE, backoff
         from airflow_provider_workspace.hooks.shared import gate
         from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
 

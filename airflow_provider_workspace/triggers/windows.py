@@ -1,4 +1,4 @@
-"""The trigger that holds a maintenance window open, or watches that it is closed in time."""
+"""The trigger that waits for a time, for one: until a maintenance window is over, unless it is closed before."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ BEFORE_CLOSING = (None, "scheduled", "queued")
 
 class WorkspaceWindowTrigger(BaseTrigger):
     """
-    Fires once: ``{"status": "over"}`` at the end of the window, ``{"status": "closed"}`` if it was closed before.
+    Fires once: ``{"status": "over", "state": …}`` at the time, or ``{"status": "closed"}`` if the window was closed.
 
     ``airflow dags test`` runs triggers in line: watching for a task that can only run afterwards would never end.
     There it fires ``{"status": "unwatched"}`` at once.
 
-    :param end_at: end of the window in seconds since 1970 by the wall clock
+    :param end_at: when, in seconds since 1970 by the wall clock
+    :param state: what the task will want to know then, as plain JSON
     :param dag_id: Dag of the closing task to watch
     :param run_id: its run
     :param close_task_id: the closing task; ``None`` to watch nothing but the clock
@@ -36,6 +37,7 @@ class WorkspaceWindowTrigger(BaseTrigger):
         self,
         *,
         end_at: float,
+        state: dict[str, Any] | None = None,
         dag_id: str = "",
         run_id: str = "",
         close_task_id: str | None = None,
@@ -43,6 +45,7 @@ class WorkspaceWindowTrigger(BaseTrigger):
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.end_at = end_at
+        self.state = state
         self.dag_id = dag_id
         self.run_id = run_id
         self.close_task_id = close_task_id
@@ -54,6 +57,7 @@ class WorkspaceWindowTrigger(BaseTrigger):
             f"{type(self).__module__}.{type(self).__qualname__}",
             {
                 "end_at": self.end_at,
+                "state": self.state,
                 "dag_id": self.dag_id,
                 "run_id": self.run_id,
                 "close_task_id": self.close_task_id,
@@ -73,7 +77,7 @@ class WorkspaceWindowTrigger(BaseTrigger):
                 return
             left = self.end_at - time.time()
             if left <= 0:
-                yield TriggerEvent({"status": "over"})  # type: ignore[no-untyped-call]
+                yield TriggerEvent({"status": "over", "state": self.state})  # type: ignore[no-untyped-call]
                 return
             await asyncio.sleep(min(left, pause))
 

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.hooks import shared
+from airflow_provider_workspace.hooks import looking, shared
 from airflow_provider_workspace.sandbox.answers import dumps
 from airflow_provider_workspace.sandbox.listener import Listener
 from airflow_provider_workspace.sandbox.profiles import PROFILES
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.service import Service, Settings
-from airflow_provider_workspace.triggers import waiting
 from airflow_provider_workspace.triggers.waiting import WorkspaceWaitTrigger
 from tests.hard.fast_forward import FastForward
 
@@ -34,7 +33,7 @@ HOURS = 24
 WAITERS = 400
 BEGAN = 1_700_000_000.0
 # How late an event may be: a look at most, and what the loop does at once.
-LATE = waiting.LOOK_SECONDS + 60
+LATE = looking.LOOK_SECONDS + 60
 FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("refuse", {}),
     ("reset_before", {}),
@@ -83,7 +82,7 @@ def test_a_day_of_chaos(monkeypatch: pytest.MonkeyPatch) -> None:
     seed = int(os.environ.get("CHAOS_SEED", random.SystemRandom().randrange(2**31)))
     print(f"\nCHAOS_SEED={seed}")
     loop = FastForward()
-    monkeypatch.setattr(waiting, "time", SimpleNamespace(time=lambda: BEGAN + loop.time()))
+    monkeypatch.setattr(looking, "time", SimpleNamespace(time=lambda: BEGAN + loop.time()))
     began = time.monotonic()
     descriptors = open_files()
     try:

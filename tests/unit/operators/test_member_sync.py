@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_workspace import member_changes
 from airflow_provider_workspace.airflow_version import AirflowFailException
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.operators.member_sync import MOST_REFUSALS, WorkspaceSyncMembersOperator
+from airflow_provider_workspace.member_changes import MOST_REFUSALS
+from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 
 if TYPE_CHECKING:
@@ -196,14 +198,14 @@ def test_who_leaves_meanwhile_is_no_error(
     sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect()
-    carry_out = WorkspaceSyncMembersOperator.carry_out
+    carry_out = member_changes.carry_out
 
-    def leave_first(self: WorkspaceSyncMembersOperator, hook: WorkspaceHook, plan: Any) -> None:
+    def leave_first(plan: Any, hook: WorkspaceHook, organization_id: str | None) -> None:
         hook.delete_member(user_uuid=SEED.member_uuid)
-        carry_out(self, hook, plan)
+        carry_out(plan, hook, organization_id)
 
     with monkeypatch.context() as patch:
-        patch.setattr(WorkspaceSyncMembersOperator, "carry_out", leave_first)
+        patch.setattr(member_changes, "carry_out", leave_first)
         sync()
     assert "update_member" not in effects(sandbox)
     assert [change["email"] for change in sync(dry_run=True)["changes"] if change["action"] == "invite"] == [

@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_workspace.airflow_version import AirflowFailException, TaskDeferred
 from airflow_provider_workspace.operators import invites as module
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
-from airflow_provider_workspace.triggers.pauses import WorkspacePauseTrigger
+from airflow_provider_workspace.triggers.windows import WorkspaceWindowTrigger
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -24,12 +24,12 @@ def operator(**arguments: Any) -> WorkspaceCreateInvitesOperator:
     return WorkspaceCreateInvitesOperator(task_id="invites", invites=PEOPLE, **arguments)
 
 
-def deferred(task: WorkspaceCreateInvitesOperator, state: dict[str, Any] | None) -> WorkspacePauseTrigger:
+def deferred(task: WorkspaceCreateInvitesOperator, state: dict[str, Any] | None) -> WorkspaceWindowTrigger:
     """Run a part of the task, which then waits."""
     with pytest.raises(TaskDeferred) as wait:
         go_on(task, state)
     trigger = wait.value.trigger
-    assert isinstance(trigger, WorkspacePauseTrigger)
+    assert isinstance(trigger, WorkspaceWindowTrigger)
     return trigger
 
 
@@ -144,11 +144,11 @@ def test_a_wrong_limit_is_told_before_anything_is_sent(connect: Connect, sandbox
 
 
 def test_the_pause_is_plain_json_and_ends_by_the_wall_clock() -> None:
-    path, arguments = WorkspacePauseTrigger(end_at=0.0, state={"parts": [], "in_vain": 0}).serialize()
-    assert path == "airflow_provider_workspace.triggers.pauses.WorkspacePauseTrigger"
+    path, arguments = WorkspaceWindowTrigger(end_at=0.0, state={"parts": [], "in_vain": 0}).serialize()
+    assert path == "airflow_provider_workspace.triggers.windows.WorkspaceWindowTrigger"
 
     async def first_event() -> Any:
-        async for event in WorkspacePauseTrigger(**arguments).run():
+        async for event in WorkspaceWindowTrigger(**arguments).run():
             return event.payload
         return None
 

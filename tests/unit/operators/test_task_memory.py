@@ -11,7 +11,7 @@ from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
-from airflow_provider_workspace.operators.member_sync import WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
 
 if TYPE_CHECKING:

@@ -12,17 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TaskFailedEvent, TaskSuccessEvent
 
+from airflow_provider_workspace.hooks.looking import backoff, within
 from airflow_provider_workspace.hooks.shared import SharedHook
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.triggers.arrivals import WorkspaceArrivalTrigger
-from airflow_provider_workspace.triggers.waiting import (
-    WorkspaceDomainVerifiedTrigger,
-    WorkspaceWaitTrigger,
-    backoff,
-    within,
-)
+from airflow_provider_workspace.triggers.waiting import WorkspaceDomainVerifiedTrigger, WorkspaceWaitTrigger
 from airflow_provider_workspace.triggers.windows import WorkspaceWindowTrigger
 
 if TYPE_CHECKING:
@@ -323,7 +319,7 @@ def test_arrivals_are_told_once_also_over_a_restart(monkeypatch: pytest.MonkeyPa
 def test_a_window_is_over_by_the_wall_clock() -> None:
     began = time.time()
     event = asyncio.run(first_event(WorkspaceWindowTrigger(end_at=began + 0.3)))
-    assert event.payload == {"status": "over"}
+    assert event.payload == {"status": "over", "state": None}
     assert time.time() - began >= 0.3
     event = asyncio.run(first_event(WorkspaceWindowTrigger(end_at=began + 3600, close_task_id="close")))
     assert event.payload == {"status": "unwatched"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import itertools
 import sys
@@ -9,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from measure import airflow_home, connect, count, in_child
+from measure import airflow_home, connect, count, counting, in_child
 
 REPETITIONS = 3
 CALLS = 5
@@ -21,9 +22,10 @@ def count_imports() -> None:
     import contestants
 
     def measure() -> None:
-        count("imports:floor", contestants.import_base_classes)
-        for module in contestants.MODULES:
-            count(f"imports:{module}", lambda module=module: importlib.import_module(module))
+        with counting():
+            count("imports:floor", contestants.import_base_classes)
+            for module in contestants.MODULES:
+                count(f"imports:{module}", lambda module=module: importlib.import_module(module))
 
     in_child(measure)
 
@@ -34,8 +36,9 @@ def count_calls(label: str, ready: Callable[[str], Callable[[], object]], url: s
     def measure() -> None:
         work = ready(url)
         repeat(work, 3)
-        for _ in range(REPETITIONS):
-            count(f"gets:{label}", lambda: repeat(work, CALLS))
+        with counting():
+            for _ in range(REPETITIONS):
+                count(f"gets:{label}", lambda: repeat(work, CALLS))
 
     in_child(measure)
 
@@ -46,8 +49,9 @@ def count_pages(label: str, rows: Callable[[str], Iterator[Any]], url: str) -> N
     def measure() -> None:
         reading = rows(url)
         read(reading, 2)
-        for _ in range(REPETITIONS):
-            count(f"pages:{label}", lambda: read(reading, PAGES))
+        with counting():
+            for _ in range(REPETITIONS):
+                count(f"pages:{label}", lambda: read(reading, PAGES))
 
     in_child(measure)
 
@@ -90,6 +94,9 @@ def main() -> None:
                 count_imports()
                 continue
             contestants.import_base_classes() if only else import_clients()
+            # Each child collects before it counts: what it has from here then stays out of that.
+            gc.collect()
+            gc.freeze()
             everybody: dict[str, Any] = contestants.GETS if kind == "gets" else contestants.LISTS
             for name, ready in everybody.items():
                 if only and name not in contestants.BUDGETED:

@@ -4,11 +4,19 @@
 void start(void)
 {
     CALLGRIND_START_INSTRUMENTATION;
+}
+
+void zero(void)
+{
     CALLGRIND_ZERO_STATS;
 }
 
-void stop(const char *label)
+void dump(const char *label)
+{
+    CALLGRIND_DUMP_STATS_AT(label);
+}
+
+void stop(void)
 {
     CALLGRIND_STOP_INSTRUMENTATION;
-    CALLGRIND_DUMP_STATS_AT(label);
 }

@@ -20,7 +20,8 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -206,11 +207,20 @@ def instructions(script: str, *arguments: str) -> Sample:
         return counts
 
 
-def count(label: str, work: Callable[[], object]) -> None:
-    """Count the instructions of something, in a script that runs under Valgrind."""
+@contextmanager
+def counting() -> Iterator[None]:
+    """Let Valgrind count, in a script that runs under it: it is slow to switch on and off."""
     counter = ctypes.CDLL(str(COUNTER))
     gc.collect()
     gc.freeze()
     counter.start()
+    yield
+    counter.stop()
+
+
+def count(label: str, work: Callable[[], object]) -> None:
+    """Count the instructions of something, where Valgrind is :func:`counting`."""
+    counter = ctypes.CDLL(str(COUNTER))
+    counter.zero()
     work()
-    counter.stop(label.encode())
+    counter.dump(label.encode())

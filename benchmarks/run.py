@@ -17,13 +17,16 @@ def main() -> int:
     """Run them one after the other: two at once would measure each other."""
     began = time.monotonic()
     results: list[Result] = []
+    took: list[str] = []
     for script in SCRIPTS:
+        started = time.monotonic()
         subprocess.run([sys.executable, HERE / f"{script}.py", *sys.argv[1:]], check=True)
+        took.append(f"{script} {time.monotonic() - started:.0f}")
         results += [Result(**result) for result in json.loads((BUILD / f"{script}.json").read_text())]
     if "--quick" not in sys.argv:
         chart.draw(results, HERE.parent / "docs" / "images" / "bench.svg")
     missed = [what for result in results for what in result.missed()]
-    print(f"\nTook {time.monotonic() - began:.0f} s.")
+    print(f"\nTook {time.monotonic() - began:.0f} s: {', '.join(took)}.")
     for what in missed:
         print(f"MISSED  {what}")
     if not missed:

@@ -25,7 +25,7 @@ from airflow_provider_workspace.errors import (
 
 STATUSES = ("invited", "already_invited", "member", "duplicate", "invalid", "failed", "unknown", "not_sent", "planned")
 # Chunks handed out together. Also how often progress is told and how much may be in doubt at once.
-CHUNKS_AT_ONCE = 20
+CHUNKS_AT_ONCE = 40
 # How often a chunk whose answer is lost is looked up and sent again.
 MOST_ROUNDS = 5
 # How many rows the log shows.

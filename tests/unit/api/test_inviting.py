@@ -157,8 +157,8 @@ def test_one_object_per_request() -> None:
 
 def test_progress() -> None:
     told: list[tuple[int, int]] = []
-    run(Service(faults=["lost", "vanished"]), people(180), progress=lambda *numbers: told.append(numbers))
-    assert told == [(0, 180), (76, 180), (156, 180), (180, 180)]
+    run(Service(faults=["lost", "vanished"]), people(340), progress=lambda *numbers: told.append(numbers))
+    assert told == [(0, 340), (156, 340), (316, 340), (340, 340)]
 
 
 def test_wrong_rows_are_named_before_anything_is_sent() -> None:
@@ -276,11 +276,11 @@ def test_a_refusal_without_words_is_its_own_reason() -> None:
 
 
 def test_a_revoked_key_ends_it() -> None:
-    service = Service(faults=[*["ok"] * 19, "denied"])
+    service = Service(faults=[*["ok"] * 39, "denied"])
     with pytest.raises(WorkspaceInvitesIncompleteError, match="the key is revoked") as error:
-        run(service, people(84))
-    assert statuses(error.value.report) == {"invited": 76, "not_sent": 8}
-    assert [entry.reason for entry in error.value.report.entries[76:]] == ["the key is revoked"] * 4 + [
+        run(service, people(164))
+    assert statuses(error.value.report) == {"invited": 156, "not_sent": 8}
+    assert [entry.reason for entry in error.value.report.entries[156:]] == ["the key is revoked"] * 4 + [
         "an earlier request failed"
     ] * 4
     assert error.value.permanent

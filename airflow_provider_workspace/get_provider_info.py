@@ -31,15 +31,13 @@ def get_provider_info() -> dict[str, Any]:
         "sensors": [
             {
                 "integration-name": "Workspace",
-                "python-modules": [
-                    f"{PACKAGE}.sensors.{resource}" for resource in ("domains", "invites", "members", "projects")
-                ],
+                "python-modules": [f"{PACKAGE}.sensors.workspace"],
             }
         ],
         "triggers": [
             {
                 "integration-name": "Workspace",
-                "python-modules": [f"{PACKAGE}.triggers.{module}" for module in ("arrivals", "waiting", "windows")],
+                "python-modules": [f"{PACKAGE}.triggers.workspace"],
             }
         ],
         "cli": [f"{PACKAGE}.cli.definition.get_workspace_commands"],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.sdk import Variable
 
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
-from airflow_provider_workspace.triggers.windows import is_open
+from airflow_provider_workspace.triggers.workspace import is_open
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook

@@ -41,7 +41,7 @@ def waits(organization: Callable[[int], str], interval: float = INTERVAL) -> Cal
     """Return waits for a domain, as the triggerer runs them."""
     from airflow.triggers.shared_stream import SharedStreamManager
 
-    from airflow_provider_workspace.triggers.waiting import WorkspaceWaitTrigger
+    from airflow_provider_workspace.triggers.workspace import WorkspaceWaitTrigger
 
     streams: list[SharedStreamManager] = []
 
@@ -151,7 +151,7 @@ def import_all() -> None:
 
     import airflow_provider_workspace.client.aio
     import airflow_provider_workspace.hooks.workspace_async
-    import airflow_provider_workspace.triggers.waiting
+    import airflow_provider_workspace.triggers.workspace
 
     assert aiohttp
     assert airflow

@@ -14,7 +14,7 @@ from __future__ import annotations
 from airflow.sdk import Asset, AssetWatcher, dag, task
 
 from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
-from airflow_provider_workspace.triggers.arrivals import WorkspaceArrivalTrigger
+from airflow_provider_workspace.triggers.workspace import WorkspaceArrivalTrigger
 
 # [START howto_asset_watcher]
 new_project = Asset(

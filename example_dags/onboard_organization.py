@@ -25,7 +25,7 @@ from airflow_provider_workspace.operators.domains import WorkspaceCreateDomainOp
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceListMembersOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
-from airflow_provider_workspace.sensors.domains import WorkspaceDomainVerifiedSensor
+from airflow_provider_workspace.sensors.workspace import WorkspaceDomainVerifiedSensor
 
 ROSTERS = Path(__file__).parent / "data"
 DASHBOARDS = ["Sign-ups", "Activation", "Retention"]

@@ -244,7 +244,7 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
     Ask the service to verify a domain now, and return the domain. The interface shows no scope for this.
 
     Asking is not yet being verified: read ``is_verified`` of the result, or wait with
-    :class:`~airflow_provider_workspace.sensors.domains.WorkspaceDomainVerifiedSensor`.
+    :class:`~airflow_provider_workspace.sensors.workspace.WorkspaceDomainVerifiedSensor`.
 
     :param domain_id: domain (UUID)
     :param organization_id: organization; by default that of the connection

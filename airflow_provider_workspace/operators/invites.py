@@ -262,7 +262,7 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         self.log.warning(
             "Going on at %s, without a worker until then. %s", datetime.fromtimestamp(end_at, timezone.utc), why
         )
-        from airflow_provider_workspace.triggers.windows import WorkspaceWindowTrigger
+        from airflow_provider_workspace.triggers.workspace import WorkspaceWindowTrigger
 
         trigger = WorkspaceWindowTrigger(end_at=end_at, state={"parts": parts.parts, "in_vain": parts.in_vain})
         self.defer(trigger=trigger, method_name="execute_complete")

@@ -156,7 +156,7 @@ class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
 
     def execute(self, context: Context) -> None:  # noqa: ARG002
         """Wait."""
-        from airflow_provider_workspace.triggers.windows import WorkspaceWindowTrigger
+        from airflow_provider_workspace.triggers.workspace import WorkspaceWindowTrigger
 
         end_at = float(self.opened_at) + self.seconds()
         self.defer(trigger=WorkspaceWindowTrigger(end_at=end_at), method_name="execute_complete")
@@ -197,7 +197,7 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
 
     def execute(self, context: Context) -> None:
         """Wait until the window is closed or overdue."""
-        from airflow_provider_workspace.triggers.windows import WorkspaceWindowTrigger
+        from airflow_provider_workspace.triggers.workspace import WorkspaceWindowTrigger
 
         self.defer(
             trigger=WorkspaceWindowTrigger(

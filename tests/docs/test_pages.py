@@ -18,7 +18,7 @@ from airflow.sdk import DAG, BaseSensorOperator
 
 from airflow_provider_workspace.get_provider_info import CONNECTION_FIELDS, get_provider_info
 from airflow_provider_workspace.operators.base import WorkspaceOperator
-from airflow_provider_workspace.sensors.base import WorkspaceSensor
+from airflow_provider_workspace.sensors.workspace import WorkspaceSensor
 from tests.dag_bag import DagBag
 
 ROOT = Path(__file__).resolve().parents[2]

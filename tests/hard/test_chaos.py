@@ -23,7 +23,7 @@ from airflow_provider_workspace.sandbox.listener import Listener
 from airflow_provider_workspace.sandbox.profiles import PROFILES
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.service import Service, Settings
-from airflow_provider_workspace.triggers.waiting import WorkspaceWaitTrigger
+from airflow_provider_workspace.triggers.workspace import WorkspaceWaitTrigger
 from tests.hard.fast_forward import FastForward
 
 if TYPE_CHECKING:

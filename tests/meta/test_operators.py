@@ -20,7 +20,7 @@ from airflow.triggers.base import BaseTrigger
 from airflow_provider_workspace.get_provider_info import get_provider_info
 from airflow_provider_workspace.links import WorkspaceLink
 from airflow_provider_workspace.operators.base import WorkspaceListOperator, WorkspaceOperator
-from airflow_provider_workspace.sensors.base import WorkspaceSensor
+from airflow_provider_workspace.sensors.workspace import WorkspaceSensor
 from tests.contract.reference import EXPECTED
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,7 +18,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceServerError,
 )
 from airflow_provider_workspace.operators.projects import WorkspaceGetProjectOperator
-from airflow_provider_workspace.sensors.domains import WorkspaceDomainVerifiedSensor
+from airflow_provider_workspace.sensors.workspace import WorkspaceDomainVerifiedSensor
 
 if TYPE_CHECKING:
     from tests.conftest import Connect

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Context, task
 
-from airflow_provider_workspace.sensors.members import WorkspaceMembersJoinedSensor
+from airflow_provider_workspace.sensors.workspace import WorkspaceMembersJoinedSensor
 
 SECONDS = 5
 

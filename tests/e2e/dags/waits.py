@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow.sdk import DAG
 
-from airflow_provider_workspace.sensors.domains import WorkspaceDomainVerifiedSensor
+from airflow_provider_workspace.sensors.workspace import WorkspaceDomainVerifiedSensor
 
 SECONDS = 5
 

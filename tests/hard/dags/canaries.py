@@ -16,8 +16,7 @@ from airflow_provider_workspace.operators.projects import (
     WorkspaceGetProjectOperator,
     WorkspaceListProjectsOperator,
 )
-from airflow_provider_workspace.sensors.domains import WorkspaceDomainVerifiedSensor
-from airflow_provider_workspace.sensors.members import WorkspaceMembersJoinedSensor
+from airflow_provider_workspace.sensors.workspace import WorkspaceDomainVerifiedSensor, WorkspaceMembersJoinedSensor
 
 log = logging.getLogger(__name__)
 DOMAIN = "0190c0de-0000-4000-8000-0000000000d1"

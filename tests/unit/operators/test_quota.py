@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_workspace.airflow_version import AirflowFailException, TaskDeferred
 from airflow_provider_workspace.operators import invites as module
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
-from airflow_provider_workspace.triggers.windows import WorkspaceWindowTrigger
+from airflow_provider_workspace.triggers.workspace import WorkspaceWindowTrigger
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -145,7 +145,7 @@ def test_a_wrong_limit_is_told_before_anything_is_sent(connect: Connect, sandbox
 
 def test_the_pause_is_plain_json_and_ends_by_the_wall_clock() -> None:
     path, arguments = WorkspaceWindowTrigger(end_at=0.0, state={"parts": [], "in_vain": 0}).serialize()
-    assert path == "airflow_provider_workspace.triggers.windows.WorkspaceWindowTrigger"
+    assert path == "airflow_provider_workspace.triggers.workspace.WorkspaceWindowTrigger"
 
     async def first_event() -> Any:
         async for event in WorkspaceWindowTrigger(**arguments).run():

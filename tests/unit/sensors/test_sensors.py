@@ -15,17 +15,17 @@ from airflow_provider_workspace.airflow_version import (
 )
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
-from airflow_provider_workspace.sensors.domains import WorkspaceDomainVerifiedSensor
-from airflow_provider_workspace.sensors.invites import WorkspaceInvitesSettledSensor
-from airflow_provider_workspace.sensors.members import WorkspaceMembersJoinedSensor
-from airflow_provider_workspace.sensors.projects import (
+from airflow_provider_workspace.sensors.workspace import (
+    WorkspaceDomainVerifiedSensor,
+    WorkspaceInvitesSettledSensor,
+    WorkspaceMembersJoinedSensor,
     WorkspaceProjectOnboardedSensor,
     WorkspaceProjectReceivingEventsSensor,
 )
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
-    from airflow_provider_workspace.sensors.base import WorkspaceSensor
+    from airflow_provider_workspace.sensors.workspace import WorkspaceSensor
     from tests.conftest import Connect
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")

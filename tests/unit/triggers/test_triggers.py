@@ -17,9 +17,12 @@ from airflow_provider_workspace.hooks.shared import SharedHook
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
-from airflow_provider_workspace.triggers.arrivals import WorkspaceArrivalTrigger
-from airflow_provider_workspace.triggers.waiting import WorkspaceDomainVerifiedTrigger, WorkspaceWaitTrigger
-from airflow_provider_workspace.triggers.windows import WorkspaceWindowTrigger
+from airflow_provider_workspace.triggers.workspace import (
+    WorkspaceArrivalTrigger,
+    WorkspaceDomainVerifiedTrigger,
+    WorkspaceWaitTrigger,
+    WorkspaceWindowTrigger,
+)
 
 if TYPE_CHECKING:
     from tests.conftest import Connect
@@ -289,7 +292,7 @@ class _Store:
 
 
 def test_arrivals_are_told_once_also_over_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("airflow_provider_workspace.triggers.arrivals.STORED_SECONDS", 0.0)
+    monkeypatch.setattr("airflow_provider_workspace.triggers.workspace.STORED_SECONDS", 0.0)
     store = _Store()
     hook = WorkspaceHook()
 

@@ -1,0 +1,419 @@
+"""
+Sensors: one look on the worker, then either more of them or the triggerer's.
+
+All in one module, as the hooks are: opening a module costs a Dag file as much as a sensor does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow.sdk import BaseSensorOperator
+from airflow.sdk.bases.sensor import PokeReturnValue
+from airflow.triggers.base import StartTriggerArgs
+
+from airflow_provider_workspace.airflow_version import (
+    AirflowFailException,
+    AirflowSensorTimeout,
+    AirflowSkipException,
+    conf,
+    has_own_retry_policy,
+    usual_retry_policy,
+)
+from airflow_provider_workspace.links import WorkspaceLink
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperatorLink, Context
+
+    from airflow_provider_workspace.api.conditions import Verdict
+    from airflow_provider_workspace.api.looks import Look
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+# How much longer than the trigger's own deadline Airflow waits before it ends the task without a word from it.
+GRACE = timedelta(minutes=15)
+# What a service may answer that finds no challenge in the DNS yet; the interface does not show it.
+TOO_EARLY = (400, 409, 422)
+
+
+class WorkspaceSensor(BaseSensorOperator):
+    """
+    Base of the sensors.
+
+    The result is what the condition found. ``mode``, ``poke_interval``, ``timeout`` and ``soft_fail`` are those of
+    Airflow's sensors. A wrong key, a missing scope or an unknown id fails the task at once; a look that fails otherwise
+    is followed by the next one.
+
+    :param workspace_conn_id: connection to the service
+    :param deferrable: whether to wait in the triggerer, without a worker slot; ``None`` for what
+        ``[operators] default_deferrable`` says
+    """
+
+    template_fields: Collection[str] = ("workspace_conn_id",)
+    operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
+    workspace_url: str = ""
+    ask_verification = False
+    poke_interval: float
+
+    def __init__(
+        self,
+        *,
+        workspace_conn_id: str = "workspace_default",
+        deferrable: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if getattr(self, "retry_policy", None) is None:
+            self.retry_policy = usual_retry_policy()
+        self.workspace_conn_id = workspace_conn_id
+        if deferrable is None:
+            deferrable = conf.getboolean("operators", "default_deferrable", fallback=False)
+        self.deferrable = deferrable
+        self._seen: Look | None = None
+
+    def waits_for(self) -> tuple[str, dict[str, Any]]:
+        """
+        Return the name of the condition and its fields; each sensor has its own.
+
+        :raises WorkspaceInputError: if an argument is wrong
+        """
+        raise NotImplementedError
+
+    def organization(self) -> str | None:
+        """Return the organization of the sensor; ``None`` for that of the connection."""
+        organization_id: str | None = getattr(self, "organization_id", None)
+        return organization_id
+
+    def execute(self, context: Context) -> Any:
+        """Look once; if that is not enough, wait as the mode says."""
+        if not self.deferrable:
+            return super().execute(context)
+        began = time.time()
+        try:
+            verdict = self.look(first=True)
+        except AirflowFailException as error:
+            if self.soft_fail or self.never_fail:
+                raise AirflowSkipException(str(error)) from error
+            raise
+        if verdict is not None and verdict.done:
+            self.log.info("%s", verdict.message)
+            return verdict.result
+        from airflow_provider_workspace.triggers.workspace import WorkspaceWaitTrigger
+
+        name, arguments = self.waits_for()
+        self.defer(
+            trigger=WorkspaceWaitTrigger(
+                condition=name,
+                arguments=arguments,
+                workspace_conn_id=self.workspace_conn_id,
+                organization_id=self._organization_id,
+                poll_interval=self.poke_interval,
+                end_at=began + self.timeout,
+                ask_verification=self.ask_verification,
+            ),
+            method_name="execute_complete",
+            timeout=timedelta(seconds=self.timeout) + GRACE,
+        )
+        return None
+
+    def poke(self, context: Context) -> PokeReturnValue:  # noqa: ARG002
+        """Look once."""
+        verdict = self.look(first=self._seen is None)
+        if verdict is None:
+            return PokeReturnValue(is_done=False)
+        self.log.info("%s", verdict.message)
+        return PokeReturnValue(is_done=verdict.done, xcom_value=verdict.result if verdict.done else None)
+
+    def look(self, *, first: bool) -> Verdict | None:
+        """
+        Look from the worker.
+
+        :param first: whether what is waited for must be there
+        :return: the verdict; ``None`` if the look failed and the next one may not
+        """
+        from airflow_provider_workspace.api.conditions import condition_of
+        from airflow_provider_workspace.arguments import check_ids
+        from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+        try:
+            check_ids(self, self.template_fields)
+            condition = condition_of(*self.waits_for())
+            with closing(WorkspaceHook(self.workspace_conn_id, organization_id=self.organization())) as hook:
+                self._organization_id = hook.organization_or_default()
+                self.show(hook)
+                if self.ask_verification:
+                    self.ask(hook)
+                self._seen = hook.look(condition.subject, before=self._seen, wanted=condition.wanted())
+                verdict = condition.judge(self._seen)
+                if first and not verdict.found:
+                    self.confirm(hook, verdict)
+        except WorkspaceError as error:
+            if error.permanent and has_own_retry_policy(self):
+                raise
+            if error.permanent:
+                msg = f"{type(error).__name__}: {error}"
+                raise AirflowFailException(msg) from error
+            self.log.warning("Looking failed and will be tried again: %s", error)
+            return None
+        return verdict
+
+    def confirm(self, hook: WorkspaceHook, verdict: Verdict) -> None:
+        """
+        Ask for the record itself: a list may lag behind, and not show yet what was just made.
+
+        :raises WorkspaceInputError: if there is no such record
+        """
+        from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotFoundError
+
+        try:
+            self.retrieve(hook)
+        except WorkspaceNotFoundError:
+            msg = f"Waiting makes no sense: {verdict.message}. Check the id."
+            raise WorkspaceInputError(msg) from None
+
+    def retrieve(self, hook: WorkspaceHook) -> None:
+        """Ask for the record that is waited for; sensors that wait for people have none."""
+
+    def ask(self, hook: WorkspaceHook) -> None:
+        """Ask the service for something before looking; only domains have such a question."""
+
+    def show(self, hook: WorkspaceHook) -> None:
+        """Set where the task's link leads."""
+        from airflow_provider_workspace.client.addresses import address_of
+
+        kind, ids = self.shows()
+        self.workspace_url = address_of(hook.client.settings, kind, {"organization_id": self._organization_id, **ids})
+
+    def shows(self) -> tuple[str, dict[str, Any]]:
+        """Return the kind of resource the link leads to, and its ids; each sensor has its own."""
+        raise NotImplementedError
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:  # noqa: ARG002
+        """
+        End the wait as the trigger's event says.
+
+        :raises AirflowSensorTimeout: if the time is over; the task is skipped instead with ``soft_fail``
+        """
+        status = (event or {}).get("status")
+        message = (event or {}).get("message", "")
+        if event is not None and status == "done":
+            self.log.info("%s", message)
+            return event.get("result")
+        if status == "timeout":
+            text = f"Waited {self.timeout:.0f} s in vain: {message}"
+            if self.soft_fail or self.never_fail:
+                raise AirflowSkipException(text)
+            raise AirflowSensorTimeout(text)
+        if status == "failed":
+            if self.soft_fail or self.never_fail:
+                raise AirflowSkipException(str(message))
+            raise AirflowFailException(message)
+        msg = f"The trigger ended the wait with something that is no event of this sensor: {event!r}"
+        raise RuntimeError(msg)
+
+
+class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
+    """
+    Wait until a domain is verified. Scope ``organization:read``.
+
+    The result is ``{"domain_id": …, "domain": …, "verified_at": …}``.
+
+    :param domain_id: domain (UUID)
+    :param organization_id: organization; by default that of the connection
+    :param ask_verification: whether to ask the service at each look to verify the domain now; without, it is only
+        looked whether somebody or something else got it verified. The interface shows no scope for asking
+    :param start_from_trigger: whether the triggerer begins and ends the wait, so that it never takes a worker slot.
+        Templates in the ids need Airflow 3.3; ``timeout`` then begins anew when the triggerer restarts
+    """
+
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "domain_id")
+
+    def __init__(
+        self,
+        *,
+        domain_id: str,
+        organization_id: str | None = None,
+        ask_verification: bool = True,
+        start_from_trigger: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.domain_id = domain_id
+        self.organization_id = organization_id
+        self.ask_verification = ask_verification
+        if start_from_trigger:
+            self.start_from_trigger = True
+            self.start_trigger_args = StartTriggerArgs(
+                trigger_cls="airflow_provider_workspace.triggers.workspace.WorkspaceDomainVerifiedTrigger",
+                trigger_kwargs={
+                    "domain_id": domain_id,
+                    "organization_id": organization_id,
+                    "workspace_conn_id": self.workspace_conn_id,
+                    "poll_interval": self.poke_interval,
+                    "ask_verification": ask_verification,
+                },
+                next_method="execute_complete",
+                timeout=timedelta(seconds=self.timeout),
+            )
+
+    def waits_for(self) -> tuple[str, dict[str, Any]]:
+        """Return the condition."""
+        return "domain_verified", {"domain_id": str(self.domain_id).strip().lower()}
+
+    def shows(self) -> tuple[str, dict[str, Any]]:
+        """Return the domain."""
+        return "domain", {"domain_id": self.domain_id}
+
+    def retrieve(self, hook: WorkspaceHook) -> None:
+        """Ask for the domain."""
+        hook.get_domain(domain_id=self.domain_id)
+
+    def ask(self, hook: WorkspaceHook) -> None:
+        """Ask for verification; whether it worked, the look tells. A refusal may only mean that it is too early."""
+        from airflow_provider_workspace.errors import WorkspaceRequestError
+
+        try:
+            hook.verify_domain(domain_id=self.domain_id)
+        except WorkspaceRequestError as error:
+            if error.permanent and getattr(error, "status", None) not in TOO_EARLY:
+                raise
+            self.log.warning("Asking for verification failed: %s", error)
+
+
+class WorkspaceMembersJoinedSensor(WorkspaceSensor):
+    """
+    Wait until people are members. Scope ``organization_member:read``.
+
+    The result is ``{"joined": [addresses], "missing": {address: why}}``.
+
+    :param emails: addresses of the people
+    :param join: ``all`` of them, ``any`` one of them, or a share above 0 and up to 1
+    :param organization_id: organization; by default that of the connection
+    """
+
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "emails", "join")
+
+    def __init__(
+        self,
+        *,
+        emails: Sequence[str],
+        join: Literal["all", "any"] | float = "all",
+        organization_id: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.emails = emails
+        self.join = join
+        self.organization_id = organization_id
+
+    def waits_for(self) -> tuple[str, dict[str, Any]]:
+        """Return the condition."""
+        from airflow_provider_workspace.api.conditions import check_addresses, check_share
+
+        return "members_joined", {"emails": check_addresses(self.emails), "share": check_share(self.join)}
+
+    def shows(self) -> tuple[str, dict[str, Any]]:
+        """Return the list of members."""
+        return "members", {}
+
+
+class WorkspaceInvitesSettledSensor(WorkspaceSensor):
+    """
+    Wait until nobody's invite is open: accepted, expired or gone. Scope ``organization_member:read``.
+
+    The result is ``{"accepted": [addresses], "expired": […], "gone": […], "open": []}``.
+
+    :param emails: addresses of the people
+    :param organization_id: organization; by default that of the connection
+    """
+
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "emails")
+
+    def __init__(self, *, emails: Sequence[str], organization_id: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.emails = emails
+        self.organization_id = organization_id
+
+    def waits_for(self) -> tuple[str, dict[str, Any]]:
+        """Return the condition."""
+        from airflow_provider_workspace.api.conditions import check_addresses
+
+        return "invites_settled", {"emails": check_addresses(self.emails)}
+
+    def shows(self) -> tuple[str, dict[str, Any]]:
+        """Return the list of invites."""
+        return "invites", {}
+
+
+class WorkspaceProjectReceivingEventsSensor(WorkspaceSensor):
+    """
+    Wait until a project has received its first event. Scope ``project:read``.
+
+    The result is ``{"project_id": …, "name": …}``.
+
+    :param project_id: project
+    :param organization_id: organization; by default that of the connection
+    """
+
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "project_id")
+
+    def __init__(self, *, project_id: int | str, organization_id: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.project_id = project_id
+        self.organization_id = organization_id
+
+    def waits_for(self) -> tuple[str, dict[str, Any]]:
+        """Return the condition."""
+        return "project_receiving_events", {"project_id": str(self.project_id).strip()}
+
+    def shows(self) -> tuple[str, dict[str, Any]]:
+        """Return the project."""
+        return "project", {"project_id": self.project_id}
+
+    def retrieve(self, hook: WorkspaceHook) -> None:
+        """Ask for the project."""
+        hook.get_project(project_id=self.project_id)
+
+
+class WorkspaceProjectOnboardedSensor(WorkspaceSensor):
+    """
+    Wait until a project is onboarded. Scope ``project:read``.
+
+    The result is ``{"project_id": …, "name": …, "completed": [products]}``.
+
+    :param project_id: project
+    :param product: product whose onboarding counts, a key of ``has_completed_onboarding_for``; by default any, or
+        ``completed_snippet_onboarding``
+    :param organization_id: organization; by default that of the connection
+    """
+
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "project_id", "product")
+
+    def __init__(
+        self,
+        *,
+        project_id: int | str,
+        product: str | None = None,
+        organization_id: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.project_id = project_id
+        self.product = product
+        self.organization_id = organization_id
+
+    def waits_for(self) -> tuple[str, dict[str, Any]]:
+        """Return the condition."""
+        return "project_onboarded", {"project_id": str(self.project_id).strip(), "product": self.product}
+
+    def shows(self) -> tuple[str, dict[str, Any]]:
+        """Return the project."""
+        return "project", {"project_id": self.project_id}
+
+    def retrieve(self, hook: WorkspaceHook) -> None:
+        """Ask for the project."""
+        hook.get_project(project_id=self.project_id)

@@ -1,0 +1,431 @@
+"""
+What runs in the triggerer: the waits of sensors, windows and bulk invites, and what tells asset watchers.
+
+On Airflow 3.3 the tasks that wait for the same subject in the same organization share a stream of looks: any number of
+them cost one poll of one list. Before, each looks for itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import AsyncIterator, Hashable
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.looks import Look
+    from airflow_provider_workspace.api.models import Member
+    from airflow_provider_workspace.hooks.looking import Failure
+    from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
+
+log = logging.getLogger(__name__)
+
+# Longest sleep at a stretch: the wall clock may be set forward meanwhile.
+LONGEST_SLEEP = 60.0
+# States of the closing task in which the window is open.
+BEFORE_CLOSING = (None, "scheduled", "queued")
+# How long after an event its row counts as told: until then Airflow has stored the event.
+STORED_SECONDS = 3.0
+
+
+class WorkspaceWaitTrigger(BaseEventTrigger):
+    """
+    Waits for a condition, and fires once: ``{"status": "done" | "timeout" | "failed", "message": …, "result": …}``.
+
+    :param condition: one of :data:`~airflow_provider_workspace.api.conditions.CONDITIONS`
+    :param arguments: fields of the condition
+    :param workspace_conn_id: connection to the service
+    :param organization_id: organization; by default that of the connection
+    :param poll_interval: seconds between two looks
+    :param end_at: when to give up, in seconds since 1970 by the wall clock; ``None`` for never
+    :param ask_verification: for a domain: ask the service at each look to verify it
+    """
+
+    def __init__(
+        self,
+        *,
+        condition: str,
+        arguments: dict[str, Any],
+        workspace_conn_id: str = "workspace_default",
+        organization_id: str | None = None,
+        poll_interval: float = 60.0,
+        end_at: float | None = None,
+        ask_verification: bool = False,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.condition = condition
+        self.arguments = arguments
+        self.workspace_conn_id = workspace_conn_id
+        self.organization_id = organization_id
+        self.poll_interval = poll_interval
+        self.end_at = end_at
+        self.ask_verification = ask_verification
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the class and plain JSON."""
+        return (
+            f"{type(self).__module__}.{type(self).__qualname__}",
+            {
+                "condition": self.condition,
+                "arguments": self.arguments,
+                "workspace_conn_id": self.workspace_conn_id,
+                "organization_id": self.organization_id,
+                "poll_interval": self.poll_interval,
+                "end_at": self.end_at,
+                "ask_verification": self.ask_verification,
+            },
+        )
+
+    def shared_stream_key(self) -> Hashable | None:
+        """Return what makes two waits look at the same list at the same pace."""
+        from airflow_provider_workspace.api.conditions import CONDITIONS
+
+        subject = CONDITIONS[self.condition].subject
+        return ("workspace", self.workspace_conn_id, self.organization_id, subject, float(self.poll_interval))
+
+    @classmethod
+    def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Look | Failure]:
+        """Look again and again; a look that fails is told and does not end the stream."""
+        from airflow_provider_workspace.api.conditions import CONDITIONS
+        from airflow_provider_workspace.hooks.looking import looks
+
+        return looks(
+            CONDITIONS[kwargs["condition"]].subject,
+            workspace_conn_id=kwargs["workspace_conn_id"],
+            organization_id=kwargs["organization_id"],
+            interval=float(kwargs["poll_interval"]),
+        )
+
+    async def filter_shared_stream(self, shared_stream: AsyncIterator[Look | Failure]) -> AsyncIterator[TriggerEvent]:
+        """Judge look after look until the condition holds, the time is over, or looking makes no sense."""
+        from airflow_provider_workspace.api.conditions import condition_of
+        from airflow_provider_workspace.hooks.looking import Failure, until
+
+        condition = condition_of(self.condition, self.arguments)
+        message, result = "nothing was seen yet", dict[str, Any]()
+        async for seen in until(shared_stream, self.end_at):
+            if seen is None:
+                yield ended("timeout", message, result)
+                return
+            if isinstance(seen, Failure):
+                if seen.permanent:
+                    yield ended("failed", seen.message, {})
+                    return
+                log.warning("Looking failed and will be tried again: %s", seen.message)
+                message = f"the last look failed: {seen.message}"
+                result = {}
+            else:
+                verdict = condition.judge(seen)
+                if verdict.done:
+                    yield ended("done", verdict.message, verdict.result)
+                    return
+                if verdict.message != message:
+                    log.info("Waiting: %s", verdict.message)
+                message, result = verdict.message, verdict.result
+            if self.end_at is not None and time.time() >= self.end_at:
+                yield ended("timeout", message, result)
+                return
+            if self.ask_verification:
+                await self.ask()
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Wait with a stream of its own, where Airflow does not share them."""
+        async for event in self.filter_shared_stream(self.open_shared_stream(self.serialize()[1])):
+            yield event
+
+    async def ask(self) -> None:
+        """Ask the service to verify the domain; whether it did, the next look tells."""
+        from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.hooks.shared import SharedHook
+
+        try:
+            async with SharedHook(self.workspace_conn_id) as shared:
+                await shared.hook.verify_domain(
+                    domain_id=self.arguments["domain_id"], organization_id=self.organization_id
+                )
+        except WorkspaceError as error:
+            log.warning("Asking for verification failed: %s", error)
+
+
+class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
+    """
+    Waits for a verified domain in the place of a task: no worker begins or ends it.
+
+    Airflow renders ``domain_id`` and ``organization_id`` before it starts the trigger (from 3.3).
+
+    :param domain_id: domain (UUID)
+    :param workspace_conn_id: connection to the service
+    :param organization_id: organization; by default that of the connection
+    :param poll_interval: seconds between two looks
+    :param ask_verification: ask the service at each look to verify the domain
+    """
+
+    def __init__(
+        self,
+        *,
+        domain_id: str,
+        workspace_conn_id: str = "workspace_default",
+        organization_id: str | None = None,
+        poll_interval: float = 60.0,
+        ask_verification: bool = False,
+    ) -> None:
+        super().__init__(
+            condition="domain_verified",
+            arguments={"domain_id": domain_id},
+            workspace_conn_id=workspace_conn_id,
+            organization_id=organization_id,
+            poll_interval=poll_interval,
+            ask_verification=ask_verification,
+        )
+        self.domain_id = domain_id
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the class and plain JSON."""
+        return (
+            f"{type(self).__module__}.{type(self).__qualname__}",
+            {
+                "domain_id": self.domain_id,
+                "workspace_conn_id": self.workspace_conn_id,
+                "organization_id": self.organization_id,
+                "poll_interval": self.poll_interval,
+                "ask_verification": self.ask_verification,
+            },
+        )
+
+    @classmethod
+    def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Look | Failure]:
+        """Share the stream of those who wait for domains in the ordinary way."""
+        return super().open_shared_stream({**kwargs, "condition": "domain_verified"})
+
+    async def filter_shared_stream(self, shared_stream: AsyncIterator[Look | Failure]) -> AsyncIterator[Any]:
+        """End the task itself, as success with the result or as failed."""
+        # Only now it is rendered.
+        self.arguments = {"domain_id": str(self.domain_id).strip().lower()}
+        async for event in super().filter_shared_stream(shared_stream):
+            outcome = event.payload
+            log.info("%s: %s", outcome["status"], outcome["message"])
+            if outcome["status"] == "done":
+                yield TaskSuccessEvent(xcoms={"return_value": outcome["result"]})
+            else:
+                yield TaskFailedEvent()
+
+
+class WorkspaceWindowTrigger(BaseTrigger):
+    """
+    Fires once: ``{"status": "over", "state": …}`` at the time, or ``{"status": "closed"}`` if the window was closed.
+
+    ``airflow dags test`` runs triggers in line: watching for a task that can only run afterwards would never end.
+    There it fires ``{"status": "unwatched"}`` at once.
+
+    :param end_at: when, in seconds since 1970 by the wall clock
+    :param state: what the task will want to know then, as plain JSON
+    :param dag_id: Dag of the closing task to watch
+    :param run_id: its run
+    :param close_task_id: the closing task; ``None`` to watch nothing but the clock
+    :param poll_interval: seconds between two looks at the closing task
+    """
+
+    def __init__(
+        self,
+        *,
+        end_at: float,
+        state: dict[str, Any] | None = None,
+        dag_id: str = "",
+        run_id: str = "",
+        close_task_id: str | None = None,
+        poll_interval: float = 15.0,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.end_at = end_at
+        self.state = state
+        self.dag_id = dag_id
+        self.run_id = run_id
+        self.close_task_id = close_task_id
+        self.poll_interval = poll_interval
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the class and plain JSON."""
+        return (
+            f"{type(self).__module__}.{type(self).__qualname__}",
+            {
+                "end_at": self.end_at,
+                "state": self.state,
+                "dag_id": self.dag_id,
+                "run_id": self.run_id,
+                "close_task_id": self.close_task_id,
+                "poll_interval": self.poll_interval,
+            },
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Wait for whichever comes first."""
+        if self.close_task_id is not None and self.trigger_id is None:
+            yield TriggerEvent({"status": "unwatched"})  # type: ignore[no-untyped-call]
+            return
+        pause = LONGEST_SLEEP if self.close_task_id is None else self.poll_interval
+        while True:
+            if await self.closed():
+                yield TriggerEvent({"status": "closed"})  # type: ignore[no-untyped-call]
+                return
+            left = self.end_at - time.time()
+            if left <= 0:
+                yield TriggerEvent({"status": "over", "state": self.state})  # type: ignore[no-untyped-call]
+                return
+            await asyncio.sleep(min(left, pause))
+
+    async def closed(self) -> bool:
+        """Tell whether the closing task has begun."""
+        if self.close_task_id is None:
+            return False
+        from asgiref.sync import sync_to_async
+
+        try:
+            return not await sync_to_async(is_open)(self.dag_id, self.run_id, self.close_task_id)
+        except Exception:
+            log.warning("The state of the closing task cannot be read; looking again", exc_info=True)
+            return False
+
+
+class WorkspaceArrivalTrigger(BaseEventTrigger):
+    """
+    Fires once for each new row, with ``{"what": …, "organization_id": …, "id": …, "name": …}``.
+
+    What was told already is kept in the asset state store (Airflow 3.3), so that a restarted triggerer neither tells it
+    again nor misses what came meanwhile. If the triggerer dies within a few seconds of an event, that event may come
+    once more; it is never missed. Before 3.3 there is no such store: what arrives while no triggerer runs is missed.
+    What is there when the watch begins for the first time is not told.
+
+    :param what: ``project``, ``member`` or ``verified_domain``
+    :param workspace_conn_id: connection to the service
+    :param organization_id: organization; by default that of the connection
+    :param poll_interval: seconds between two looks
+    """
+
+    def __init__(
+        self,
+        *,
+        what: Literal["project", "member", "verified_domain"],
+        workspace_conn_id: str = "workspace_default",
+        organization_id: str | None = None,
+        poll_interval: float = 60.0,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        if what not in ("project", "member", "verified_domain"):
+            msg = f"what is {what!r}; expected 'project', 'member' or 'verified_domain'"
+            raise ValueError(msg)
+        self.what = what
+        self.workspace_conn_id = workspace_conn_id
+        self.organization_id = organization_id
+        self.poll_interval = poll_interval
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the class and plain JSON."""
+        return (
+            f"{type(self).__module__}.{type(self).__qualname__}",
+            {
+                "what": self.what,
+                "workspace_conn_id": self.workspace_conn_id,
+                "organization_id": self.organization_id,
+                "poll_interval": self.poll_interval,
+            },
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look again and again; a look that fails is logged and followed by the next one."""
+        from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.hooks.looking import LONGEST_PAUSE, backoff
+        from airflow_provider_workspace.hooks.shared import gate
+        from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
+
+        told: set[str] | None = None
+        failures = 0
+        pause = self.poll_interval * random.random()  # noqa: S311 - jitter, not cryptography
+        async with WorkspaceAsyncHook(self.workspace_conn_id, organization_id=self.organization_id) as hook:
+            while True:
+                await asyncio.sleep(pause)
+                try:
+                    organization_id = await hook.organization_or_default()
+                    async with gate():
+                        rows = await self.rows(hook)
+                except WorkspaceError as error:
+                    failures += 1
+                    # A key that was revoked may be replaced: a watch goes on, but does not hammer.
+                    pause = LONGEST_PAUSE if error.permanent else backoff(self.poll_interval, failures)
+                    log.warning("Looking failed, again in %.0f s: %s", pause, error)
+                    continue
+                failures, pause = 0, self.poll_interval
+                if told is None:
+                    told = await self.remembered(organization_id)
+                if told is None:
+                    told = set(rows)
+                    await self.remember(organization_id, told)
+                new = [row_id for row_id in rows if row_id not in told]
+                for row_id in new:
+                    payload = {
+                        "what": self.what,
+                        "organization_id": organization_id,
+                        "id": row_id,
+                        "name": rows[row_id],
+                    }
+                    log.info("New: %s", payload)
+                    yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
+                if new:
+                    # Never forgotten: a service whose order is not stable may skip a row and show it again.
+                    told.update(new)
+                    await asyncio.sleep(STORED_SECONDS)
+                    await self.remember(organization_id, told)
+
+    async def rows(self, hook: WorkspaceAsyncHook) -> dict[str, str | None]:
+        """Read the list: id -> name."""
+        if self.what == "project":
+            return {str(row.id): row.name async for row in hook.list_projects()}
+        if self.what == "member":
+            return {member_id(row): row.user.email if row.user else None async for row in hook.list_members()}
+        return {str(row.id): row.domain async for row in hook.list_domains() if row.is_verified}
+
+    async def remembered(self, organization_id: str) -> set[str] | None:
+        """Return the ids told already; ``None`` if nothing is remembered."""
+        store = getattr(self, "asset_state_store", None)
+        if store is None:
+            return None
+        ids = await store.aget(self.cursor(organization_id))
+        return set(ids) if isinstance(ids, list) else None
+
+    async def remember(self, organization_id: str, told: set[str]) -> None:
+        """Keep the ids told already."""
+        store = getattr(self, "asset_state_store", None)
+        if store is not None:
+            await store.aset(self.cursor(organization_id), sorted(told))
+
+    def cursor(self, organization_id: str) -> str:
+        """Return the key in the asset state store."""
+        return f"workspace_{self.what}_{organization_id}"
+
+
+def ended(status: str, message: str, result: dict[str, Any]) -> TriggerEvent:
+    """Return the event that ends a wait."""
+    return TriggerEvent({"status": status, "message": message, "result": result})  # type: ignore[no-untyped-call]
+
+
+def is_open(dag_id: str, run_id: str, close_task_id: str) -> bool:
+    """
+    Tell whether a window is open: its run goes on and its closing task has not begun.
+
+    Runs in a task or in the triggerer, and asks Airflow's execution API.
+    """
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    states = RuntimeTaskInstance.get_task_states(dag_id=dag_id, run_ids=[run_id], task_ids=[close_task_id])
+    of_run = states.get(run_id, {})
+    if close_task_id not in of_run or of_run[close_task_id] not in BEFORE_CLOSING:
+        return False
+    return RuntimeTaskInstance.get_dagrun_state(dag_id=dag_id, run_id=run_id) in ("queued", "running")
+
+
+def member_id(row: Member) -> str:
+    """Return the id of a member's user, by which the interface addresses members; else that of the membership."""
+    return str(row.user.uuid if row.user and row.user.uuid else row.id)

@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few rounds, and no real Dag processor")
     quick = parser.parse_args().quick
     with measure.airflow_home() as home, tempfile.TemporaryDirectory() as folder:
-        results = [imports(7 if quick else 31)]
+        results = [imports(15 if quick else 61)]
         results += parses(Path(folder), 7 if quick else 31)
         if not quick:
             results.append(dag_processor(Path(home)))

@@ -41,7 +41,7 @@ def classes(kind: str, base: type) -> list[type[Any]]:
 
 
 OPERATORS = classes("operators", BaseOperator)
-SENSORS = classes("sensors", BaseOperator)
+SENSORS = [cls for cls in classes("sensors", BaseOperator) if cls is not WorkspaceSensor]
 TRIGGERS = classes("triggers", BaseTrigger)
 TASKS = [cls for cls in (*OPERATORS, *SENSORS) if cls.__name__ != "WorkspaceWindowOperator"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import itertools
 import sys
@@ -94,9 +93,6 @@ def main() -> None:
                 count_imports()
                 continue
             contestants.import_base_classes() if only else import_clients()
-            # Each child collects before it counts: what it has from here then stays out of that.
-            gc.collect()
-            gc.freeze()
             everybody: dict[str, Any] = contestants.GETS if kind == "gets" else contestants.LISTS
             for name, ready in everybody.items():
                 if only and name not in contestants.BUDGETED:

@@ -84,15 +84,14 @@ def resident() -> float:
 
 def watch(ready: Callable[[], Callable[[int], Any]], service: Service, seconds: float) -> dict[str, float]:
     """Let thousands wait, and watch the loop once all of them do."""
-    # Until all have looked for the first time; whoever only sleeps does so from the start.
-    warm_up = INTERVAL + 1.0 if ready() is not sleep_alone else 1.0
 
     async def run() -> dict[str, float]:
         wait = ready()
         gc.collect()
         before = resident()
         tasks = [asyncio.ensure_future(wait(number)) for number in range(WAITING)]
-        await asyncio.sleep(warm_up)
+        # By then all have looked for the first time; whoever only sleeps does so from the start.
+        await asyncio.sleep(1.0 if wait is sleep_alone else INTERVAL + 1.0)
         service_report = await asyncio.to_thread(service.report)
         lags: list[float] = []
         began, cpu = time.monotonic(), time.process_time()

@@ -23,6 +23,7 @@ from airflow_provider_workspace.sandbox.listener import Listener
 from airflow_provider_workspace.sandbox.profiles import PROFILES
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.service import Service, Settings
+from airflow_provider_workspace.triggers import workspace as triggers
 from airflow_provider_workspace.triggers.workspace import WorkspaceWaitTrigger
 from tests.hard.fast_forward import FastForward
 
@@ -82,7 +83,8 @@ def test_a_day_of_chaos(monkeypatch: pytest.MonkeyPatch) -> None:
     seed = int(os.environ.get("CHAOS_SEED", random.SystemRandom().randrange(2**31)))
     print(f"\nCHAOS_SEED={seed}")
     loop = FastForward()
-    monkeypatch.setattr(looking, "time", SimpleNamespace(time=lambda: BEGAN + loop.time()))
+    for module in (looking, triggers):
+        monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: BEGAN + loop.time()))
     began = time.monotonic()
     descriptors = open_files()
     try:

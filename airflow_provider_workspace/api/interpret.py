@@ -121,13 +121,14 @@ def asked(op: Operation[Any]) -> str:
 
 def unreadable(op: Operation[Any], response: Response, asking: Asking, found: str) -> WorkspaceResponseError:
     """Build the error for a success that cannot be read."""
+    asking = asking.hiding(op)
     content_type = asking.clean(response.headers.get("content-type") or "no content type")
     return WorkspaceResponseError(
         f"{asked(op)} was answered with {response.status} and {found}, {content_type[:80]}. Check that the host of "
         f"{asking.source} is the address of the service itself and that no login page or proxy answers in its place.",
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
-        request_id=asking.clean(request_id(response) or "") or None,
+        request_id=request_id(response, asking),
     )
 
 
@@ -159,7 +160,7 @@ def refusal(op: Operation[Any], response: Response, asking: Asking, now: datetim
         outcome=outcome.value,
         retryable=status in TRY_LATER or (status >= 500 and status != 501),
         retry_after=retry_after,
-        request_id=asking.clean(request_id(response) or "") or None,
+        request_id=request_id(response, asking),
     )
 
 
@@ -253,9 +254,10 @@ def missing_scope(op: Operation[Any], detail: str | None) -> str | None:
     return op.endpoint.scope if not detail or "scope" in detail.lower() else None
 
 
-def request_id(response: Response) -> str | None:
-    """Return the service's identifier of a request, if it sends one."""
-    return response.headers.get("x-request-id") or response.headers.get("request-id")
+def request_id(response: Response, asking: Asking) -> str | None:
+    """Return the service's identifier of a request, if it sends one; it may repeat a secret there."""
+    sent = response.headers.get("x-request-id") or response.headers.get("request-id")
+    return asking.clean(sent) or None if sent else None
 
 
 def follow(op: Operation[Any], response: Response, url: str) -> str | None:

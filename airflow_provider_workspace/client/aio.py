@@ -129,7 +129,7 @@ class WorkspaceAsyncClient:
                 break
             url = target
             response = await self._exchange(call, url)
-        call.request_id = request_id(response)
+        call.request_id = request_id(response, self._asking.hiding(call.op))
         return interpret(call.op, response, self._asking, datetime.now(timezone.utc), maybe_done=call.maybe_done)
 
     async def _exchange(self, call: Call[Any], url: str) -> Response:

@@ -132,7 +132,7 @@ class WorkspaceClient:
                 break
             url = target
             response = self._exchange(call, url)
-        call.request_id = request_id(response)
+        call.request_id = request_id(response, self._asking.hiding(call.op))
         return interpret(call.op, response, self._asking, datetime.now(timezone.utc), maybe_done=call.maybe_done)
 
     def _exchange(self, call: Call[Any], url: str) -> Response:

@@ -99,6 +99,15 @@ def test_a_write_leaves_a_line(send: Send, lines: list[str]) -> None:
     )
 
 
+def test_the_line_repeats_no_secret_that_the_service_repeats(send: Send, lines: list[str]) -> None:
+    create = ops.CreateProject(
+        organization_id="o", name="Northwind", slack_incoming_webhook="https://hook.example.com/s3"
+    )
+    with Loopback(answer(status=201, body=PROJECT, X_Request_Id=f"{KEY}-{create.slack_incoming_webhook}")) as service:
+        send(service.url, create)
+    assert lines[0].endswith(" request_id=***-***")
+
+
 def test_the_line_counts_attempts(send: Send, lines: list[str]) -> None:
     with Loopback(RESET_AFTER_READING, RESET_AFTER_READING, answer(body={"paused": True})) as service:
         send(service.url, PAUSE)

@@ -14,7 +14,7 @@ from airflow_provider_workspace.operators.windows import (
     WorkspaceGuardMaintenanceWindowOperator,
     WorkspaceHoldMaintenanceWindowOperator,
     WorkspaceOpenMaintenanceWindowOperator,
-    WorkspacePauseBatchExportsOperator,
+    WorkspacePauseWindowExportsOperator,
 )
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def maintenance_window(
             **common,
         )
         opened_at = f"{{{{ ti.xcom_pull(task_ids='{opened.task_id}')['opened_at'] }}}}"
-        pause = WorkspacePauseBatchExportsOperator(
+        pause = WorkspacePauseWindowExportsOperator(
             task_id="pause",
             task_display_name="Pause the exports",
             doc_md="Pauses one export after the other. If that fails half-way, the window is closed again.",

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from airflow_provider_workspace.secret_names import is_secret, secrets_under, without_secrets
+from airflow_provider_workspace.api.secrets import is_secret, secrets_under, without_secrets
 
 T = TypeVar("T")
 

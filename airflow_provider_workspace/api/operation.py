@@ -19,14 +19,14 @@ from uuid import UUID
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from typing_extensions import get_original_bases
 
+from airflow_provider_workspace.api.secrets import is_secret
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.secret_names import is_secret
 
 T = TypeVar("T")
 
 # A path into a value that is nested hundreds of levels deep is of no help in full.
-LONGEST_FIELD = 100
-LONGEST_ID = 300
+MAX_FIELD_LENGTH = 100
+MAX_ID_LENGTH = 300
 
 
 def _whole_number(value: Any) -> int:
@@ -66,7 +66,7 @@ class Endpoint:
     :param scope: scope the API key needs; ``None`` where the interface shows none
     :param repeatable: whether sending it twice has the effect of sending it once
     :param answer: type of the answer; ``None`` if it carries nothing
-    :param done_code: error code which says that the effect is there already; ``None`` if there is none
+    :param already_done_code: error code which says that the effect is there already; ``None`` if there is none
     """
 
     method: str
@@ -74,7 +74,7 @@ class Endpoint:
     scope: str | None
     repeatable: bool
     answer: Any
-    done_code: str | None = None
+    already_done_code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +160,8 @@ class Operation(BaseModel, Generic[T]):
         if not value.strip() or any(part.strip() in (".", "..") for part in re.split(r"[/\\]", value)):
             msg = f"{type(self).__name__}: {name} is {value[:60]!r}, where an identifier is expected. Nothing was sent."
             raise WorkspaceInputError(msg)
-        if len(value) > LONGEST_ID:
-            msg = f"{type(self).__name__}: {name} is longer than {LONGEST_ID} characters. Nothing was sent."
+        if len(value) > MAX_ID_LENGTH:
+            msg = f"{type(self).__name__}: {name} is longer than {MAX_ID_LENGTH} characters. Nothing was sent."
             raise WorkspaceInputError(msg)
         try:
             return quote(value, safe="")
@@ -187,7 +187,7 @@ OperationClass = TypeVar("OperationClass", bound="type[Operation[Any]]")
 
 
 def endpoint(
-    method: str, path: str, *, scope: str | None, repeatable: bool, done_code: str | None = None
+    method: str, path: str, *, scope: str | None, repeatable: bool, already_done_code: str | None = None
 ) -> Callable[[OperationClass], OperationClass]:
     """
     Give an operation its row; the answer's type is read from the class's own type parameter.
@@ -196,7 +196,7 @@ def endpoint(
     """
 
     def decorate(cls: OperationClass) -> OperationClass:
-        cls.endpoint = Endpoint(method, f"/api{path}", scope, repeatable, answer_type(cls), done_code)
+        cls.endpoint = Endpoint(method, f"/api{path}", scope, repeatable, answer_type(cls), already_done_code)
         return cls
 
     return decorate
@@ -236,7 +236,7 @@ def explain(cls: type[BaseModel], error: ValidationError) -> str:
     known = sorted(cls.model_fields)
     lines: list[str] = []
     for finding in error.errors(include_url=False, include_context=False, include_input=False):
-        name = ".".join(str(part) for part in finding["loc"])[:LONGEST_FIELD]
+        name = ".".join(str(part) for part in finding["loc"])[:MAX_FIELD_LENGTH]
         message = finding["msg"].removeprefix("Value error, ")
         if finding["type"] == "extra_forbidden":
             from difflib import get_close_matches

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # How long to wait before looking for the effect of a write whose answer was lost, in seconds: a service under load may
 # apply what it has received after it gave up answering.
-SETTLE_SECONDS = 5.0
+CONSISTENCY_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)

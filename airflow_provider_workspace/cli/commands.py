@@ -40,8 +40,8 @@ def whoami(args: Namespace) -> None:
 
 def plan(args: Namespace) -> None:
     """Compare a roster with the members."""
-    from airflow_provider_workspace.api.member_sync import plan_members
-    from airflow_provider_workspace.rosters import read_roster
+    from airflow_provider_workspace.procedures.member_sync import plan_members
+    from airflow_provider_workspace.procedures.roster_files import read_roster
 
     with hook_of(args.conn_id) as hook:
         planned = plan_members(
@@ -55,17 +55,16 @@ def plan(args: Namespace) -> None:
 
 
 def sandbox(args: Namespace) -> None:
-    """Run a sandbox until it is interrupted."""
-    from airflow_provider_workspace.sandbox.__main__ import main
-
-    main(["--port", args.port, "--profile", args.profile, "--database", args.database])
+    """Run a sandbox until it is interrupted, in place of this process: nothing here imports it."""
+    options = ["--port", args.port, "--profile", args.profile, "--database", args.database]
+    os.execv(sys.executable, [sys.executable, "-m", "airflow_provider_workspace.sandbox", *options])  # noqa: S606 - no shell
 
 
 def confirmed(hook: WorkspaceHook) -> list[str]:
     """Return what reading confirmed; if it is not enough to work with, end with what is wrong."""
-    from airflow_provider_workspace.hooks.trial import try_out
+    from airflow_provider_workspace.hooks.connection_test import check_connection
 
-    works, lines = try_out(hook.send, hook.client.settings)
+    works, lines = check_connection(hook.send, hook.client.settings)
     if not works:
         raise SystemExit("\n".join(lines))
     return lines

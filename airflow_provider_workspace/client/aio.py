@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import httpx
 import tenacity
 
-from airflow_provider_workspace.api.interpret import Asking, Response, broken, follow, interpret, not_sent, request_id
-from airflow_provider_workspace.api.pages import Pages
-from airflow_provider_workspace.api.retry import SETTLE_SECONDS
-from airflow_provider_workspace.client.call import MOST_REDIRECTS, Call, headers_for, secrets_in
-from airflow_provider_workspace.client.gate import AsyncGate
+from airflow_provider_workspace.api.pagination import Pages
+from airflow_provider_workspace.api.response import (
+    RequestContext,
+    Response,
+    broken,
+    follow,
+    interpret,
+    not_sent,
+    request_id,
+)
+from airflow_provider_workspace.api.retry import CONSISTENCY_SECONDS
+from airflow_provider_workspace.client.call import MAX_REDIRECTS, Call, headers_for, secrets_in
+from airflow_provider_workspace.client.throttle import AsyncThrottle
 from airflow_provider_workspace.client.transport import proxy_for, tls_context, tls_refused
 from airflow_provider_workspace.errors import WorkspaceRequestError
 
@@ -53,8 +61,8 @@ class WorkspaceAsyncClient:
         self.mask = mask
         self._sleep = sleep
         self._policy = settings.retry_policy()
-        self._asking = Asking(settings.source, settings.secrets())
-        self._gate = AsyncGate(settings.max_concurrency)
+        self._asking = RequestContext(settings.source, settings.secrets())
+        self._gate = AsyncThrottle(settings.max_concurrency)
         self._http = httpx.AsyncClient(
             headers=headers_for(settings),
             timeout=httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout),
@@ -79,7 +87,7 @@ class WorkspaceAsyncClient:
 
     async def settle(self) -> None:
         """Wait until the effect of a write whose answer was lost can be seen."""
-        await self._sleep(SETTLE_SECONDS)
+        await self._sleep(CONSISTENCY_SECONDS)
 
     async def send(self, op: Operation[T]) -> T:
         """
@@ -123,14 +131,20 @@ class WorkspaceAsyncClient:
     async def _attempt(self, call: Call[T]) -> T:
         url = self.settings.base_url + call.request.target
         response = await self._exchange(call, url)
-        for _ in range(MOST_REDIRECTS):
+        for _ in range(MAX_REDIRECTS):
             target = follow(call.op, response, url)
             if target is None:
                 break
             url = target
             response = await self._exchange(call, url)
         call.request_id = request_id(response, self._asking.hiding(call.op))
-        return interpret(call.op, response, self._asking, datetime.now(timezone.utc), maybe_done=call.maybe_done)
+        return interpret(
+            call.op,
+            response,
+            self._asking,
+            datetime.now(timezone.utc),
+            may_have_been_applied=call.may_have_been_applied,
+        )
 
     async def _exchange(self, call: Call[Any], url: str) -> Response:
         body = call.request.body
@@ -142,7 +156,7 @@ class WorkspaceAsyncClient:
         return Response(answer.status_code, answer.headers, answer.content)
 
 
-def _failure(op: Operation[Any], error: Exception, asking: Asking) -> WorkspaceRequestError:
+def _failure(op: Operation[Any], error: Exception, asking: RequestContext) -> WorkspaceRequestError:
     """Tell an exception before sending from one after it; in doubt, after."""
     why = f"{type(error).__name__}: {error}"
     if isinstance(error, httpx.ConnectError) and tls_refused(why):

@@ -14,9 +14,9 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
 from airflow_provider_workspace import __version__
-from airflow_provider_workspace.api.interpret import given_up
 from airflow_provider_workspace.api.models import Page, Resource
 from airflow_provider_workspace.api.outcome import Outcome
+from airflow_provider_workspace.api.response import given_up
 from airflow_provider_workspace.errors import WorkspaceRateLimitError, WorkspaceRequestError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ audit = logging.getLogger("airflow_provider_workspace.audit")
 # Does nothing unless Airflow, which brings the library, has tracing switched on.
 tracer = trace.get_tracer("airflow_provider_workspace", __version__)
 
-MOST_REDIRECTS = 5
+MAX_REDIRECTS = 5
 
 
 class Call(Generic[T]):
@@ -49,7 +49,7 @@ class Call(Generic[T]):
         self.op = op
         self.policy = policy
         self.request = op.request()
-        self.maybe_done = False
+        self.may_have_been_applied = False
         self.attempts = 0
         self.throttled = False
         """Whether an attempt was answered with 429."""
@@ -96,7 +96,7 @@ class Call(Generic[T]):
         if error is None:
             return False
         if isinstance(error, WorkspaceRequestError) and error.outcome == Outcome.UNKNOWN.value:
-            self.maybe_done = True
+            self.may_have_been_applied = True
         if isinstance(error, WorkspaceRateLimitError):
             self.throttled = True
         return self.policy.permits(error, repeatable=self.op.endpoint.repeatable)
@@ -115,7 +115,7 @@ class Call(Generic[T]):
 
     def failure(self, error: WorkspaceRequestError) -> WorkspaceRequestError:
         """Return the error to raise in the end."""
-        return given_up(self.op, error, max(1, self.attempts), maybe_done=self.maybe_done)
+        return given_up(self.op, error, max(1, self.attempts), may_have_been_applied=self.may_have_been_applied)
 
 
 def printable(request_id: str | None) -> str:

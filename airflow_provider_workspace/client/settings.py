@@ -5,13 +5,14 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from airflow_provider_workspace.api.retry import RetryPolicy
-from airflow_provider_workspace.client.addresses import PATHS
+from airflow_provider_workspace.client.resource_urls import RESOURCE_PATHS, url_for
 from airflow_provider_workspace.errors import WorkspaceConfigError
 
 
@@ -36,7 +37,7 @@ class Settings:
     :param verify: whether to check the TLS certificate, or the file with the authorities to check it against
     :param proxy: URL of a proxy; ``None`` for that of the environment
     :param web_url: address of the workspace's pages for people, or a template per kind of resource (see
-        :data:`~airflow_provider_workspace.client.addresses.PATHS`); ``None`` if there are none
+        :data:`~airflow_provider_workspace.client.resource_urls.RESOURCE_PATHS`); ``None`` if there are none
     """
 
     base_url: str
@@ -64,6 +65,17 @@ class Settings:
         """Return what no log and no message may hold: the key, and the password of the proxy."""
         password = urlsplit(self.proxy or "").password or ""
         return tuple(dict.fromkeys(filter(None, (self.api_key, password, unquote(password)))))
+
+    def url_for(self, kind: str, ids: Mapping[str, object]) -> str:
+        """
+        Return the URL of a resource for people; empty if an id is not known.
+
+        :param kind: one of :data:`~airflow_provider_workspace.client.resource_urls.RESOURCE_PATHS`
+        :param ids: the ids its path needs; for those that are ``None`` the defaults of these settings count
+        """
+        defaults = {"organization_id": self.organization_id, "project_id": self.project_id}
+        known = defaults | {name: value for name, value in ids.items() if value is not None}
+        return url_for(kind, known, base_url=self.base_url, web_url=self.web_url)
 
     def retry_policy(self) -> RetryPolicy:
         """Return the policy that both clients follow."""
@@ -266,8 +278,8 @@ def read_web_url(given: dict[str, Any], source: str) -> str | dict[str, str] | N
     if not isinstance(templates, dict):
         return web_address(given, "web_url", source)
     for kind, template in templates.items():
-        if kind not in PATHS or not isinstance(template, str) or not re.match(r"https?://[^\s/]+", template):
-            raise wrong(source, "web_url", f"a URL, or an object of URL templates for {', '.join(PATHS)}")
+        if kind not in RESOURCE_PATHS or not isinstance(template, str) or not re.match(r"https?://[^\s/]+", template):
+            raise wrong(source, "web_url", f"a URL, or an object of URL templates for {', '.join(RESOURCE_PATHS)}")
     return templates
 
 

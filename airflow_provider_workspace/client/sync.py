@@ -14,11 +14,19 @@ import urllib3.exceptions
 from requests.adapters import HTTPAdapter
 from requests.structures import CaseInsensitiveDict
 
-from airflow_provider_workspace.api.interpret import Asking, Response, broken, follow, interpret, not_sent, request_id
-from airflow_provider_workspace.api.pages import Pages
-from airflow_provider_workspace.api.retry import SETTLE_SECONDS
-from airflow_provider_workspace.client.call import MOST_REDIRECTS, Call, headers_for, secrets_in
-from airflow_provider_workspace.client.gate import Gate
+from airflow_provider_workspace.api.pagination import Pages
+from airflow_provider_workspace.api.response import (
+    RequestContext,
+    Response,
+    broken,
+    follow,
+    interpret,
+    not_sent,
+    request_id,
+)
+from airflow_provider_workspace.api.retry import CONSISTENCY_SECONDS
+from airflow_provider_workspace.client.call import MAX_REDIRECTS, Call, headers_for, secrets_in
+from airflow_provider_workspace.client.throttle import Throttle
 from airflow_provider_workspace.client.transport import proxy_for, tls_context, tls_refused
 from airflow_provider_workspace.errors import WorkspaceRequestError
 
@@ -61,9 +69,9 @@ class WorkspaceClient:
         self.mask = mask
         self._sleep = sleep
         self._policy = settings.retry_policy()
-        self._asking = Asking(settings.source, settings.secrets())
+        self._asking = RequestContext(settings.source, settings.secrets())
         self._headers = headers_for(settings)
-        self._gate = Gate(settings.max_concurrency)
+        self._gate = Throttle(settings.max_concurrency)
         self._timeout = (settings.connect_timeout, settings.read_timeout)
         proxy = proxy_for(settings)
         self._proxies = {"http": proxy, "https": proxy} if proxy else {}
@@ -84,7 +92,7 @@ class WorkspaceClient:
 
     def settle(self) -> None:
         """Wait until the effect of a write whose answer was lost can be seen."""
-        self._sleep(SETTLE_SECONDS)
+        self._sleep(CONSISTENCY_SECONDS)
 
     def send(self, op: Operation[T]) -> T:
         """
@@ -126,14 +134,20 @@ class WorkspaceClient:
     def _attempt(self, call: Call[T]) -> T:
         url = self.settings.base_url + call.request.target
         response = self._exchange(call, url)
-        for _ in range(MOST_REDIRECTS):
+        for _ in range(MAX_REDIRECTS):
             target = follow(call.op, response, url)
             if target is None:
                 break
             url = target
             response = self._exchange(call, url)
         call.request_id = request_id(response, self._asking.hiding(call.op))
-        return interpret(call.op, response, self._asking, datetime.now(timezone.utc), maybe_done=call.maybe_done)
+        return interpret(
+            call.op,
+            response,
+            self._asking,
+            datetime.now(timezone.utc),
+            may_have_been_applied=call.may_have_been_applied,
+        )
 
     def _exchange(self, call: Call[Any], url: str) -> Response:
         prepared = _prepare(call.request.method, url, self._headers, call.request.body)
@@ -159,7 +173,7 @@ def _prepare(method: str, url: str, headers: dict[str, str], body: bytes | None)
     return prepared
 
 
-def _failure(op: Operation[Any], error: Exception, asking: Asking) -> WorkspaceRequestError:
+def _failure(op: Operation[Any], error: Exception, asking: RequestContext) -> WorkspaceRequestError:
     """Tell an exception before sending from one after it; in doubt, after."""
     reason: Any = error
     while True:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Connection
 
 
-def settings_of(connection: Connection, conn_id: str) -> Settings:
+def read_connection(connection: Connection, conn_id: str) -> Settings:
     """
     Check a connection.
 

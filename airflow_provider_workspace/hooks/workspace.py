@@ -14,7 +14,7 @@ from airflow.sdk.log import mask_secret
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.outcome import is_in_doubt, refuses_all
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
-from airflow_provider_workspace.hooks.connection import pick, settings_of
+from airflow_provider_workspace.hooks.connection import pick, read_connection
 from airflow_provider_workspace.hooks.progress import ProgressLog
 from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
         InviteSettings,
         ProjectBody,
     )
-    from airflow_provider_workspace.api.inviting import InvitesReport
-    from airflow_provider_workspace.api.looks import Look, Steps
     from airflow_provider_workspace.api.models import (
         Dashboard,
         DashboardCollaborator,
@@ -46,8 +44,10 @@ if TYPE_CHECKING:
         ProjectItem,
     )
     from airflow_provider_workspace.api.operation import Operation
-    from airflow_provider_workspace.api.quota import Quota
     from airflow_provider_workspace.client.sync import WorkspaceClient
+    from airflow_provider_workspace.procedures.bulk_invites import InvitesReport
+    from airflow_provider_workspace.procedures.quota import Quota
+    from airflow_provider_workspace.procedures.snapshot import Procedure, Snapshot
 
 __all__ = ["WorkspaceAsyncHook", "WorkspaceHook"]
 
@@ -91,7 +91,7 @@ class WorkspaceHook(BaseHook):
         """The client; the connection is looked up once."""
         from airflow_provider_workspace.client.sync import WorkspaceClient
 
-        settings = settings_of(self.get_connection(self.workspace_conn_id), self.workspace_conn_id)
+        settings = read_connection(self.get_connection(self.workspace_conn_id), self.workspace_conn_id)
         for secret in settings.secrets():
             mask_secret(secret)
         return WorkspaceClient(settings, mask=mask_secret)
@@ -108,10 +108,10 @@ class WorkspaceHook(BaseHook):
 
     def test_connection(self) -> tuple[bool, str]:
         """Read a little, change nothing, and say what that confirmed: the "Test" button of the connection form."""
-        from airflow_provider_workspace.hooks.trial import try_out
+        from airflow_provider_workspace.hooks.connection_test import check_connection
 
         try:
-            works, lines = try_out(self.send, self.client.settings)
+            works, lines = check_connection(self.send, self.client.settings)
         except WorkspaceError as error:
             return False, str(error)
         finally:
@@ -342,7 +342,7 @@ class WorkspaceHook(BaseHook):
         :raises WorkspaceInputError: for a wrong row, before anything is sent
         :raises WorkspaceInvitesIncompleteError: if somebody could not be invited; it carries the report
         """
-        from airflow_provider_workspace.api.inviting import invite_all
+        from airflow_provider_workspace.procedures.bulk_invites import invite_all
 
         settings = self.client.settings
         steps = invite_all(
@@ -363,17 +363,17 @@ class WorkspaceHook(BaseHook):
         self,
         subject: str,
         *,
-        before: Look | None = None,
+        before: Snapshot | None = None,
         wanted: Collection[str] | None = None,
         organization_id: str | None = None,
-    ) -> Look:
-        """Look once at what sensors wait for, see :func:`airflow_provider_workspace.api.looks.look`."""
-        from airflow_provider_workspace.api.looks import look
+    ) -> Snapshot:
+        """Look once at what sensors wait for, see :func:`airflow_provider_workspace.procedures.snapshot.look`."""
+        from airflow_provider_workspace.procedures.snapshot import look
 
         organization_id = self.organization_or_default(organization_id)
         return self.take(look(subject, organization_id, self.client.settings.page_size, before=before, wanted=wanted))
 
-    def take(self, steps: Steps[T]) -> T:
+    def take(self, steps: Procedure[T]) -> T:
         """Send what the steps ask for, until they have their result."""
         try:
             operations = next(steps)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from airflow.sdk import BaseHook
 
-from airflow_provider_workspace.airflow_version import aget_connection, amask_secret
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.outcome import is_in_doubt, refuses_all
 from airflow_provider_workspace.errors import WorkspaceRequestError
-from airflow_provider_workspace.hooks.connection import pick, settings_of
+from airflow_provider_workspace.hooks.connection import pick, read_connection
 from airflow_provider_workspace.hooks.progress import ProgressLog
+from airflow_provider_workspace.version_compat import aget_connection, amask_secret
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
         InviteSettings,
         ProjectBody,
     )
-    from airflow_provider_workspace.api.inviting import InvitesReport
-    from airflow_provider_workspace.api.looks import Look, Steps
     from airflow_provider_workspace.api.models import (
         Dashboard,
         DashboardCollaborator,
@@ -42,8 +40,10 @@ if TYPE_CHECKING:
         ProjectItem,
     )
     from airflow_provider_workspace.api.operation import Operation
-    from airflow_provider_workspace.api.quota import Quota
     from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
+    from airflow_provider_workspace.procedures.bulk_invites import InvitesReport
+    from airflow_provider_workspace.procedures.quota import Quota
+    from airflow_provider_workspace.procedures.snapshot import Procedure, Snapshot
 
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ class WorkspaceAsyncHook(BaseHook):
     async def _open(self) -> WorkspaceAsyncClient:
         from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
 
-        settings = settings_of(await aget_connection(self.workspace_conn_id), self.workspace_conn_id)
+        settings = read_connection(await aget_connection(self.workspace_conn_id), self.workspace_conn_id)
         for secret in settings.secrets():
             await amask_secret(secret)
         return WorkspaceAsyncClient(settings, mask=amask_secret)
@@ -344,7 +344,7 @@ class WorkspaceAsyncHook(BaseHook):
         :raises WorkspaceInputError: for a wrong row, before anything is sent
         :raises WorkspaceInvitesIncompleteError: if somebody could not be invited; it carries the report
         """
-        from airflow_provider_workspace.api.inviting import invite_all
+        from airflow_provider_workspace.procedures.bulk_invites import invite_all
 
         settings = (await self.client()).settings
         steps = invite_all(
@@ -364,18 +364,18 @@ class WorkspaceAsyncHook(BaseHook):
         self,
         subject: str,
         *,
-        before: Look | None = None,
+        before: Snapshot | None = None,
         wanted: Collection[str] | None = None,
         organization_id: str | None = None,
-    ) -> Look:
-        """Look once at what sensors wait for, see :func:`airflow_provider_workspace.api.looks.look`."""
-        from airflow_provider_workspace.api.looks import look
+    ) -> Snapshot:
+        """Look once at what sensors wait for, see :func:`airflow_provider_workspace.procedures.snapshot.look`."""
+        from airflow_provider_workspace.procedures.snapshot import look
 
         organization_id = await self.organization_or_default(organization_id)
         page_size = (await self.client()).settings.page_size
         return await self.take(look(subject, organization_id, page_size, before=before, wanted=wanted))
 
-    async def take(self, steps: Steps[T]) -> T:
+    async def take(self, steps: Procedure[T]) -> T:
         """Send what the steps ask for, until they have their result."""
         try:
             operations = next(steps)

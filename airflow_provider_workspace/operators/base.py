@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from airflow.sdk import BaseOperator
 from airflow.sdk.log import mask_secret
 
-from airflow_provider_workspace.airflow_version import AirflowFailException, has_own_retry_policy, usual_retry_policy
+from airflow_provider_workspace.api.secrets import secrets_under
 from airflow_provider_workspace.links import WorkspaceLink
-from airflow_provider_workspace.secret_names import secrets_under
+from airflow_provider_workspace.version_compat import AirflowFailException, default_retry_policy, has_own_retry_policy
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperatorLink, Context
 
     from airflow_provider_workspace.api.models import Resource
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.task_memory import TaskMemory
+    from airflow_provider_workspace.state.task_state import TaskState
 
 R = TypeVar("R")
 
@@ -51,7 +51,7 @@ class WorkspaceOperator(BaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         if getattr(self, "retry_policy", None) is None:
-            self.retry_policy = usual_retry_policy()
+            self.retry_policy = default_retry_policy()
         self.workspace_conn_id = workspace_conn_id
         self.return_secrets = return_secrets
 
@@ -102,30 +102,28 @@ class WorkspaceOperator(BaseOperator):
 
         :raises WorkspaceInputError: naming the field
         """
-        from airflow_provider_workspace.arguments import check_ids
+        from airflow_provider_workspace.operators.arguments import check_ids
 
         check_ids(self, self.template_fields)
 
-    def fields_of(self, name: str, *taken: str) -> dict[str, Any]:
+    def parse_fields(self, name: str, *taken: str) -> dict[str, Any]:
         """
         Read an argument that holds fields by name.
 
         :param taken: names that are arguments of their own
         :raises WorkspaceInputError: if it holds something else
         """
-        from airflow_provider_workspace.arguments import fields_of
+        from airflow_provider_workspace.operators.arguments import parse_fields
 
-        return fields_of(name, getattr(self, name), taken)
+        return parse_fields(name, getattr(self, name), taken)
 
     def show(self, hook: WorkspaceHook, kind: str, **ids: object) -> None:
         """
         Set where the task's link leads.
 
-        :param kind: one of :data:`~airflow_provider_workspace.client.addresses.PATHS`
+        :param kind: one of :data:`~airflow_provider_workspace.client.resource_urls.RESOURCE_PATHS`
         """
-        from airflow_provider_workspace.client.addresses import address_of
-
-        self.workspace_url = address_of(hook.client.settings, kind, ids)
+        self.workspace_url = hook.client.settings.url_for(kind, ids)
 
     def plain(self, resource: Resource) -> dict[str, Any]:
         """Turn an answer into plain JSON, without secrets unless they are asked for."""
@@ -154,7 +152,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         """A new hook for the connection; one that does not write if only a plan is wanted."""
         if not self.plan_only:
             return super().hook
-        from airflow_provider_workspace.hooks.planning import WorkspacePlanningHook
+        from airflow_provider_workspace.hooks.dry_run import WorkspacePlanningHook
 
         return WorkspacePlanningHook(self.workspace_conn_id)
 
@@ -162,15 +160,15 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         """Do the work, up to the first write if only a plan is wanted."""
         if not self.plan_only or self.plans_itself:
             return self.work(hook, context)
-        from airflow_provider_workspace.hooks.planning import plan_of
+        from airflow_provider_workspace.hooks.dry_run import plan_of
 
         return plan_of(lambda: self.work(hook, context), return_secrets=self.return_secrets)
 
-    def memory(self, context: Context) -> TaskMemory:
+    def memory(self, context: Context) -> TaskState:
         """Return what this task remembers from try to try."""
-        from airflow_provider_workspace.task_memory import TaskMemory
+        from airflow_provider_workspace.state.task_state import TaskState
 
-        return TaskMemory(context, plan_only=self.plan_only)
+        return TaskState(context, plan_only=self.plan_only)
 
     def create_once(
         self, context: Context, what: str, *, find: Callable[[], R | None], create: Callable[[], R], if_exists: str
@@ -178,9 +176,9 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         """
         Create what is not there yet, and push whether this task did as the XCom ``created``.
 
-        See :func:`~airflow_provider_workspace.once.create_once`.
+        See :func:`~airflow_provider_workspace.operators.create_or_get.create_once`.
         """
-        from airflow_provider_workspace.once import create_once
+        from airflow_provider_workspace.operators.create_or_get import create_once
 
         record, self.created = create_once(
             what, find=find, create=create, if_exists=if_exists, memory=self.memory(context)
@@ -189,11 +187,13 @@ class WorkspaceWriteOperator(WorkspaceOperator):
 
     def delete_once(self, what: str, delete: Callable[[], Any], if_missing: str) -> bool:
         """
-        Delete, and tell whether this task did; see :func:`~airflow_provider_workspace.once.delete_once`.
+        Delete, and tell whether this task did.
+
+        See :func:`~airflow_provider_workspace.operators.create_or_get.delete_once`.
 
         :param if_missing: ``ignore`` or ``fail``
         """
-        from airflow_provider_workspace.once import delete_once
+        from airflow_provider_workspace.operators.create_or_get import delete_once
 
         return delete_once(what, delete, if_missing)
 
@@ -204,9 +204,9 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         :param taken: names that are arguments of their own
         :raises WorkspaceInputError: if it names one of these, or is no list of names
         """
-        from airflow_provider_workspace.arguments import fields_of, names_of
+        from airflow_provider_workspace.operators.arguments import parse_fields, parse_names
 
-        return fields_of("set_null", dict.fromkeys(names_of("set_null", set_null)), taken)
+        return parse_fields("set_null", dict.fromkeys(parse_names("set_null", set_null)), taken)
 
     def settle(self, hook: WorkspaceHook, context: Context) -> None:
         """Before many people are invited: wait until the lists show whom an earlier try may just have invited."""
@@ -252,15 +252,15 @@ class WorkspaceListOperator(WorkspaceOperator):
 
     def work(self, hook: WorkspaceHook, context: Context) -> list[dict[str, Any]] | int:  # noqa: ARG002
         """Read the list to its end, one page at a time."""
-        from airflow_provider_workspace.arguments import names_of, whole_of
-        from airflow_provider_workspace.listing import pick
+        from airflow_provider_workspace.operators.arguments import parse_integer, parse_names
+        from airflow_provider_workspace.operators.row_filter import pick
 
         kept = pick(
             map(self.plain, self.rows(hook)),
-            where=self.fields_of("where"),
-            fields=names_of("fields", self.fields),
+            where=self.parse_fields("where"),
+            fields=parse_names("fields", self.fields),
             count_only=self.count_only,
-            max_rows=whole_of("max_rows", self.max_rows),
+            max_rows=parse_integer("max_rows", self.max_rows),
         )
         self.log.info("%d rows", kept if isinstance(kept, int) else len(kept))
         return kept

@@ -42,7 +42,7 @@ class WorkspacePauseBatchExportOperator(WorkspaceWriteOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Pause it."""
         self.show(hook, "batch_export", batch_export_id=self.batch_export_id, organization_id=self.organization_id)
-        body = self.fields_of("body", "batch_export_id", "organization_id")
+        body = self.parse_fields("body", "batch_export_id", "organization_id")
         hook.pause_batch_export(batch_export_id=self.batch_export_id, organization_id=self.organization_id, **body)
         return {"batch_export_id": self.batch_export_id, "paused": True}
 
@@ -74,6 +74,6 @@ class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Resume it."""
         self.show(hook, "batch_export", batch_export_id=self.batch_export_id, organization_id=self.organization_id)
-        body = self.fields_of("body", "batch_export_id", "organization_id")
+        body = self.parse_fields("body", "batch_export_id", "organization_id")
         hook.unpause_batch_export(batch_export_id=self.batch_export_id, organization_id=self.organization_id, **body)
         return {"batch_export_id": self.batch_export_id, "paused": False}

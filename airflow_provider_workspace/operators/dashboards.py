@@ -90,10 +90,10 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Create it unless it is remembered and still there."""
-        from airflow_provider_workspace.dashboard_memory import DashboardMemory
+        from airflow_provider_workspace.state.dashboard_registry import DashboardRegistry
 
         project_id = hook.project_or_default(self.project_id)
-        memory = DashboardMemory(self.variable_key, project_id, self.memory(context))
+        memory = DashboardRegistry(self.variable_key, project_id, self.memory(context))
         dashboard = memory.confirmed(hook, self.if_unknown)
         self.created = dashboard is None
         if dashboard is None:

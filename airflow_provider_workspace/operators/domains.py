@@ -84,8 +84,8 @@ class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Claim it unless the organization has it."""
-        from airflow_provider_workspace.api.looks import find_row
         from airflow_provider_workspace.api.operations import CreateDomain, ListDomains
+        from airflow_provider_workspace.procedures.snapshot import find_row
 
         wanted = (self.domain or "").strip().rstrip(".").lower()
         fields = given(
@@ -243,7 +243,7 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
     """
     Ask the service to verify a domain now, and return the domain. The interface shows no scope for this.
 
-    Asking is not yet being verified: read ``is_verified`` of the result, or wait with
+    RequestContext is not yet being verified: read ``is_verified`` of the result, or wait with
     :class:`~airflow_provider_workspace.sensors.workspace.WorkspaceDomainVerifiedSensor`.
 
     :param domain_id: domain (UUID)
@@ -272,7 +272,7 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Ask, then read: the answer need not say whether it worked."""
         self.show(hook, "domain", domain_id=self.domain_id, organization_id=self.organization_id)
-        body = self.fields_of("body", "domain_id", "organization_id")
+        body = self.parse_fields("body", "domain_id", "organization_id")
         hook.verify_domain(domain_id=self.domain_id, organization_id=self.organization_id, **body)
         domain = hook.get_domain(domain_id=self.domain_id, organization_id=self.organization_id)
         if not domain.is_verified and self.fail_unverified:

@@ -16,15 +16,15 @@ from airflow_provider_workspace.operators.base import (
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_workspace.api.inviting import InvitesReport
     from airflow_provider_workspace.api.models import Invite
-    from airflow_provider_workspace.api.quota import Earlier
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.procedures.bulk_invites import InvitesReport
+    from airflow_provider_workspace.procedures.quota import PreviousRuns
 
 # How often a task waits and then can invite nobody, before it fails.
-MOST_IN_VAIN = 10
+MAX_EMPTY_ROUNDS = 10
 # The longest wait that is handed to the triggerer, in seconds.
-LONGEST_WAIT = 25 * 3600.0
+MAX_WAIT = 25 * 3600.0
 
 
 class WorkspaceListInvitesOperator(WorkspaceOrganizationListOperator):
@@ -94,9 +94,9 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Invite them unless they hold an invite that has not expired."""
-        from airflow_provider_workspace.api.looks import find_row
         from airflow_provider_workspace.api.operations import CreateInvite, ListInvites
-        from airflow_provider_workspace.api.roster import address_key, check_address
+        from airflow_provider_workspace.procedures.roster import address_key, check_address
+        from airflow_provider_workspace.procedures.snapshot import find_row
 
         self.show(hook, "invites", organization_id=self.organization_id)
         email = check_address(self.target_email)
@@ -215,20 +215,20 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         self.defaults = defaults
         self.max_per_hour = max_per_hour
         self.max_per_day = max_per_day
-        # What a wait handed on: see api.quota.Earlier.
+        # What a wait handed on: see api.quota.PreviousRuns.
         self._state: Mapping[str, Any] = {}
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Read the rows, invite who is missing, and report on each row."""
-        from airflow_provider_workspace.api.inviting import WorkspaceInvitesIncompleteError
-        from airflow_provider_workspace.api.quota import Earlier, Quota
-        from airflow_provider_workspace.rosters import read_roster
+        from airflow_provider_workspace.procedures.bulk_invites import WorkspaceInvitesIncompleteError
+        from airflow_provider_workspace.procedures.quota import PreviousRuns, Quota
+        from airflow_provider_workspace.procedures.roster_files import read_roster
 
         self.show(hook, "invites", organization_id=self.organization_id)
         self.settle(hook, context)
-        earlier = Earlier(**self._state)
+        earlier = PreviousRuns(**self._state)
         quota = Quota(time.time(), self.max_per_hour, self.max_per_day, earlier.times())
-        rows = read_roster(self.invites, self.path, self.fields_of("defaults"))
+        rows = read_roster(self.invites, self.path, self.parse_fields("defaults"))
         try:
             report = hook.create_invites(
                 rows,
@@ -246,25 +246,27 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
             raise
         if report.again_at is not None:
             self.go_on_later(earlier, report, report.again_at, "The limit of max_per_hour or max_per_day is reached.")
-            msg = f"The limit of invites was reached {MOST_IN_VAIN} times with nobody invited: others use it up."
+            msg = f"The limit of invites was reached {MAX_EMPTY_ROUNDS} times with nobody invited: others use it up."
             raise WorkspaceInvitesIncompleteError(msg, report)
         self.log.info("%s", report.table())
         return report.to_dict()
 
-    def go_on_later(self, earlier: Earlier, report: InvitesReport, end_at: float, why: str) -> None:
+    def go_on_later(self, earlier: PreviousRuns, report: InvitesReport, end_at: float, why: str) -> None:
         """Hand the wait to the triggerer, unless one wait after the other was in vain or it would take days."""
         now = time.time()
         rows = [item.row for item in report.entries if item.status == "invited"]
         parts = earlier.with_part(now, rows)
-        if parts.in_vain >= MOST_IN_VAIN or end_at - now > LONGEST_WAIT:
+        if parts.empty_rounds >= MAX_EMPTY_ROUNDS or end_at - now > MAX_WAIT:
             return
         self.log.info("%s", report.summary())
         self.log.warning(
             "Going on at %s, without a worker until then. %s", datetime.fromtimestamp(end_at, timezone.utc), why
         )
-        from airflow_provider_workspace.triggers.workspace import WorkspaceWindowTrigger
+        from airflow_provider_workspace.triggers.workspace import WorkspaceDeadlineTrigger
 
-        trigger = WorkspaceWindowTrigger(end_at=end_at, state={"parts": parts.parts, "in_vain": parts.in_vain})
+        trigger = WorkspaceDeadlineTrigger(
+            end_at=end_at, state={"parts": parts.parts, "empty_rounds": parts.empty_rounds}
+        )
         self.defer(trigger=trigger, method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:

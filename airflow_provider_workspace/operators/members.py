@@ -156,10 +156,10 @@ class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Plan, and carry it out unless only the plan is wanted."""
-        from airflow_provider_workspace.api.member_sync import plan_members
         from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.member_changes import carry_out
-        from airflow_provider_workspace.rosters import read_roster, rows_of_value
+        from airflow_provider_workspace.operators.apply_members import carry_out
+        from airflow_provider_workspace.procedures.member_sync import plan_members
+        from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_value
 
         self.show(hook, "members", organization_id=self.organization_id)
         self.settle(hook, context)

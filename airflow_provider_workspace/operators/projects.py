@@ -92,12 +92,12 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Create it unless there is one of that name."""
-        from airflow_provider_workspace.api.looks import find_row
         from airflow_provider_workspace.api.operations import CreateProject, ListProjects
         from airflow_provider_workspace.errors import WorkspaceResponseError
+        from airflow_provider_workspace.procedures.snapshot import find_row
 
         fields = {
-            **self.fields_of("settings", "organization_id"),
+            **self.parse_fields("settings", "organization_id"),
             **given(
                 name=self.name,
                 product_description=self.product_description,

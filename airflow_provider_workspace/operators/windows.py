@@ -12,8 +12,8 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.airflow_version import AirflowFailException
 from airflow_provider_workspace.operators.base import WorkspaceOperator
+from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 # How long a window without a maximum length counts as open if nobody closes it.
-LONGEST_WINDOW = timedelta(days=1)
+MAX_WINDOW = timedelta(days=1)
 
 
 class WorkspaceWindowOperator(WorkspaceOperator):
@@ -45,9 +45,9 @@ class WorkspaceWindowOperator(WorkspaceOperator):
 
         :raises WorkspaceInputError: if there is none, or one is no UUID
         """
-        from airflow_provider_workspace.arguments import uuids_of
+        from airflow_provider_workspace.operators.arguments import parse_uuids
 
-        return uuids_of("batch_export_ids", self.batch_export_ids, "batch exports")
+        return parse_uuids("batch_export_ids", self.batch_export_ids, "batch exports")
 
 
 class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
@@ -67,20 +67,20 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Remember the window under each export."""
-        from airflow_provider_workspace.window_holders import Holders
+        from airflow_provider_workspace.state.leases import LeaseRegistry
 
         organization_id = hook.organization_or_default(self.organization_id)
         export_ids = self.export_ids()
         opened_at = time.time()
-        ends_at = opened_at + (self.max_length or LONGEST_WINDOW).total_seconds()
+        ends_at = opened_at + (self.max_length or MAX_WINDOW).total_seconds()
         for export_id in export_ids:
-            Holders(organization_id, export_id).add(
+            LeaseRegistry(organization_id, export_id).add(
                 context["ti"].dag_id, context["ti"].run_id, self.close_task_id, ends_at
             )
         return {"opened_at": opened_at, "batch_export_ids": export_ids}
 
 
-class WorkspacePauseBatchExportsOperator(WorkspaceWindowOperator):
+class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
     """Pause several batch exports; pausing a paused one changes nothing. Scope ``batch_export:write``."""
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
@@ -119,8 +119,8 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
         """Resume, and fail if the run was marked as failed: Airflow would call it a success after this task."""
-        from airflow_provider_workspace.arguments import names_of
-        from airflow_provider_workspace.window_holders import marked_as_failed, resume
+        from airflow_provider_workspace.operators.arguments import parse_names
+        from airflow_provider_workspace.state.leases import marked_as_failed, resume
 
         ti = context["ti"]
         export_ids = self.export_ids()
@@ -130,7 +130,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
             hook,
             organization_id=organization_id,
             export_ids=export_ids,
-            leave_paused=names_of("leave_paused", self.leave_paused),
+            leave_paused=parse_names("leave_paused", self.leave_paused),
             window=(ti.dag_id, ti.run_id, ti.task_id),
         )
         if self.outcome_task_id and marked_as_failed(ti, self.outcome_task_id, self.upstream_task_ids):
@@ -156,10 +156,10 @@ class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
 
     def execute(self, context: Context) -> None:  # noqa: ARG002
         """Wait."""
-        from airflow_provider_workspace.triggers.workspace import WorkspaceWindowTrigger
+        from airflow_provider_workspace.triggers.workspace import WorkspaceDeadlineTrigger
 
         end_at = float(self.opened_at) + self.seconds()
-        self.defer(trigger=WorkspaceWindowTrigger(end_at=end_at), method_name="execute_complete")
+        self.defer(trigger=WorkspaceDeadlineTrigger(end_at=end_at), method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> None:  # noqa: ARG002
         """Say that the time is over."""
@@ -167,14 +167,14 @@ class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
 
     def seconds(self) -> float:
         """Return the length."""
-        from airflow_provider_workspace.arguments import kind_of
+        from airflow_provider_workspace.operators.arguments import type_name
 
         if isinstance(self.length, timedelta):
             return self.length.total_seconds()
         try:
             return float(self.length)
         except (TypeError, ValueError, OverflowError):
-            msg = f"The length of a window must be a timedelta or a number of seconds, not {kind_of(self.length)}"
+            msg = f"The length of a window must be a timedelta or a number of seconds, not {type_name(self.length)}"
             raise AirflowFailException(msg) from None
 
 
@@ -197,10 +197,10 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
 
     def execute(self, context: Context) -> None:
         """Wait until the window is closed or overdue."""
-        from airflow_provider_workspace.triggers.workspace import WorkspaceWindowTrigger
+        from airflow_provider_workspace.triggers.workspace import WorkspaceDeadlineTrigger
 
         self.defer(
-            trigger=WorkspaceWindowTrigger(
+            trigger=WorkspaceDeadlineTrigger(
                 end_at=float(self.opened_at) + self.max_length.total_seconds(),
                 dag_id=context["ti"].dag_id,
                 run_id=context["ti"].run_id,

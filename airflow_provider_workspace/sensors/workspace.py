@@ -16,22 +16,22 @@ from airflow.sdk import BaseSensorOperator
 from airflow.sdk.bases.sensor import PokeReturnValue
 from airflow.triggers.base import StartTriggerArgs
 
-from airflow_provider_workspace.airflow_version import (
+from airflow_provider_workspace.links import WorkspaceLink
+from airflow_provider_workspace.version_compat import (
     AirflowFailException,
     AirflowSensorTimeout,
     AirflowSkipException,
     conf,
+    default_retry_policy,
     has_own_retry_policy,
-    usual_retry_policy,
 )
-from airflow_provider_workspace.links import WorkspaceLink
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperatorLink, Context
 
-    from airflow_provider_workspace.api.conditions import Verdict
-    from airflow_provider_workspace.api.looks import Look
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.procedures.conditions import Result
+    from airflow_provider_workspace.procedures.snapshot import Snapshot
 
 # How much longer than the trigger's own deadline Airflow waits before it ends the task without a word from it.
 GRACE = timedelta(minutes=15)
@@ -67,12 +67,12 @@ class WorkspaceSensor(BaseSensorOperator):
     ) -> None:
         super().__init__(**kwargs)
         if getattr(self, "retry_policy", None) is None:
-            self.retry_policy = usual_retry_policy()
+            self.retry_policy = default_retry_policy()
         self.workspace_conn_id = workspace_conn_id
         if deferrable is None:
             deferrable = conf.getboolean("operators", "default_deferrable", fallback=False)
         self.deferrable = deferrable
-        self._seen: Look | None = None
+        self._seen: Snapshot | None = None
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         """
@@ -127,21 +127,21 @@ class WorkspaceSensor(BaseSensorOperator):
         self.log.info("%s", verdict.message)
         return PokeReturnValue(is_done=verdict.done, xcom_value=verdict.result if verdict.done else None)
 
-    def look(self, *, first: bool) -> Verdict | None:
+    def look(self, *, first: bool) -> Result | None:
         """
         Look from the worker.
 
         :param first: whether what is waited for must be there
         :return: the verdict; ``None`` if the look failed and the next one may not
         """
-        from airflow_provider_workspace.api.conditions import condition_of
-        from airflow_provider_workspace.arguments import check_ids
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+        from airflow_provider_workspace.operators.arguments import check_ids
+        from airflow_provider_workspace.procedures.conditions import build_condition
 
         try:
             check_ids(self, self.template_fields)
-            condition = condition_of(*self.waits_for())
+            condition = build_condition(*self.waits_for())
             with closing(WorkspaceHook(self.workspace_conn_id, organization_id=self.organization())) as hook:
                 self._organization_id = hook.organization_or_default()
                 self.show(hook)
@@ -161,7 +161,7 @@ class WorkspaceSensor(BaseSensorOperator):
             return None
         return verdict
 
-    def confirm(self, hook: WorkspaceHook, verdict: Verdict) -> None:
+    def confirm(self, hook: WorkspaceHook, verdict: Result) -> None:
         """
         Ask for the record itself: a list may lag behind, and not show yet what was just made.
 
@@ -183,10 +183,8 @@ class WorkspaceSensor(BaseSensorOperator):
 
     def show(self, hook: WorkspaceHook) -> None:
         """Set where the task's link leads."""
-        from airflow_provider_workspace.client.addresses import address_of
-
         kind, ids = self.shows()
-        self.workspace_url = address_of(hook.client.settings, kind, {"organization_id": self._organization_id, **ids})
+        self.workspace_url = hook.client.settings.url_for(kind, {"organization_id": self._organization_id, **ids})
 
     def shows(self) -> tuple[str, dict[str, Any]]:
         """Return the kind of resource the link leads to, and its ids; each sensor has its own."""
@@ -281,7 +279,7 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
         except WorkspaceRequestError as error:
             if error.permanent and getattr(error, "status", None) not in TOO_EARLY:
                 raise
-            self.log.warning("Asking for verification failed: %s", error)
+            self.log.warning("RequestContext for verification failed: %s", error)
 
 
 class WorkspaceMembersJoinedSensor(WorkspaceSensor):
@@ -312,7 +310,7 @@ class WorkspaceMembersJoinedSensor(WorkspaceSensor):
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         """Return the condition."""
-        from airflow_provider_workspace.api.conditions import check_addresses, check_share
+        from airflow_provider_workspace.procedures.conditions import check_addresses, check_share
 
         return "members_joined", {"emails": check_addresses(self.emails), "share": check_share(self.join)}
 
@@ -340,7 +338,7 @@ class WorkspaceInvitesSettledSensor(WorkspaceSensor):
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         """Return the condition."""
-        from airflow_provider_workspace.api.conditions import check_addresses
+        from airflow_provider_workspace.procedures.conditions import check_addresses
 
         return "invites_settled", {"emails": check_addresses(self.emails)}
 

@@ -17,17 +17,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.api.looks import Look
     from airflow_provider_workspace.api.models import Member
-    from airflow_provider_workspace.hooks.looking import Failure
     from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
+    from airflow_provider_workspace.procedures.snapshot import Snapshot
+    from airflow_provider_workspace.triggers.polling import Failure
 
 log = logging.getLogger(__name__)
 
 # Longest sleep at a stretch: the wall clock may be set forward meanwhile.
-LONGEST_SLEEP = 60.0
-# States of the closing task in which the window is open.
-BEFORE_CLOSING = (None, "scheduled", "queued")
+MAX_SLEEP = 60.0
 # How long after an event its row counts as told: until then Airflow has stored the event.
 STORED_SECONDS = 3.0
 
@@ -36,7 +34,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
     """
     Waits for a condition, and fires once: ``{"status": "done" | "timeout" | "failed", "message": …, "result": …}``.
 
-    :param condition: one of :data:`~airflow_provider_workspace.api.conditions.CONDITIONS`
+    :param condition: one of :data:`~airflow_provider_workspace.procedures.conditions.CONDITIONS`
     :param arguments: fields of the condition
     :param workspace_conn_id: connection to the service
     :param organization_id: organization; by default that of the connection
@@ -82,16 +80,16 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
 
     def shared_stream_key(self) -> Hashable | None:
         """Return what makes two waits look at the same list at the same pace."""
-        from airflow_provider_workspace.api.conditions import CONDITIONS
+        from airflow_provider_workspace.procedures.conditions import CONDITIONS
 
         subject = CONDITIONS[self.condition].subject
         return ("workspace", self.workspace_conn_id, self.organization_id, subject, float(self.poll_interval))
 
     @classmethod
-    def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Look | Failure]:
+    def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Snapshot | Failure]:
         """Look again and again; a look that fails is told and does not end the stream."""
-        from airflow_provider_workspace.api.conditions import CONDITIONS
-        from airflow_provider_workspace.hooks.looking import looks
+        from airflow_provider_workspace.procedures.conditions import CONDITIONS
+        from airflow_provider_workspace.triggers.polling import looks
 
         return looks(
             CONDITIONS[kwargs["condition"]].subject,
@@ -100,12 +98,14 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
             interval=float(kwargs["poll_interval"]),
         )
 
-    async def filter_shared_stream(self, shared_stream: AsyncIterator[Look | Failure]) -> AsyncIterator[TriggerEvent]:
+    async def filter_shared_stream(
+        self, shared_stream: AsyncIterator[Snapshot | Failure]
+    ) -> AsyncIterator[TriggerEvent]:
         """Judge look after look until the condition holds, the time is over, or looking makes no sense."""
-        from airflow_provider_workspace.api.conditions import condition_of
-        from airflow_provider_workspace.hooks.looking import Failure, until
+        from airflow_provider_workspace.procedures.conditions import build_condition
+        from airflow_provider_workspace.triggers.polling import Failure, until
 
-        condition = condition_of(self.condition, self.arguments)
+        condition = build_condition(self.condition, self.arguments)
         message, result = "nothing was seen yet", dict[str, Any]()
         async for seen in until(shared_stream, self.end_at):
             if seen is None:
@@ -140,7 +140,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
     async def ask(self) -> None:
         """Ask the service to verify the domain; whether it did, the next look tells."""
         from airflow_provider_workspace.errors import WorkspaceError
-        from airflow_provider_workspace.hooks.shared import SharedHook
+        from airflow_provider_workspace.triggers.shared_hook import SharedHook
 
         try:
             async with SharedHook(self.workspace_conn_id) as shared:
@@ -148,7 +148,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                     domain_id=self.arguments["domain_id"], organization_id=self.organization_id
                 )
         except WorkspaceError as error:
-            log.warning("Asking for verification failed: %s", error)
+            log.warning("RequestContext for verification failed: %s", error)
 
 
 class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
@@ -197,11 +197,11 @@ class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
         )
 
     @classmethod
-    def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Look | Failure]:
+    def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Snapshot | Failure]:
         """Share the stream of those who wait for domains in the ordinary way."""
         return super().open_shared_stream({**kwargs, "condition": "domain_verified"})
 
-    async def filter_shared_stream(self, shared_stream: AsyncIterator[Look | Failure]) -> AsyncIterator[Any]:
+    async def filter_shared_stream(self, shared_stream: AsyncIterator[Snapshot | Failure]) -> AsyncIterator[Any]:
         """End the task itself, as success with the result or as failed."""
         # Only now it is rendered.
         self.arguments = {"domain_id": str(self.domain_id).strip().lower()}
@@ -214,7 +214,7 @@ class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
                 yield TaskFailedEvent()
 
 
-class WorkspaceWindowTrigger(BaseTrigger):
+class WorkspaceDeadlineTrigger(BaseTrigger):
     """
     Fires once: ``{"status": "over", "state": …}`` at the time, or ``{"status": "closed"}`` if the window was closed.
 
@@ -266,7 +266,7 @@ class WorkspaceWindowTrigger(BaseTrigger):
         if self.close_task_id is not None and self.trigger_id is None:
             yield TriggerEvent({"status": "unwatched"})  # type: ignore[no-untyped-call]
             return
-        pause = LONGEST_SLEEP if self.close_task_id is None else self.poll_interval
+        pause = MAX_SLEEP if self.close_task_id is None else self.poll_interval
         while True:
             if await self.closed():
                 yield TriggerEvent({"status": "closed"})  # type: ignore[no-untyped-call]
@@ -282,6 +282,8 @@ class WorkspaceWindowTrigger(BaseTrigger):
         if self.close_task_id is None:
             return False
         from asgiref.sync import sync_to_async
+
+        from airflow_provider_workspace.state.leases import is_open
 
         try:
             return not await sync_to_async(is_open)(self.dag_id, self.run_id, self.close_task_id)
@@ -337,9 +339,9 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look again and again; a look that fails is logged and followed by the next one."""
         from airflow_provider_workspace.errors import WorkspaceError
-        from airflow_provider_workspace.hooks.looking import LONGEST_PAUSE, backoff
-        from airflow_provider_workspace.hooks.shared import gate
         from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
+        from airflow_provider_workspace.triggers.polling import MAX_PAUSE, backoff
+        from airflow_provider_workspace.triggers.shared_hook import gate
 
         told: set[str] | None = None
         failures = 0
@@ -354,7 +356,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
                 except WorkspaceError as error:
                     failures += 1
                     # A key that was revoked may be replaced: a watch goes on, but does not hammer.
-                    pause = LONGEST_PAUSE if error.permanent else backoff(self.poll_interval, failures)
+                    pause = MAX_PAUSE if error.permanent else backoff(self.poll_interval, failures)
                     log.warning("Looking failed, again in %.0f s: %s", pause, error)
                     continue
                 failures, pause = 0, self.poll_interval
@@ -409,21 +411,6 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
 def ended(status: str, message: str, result: dict[str, Any]) -> TriggerEvent:
     """Return the event that ends a wait."""
     return TriggerEvent({"status": status, "message": message, "result": result})  # type: ignore[no-untyped-call]
-
-
-def is_open(dag_id: str, run_id: str, close_task_id: str) -> bool:
-    """
-    Tell whether a window is open: its run goes on and its closing task has not begun.
-
-    Runs in a task or in the triggerer, and asks Airflow's execution API.
-    """
-    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
-
-    states = RuntimeTaskInstance.get_task_states(dag_id=dag_id, run_ids=[run_id], task_ids=[close_task_id])
-    of_run = states.get(run_id, {})
-    if close_task_id not in of_run or of_run[close_task_id] not in BEFORE_CLOSING:
-        return False
-    return RuntimeTaskInstance.get_dagrun_state(dag_id=dag_id, run_id=run_id) in ("queued", "running")
 
 
 def member_id(row: Member) -> str:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.api.inviting import InvitesReport, WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.api.operations import OPERATIONS, HardDeleteDashboard
 from airflow_provider_workspace.errors import WorkspaceMethodNotAllowedError, WorkspacePermissionError
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
+from airflow_provider_workspace.procedures.bulk_invites import InvitesReport, WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.sandbox.seed import SEED
 from tests.contract.reference import EXAMPLE_BODY, EXPECTED, Expected
 

@@ -85,7 +85,7 @@ def test_what_no_retry_mends_fails_at_once(airflow: LiveAirflow) -> None:
 
 
 def seconds_of(timestamp: str) -> float:
-    from airflow_provider_workspace.api.quota import seconds_of
+    from airflow_provider_workspace.procedures.quota import seconds_of
 
     seconds = seconds_of(timestamp)
     assert seconds is not None

@@ -26,18 +26,25 @@ from unittest import mock
 
 import structlog
 
-from airflow_provider_workspace import once
-from airflow_provider_workspace.airflow_version import AirflowFailException, TaskDeferred
 from airflow_provider_workspace.api.operations import HardDeleteDashboard
 from airflow_provider_workspace.api.retry import RetryPolicy
 from airflow_provider_workspace.client import aio, sync
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
-from airflow_provider_workspace.operators import batch_exports, dashboards, domains, invites, members, projects
+from airflow_provider_workspace.operators import (
+    batch_exports,
+    create_or_get,
+    dashboards,
+    domains,
+    invites,
+    members,
+    projects,
+)
 from airflow_provider_workspace.sandbox.fault_kinds import KINDS
 from airflow_provider_workspace.sandbox.routes import LISTS
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.contract.reference import EXPECTED
 
 PEOPLE = ["ada@example.com", "grace@example.com", "lin@example.com"]
@@ -272,7 +279,7 @@ def nothing_to_try(way: str, operation: str, fault: Fault) -> str:
     return ""
 
 
-def try_out(sandbox: SandboxServer, way: str, operation: str, fault: Fault) -> Cell:
+def check_connection(sandbox: SandboxServer, way: str, operation: str, fault: Fault) -> Cell:
     """Run one cell of the matrix, from a fresh sandbox."""
     reason = nothing_to_try(way, operation, fault)
     if reason:
@@ -364,8 +371,8 @@ def surroundings() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]
         # The policy's own times are tested elsewhere.
         stack.enter_context(mock.patch.object(RetryPolicy, "wait", autospec=True, return_value=0.0))
         for client in (sync, aio):
-            stack.enter_context(mock.patch.object(client, "SETTLE_SECONDS", 0.0))
-        stack.enter_context(mock.patch.object(once, "LOOKS", (0.0, 0.0)))
+            stack.enter_context(mock.patch.object(client, "CONSISTENCY_SECONDS", 0.0))
+        stack.enter_context(mock.patch.object(create_or_get, "LOOKS", (0.0, 0.0)))
         yield sandbox, faults(elsewhere), asked
 
 
@@ -440,7 +447,7 @@ def main() -> int:
         for operation in CASES:
             print(f"\n{operation:<30}{''.join(f'{way:<44}' for way in WAYS)}")
             for fault_name, fault in kinds.items():
-                row = {way: try_out(sandbox, way, operation, fault) for way in WAYS}
+                row = {way: check_connection(sandbox, way, operation, fault) for way in WAYS}
                 cells |= {(operation, fault_name, way): cell for way, cell in row.items()}
                 print(f"  {fault_name:<28}" + "".join(f"{cell!s:<44}" for cell in row.values()), flush=True)
     tried = [cell for cell in cells.values() if cell.result != "-"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
-from tests.faults.matrix import CASES, METHODS, WAYS, Fault, nothing_to_try, surroundings, try_out
+from tests.faults.matrix import CASES, METHODS, WAYS, Fault, check_connection, nothing_to_try, surroundings
 
 LOST = ("reset before", "reset after", "timeout after", "503 after", "cut body", "redirect abroad")
 
@@ -32,7 +32,7 @@ def test_no_fault_does_anything_twice(prepared: Surroundings, operation: str, wa
     sandbox, faults, asked = prepared
     fault = faults[fault_name]
     assert not nothing_to_try(way, operation, fault)
-    cell = try_out(sandbox, way, operation, fault)
+    cell = check_connection(sandbox, way, operation, fault)
     assert not cell.wrong, cell.message
     assert cell.effects <= cell.asked
     assert not asked

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_workspace.airflow_version import AirflowFailException
 from airflow_provider_workspace.errors import (
     WorkspaceConfigError,
     WorkspaceConnectionError,
@@ -31,6 +30,7 @@ from airflow_provider_workspace.errors import (
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.contract.reference import EXPECTED
 from tests.contract.test_contract import IDS, arguments
 from tests.hard.values import anything, build

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.hooks import looking, shared
 from airflow_provider_workspace.sandbox.answers import dumps
 from airflow_provider_workspace.sandbox.listener import Listener
 from airflow_provider_workspace.sandbox.profiles import PROFILES
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.service import Service, Settings
+from airflow_provider_workspace.triggers import polling, shared_hook
 from airflow_provider_workspace.triggers import workspace as triggers
 from airflow_provider_workspace.triggers.workspace import WorkspaceWaitTrigger
 from tests.hard.fast_forward import FastForward
@@ -34,7 +34,7 @@ HOURS = 24
 WAITERS = 400
 BEGAN = 1_700_000_000.0
 # How late an event may be: a look at most, and what the loop does at once.
-LATE = looking.LOOK_SECONDS + 60
+LATE = polling.POLL_TIMEOUT + 60
 FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("refuse", {}),
     ("reset_before", {}),
@@ -83,7 +83,7 @@ def test_a_day_of_chaos(monkeypatch: pytest.MonkeyPatch) -> None:
     seed = int(os.environ.get("CHAOS_SEED", random.SystemRandom().randrange(2**31)))
     print(f"\nCHAOS_SEED={seed}")
     loop = FastForward()
-    for module in (looking, triggers):
+    for module in (polling, triggers):
         monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: BEGAN + loop.time()))
     began = time.monotonic()
     descriptors = open_files()
@@ -152,7 +152,7 @@ async def scenario(chance: random.Random, loop: FastForward, patch: pytest.Monke
             waiter.task.cancel()
     await asyncio.gather(*(waiter.task for waiter in waiters if waiter.task), return_exceptions=True)
     await asyncio.sleep(60)
-    assert shared.gate()._value == shared.LOOKS_AT_ONCE
+    assert shared_hook.gate()._value == shared_hook.MAX_CONCURRENT_POLLS
     assert not manager._groups, "a stream goes on without anybody who waits"
     await manager.stop_all()
     connections = len(server.server_state.connections)

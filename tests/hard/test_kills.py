@@ -33,7 +33,7 @@ def work(report: multiprocessing.SimpleQueue[dict[str, int]]) -> None:
     from airflow_provider_workspace.client import sync
     from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 
-    sync.SETTLE_SECONDS = 0.05
+    sync.CONSISTENCY_SECONDS = 0.05
     task = WorkspaceCreateInvitesOperator(task_id="invites", invites=[*PEOPLE, *WRONG], on_invalid="skip")
     report.put(task.execute({})["counts"])
 

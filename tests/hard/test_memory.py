@@ -103,7 +103,7 @@ def write_roster(path: Path) -> int:
 def test_a_large_roster(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"roster{suffix}"
     written = write_roster(path)
-    setup = "from airflow_provider_workspace.rosters import read_roster\n"
+    setup = "from airflow_provider_workspace.procedures.roster_files import read_roster\n"
     walk = f"lambda most: sum(1 for _, _ in zip(read_roster(None, {str(path)!r}), range(most or 10**9)))"
     rows, objects, process = measure(setup, walk)
     size = path.stat().st_size / 1e6

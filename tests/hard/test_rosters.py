@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_workspace import rosters
-from airflow_provider_workspace.api.roster import check_roster
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.rosters import read_roster
+from airflow_provider_workspace.procedures import roster_files
+from airflow_provider_workspace.procedures.roster import check_roster
+from airflow_provider_workspace.procedures.roster_files import read_roster
 from tests.hard.values import NASTY_TEXTS, texts
 
 # One folder for all examples: each writes its file anew.
@@ -123,7 +123,7 @@ def test_an_array(tmp_path: Path, rows: list[Any], indent: int | None, chunk: in
     path = tmp_path / "roster.json"
     path.write_bytes(text.encode(encoding))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rosters, "CHUNK", chunk)
+        patch.setattr(roster_files, "CHUNK", chunk)
         found = attempt(path)
     if found is not None:
         assert json.dumps(found) == json.dumps(rows)
@@ -141,7 +141,7 @@ def test_an_array_that_is_damaged(tmp_path: Path, rows: list[Any], at: int, junk
     path.write_text(damaged)
     found = attempt(path)
     try:
-        whole = json.loads(damaged, object_pairs_hook=rosters.once_each)
+        whole = json.loads(damaged, object_pairs_hook=roster_files.once_each)
     except ValueError:
         whole = None
     assert json.dumps(found) == json.dumps(whole if isinstance(whole, list) else None)

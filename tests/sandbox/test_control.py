@@ -12,8 +12,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-
 from airflow_provider_workspace.client.addresses import PATHS, address_of
+
 from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.sandbox.__main__ import main
 from airflow_provider_workspace.sandbox.seed import SEED

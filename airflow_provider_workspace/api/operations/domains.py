@@ -63,7 +63,7 @@ class DeleteDomain(Operation[None]):
     domain_id: Uuid
 
 
-@endpoint("POST", DOMAIN + "verify/", scope=None, repeatable=True, done_code="already_verified")
+@endpoint("POST", DOMAIN + "verify/", scope=None, repeatable=True, already_done_code="already_verified")
 class VerifyDomain(DomainFields, Operation[Domain | None]):
     """Ask the service to verify a domain now; whether it is verified must be read afterwards."""
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.api.inviting import WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceRateLimitError
+from airflow_provider_workspace.procedures.bulk_invites import WorkspaceInvitesIncompleteError
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer

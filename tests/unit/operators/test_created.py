@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import Variable
 
-from airflow_provider_workspace.airflow_version import AirflowFailException
 from airflow_provider_workspace.errors import WorkspaceOutcomeUnknownError
-from airflow_provider_workspace.once import create_once
+from airflow_provider_workspace.operators.create_or_get import create_once
 from airflow_provider_workspace.operators.dashboards import (
     WorkspaceAddDashboardCollaboratorOperator,
     WorkspaceCreateDashboardOperator,
@@ -18,7 +17,8 @@ from airflow_provider_workspace.operators.domains import WorkspaceCreateDomainOp
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator, WorkspaceGetProjectOperator
 from airflow_provider_workspace.sandbox.seed import SEED
-from airflow_provider_workspace.task_memory import TaskMemory
+from airflow_provider_workspace.state.task_state import TaskState
+from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -91,7 +91,7 @@ def test_what_is_found_after_a_lost_answer_was_made() -> None:
         find=lambda: next(iter(made), None),
         create=create,
         if_exists="return",
-        memory=TaskMemory({}),
+        memory=TaskState({}),
         sleep=lambda _: None,
     ) == ("it", True)
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace import member_changes
-from airflow_provider_workspace.airflow_version import AirflowFailException
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.member_changes import MOST_REFUSALS
+from airflow_provider_workspace.operators import apply_members
+from airflow_provider_workspace.operators.apply_members import MAX_REFUSALS
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -188,24 +188,24 @@ def test_a_refusal_keeps_nobody_else_from_theirs(sandbox: SandboxServer, connect
 
 def test_many_refusals_end_it(sandbox: SandboxServer, connect: Connect) -> None:
     connect(key=SEED.reader_key)
-    sandbox.add_members(MOST_REFUSALS + 3)
-    with pytest.raises(AirflowFailException, match=f"refused {MOST_REFUSALS} changes"):
+    sandbox.add_members(MAX_REFUSALS + 3)
+    with pytest.raises(AirflowFailException, match=f"refused {MAX_REFUSALS} changes"):
         sync(max_removals=None)
-    assert len(writes(sandbox)) == MOST_REFUSALS
+    assert len(writes(sandbox)) == MAX_REFUSALS
 
 
 def test_who_leaves_meanwhile_is_no_error(
     sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect()
-    carry_out = member_changes.carry_out
+    carry_out = apply_members.carry_out
 
     def leave_first(plan: Any, hook: WorkspaceHook, organization_id: str | None) -> None:
         hook.delete_member(user_uuid=SEED.member_uuid)
         carry_out(plan, hook, organization_id)
 
     with monkeypatch.context() as patch:
-        patch.setattr(member_changes, "carry_out", leave_first)
+        patch.setattr(apply_members, "carry_out", leave_first)
         sync()
     assert "update_member" not in effects(sandbox)
     assert [change["email"] for change in sync(dry_run=True)["changes"] if change["action"] == "invite"] == [

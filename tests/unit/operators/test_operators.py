@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.airflow_version import AirflowFailException
 from airflow_provider_workspace.errors import WorkspaceConnectionError
 from airflow_provider_workspace.operators import batch_exports, dashboards, domains, invites, members, projects
 from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer

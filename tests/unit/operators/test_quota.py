@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.airflow_version import AirflowFailException, TaskDeferred
 from airflow_provider_workspace.operators import invites as module
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
-from airflow_provider_workspace.triggers.workspace import WorkspaceWindowTrigger
+from airflow_provider_workspace.triggers.workspace import WorkspaceDeadlineTrigger
+from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -24,12 +24,12 @@ def operator(**arguments: Any) -> WorkspaceCreateInvitesOperator:
     return WorkspaceCreateInvitesOperator(task_id="invites", invites=PEOPLE, **arguments)
 
 
-def deferred(task: WorkspaceCreateInvitesOperator, state: dict[str, Any] | None) -> WorkspaceWindowTrigger:
+def deferred(task: WorkspaceCreateInvitesOperator, state: dict[str, Any] | None) -> WorkspaceDeadlineTrigger:
     """Run a part of the task, which then waits."""
     with pytest.raises(TaskDeferred) as wait:
         go_on(task, state)
     trigger = wait.value.trigger
-    assert isinstance(trigger, WorkspaceWindowTrigger)
+    assert isinstance(trigger, WorkspaceDeadlineTrigger)
     return trigger
 
 
@@ -96,7 +96,7 @@ def test_gives_up_when_one_wait_after_the_other_was_in_vain(
     connect()
     sandbox.inject("rate_limit", "create_invites", seconds=600, times=None)
     state = None
-    for _ in range(module.MOST_IN_VAIN - 1):
+    for _ in range(module.MAX_EMPTY_ROUNDS - 1):
         trigger = deferred(operator(), state)
         state = trigger.state
         clock(trigger.end_at)
@@ -113,7 +113,7 @@ def test_a_wait_of_days_is_no_wait(connect: Connect, sandbox: SandboxServer) -> 
     sandbox.clear_faults()
     sandbox.inject("rate_limit", "create_invites", retry_after="seconds", seconds=86_400, times=None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "LONGEST_WAIT", 3600.0)
+        patch.setattr(module, "MAX_WAIT", 3600.0)
         with pytest.raises(Exception, match="429"):
             operator().execute({})
 
@@ -144,12 +144,12 @@ def test_a_wrong_limit_is_told_before_anything_is_sent(connect: Connect, sandbox
 
 
 def test_the_pause_is_plain_json_and_ends_by_the_wall_clock() -> None:
-    path, arguments = WorkspaceWindowTrigger(end_at=0.0, state={"parts": [], "in_vain": 0}).serialize()
-    assert path == "airflow_provider_workspace.triggers.workspace.WorkspaceWindowTrigger"
+    path, arguments = WorkspaceDeadlineTrigger(end_at=0.0, state={"parts": [], "empty_rounds": 0}).serialize()
+    assert path == "airflow_provider_workspace.triggers.workspace.WorkspaceDeadlineTrigger"
 
     async def first_event() -> Any:
-        async for event in WorkspaceWindowTrigger(**arguments).run():
+        async for event in WorkspaceDeadlineTrigger(**arguments).run():
             return event.payload
         return None
 
-    assert asyncio.run(first_event()) == {"status": "over", "state": {"parts": [], "in_vain": 0}}
+    assert asyncio.run(first_event()) == {"status": "over", "state": {"parts": [], "empty_rounds": 0}}

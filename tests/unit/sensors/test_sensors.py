@@ -7,12 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.airflow_version import (
-    AirflowFailException,
-    AirflowSensorTimeout,
-    AirflowSkipException,
-    TaskDeferred,
-)
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sensors.workspace import (
@@ -21,6 +15,12 @@ from airflow_provider_workspace.sensors.workspace import (
     WorkspaceMembersJoinedSensor,
     WorkspaceProjectOnboardedSensor,
     WorkspaceProjectReceivingEventsSensor,
+)
+from airflow_provider_workspace.version_compat import (
+    AirflowFailException,
+    AirflowSensorTimeout,
+    AirflowSkipException,
+    TaskDeferred,
 )
 
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TaskFailedEvent, TaskSuccessEvent
 
-from airflow_provider_workspace.hooks.looking import backoff, within
-from airflow_provider_workspace.hooks.shared import SharedHook
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from airflow_provider_workspace.triggers.polling import backoff, within
+from airflow_provider_workspace.triggers.shared_hook import SharedHook
 from airflow_provider_workspace.triggers.workspace import (
     WorkspaceArrivalTrigger,
+    WorkspaceDeadlineTrigger,
     WorkspaceDomainVerifiedTrigger,
     WorkspaceWaitTrigger,
-    WorkspaceWindowTrigger,
 )
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def waiting(**changes: Any) -> WorkspaceWaitTrigger:
         waiting(end_at=12.5, ask_verification=True),
         WorkspaceDomainVerifiedTrigger(domain_id=SEED.domain_id, ask_verification=True),
         WorkspaceArrivalTrigger(what="member", poll_interval=5),
-        WorkspaceWindowTrigger(end_at=12.5, dag_id="d", run_id="r", close_task_id="c"),
+        WorkspaceDeadlineTrigger(end_at=12.5, dag_id="d", run_id="r", close_task_id="c"),
     ],
 )
 def test_a_trigger_survives_the_database(trigger: BaseTrigger) -> None:
@@ -321,8 +321,8 @@ def test_arrivals_are_told_once_also_over_a_restart(monkeypatch: pytest.MonkeyPa
 
 def test_a_window_is_over_by_the_wall_clock() -> None:
     began = time.time()
-    event = asyncio.run(first_event(WorkspaceWindowTrigger(end_at=began + 0.3)))
+    event = asyncio.run(first_event(WorkspaceDeadlineTrigger(end_at=began + 0.3)))
     assert event.payload == {"status": "over", "state": None}
     assert time.time() - began >= 0.3
-    event = asyncio.run(first_event(WorkspaceWindowTrigger(end_at=began + 3600, close_task_id="close")))
+    event = asyncio.run(first_event(WorkspaceDeadlineTrigger(end_at=began + 3600, close_task_id="close")))
     assert event.payload == {"status": "unwatched"}

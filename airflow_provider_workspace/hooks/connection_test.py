@@ -1,0 +1,84 @@
+"""What "Test connection" does: reads, and says what they could confirm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.api.operations import (
+    GetProject,
+    ListDomains,
+    ListInvites,
+    ListMembers,
+    ListProjects,
+)
+from airflow_provider_workspace.errors import (
+    WorkspaceAuthenticationError,
+    WorkspaceNotFoundError,
+    WorkspacePermissionError,
+    WorkspaceRequestError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.client.settings import Settings
+
+# Only what changes something, or asks for a dashboard, would tell whether the key has these.
+NOT_CONFIRMABLE = (
+    "batch_export:write, dashboard:read, dashboard:write, organization:write, organization_member:write, "
+    "project:write, sharing_configuration:read"
+)
+
+
+def check_connection(send: Callable[[Operation[Any]], Any], settings: Settings) -> tuple[bool, list[str]]:
+    """
+    Ask for one row of each list and for the project of the connection.
+
+    :param send: sends an operation
+    :return: whether the service answers and takes the key, and what is known of its scopes, in sentences
+    """
+    if settings.organization_id is None:
+        msg = (
+            "The connection is complete, but without an organization nothing can be read. Put organization_id into the "
+            "extra, or leave it to each task."
+        )
+        return False, [msg]
+    confirmed: list[str] = []
+    refused: list[str] = []
+    notes: list[str] = []
+    for operation in questions(settings.organization_id, settings.project_id):
+        scope = str(operation.endpoint.scope)
+        try:
+            answer = send(operation)
+        except WorkspacePermissionError:
+            refused.append(scope)
+        except WorkspaceNotFoundError as error:
+            return False, [f"The service answers and takes the key, but not these ids. {error}"]
+        except WorkspaceAuthenticationError as error:
+            return False, [f"The service answers, but refuses the key. {error}"]
+        except WorkspaceRequestError as error:
+            return False, [str(error)]
+        else:
+            confirmed.append(scope)
+            if isinstance(operation, GetProject):
+                notes.append(f"Project {settings.project_id} is '{answer.name}'")
+    lines = [
+        f"The service answers at {settings.base_url} and takes the key",
+        f"Organization {settings.organization_id} can be read"
+        if confirmed
+        else "Nothing of its organization can be read",
+        *notes,
+        f"Scopes confirmed by reading: {', '.join(dict.fromkeys(confirmed)) or 'none'}",
+        *([f"Scopes that are missing: {', '.join(dict.fromkeys(refused))}"] if refused else []),
+        f"Scopes that reading cannot confirm: {NOT_CONFIRMABLE}",
+    ]
+    return bool(confirmed), [f"{line}." for line in lines]
+
+
+def questions(organization_id: str, project_id: str | None) -> Iterator[Operation[Any]]:
+    """Yield the reads, the cheapest that tell of each scope."""
+    for list_operation in (ListProjects, ListDomains, ListMembers, ListInvites):
+        yield list_operation(organization_id=organization_id, limit=1)
+    if project_id is not None:
+        yield GetProject(organization_id=organization_id, project_id=project_id)

@@ -1,0 +1,153 @@
+"""Arguments that hold several values, as authors and templates deliver them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+from airflow_provider_workspace.errors import WorkspaceInputError
+
+# What a template leaves where there was no value.
+NO_VALUES = ("", "None", "none", "null", "Undefined")
+# A number with more digits is neither an id nor a count, and Python does not write out those with thousands.
+MAX_NUMBER = 10**100
+
+
+def check_ids(task: Any, names: Iterable[str]) -> None:
+    """
+    Refuse an id, address or product whose template found nothing, and what can be none of these.
+
+    :param names: the fields of the task that are templates
+    :raises WorkspaceInputError: naming the field
+    """
+    for name in names:
+        value = getattr(task, name)
+        if not name.endswith(("_id", "uuid", "email", "domain", "product")):
+            continue
+        if isinstance(value, str) and value.strip() in NO_VALUES:
+            msg = (
+                f"{name} was rendered to '{value}': its template found no value. Check the task it comes from. "
+                "Nothing was sent."
+            )
+            raise WorkspaceInputError(msg)
+        if isinstance(value, str) and not value.strip().isprintable():
+            msg = f"{name} holds characters that cannot be printed: {value[:40]!a}. Nothing was sent."
+            raise WorkspaceInputError(msg)
+        text = name.endswith(("email", "domain", "product"))
+        number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
+        if not isinstance(value, str | None) and (text or not (number or isinstance(value, UUID))):
+            expected = "a text" if text else "a text or a number"
+            msg = f"{name} must be {expected}, not {type_name(value)}. Nothing was sent."
+            raise WorkspaceInputError(msg)
+
+
+def parse_choice(name: str, value: Any, choices: Collection[str]) -> str:
+    """
+    Read an argument that is one of some words.
+
+    :raises WorkspaceInputError: if it is none of them
+    """
+    if isinstance(value, str) and value in choices:
+        return value
+    shown = repr(value[:40]) if isinstance(value, str) else type_name(value)
+    msg = f"{name} is {shown}; expected {' or '.join(map(repr, choices))}. Nothing was sent."
+    raise WorkspaceInputError(msg)
+
+
+def type_name(value: Any) -> str:
+    """Say what kind of value this is: its text may be endless, or a secret."""
+    return f"something of type {type(value).__name__}"
+
+
+def parse_fields(name: str, value: Any, taken: Collection[str] = ()) -> dict[str, Any]:
+    """
+    Read an argument that holds fields by name.
+
+    :param name: the argument, for messages
+    :param value: a mapping, or the same as JSON text; ``None`` for no fields
+    :param taken: names that are arguments of their own
+    :raises WorkspaceInputError: if it is no such mapping
+    """
+    fields = read_text(value)
+    if fields is None:
+        return {}
+    if not isinstance(fields, Mapping) or not all(isinstance(key, str) for key in fields):
+        msg = (
+            f"{name} must be a mapping of fields by name, not {type_name(value)}. If it comes from a template, set "
+            "render_template_as_native_obj=True on the Dag. Nothing was sent."
+        )
+        raise WorkspaceInputError(msg)
+    for key in fields:
+        if key in taken:
+            msg = f"{name} holds '{key}', which is an argument of its own: pass {key}=…. Nothing was sent."
+            raise WorkspaceInputError(msg)
+        if key == "self":  # the one name that Python itself would stumble over
+            msg = f"{name} holds 'self', which no resource of the interface has. Nothing was sent."
+            raise WorkspaceInputError(msg)
+    return dict(fields)
+
+
+def parse_names(name: str, value: Any) -> list[str]:
+    """
+    Read an argument that holds names or ids.
+
+    :param name: the argument, for messages
+    :param value: a list of texts, the same as JSON text, or a single text; ``None`` for none
+    :raises WorkspaceInputError: if it is nothing of that kind
+    """
+    names = read_text(value)
+    if names is None:
+        return []
+    if isinstance(names, str):
+        return [names]
+    several = isinstance(names, Iterable) and not isinstance(names, Mapping | bytes)
+    listed: list[Any] = [str(item) if isinstance(item, UUID) else item for item in names] if several else []
+    if not several or not all(isinstance(item, str) for item in listed):
+        msg = f"{name} must be a list of names, and is or holds something else. Nothing was sent."
+        raise WorkspaceInputError(msg)
+    return listed
+
+
+def parse_uuids(name: str, value: Any, what: str) -> list[str]:
+    """
+    Read an argument that holds UUIDs, and return each once.
+
+    :param what: what they are, for messages
+    :raises WorkspaceInputError: if there is none, or one is no UUID
+    """
+    given = parse_names(name, value)
+    try:
+        found = list(dict.fromkeys(str(UUID(text.strip())) for text in given))
+    except ValueError:
+        found = []
+    if not found:
+        msg = f"{name} must be a list of {what} (UUID)"
+        raise WorkspaceInputError(msg)
+    return found
+
+
+def parse_integer(name: str, value: Any) -> int:
+    """
+    Read an argument that holds a whole number.
+
+    :raises WorkspaceInputError: if it is none
+    """
+    text = value.strip() if isinstance(value, str) else value
+    if isinstance(text, str) and text.isdecimal() and len(text) < 20:
+        return int(text)
+    if isinstance(text, int) and not isinstance(text, bool) and abs(text) < MAX_NUMBER:
+        return text
+    msg = f"{name} must be a whole number, not {type_name(value)}. Nothing was sent."
+    raise WorkspaceInputError(msg)
+
+
+def read_text(value: Any) -> Any:
+    """Read JSON text of a mapping or list, which a template that is not rendered natively leaves; else the value."""
+    if isinstance(value, str) and value.strip()[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value

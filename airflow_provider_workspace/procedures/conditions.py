@@ -1,0 +1,281 @@
+"""What people wait for. Each condition is declared once; sensors and triggers ask it the same question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import ceil
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.procedures.roster import address_key, check_address
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from airflow_provider_workspace.procedures.snapshot import Snapshot
+
+# How many addresses a message names.
+MAX_NAMED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """
+    What a condition says of a look.
+
+    :param done: whether the wait is over
+    :param message: how far it is, for people
+    :param result: plain JSON for the task that waited
+    :param found: false if what is waited for does not exist
+    """
+
+    done: bool
+    message: str
+    result: dict[str, Any] = field(default_factory=dict)
+    found: bool = True
+
+
+class Condition(Protocol):
+    """A question about a look."""
+
+    subject: ClassVar[str]
+
+    def judge(self, seen: Snapshot) -> Result:
+        """Tell whether the wait is over, and how far it is."""
+        ...
+
+    def wanted(self) -> set[str] | None:
+        """Return the only addresses of interest; ``None`` where it is not about addresses."""
+        ...
+
+
+@dataclass(frozen=True)
+class DomainVerified:
+    """
+    A domain is verified.
+
+    :param domain_id: id of the domain
+    """
+
+    domain_id: str
+    subject: ClassVar[str] = "domains"
+
+    def judge(self, seen: Snapshot) -> Result:
+        """Read ``is_verified``."""
+        domain = seen.domains.get(self.domain_id)
+        if domain is None:
+            return Result(
+                done=False, message=f"domain {self.domain_id} is not among the organization's domains", found=False
+            )
+        result = {"domain_id": self.domain_id, "domain": domain.domain, "verified_at": domain.verified_at}
+        if domain.is_verified:
+            return Result(done=True, message=f"{domain.domain} is verified", result=result)
+        challenge = domain.verification_challenge
+        return Result(
+            done=False,
+            message=f"{domain.domain} is not verified; the TXT record in its DNS must have the value {challenge}",
+            result=result,
+        )
+
+    def wanted(self) -> None:
+        """Nobody."""
+
+
+@dataclass(frozen=True)
+class MembersJoined:
+    """
+    People are members.
+
+    :param emails: addresses
+    :param share: which share of them must be, above 0 and up to 1; 0 means that one is enough
+    """
+
+    emails: Sequence[str]
+    share: float = 1.0
+    subject: ClassVar[str] = "people"
+
+    def judge(self, seen: Snapshot) -> Result:
+        """Look the addresses up among the members, and say of the others why not."""
+        joined: list[str] = []
+        missing: dict[str, str] = {}
+        for email in self.emails:
+            key = address_key(email)
+            if key in seen.members:
+                joined.append(email)
+            elif key in seen.invites:
+                missing[email] = "invite expired" if seen.invites[key] else "invited"
+            else:
+                missing[email] = "no invite"
+        # Rounded first: 0.07 of 100 people are 7.000000000000001, which are 7 and not 8.
+        needed = max(1, ceil(round(len(self.emails) * self.share, 6)))
+        return Result(
+            done=len(joined) >= needed,
+            message=f"{len(joined)} of {len(self.emails)} joined, {needed} needed{naming(missing)}",
+            result={"joined": joined, "missing": missing},
+        )
+
+    def wanted(self) -> set[str]:
+        """Return the addresses."""
+        return {address_key(email) for email in self.emails}
+
+
+@dataclass(frozen=True)
+class InvitesSettled:
+    """
+    Nobody's invite is open any more: each was accepted, has expired or is gone.
+
+    :param emails: addresses
+    """
+
+    emails: Sequence[str]
+    subject: ClassVar[str] = "people"
+
+    def judge(self, seen: Snapshot) -> Result:
+        """Tell what became of each address."""
+        ends: dict[str, list[str]] = {"accepted": [], "expired": [], "gone": [], "open": []}
+        for email in self.emails:
+            key = address_key(email)
+            if key in seen.members:
+                ends["accepted"].append(email)
+            elif key in seen.invites:
+                ends["expired" if seen.invites[key] else "open"].append(email)
+            else:
+                ends["gone"].append(email)
+        pending = dict.fromkeys(ends.pop("open"), "open")
+        counts = ", ".join(f"{len(emails)} {end}" for end, emails in ends.items())
+        return Result(
+            done=not pending,
+            message=f"of {len(self.emails)} invites {counts}, {len(pending)} open{naming(pending)}",
+            result={**ends, "open": list(pending)},
+        )
+
+    def wanted(self) -> set[str]:
+        """Return the addresses."""
+        return {address_key(email) for email in self.emails}
+
+
+@dataclass(frozen=True)
+class ProjectReceivingEvents:
+    """
+    A project has received its first event.
+
+    :param project_id: id of the project
+    """
+
+    project_id: str
+    subject: ClassVar[str] = "projects"
+
+    def judge(self, seen: Snapshot) -> Result:
+        """Read ``ingested_event``."""
+        project = seen.projects.get(self.project_id)
+        if project is None:
+            return missing_project(self.project_id)
+        says = "has received events" if project.ingested_event else "has received no event yet"
+        return Result(
+            done=bool(project.ingested_event),
+            message=f"project {self.project_id} ('{project.name}') {says}",
+            result={"project_id": self.project_id, "name": project.name},
+        )
+
+    def wanted(self) -> None:
+        """Nobody."""
+
+
+@dataclass(frozen=True)
+class ProjectOnboarded:
+    """
+    A project is onboarded.
+
+    :param project_id: id of the project
+    :param product: key in ``has_completed_onboarding_for`` that must be true; ``None`` if any will do, or
+        ``completed_snippet_onboarding``
+    """
+
+    project_id: str
+    product: str | None = None
+    subject: ClassVar[str] = "projects"
+
+    def judge(self, seen: Snapshot) -> Result:
+        """Read ``has_completed_onboarding_for`` and ``completed_snippet_onboarding``."""
+        project = seen.projects.get(self.project_id)
+        if project is None:
+            return missing_project(self.project_id)
+        products = project.has_completed_onboarding_for
+        completed = sorted(key for key, value in products.items() if value) if isinstance(products, dict) else []
+        if self.product is None:
+            done = bool(completed or project.completed_snippet_onboarding)
+        else:
+            done = self.product in completed
+        what = f" for {self.product}" if self.product else ""
+        return Result(
+            done=done,
+            message=f"project {self.project_id} ('{project.name}') is {'' if done else 'not yet '}onboarded{what}",
+            result={"project_id": self.project_id, "name": project.name, "completed": completed},
+        )
+
+    def wanted(self) -> None:
+        """Nobody."""
+
+
+CONDITIONS: dict[str, Any] = {
+    "domain_verified": DomainVerified,
+    "members_joined": MembersJoined,
+    "invites_settled": InvitesSettled,
+    "project_receiving_events": ProjectReceivingEvents,
+    "project_onboarded": ProjectOnboarded,
+}
+
+
+def build_condition(name: str, arguments: Mapping[str, Any]) -> Condition:
+    """
+    Build a condition from plain JSON, as triggers hold it.
+
+    :param name: key of :data:`CONDITIONS`
+    :param arguments: its fields
+    """
+    condition: Condition = CONDITIONS[name](**arguments)
+    return condition
+
+
+def check_addresses(emails: Any) -> list[str]:
+    """
+    Check the addresses of a wait.
+
+    :raises WorkspaceInputError: if it is no list of addresses, or an empty one
+    """
+    if isinstance(emails, str) or not isinstance(emails, list | tuple | set) or not emails:
+        msg = "emails must be a list with at least one address; pass the other task's output itself (task.output)"
+        raise WorkspaceInputError(msg)
+    checked = [check_address(email) for email in emails]
+    return list({address_key(email): email for email in checked}.values())
+
+
+def check_share(join: Any) -> float:
+    """
+    Read ``all``, ``any`` or a share.
+
+    :return: the share of addresses that must have joined; 0 for ``any``
+    :raises WorkspaceInputError: if it is none of these
+    """
+    shares = {"all": 1.0, "any": 0.0}
+    if isinstance(join, str) and join in shares:
+        return shares[join]
+    if isinstance(join, int | float) and not isinstance(join, bool) and 0 < join <= 1:
+        return float(join)
+    shown = repr(join[:40]) if isinstance(join, str) else f"something of type {type(join).__name__}"
+    msg = f"join is {shown}; expected 'all', 'any', or a share above 0 and up to 1"
+    raise WorkspaceInputError(msg)
+
+
+def missing_project(project_id: str) -> Result:
+    """Return the verdict for a project that is not in the list."""
+    return Result(done=False, message=f"project {project_id} is not among the organization's projects", found=False)
+
+
+def naming(missing: Mapping[str, str]) -> str:
+    """Name the addresses that are missing."""
+    if not missing:
+        return ""
+    named = ", ".join(f"{email} ({why})" for email, why in list(missing.items())[:MAX_NAMED])
+    more = f" and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
+    return f"; missing: {named}{more}"

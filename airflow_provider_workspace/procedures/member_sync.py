@@ -1,0 +1,259 @@
+"""
+What it takes to make the members of an organization those of a roster.
+
+Whoever stands on the roster shall be a member, or at least hold an open invite, with the level it says; nobody else
+shall. :func:`plan_members` decides that alone, for a plan that is only shown and for one that is carried out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
+from airflow_provider_workspace.procedures.bulk_invites import name_entries
+from airflow_provider_workspace.procedures.roster import Roster, Row, address_key, address_problem, check_roster
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.models import Invite, Member
+
+# In the order in which they are carried out: who left goes first, for their places may be needed.
+ACTIONS = ("withdraw", "remove", "change_level", "invite", "skip")
+# How many rows of one action the table shows.
+MAX_LINES = 200
+
+
+class WorkspaceSyncIncompleteError(WorkspaceError):
+    """The service refused some of the changes; the others are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """
+    What is to be done about one address.
+
+    :param action: one of :data:`ACTIONS`; ``skip`` is nothing, for a reason worth telling
+    :param why: the reason, for people
+    :param level: access level it shall be; ``None`` if the roster names none
+    :param old_level: access level it is
+    :param target: user (UUID) of the member, or id of the invite
+    :param row: row of the roster to invite
+    """
+
+    action: str
+    email: str
+    why: str
+    level: int | None = None
+    old_level: int | None = None
+    target: str | None = None
+    row: Row | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return {
+            "action": self.action,
+            "email": self.email,
+            "old_level": self.old_level,
+            "level": self.level,
+            "why": self.why,
+            "target": self.target,
+        }
+
+    @property
+    def levels(self) -> str:
+        """The access level, and where it leads to, for people."""
+        before, after = ("" if level is None else str(level) for level in (self.old_level, self.level))
+        return f"{before} to {after}" if before and after else before or after
+
+
+@dataclass(slots=True)
+class MemberPlan:
+    """
+    The changes, in the order in which they are carried out.
+
+    :param keep: how many members stay as they are
+    """
+
+    changes: list[Change] = field(default_factory=list[Change])
+    keep: int = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many changes there are of each action, and how many members are kept."""
+        counted = Counter(change.action for change in self.changes)
+        return {**{action: counted[action] for action in ACTIONS}, "keep": self.keep}
+
+    @property
+    def pending(self) -> int:
+        """How many changes there are to carry out."""
+        return sum(change.action != "skip" for change in self.changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON: ``pending``, ``counts``, ``changes``, and the ``table`` for people."""
+        return {
+            "pending": self.pending,
+            "counts": self.counts,
+            "changes": [change.to_dict() for change in self.changes],
+            "table": self.table(),
+        }
+
+    def table(self) -> str:
+        """Return the plan as people read it: a summary, and a line for each change."""
+        counts = self.counts
+        lines = [", ".join(f"{counts[name]} {name.replace('_', ' ')}" for name in counts)]
+        for action in ACTIONS:
+            of_action = [change for change in self.changes if change.action == action]
+            lines += [
+                f"  {action:<13} {change.email:<40} {change.levels:<8} {change.why}" for change in of_action[:MAX_LINES]
+            ]
+            if len(of_action) > MAX_LINES:
+                lines.append(f"  {action:<13} … and {len(of_action) - MAX_LINES} more")
+        return "\n".join(lines)
+
+    def check_removals(self, most: int | None) -> None:
+        """
+        Refuse a plan that takes more from people than it may.
+
+        :param most: how many members and invites may go at once; ``None`` for any number
+        :raises WorkspaceInputError: if there are more
+        """
+        counts = self.counts
+        going = counts["remove"] + counts["withdraw"]
+        if most is not None and going > most:
+            msg = (
+                f"The roster leaves out {counts['remove']} members and {counts['withdraw']} open invites, more than "
+                f"max_removals={most}. Check that it is whole; if it is, raise max_removals. Nothing was sent."
+            )
+            raise WorkspaceInputError(msg)
+
+    def check_approved(self, approved: Mapping[str, Any]) -> None:
+        """
+        Refuse a plan that holds what an earlier one did not.
+
+        :param approved: the earlier plan, as :meth:`to_dict` gave it
+        :raises WorkspaceInputError: naming what is new
+        """
+        known = {essence(change) for change in approved.get("changes", ())}
+        new = [change for change in self.changes if change.action != "skip" and essence(change.to_dict()) not in known]
+        if new:
+            named = ", ".join(f"{change.action} {change.email}" for change in new[:MAX_LINES])
+            msg = f"This was not in the plan that was approved: {named}. Plan and approve anew. Nothing was sent."
+            raise WorkspaceInputError(msg)
+
+
+def essence(change: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what of a change must be the same for an approval to hold."""
+    return tuple(change.get(name) for name in ("action", "email", "old_level", "level", "target"))
+
+
+def plan_members(
+    rows: Iterable[Mapping[str, Any] | str],
+    invites: Iterable[Invite],
+    members: Iterable[Member],
+    *,
+    protected: Collection[str],
+    owner_level: int | None,
+) -> MemberPlan:
+    """
+    Compare a roster with an organization.
+
+    :param rows: rows of the roster, see :func:`~airflow_provider_workspace.procedures.roster.check_roster`
+    :param invites: all invites; they are read before the members, so that who joins in between is seen
+    :param members: all members
+    :param protected: addresses of people who are neither removed nor changed
+    :param owner_level: the same for members of this level and above; ``None`` if they are like others
+    :raises WorkspaceInputError: for a wrong row or address, or a roster without rows
+    """
+    roster = checked(rows)
+    safe = {address_key(check_protected(address)) for address in protected}
+    plan = MemberPlan()
+    wanted = {row.key: row for row in roster.rows}
+    invited: set[str] = set()
+    for invite in unique(invites):
+        if not invite.is_expired:
+            invited.add(address_key(invite.target_email or ""))
+            plan.changes += about_invite(invite, wanted, safe)
+    joined: set[str] = set()
+    for member in unique(members):
+        key = address_key((member.user and member.user.email) or "")
+        joined.add(key)
+        change = about_member(member, wanted.get(key), owner_level, protected=key in safe)
+        if change:
+            plan.changes.append(change)
+        else:
+            plan.keep += 1
+    for row in roster.rows:
+        if row.key in joined:
+            continue
+        email, level = row.invite.target_email, row.invite.level
+        if row.key in invited:
+            plan.changes.append(Change("skip", email, "holds an open invite", level))
+        else:
+            plan.changes.append(Change("invite", email, "is neither a member nor invited", level, row=row))
+    plan.changes += [Change("skip", entry.email, f"row {entry.row}: {entry.reason}") for entry in roster.duplicates]
+    plan.changes.sort(key=lambda change: ACTIONS.index(change.action))
+    return plan
+
+
+def checked(rows: Iterable[Mapping[str, Any] | str]) -> Roster:
+    """Check the roster: who is left out of it for a typing error would be removed, so one wrong row stops it all."""
+    roster = check_roster(rows)
+    if roster.invalid:
+        msg = f"{len(roster.invalid)} rows of the roster are wrong: {name_entries(roster.invalid)} Nothing was sent."
+        raise WorkspaceInputError(msg)
+    if not roster.rows:
+        msg = "The roster is empty: it would remove everybody. Nothing was sent."
+        raise WorkspaceInputError(msg)
+    return roster
+
+
+def check_protected(address: object) -> str:
+    """Return an address that is protected; one with a typing error would protect nobody."""
+    email = str(address).strip()
+    problem = address_problem(email)
+    if problem:
+        msg = f"protected holds '{email}', which is no e-mail address: {problem}. Nothing was sent."
+        raise WorkspaceInputError(msg)
+    return email
+
+
+def unique(records: Iterable[Any]) -> Iterable[Any]:
+    """Return each record once, in its last state: pages of a list that changes meanwhile may repeat some."""
+    return {record.id or number: record for number, record in enumerate(records)}.values()
+
+
+def about_invite(invite: Invite, wanted: Collection[str], safe: Collection[str]) -> list[Change]:
+    """Say what becomes of an open invite."""
+    email = invite.target_email or ""
+    key = address_key(email)
+    if key in wanted:
+        return []
+    if key in safe:
+        hold = "protected"
+    elif not email or not invite.id:
+        hold = "the service does not show whose it is"
+    else:
+        return [Change("withdraw", email, "invited and not on the roster", None, invite.level, invite.id)]
+    return [Change("skip", email or "-", f"invited and not on the roster, but {hold}", None, invite.level, invite.id)]
+
+
+def about_member(member: Member, row: Row | None, owner_level: int | None, *, protected: bool) -> Change | None:
+    """Say what becomes of a member; ``None`` if they stay as they are."""
+    email, uuid = (member.user.email or "", member.user.uuid) if member.user else ("", None)
+    level = row.invite.level if row else None
+    if row and level in (None, member.level):
+        return None
+    action, why = ("change_level", "another level on the roster") if row else ("remove", "not on the roster")
+    if protected:
+        hold = "protected"
+    elif not email or not uuid:
+        hold = "the service does not show who they are"
+    elif member.level is None and (row or owner_level is not None):
+        hold = "the service does not show their level"
+    elif owner_level is not None and (member.level or 0) >= owner_level:
+        hold = f"an owner (owner_level={owner_level})"
+    else:
+        return Change(action, email, why, level, member.level, uuid)
+    return Change("skip", email or "-", f"{why}, but {hold}", level, member.level, uuid)

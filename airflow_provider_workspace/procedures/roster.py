@@ -1,0 +1,180 @@
+"""The rows of a roster, each checked before anything is sent."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from airflow_provider_workspace.api.operation import explain
+from airflow_provider_workspace.api.operations.invites import InviteFields
+from airflow_provider_workspace.errors import WorkspaceInputError
+
+MAX_ADDRESS_LENGTH = 254
+MAX_LOCAL_PART_LENGTH = 64
+MAX_LABEL_LENGTH = 63
+_LOCAL = re.compile(r"[^\s@,;:<>()\[\]\\\"]+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """
+    A row that can be invited.
+
+    :param number: position in the input, from 1
+    :param key: what makes two spellings of one address equal
+    """
+
+    number: int
+    key: str
+    invite: InviteFields
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """
+    What became of one row.
+
+    :param row: position in the input, from 1
+    :param email: the address as given; empty if the row had none
+    :param status: one of :data:`~airflow_provider_workspace.procedures.bulk_invites.STATUSES`
+    :param reason: why, for people; empty if there is nothing to say
+    :param invite_id: the invite made, where the service told it
+    """
+
+    row: int
+    email: str
+    status: str
+    reason: str = ""
+    invite_id: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return {
+            "row": self.row,
+            "email": self.email,
+            "status": self.status,
+            "reason": self.reason,
+            "invite_id": self.invite_id,
+        }
+
+
+@dataclass(slots=True)
+class Roster:
+    """Rows that can be invited, and what is wrong with or superfluous in the others."""
+
+    rows: list[Row] = field(default_factory=list[Row])
+    invalid: list[Entry] = field(default_factory=list[Entry])
+    duplicates: list[Entry] = field(default_factory=list[Entry])
+
+
+def check_roster(rows: Iterable[Mapping[str, Any] | str]) -> Roster:
+    """
+    Check every row: fields, types, address; and leave out what stands in an earlier row.
+
+    :param rows: fields of an invite (``email`` is understood for ``target_email``), or just an address
+    :raises WorkspaceInputError: if these are no rows
+    """
+    roster = Roster()
+    first_seen: dict[str, int] = {}
+    if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
+        msg = f"invites must be rows or addresses, not something of type {type(rows).__name__}. Nothing was sent."
+        raise WorkspaceInputError(msg)
+    for number, row in enumerate(rows, start=1):
+        given = tidy({"target_email": row} if isinstance(row, str) else row)
+        address = given.get("target_email")
+        email = address if isinstance(address, str) else ""
+        try:
+            invite = InviteFields.model_validate(given)
+        except ValidationError as error:
+            roster.invalid.append(Entry(number, email, "invalid", explain(InviteFields, error)))
+            continue
+        problem = address_problem(invite.target_email)
+        if problem:
+            roster.invalid.append(Entry(number, email, "invalid", problem))
+            continue
+        key = address_key(invite.target_email)
+        if key in first_seen:
+            roster.duplicates.append(Entry(number, email, "duplicate", f"same address as row {first_seen[key]}"))
+            continue
+        first_seen[key] = number
+        roster.rows.append(Row(number, key, invite))
+    return roster
+
+
+def tidy(row: Mapping[str, Any] | Any) -> dict[str, Any]:
+    """Trim text and drop what is empty: an empty cell means "not given"."""
+    if not isinstance(row, Mapping):
+        return {}
+    given: dict[str, Any] = {}
+    for name, value in row.items():
+        text = value.strip() if isinstance(value, str) else value
+        if text is None or text == "":
+            continue
+        given["target_email" if name == "email" else name] = text
+    if isinstance(given.get("target_email"), str):
+        local, at, domain = given["target_email"].rpartition("@")
+        given["target_email"] = local + at + domain.lower()
+    return given
+
+
+def address_key(address: str) -> str:
+    """Return what makes two spellings of one address equal: letter case and Unicode form do not count."""
+    return unicodedata.normalize("NFC", address.strip()).casefold()
+
+
+def check_address(address: Any) -> str:
+    """
+    Return an address as it is sent: trimmed, the domain in small letters.
+
+    :raises WorkspaceInputError: saying what is wrong with it
+    """
+    if not isinstance(address, str):
+        msg = f"an e-mail address is expected, not something of type {type(address).__name__}. Nothing was sent."
+        raise WorkspaceInputError(msg)
+    email = str(tidy({"target_email": address}).get("target_email", ""))
+    problem = address_problem(email)
+    if problem:
+        msg = f"{address[:MAX_ADDRESS_LENGTH]!r} is no e-mail address: {problem}. Nothing was sent."
+        raise WorkspaceInputError(msg)
+    return email
+
+
+def address_problem(address: str) -> str | None:
+    """
+    Say what is wrong with an e-mail address, or return ``None``.
+
+    This finds mistakes of people and spreadsheets. Whether an address exists, only a mail to it can tell.
+    """
+    if len(address) > MAX_ADDRESS_LENGTH:
+        return f"the address is longer than {MAX_ADDRESS_LENGTH} characters"
+    if not address.isprintable():
+        hidden = [char for char in address if unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp")]
+        if hidden:
+            return f"the address holds an invisible character (U+{ord(hidden[0]):04X})"
+    if "".join(address.split()) != address:
+        return "the address holds a blank"
+    if address.count("@") != 1:
+        return "the address needs exactly one @"
+    local, domain = address.split("@")
+    if not local or len(local) > MAX_LOCAL_PART_LENGTH:
+        return f"the part before the @ must have 1 to {MAX_LOCAL_PART_LENGTH} characters"
+    if not _LOCAL.match(local) or local.startswith(".") or local.endswith(".") or ".." in local:
+        return "the part before the @ is not that of an address"
+    labels = domain.split(".")
+    if len(labels) < 2 or not all(is_label(label) for label in labels) or labels[-1].isdigit():
+        return f"'{domain}' is not a domain"
+    return None
+
+
+def is_label(label: str) -> bool:
+    """Tell whether this may stand between the dots of a domain: letters of any script, digits, hyphens inside."""
+    if not 0 < len(label) <= MAX_LABEL_LENGTH or label[0] == "-" or label[-1] == "-":
+        return False
+    letters = label.replace("-", "")
+    # Marks, such as the vowel signs of Devanagari, are no letters of their own.
+    return letters.isalnum() or all(char.isalnum() or unicodedata.category(char)[0] == "M" for char in letters)

@@ -1,0 +1,309 @@
+"""Rosters as people keep them: files of CSV, JSON or JSON lines, and what another task returned."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from os import PathLike
+from pathlib import Path
+from typing import Any, TextIO
+
+from airflow_provider_workspace.api.operations.invites import InviteFields
+from airflow_provider_workspace.errors import WorkspaceInputError
+
+# Where cells go that have no column: no field of an invite, so that the row is refused under this name.
+BEYOND = "cells beyond the last column"
+# A row is a line, or what a comma ends. Nobody's is as long; so a file of one line does not fill the memory.
+MAX_ROW_LENGTH = 1_000_000
+# How many characters of a file are read at once.
+CHUNK = 65_536
+BLANKS = " \t\r\n"
+ENDS = BLANKS + ",]"
+COLUMNS = ("email", *InviteFields.model_fields)
+
+
+def read_roster(
+    invites: Any, path: str | None = None, defaults: Mapping[str, Any] | None = None, *, argument: str = "invites"
+) -> Iterator[Mapping[str, Any] | str]:
+    """
+    Yield the rows of a roster.
+
+    :param invites: a list of rows or addresses, or the same as JSON text; ``None`` if ``path`` is given
+    :param path: file to read instead, ``.csv``, ``.json`` or ``.jsonl``, in UTF-8
+    :param defaults: fields for the rows that lack them
+    :param argument: what the author of the Dag calls ``invites``, for messages
+    :raises WorkspaceInputError: if there is neither or both, or the file cannot be read
+    """
+    if (invites is None) == (path is None):
+        msg = f"Give either {argument}=… or path=…. Nothing was sent."
+        raise WorkspaceInputError(msg)
+    rows = rows_of_file(path) if path is not None else rows_of_value(invites, argument)
+    for row in rows:
+        fields = {"target_email": row} if isinstance(row, str) else row
+        if defaults and isinstance(fields, Mapping):
+            filled = {name: value for name, value in fields.items() if value not in (None, "")}
+            yield {**defaults, **filled}
+        else:
+            yield row
+
+
+def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
+    """Read a list; a template that is not rendered natively delivers it as JSON text."""
+    if isinstance(value, str):
+        try:
+            value = read_json(value)
+        except RepeatedKeyError as error:
+            msg = f"{argument}: {error}. Nothing was sent."
+            raise WorkspaceInputError(msg) from None
+        except ValueError:
+            msg = (
+                f"{argument} is a text that is not a JSON list. Pass the other task's output itself (task.output), or "
+                "set render_template_as_native_obj=True on the Dag. Nothing was sent."
+            )
+            raise WorkspaceInputError(msg) from None
+    if isinstance(value, Mapping) or not isinstance(value, Sequence):
+        try:
+            value = [] if isinstance(value, Mapping | str) or value is None else list(value)
+        except TypeError:
+            value = []
+        if not value:
+            msg = f"{argument} must be a list of rows or addresses. Nothing was sent."
+            raise WorkspaceInputError(msg)
+    return value  # type: ignore[no-any-return]
+
+
+def rows_of_file(path: Any) -> Iterator[Any]:
+    """
+    Read a file row by row.
+
+    :raises WorkspaceInputError: saying what is wrong with the file
+    """
+    readers = {".csv": rows_of_csv, ".json": rows_of_json, ".jsonl": rows_of_lines}
+    if not isinstance(path, str | PathLike):
+        msg = f"path must be the name of a file, not something of type {type(path).__name__}. Nothing was sent."
+        raise WorkspaceInputError(msg)
+    file = Path(path)
+    reader = readers.get(file.suffix.lower())
+    if reader is None:
+        msg = f"{shown(path)} is no roster: expected a name that ends in {', '.join(readers)}. Nothing was sent."
+        raise WorkspaceInputError(msg)
+    try:
+        yield from reader(file)
+    except FileNotFoundError:
+        msg = f"There is no file {shown(path)} on this worker. Nothing was sent."
+        raise WorkspaceInputError(msg) from None
+    except UnicodeDecodeError as error:
+        msg = (
+            f'{shown(path)} is not in UTF-8 (byte {error.start}): save it as "CSV UTF-8" or with the encoding UTF-8. '
+            "Nothing was sent."
+        )
+        raise WorkspaceInputError(msg) from None
+    except (OSError, csv.Error, ValueError) as error:
+        if isinstance(error, WorkspaceInputError):
+            raise
+        msg = f"{shown(path)} cannot be read: {error}. Nothing was sent."
+        raise WorkspaceInputError(msg) from error
+
+
+def shown(name: Any) -> str:
+    """Write a name of a file or column so that a line of a log stays a line."""
+    return f"'{name}'" if str(name).isprintable() else ascii(str(name))
+
+
+def lines_of(text: TextIO) -> Iterator[str]:
+    """
+    Yield the lines of a file, and never hold more than the longest that makes sense.
+
+    :raises ValueError: if a line is longer
+    """
+    for number in count(1):
+        line = text.readline(MAX_ROW_LENGTH)
+        if len(line) == MAX_ROW_LENGTH:
+            msg = f"line {number} is longer than {MAX_ROW_LENGTH:,} characters"
+            raise ValueError(msg)
+        if not line:
+            return
+        yield line
+
+
+def rows_of_csv(file: Path) -> Iterator[dict[str, Any]]:
+    """Read a CSV file with a header; commas, semicolons and tabs separate, as in the header."""
+    with file.open(encoding="utf-8-sig", newline="") as text:
+        header = next(lines_of(text), "")
+        delimiter = max(",;\t", key=header.count)
+        text.seek(0)
+        reader = csv.DictReader(lines_of(text), delimiter=delimiter, strict=True, restkey=BEYOND, restval="")
+        try:
+            names = [name.strip() for name in reader.fieldnames or []]
+            check_columns(file, names)
+            reader.fieldnames = names
+            for number, row in enumerate(reader, start=1):
+                if row.get("private_project_access"):
+                    row["private_project_access"] = json_cell(file, number, row["private_project_access"])
+                yield row
+        except csv.Error as error:
+            msg = f"after line {reader.line_num}: {error}"
+            raise ValueError(msg) from None
+
+
+def check_columns(file: Path, names: Sequence[str]) -> None:
+    """Refuse a header with a column that is no field of an invite, or that stands twice."""
+    if not any(names):
+        msg = f"'{file}' is empty: expected a header such as email,first_name,level. Nothing was sent."
+        raise WorkspaceInputError(msg)
+    for name in names:
+        if name not in COLUMNS:
+            from difflib import get_close_matches
+
+            close = get_close_matches(name[:100], COLUMNS, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"known columns: {', '.join(COLUMNS)}"
+            msg = f"'{file}' has a column {shown(name[:100])} that no invite has ({hint}). Nothing was sent."
+            raise WorkspaceInputError(msg)
+        if names.count(name) > 1:
+            msg = f"'{file}' has the column '{name}' more than once: which one counts? Nothing was sent."
+            raise WorkspaceInputError(msg)
+    addresses = {"email", "target_email"} & set(names)
+    if not addresses:
+        msg = f"'{file}' has no column 'email'; its columns are {', '.join(names)}. Nothing was sent."
+        raise WorkspaceInputError(msg)
+    if len(addresses) > 1:
+        msg = f"'{file}' has both columns 'email' and 'target_email': which one counts? Nothing was sent."
+        raise WorkspaceInputError(msg)
+
+
+def json_cell(file: Path, number: int, text: str) -> Any:
+    """Read a cell that holds JSON."""
+    try:
+        return read_json(text)
+    except ValueError:
+        msg = f"'{file}', row {number}: private_project_access must be a JSON list. Nothing was sent."
+        raise WorkspaceInputError(msg) from None
+
+
+def rows_of_json(file: Path) -> Iterator[Any]:
+    """Read a JSON file that holds an array, one row at a time."""
+    with file.open(encoding="utf-8-sig") as text:
+        array = JsonText(text)
+        if array.peek() != "[":
+            array.value("the file")
+            msg = f"'{file}' must hold a JSON array of rows. Nothing was sent."
+            raise WorkspaceInputError(msg)
+        array.drop()
+        if array.peek() == "]":
+            array.drop()
+        else:
+            for number in count(1):
+                yield array.value(f"row {number}")
+                mark = array.peek()
+                array.drop()
+                if mark == "]":
+                    break
+                if mark != ",":
+                    msg = f"after row {number} a comma or the end of the array is expected"
+                    raise ValueError(msg)
+        if array.peek():
+            msg = "something follows the array"
+            raise ValueError(msg)
+
+
+class JsonText:
+    """JSON that is read piece by piece."""
+
+    def __init__(self, text: TextIO) -> None:
+        self.text = text
+        self.held = ""
+        self.at = 0
+        self.over = False
+
+    def more(self) -> bool:
+        """Read on, and tell whether there was more; what lies behind is let go."""
+        piece = self.text.read(CHUNK)
+        self.held, self.at, self.over = self.held[self.at :] + piece, 0, not piece
+        return not self.over
+
+    def peek(self) -> str:
+        """Return the next character that is not blank; nothing at the end."""
+        while True:
+            while self.at < len(self.held) and self.held[self.at] in BLANKS:
+                self.at += 1
+            if self.at < len(self.held):
+                return self.held[self.at]
+            if not self.more():
+                return ""
+
+    def drop(self) -> None:
+        """Go on behind the character that was peeked at."""
+        self.at += 1
+
+    def value(self, name: str) -> Any:
+        """
+        Read one value.
+
+        :param name: what it is, for messages
+        :raises ValueError: if it is no JSON, or longer than a row can be
+        """
+        self.peek()
+        while True:
+            try:
+                value, end = DECODER.raw_decode(self.held, self.at)
+            except RecursionError:  # noqa: PERF203 - a few rounds
+                msg = f"{name} is nested too deeply"
+                raise ValueError(msg) from None
+            except RepeatedKeyError as error:
+                msg = f"{name}: {error}"
+                raise ValueError(msg) from None
+            except ValueError:
+                if len(self.held) - self.at > MAX_ROW_LENGTH or not self.more():
+                    msg = f"{name} is not JSON, or longer than {MAX_ROW_LENGTH:,} characters"
+                    raise ValueError(msg) from None
+            else:
+                # A number may go on in the next piece.
+                ends = end < len(self.held) and self.held[end] in ENDS
+                if ends or self.over or len(self.held) - self.at > MAX_ROW_LENGTH:
+                    self.at = end
+                    return value
+                self.more()
+
+
+def rows_of_lines(file: Path) -> Iterator[Any]:
+    """Read a file with one JSON row per line."""
+    with file.open(encoding="utf-8-sig") as text:
+        for number, line in enumerate(lines_of(text), start=1):
+            if line.strip():
+                try:
+                    yield read_json(line)
+                except ValueError as error:
+                    msg = f"line {number}: {error}"
+                    raise ValueError(msg) from None
+
+
+class RepeatedKeyError(ValueError):
+    """An object has a key twice."""
+
+
+def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object, and refuse a key that stands twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        repeated = next(name for name, _ in pairs if [key for key, _ in pairs].count(name) > 1)
+        msg = f"the key {shown(repeated[:100])} stands twice in one object"
+        raise RepeatedKeyError(msg)
+    return found
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=once_each)
+
+
+def read_json(text: str) -> Any:
+    """
+    Read JSON.
+
+    :raises ValueError: if it is none, is nested too deeply or repeats a key
+    """
+    try:
+        return DECODER.decode(text)
+    except RecursionError:
+        msg = "JSON that is nested too deeply"
+        raise ValueError(msg) from None

@@ -1,0 +1,76 @@
+"""The one place that knows what only some Airflow releases have."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+try:
+    from airflow.sdk import conf
+    from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, AirflowSkipException, TaskDeferred
+
+    async def aget_connection(conn_id: str) -> Connection:
+        """Look a connection up without blocking the event loop."""
+        from airflow.sdk import BaseHook
+
+        return await BaseHook.aget_connection(conn_id)
+
+except ImportError:  # before 3.2
+    from airflow.configuration import conf  # type: ignore[assignment]
+    from airflow.exceptions import (  # type: ignore[no-redef]
+        AirflowFailException,
+        AirflowSensorTimeout,
+        AirflowSkipException,
+        TaskDeferred,
+    )
+
+    async def aget_connection(conn_id: str) -> Connection:
+        """Look a connection up without blocking the event loop; the release's own way works in the triggerer alone."""
+        from airflow.sdk import BaseHook
+        from asgiref.sync import sync_to_async
+
+        return await sync_to_async(BaseHook.get_connection)(conn_id)
+
+
+try:
+    from airflow.sdk.log import amask_secret
+except ImportError:  # before 3.3
+
+    async def amask_secret(secret: str) -> None:  # type: ignore[misc]
+        """Mask a secret without blocking the event loop."""
+        from airflow.sdk.log import mask_secret
+        from asgiref.sync import sync_to_async
+
+        # Masking asks the triggerer's parent, and only asgiref's threads may use the loop's connection to it.
+        await sync_to_async(mask_secret)(secret)
+
+
+@cache
+def default_retry_policy() -> Any:
+    """Return the retry policy that our tasks share; ``None`` before 3.3, where there are no policies."""
+    try:
+        from airflow_provider_workspace.retry_policies import WorkspaceRetryPolicy
+    except ImportError:
+        return None
+    return WorkspaceRetryPolicy()
+
+
+def has_own_retry_policy(task: object) -> bool:
+    """Tell whether the author of a task gave it a retry policy, which then decides on every error."""
+    return getattr(task, "retry_policy", None) not in (None, default_retry_policy())
+
+
+__all__ = [
+    "AirflowFailException",
+    "AirflowSensorTimeout",
+    "AirflowSkipException",
+    "TaskDeferred",
+    "aget_connection",
+    "amask_secret",
+    "conf",
+    "default_retry_policy",
+    "has_own_retry_policy",
+]

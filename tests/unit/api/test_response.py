@@ -1,0 +1,369 @@
+"""From an answer to a result or an error that says what was asked, what came back and what to do."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_workspace.api.models import Member
+from airflow_provider_workspace.api.operations import (
+    CreateDashboard,
+    CreateProject,
+    DeleteInvite,
+    GetDashboard,
+    GetDashboardAccessControls,
+    HardDeleteDashboard,
+    PauseBatchExport,
+    UpdateMember,
+    VerifyDomain,
+)
+from airflow_provider_workspace.api.outcome import Outcome, outcome_of_status
+from airflow_provider_workspace.api.response import (
+    RequestContext,
+    Response,
+    broken,
+    error_body,
+    follow,
+    given_up,
+    interpret,
+    not_sent,
+)
+from airflow_provider_workspace.errors import (
+    WorkspaceAuthenticationError,
+    WorkspaceBadRequestError,
+    WorkspaceConnectionError,
+    WorkspaceError,
+    WorkspaceMethodNotAllowedError,
+    WorkspaceNotFoundError,
+    WorkspaceOutcomeUnknownError,
+    WorkspacePermissionError,
+    WorkspaceRateLimitError,
+    WorkspaceRedirectError,
+    WorkspaceResponseError,
+    WorkspaceServerError,
+    WorkspaceStatusError,
+    WorkspaceTimeoutError,
+    WorkspaceTransportError,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.operation import Operation
+
+NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
+KEY = "phx_s3cret"
+ASKING = RequestContext("connection 'workspace_default'", (KEY,))
+UUID_TEXT = "0190c0de-0000-4000-8000-0000000000e1"
+
+GET = GetDashboard(project_id="1", dashboard_id=7)
+POST = CreateDashboard(project_id="1", name="Sales")
+PROJECT = CreateProject(organization_id="o", name="Shop", slack_incoming_webhook="https://hooks.example.com/s3cret\n")
+PAUSE = PauseBatchExport(organization_id="o", batch_export_id=UUID_TEXT)
+DELETE = DeleteInvite(organization_id="o", invite_id=UUID_TEXT)
+VERIFY = VerifyDomain(organization_id="o", domain_id=UUID_TEXT)
+
+ASKED = "GetDashboard (GET /api/environments/1/dashboards/7/) was answered with"
+
+
+def answer(
+    op: Operation[Any],
+    status: int,
+    body: bytes = b"",
+    *,
+    may_have_been_applied: bool = False,
+    asking: RequestContext = ASKING,
+    **headers: str,
+) -> Any:
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    return interpret(op, Response(status, headers, body), asking, NOW, may_have_been_applied=may_have_been_applied)
+
+
+def refused(op: Operation[Any], status: int, body: bytes = b"", **options: Any) -> WorkspaceStatusError:
+    with pytest.raises(WorkspaceStatusError) as error:
+        answer(op, status, body, **options)
+    return error.value
+
+
+# Success
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
+def test_any_2xx_is_a_success(status: int) -> None:
+    assert answer(GET, status, b'{"id": 7}').id == 7
+    assert answer(PAUSE, status) is None
+    assert outcome_of_status(status) is Outcome.APPLIED
+
+
+def test_a_change_without_an_answer_is_done() -> None:
+    assert answer(UpdateMember(organization_id="o", user_uuid="u", level=8), 204) == Member()
+    with pytest.raises(WorkspaceResponseError):
+        answer(CreateProject(organization_id="o", name="n"), 204)
+
+
+def test_a_success_that_cannot_be_read() -> None:
+    with pytest.raises(WorkspaceResponseError) as error:
+        answer(GET, 200, b"<html>", content_type=f"text/html; {KEY}", x_request_id="r-1")
+    assert str(error.value) == (
+        f"{ASKED} 200 and an HTML or XML page (6 bytes), text/html; ***. Check that the host of connection "
+        "'workspace_default' is the address of the service itself and that no login page or proxy answers in its place."
+    )
+    assert (error.value.outcome, error.value.retryable, error.value.request_id) == ("unknown", True, "r-1")
+    with pytest.raises(WorkspaceResponseError, match="and an empty body where a record was expected, no content type"):
+        answer(GET, 200)
+
+
+# Refusals
+
+WHOSE = "the API key of connection 'workspace_default'"
+FAILED = "The service or a proxy before it failed: look at its status if this goes on."
+STATUSES = [
+    # status, class, outcome, retryable, what to do
+    (100, WorkspaceStatusError, "unknown", False, "The service refused the request."),
+    (301, WorkspaceRedirectError, "unknown", False, "It points to nowhere, which was not followed."),
+    (302, WorkspaceRedirectError, "unknown", False, "It points to nowhere, which was not followed."),
+    (304, WorkspaceRedirectError, "rejected", False, "It points to nowhere, which was not followed."),
+    (308, WorkspaceRedirectError, "rejected", False, "It points to nowhere, which was not followed."),
+    (307, WorkspaceRedirectError, "rejected", False, "It points to nowhere, which was not followed."),
+    (400, WorkspaceBadRequestError, "rejected", False, "Correct the request; sending it again unchanged"),
+    (401, WorkspaceAuthenticationError, "rejected", False, "The API key in the password of connection 'workspace"),
+    (403, WorkspacePermissionError, "rejected", False, f"Give {WHOSE} the scope dashboard:read, or check the access"),
+    (404, WorkspaceNotFoundError, "rejected", False, f"Check the ids: the resource does not exist, or {WHOSE} may"),
+    (405, WorkspaceMethodNotAllowedError, "rejected", False, "Is the host of connection 'workspace_default' the"),
+    (408, WorkspaceStatusError, "rejected", True, "The service refused the request."),
+    (409, WorkspaceStatusError, "rejected", False, "The service refused the request."),
+    (425, WorkspaceStatusError, "rejected", True, "The service refused the request."),
+    (429, WorkspaceRateLimitError, "rejected", True, "Too many requests: try again later; a pool limits how many"),
+    (500, WorkspaceServerError, "unknown", True, FAILED),
+    (501, WorkspaceServerError, "unknown", False, FAILED),
+    (503, WorkspaceServerError, "unknown", True, FAILED),
+    (599, WorkspaceServerError, "unknown", True, FAILED),
+]
+
+
+@pytest.mark.parametrize(("status", "kind", "outcome", "retryable", "advice"), STATUSES)
+def test_statuses(status: int, kind: type, outcome: str, retryable: bool, advice: str) -> None:  # noqa: FBT001
+    error = refused(GET, status, request_id="r-2")
+    assert type(error) is kind
+    assert (error.status, error.outcome, error.retryable) == (status, outcome, retryable)
+    assert (error.operation, error.request_id, error.retry_after) == ("GetDashboard", "r-2", None)
+    assert str(error).startswith(f"{ASKED} {status} and no explanation. {advice}")
+    assert outcome_of_status(status).value == outcome
+
+
+def test_hard_delete_names_the_way_that_works() -> None:
+    assert str(refused(HardDeleteDashboard(project_id="1", dashboard_id=7), 405)) == (
+        "HardDeleteDashboard (DELETE /api/environments/1/dashboards/7/) was answered with 405 and no explanation. "
+        "Dashboards are never hard-deleted: use delete_dashboard, which sets deleted to true."
+    )
+
+
+@pytest.mark.parametrize(
+    ("op", "detail", "advice"),
+    [
+        (GET, "API key missing required scope 'organization:read'", "the scope organization:read, or"),
+        (GET, "Missing scopes: [project:write]", "the scope dashboard:read, or"),
+        (GET, "Plan limit reached", "The owner of the API key of connection 'workspace_default' is not allowed"),
+        (GetDashboardAccessControls(project_id="1", dashboard_id=7), "", "The owner of the API key"),
+    ],
+)
+def test_403_names_the_scope_that_is_missing(op: Operation[Any], detail: str, advice: str) -> None:
+    assert advice in str(refused(op, 403, detail.encode()))
+
+
+@pytest.mark.parametrize(("header", "seconds", "when"), [("30", 30.0, "in 30 s"), ("soon", None, "later")])
+def test_429_tells_when(header: str, seconds: float | None, when: str) -> None:
+    error = refused(POST, 429, retry_after=header)
+    assert error.retry_after == seconds
+    assert f"try again {when};" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("body", "detail", "code", "attr"),
+    [
+        (b"", None, None, None),
+        (b"<html>oops</html>", None, None, None),
+        (b'{"type":"t","code":"c","detail":"d","attr":"a"}', "d", "c", "a"),
+        (b'{"message": "m"}', "m", None, None),
+        (b'{"error": "e", "code": 7}', "e", None, None),
+        (b'{"error": {"message": "e"}}', '{"message": "e"}', None, None),
+        (b'{"errors": ["x", "y"]}', '["x", "y"]', None, None),
+        (b'{"name": ["too long"]}', '{"name": ["too long"]}', None, None),
+        (b'{"code": "c"}', None, "c", None),
+        (b'{"detail": "", "code": "c"}', None, "c", None),
+        (b"{}", None, None, None),
+        (b'[{"detail": "first"}, {"detail": "second"}]', "first", None, None),
+        (b'["first"]', "first", None, None),
+        (b"[]", None, None, None),
+        (b'"words"', "words", None, None),
+        (b"7", None, None, None),
+        (b"Rate limited\n", "Rate limited", None, None),
+        (b"caf\xe9", "caf\N{REPLACEMENT CHARACTER}", None, None),
+        (b"[" * 5000, "[" * 5000, None, None),
+    ],
+)
+def test_error_bodies(body: bytes, detail: str | None, code: str | None, attr: str | None) -> None:
+    assert error_body(body) == {"detail": detail, "code": code, "attr": attr}
+
+
+def test_field_and_detail_are_in_the_message() -> None:
+    error = refused(POST, 400, b'{"code":"invalid","detail":"Too long.","attr":"name"}')
+    assert " was answered with 400 (field 'name'): Too long. Correct the request" in str(error)
+    assert (error.code, error.detail, error.attr) == ("invalid", "Too long.", "name")
+
+
+def test_messages_are_one_short_printable_line() -> None:
+    error = refused(POST, 400, b'{"detail": "a\\nb\\u001b[31m\\u200b \\ud800%s"}' % (b"x" * 1000))
+    assert str(error).isprintable()
+    assert ": a b [31m xxx" in str(error)
+    assert len(error.detail or "") == 301
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"bad key {KEY}".encode(),
+        f'{{"detail": "{KEY}", "code": "{KEY}", "attr": "{KEY}"}}'.encode(),
+        b'{"detail": "https://hooks.example.com/s3cret\\n is no URL"}',
+        b'{"slack_incoming_webhook": ["https://hooks.example.com/s3cret\\n is no URL"]}',
+        b"x" * 19_995 + KEY.encode(),
+    ],
+)
+@pytest.mark.parametrize("status", [400, 401, 403, 500])
+def test_no_secret_is_in_a_message(body: bytes, status: int) -> None:
+    error = refused(PROJECT, status, body)
+    assert "s3cret" not in f"{error} {error!r} {error.__dict__}"
+
+
+def test_who_asks_is_printed_without_secrets() -> None:
+    assert repr(ASKING) == "RequestContext(source=\"connection 'workspace_default'\")"
+    assert repr(Response(200, {"x": KEY}, KEY.encode())) == "Response(status=200)"
+
+
+# What is done already
+
+
+def test_an_invite_that_is_gone_after_a_lost_answer_was_deleted() -> None:
+    for status in (404, 410):
+        assert answer(DELETE, status, may_have_been_applied=True) is None
+    assert refused(DELETE, 404).status == 404
+    assert refused(DELETE, 403, may_have_been_applied=True).status == 403
+    assert refused(GET, 404, may_have_been_applied=True).status == 404
+
+
+def test_a_domain_that_is_verified_already_is_verified() -> None:
+    assert answer(VERIFY, 400, b'{"code": "already_verified", "detail": "d"}') is None
+    assert refused(VERIFY, 400, b'{"code": "invalid", "detail": "d"}').code == "invalid"
+    assert refused(POST, 400, b'{"detail": "d"}').code is None
+
+
+# Redirects
+
+URL = "https://host.example.com/base/api/x/"
+
+
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("https://host.example.com/other/", "https://host.example.com/other/"),
+        ("https://HOST.example.com:443/other/", "https://HOST.example.com:443/other/"),
+        ("/other/?a=b#c", "https://host.example.com/other/?a=b"),
+        ("?a=b", "https://host.example.com/base/api/x/?a=b"),
+        ("http://host.example.com/other/", None),
+        ("https://host.example.com:8443/", None),
+        ("https://host.example.com.evil.example/", None),
+        ("https://host.example.com@evil.example/", None),
+        ("//evil.example/", None),
+        ("https://[::1", None),
+        ("https://host.example.com:port/", None),
+        ("", None),
+    ],
+)
+def test_where_a_redirect_is_followed_to(location: str, target: str | None) -> None:
+    response = Response(302, {"location": location}, b"")
+    assert follow(GET, response, URL) == target
+    assert follow(POST, response, URL) is None
+    assert follow(GET, Response(304, {"location": "/other/"}, b""), URL) is None
+    assert follow(GET, Response(302, {}, b""), URL) is None
+
+
+@pytest.mark.parametrize(
+    ("location", "where"),
+    [
+        ("https://user:s3cret@evil.example/s3cret?s3cret", "https://evil.example"),
+        ("//evil.example/", "evil.example"),
+        ("http://evil.example:8080/", "http://evil.example:8080"),
+        ("/login?s3cret", "another path"),
+        ("https://[::1", "an address that makes no sense"),
+    ],
+)
+def test_where_a_redirect_that_is_not_followed_points_to(location: str, where: str) -> None:
+    error = refused(POST, 302, location=location)
+    assert f" It points to {where}, which was not followed. " in str(error)
+    assert "s3cret" not in str(error)
+
+
+# Broken connections, and giving up
+
+
+def test_not_sent() -> None:
+    error = not_sent(GET, f"ConnectError: {KEY}.", ASKING)
+    assert type(error) is WorkspaceConnectionError
+    assert (error.outcome, error.retryable) == ("not_sent", True)
+    assert str(error) == (
+        "GetDashboard (GET /api/environments/1/dashboards/7/) was not sent: ConnectError: ***. "
+        "Check the host, port and proxy of connection 'workspace_default'."
+    )
+
+
+@pytest.mark.parametrize(("timeout", "kind"), [(False, WorkspaceTransportError), (True, WorkspaceTimeoutError)])
+def test_broken(timeout: bool, kind: type) -> None:  # noqa: FBT001
+    error = broken(POST, f"reset {KEY}", ASKING, timeout=timeout)
+    assert type(error) is kind
+    assert (error.outcome, error.retryable) == ("unknown", True)
+    assert " was sent, but no complete answer came: reset ***." in str(error)
+    assert ("Raise read_timeout in the extra of connection 'workspace_default'" in str(error)) is timeout
+
+
+def test_giving_up_an_unknown_write_says_what_to_look_at() -> None:
+    lost = broken(POST, "reset", ASKING)
+    error = given_up(POST, lost, 3, may_have_been_applied=True)
+    assert type(error) is WorkspaceOutcomeUnknownError
+    assert (error.attempts, error.retryable, error.outcome, error.permanent) == (3, False, "unknown", True)
+    assert not given_up(PROJECT, broken(PROJECT, "reset", ASKING), 1, may_have_been_applied=True).permanent
+    assert str(error).startswith("CreateDashboard may or may not have been applied, and was not sent again so that")
+    assert str(lost) in str(error)
+    assert str(error).endswith("whether the dashboard is there, and clear the task only if it is not.")
+
+
+@pytest.mark.parametrize("op", [GET, PAUSE])
+def test_giving_up_what_may_be_repeated_keeps_the_error(op: Operation[Any]) -> None:
+    lost = broken(op, "reset", ASKING)
+    assert given_up(op, lost, 5, may_have_been_applied=True) is lost
+    assert lost.attempts == 5
+
+
+def test_the_last_attempt_does_not_hide_what_an_earlier_one_may_have_done() -> None:
+    error = given_up(PAUSE, not_sent(PAUSE, "refused", ASKING), 5, may_have_been_applied=True)
+    assert error.outcome == Outcome.UNKNOWN.value
+    assert str(error).endswith("An earlier attempt got no clear answer, so PauseBatchExport may have been applied.")
+    read = given_up(GET, not_sent(GET, "refused", ASKING), 5, may_have_been_applied=True)
+    assert (read.outcome, "earlier" in str(read)) == ("not_sent", False)
+
+
+@given(
+    st.sampled_from([GET, POST, PROJECT, PAUSE, DELETE, VERIFY]),
+    st.integers(100, 599),
+    st.binary() | st.text().map(lambda text: text.encode("utf-8", "replace")),
+    st.sampled_from(["location", "retry-after", "content-type", "x-request-id"]),
+    st.text(),
+)
+def test_any_answer_is_a_result_or_an_error_of_ours(
+    op: Operation[Any], status: int, body: bytes, header: str, value: str
+) -> None:
+    try:
+        answer(op, status, body, **{header: value})
+    except WorkspaceError as error:
+        assert str(error).isprintable()  # noqa: PT017 - what comes back may also be a result

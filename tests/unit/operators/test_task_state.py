@@ -1,0 +1,201 @@
+"""A worker dies between a create and its result: what the next try knows, on releases that remember it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.client.sync import WorkspaceClient
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
+from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
+from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
+from airflow_provider_workspace.version_compat import AirflowFailException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+
+
+class Killed(BaseException):
+    """What a kill -9 looks like from within: nothing of the task runs any more."""
+
+
+class Store:
+    """What Airflow keeps from try to try."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, Any] = {}
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.held.get(key, default)
+
+    def set(self, key: str, value: Any) -> None:
+        assert value is not None
+        self.held[key] = value
+
+    def delete(self, key: str) -> None:
+        self.held.pop(key, None)
+
+
+@pytest.fixture
+def killed_after(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Kill the worker once an operation has taken effect, the first time."""
+    send = WorkspaceHook.send
+    names: list[str] = []
+
+    def send_and_die(self: WorkspaceHook, operation: Any) -> Any:
+        answer = send(self, operation)
+        if type(operation).__name__ in names:
+            names.clear()
+            raise Killed
+        return answer
+
+    monkeypatch.setattr(WorkspaceHook, "send", send_and_die)
+    return names.append
+
+
+def project(**arguments: Any) -> WorkspaceCreateProjectOperator:
+    return WorkspaceCreateProjectOperator(task_id="t", name="Northwind", do_xcom_push=False, **arguments)
+
+
+def invites() -> WorkspaceCreateInvitesOperator:
+    return WorkspaceCreateInvitesOperator(task_id="t", invites=["ada@example.com"], do_xcom_push=False)
+
+
+def sync() -> WorkspaceSyncMembersOperator:
+    return WorkspaceSyncMembersOperator(
+        task_id="t",
+        roster=["ada@example.com"],
+        protected=["adam.admin@example.com"],
+        max_removals=None,
+        do_xcom_push=False,
+    )
+
+
+def dashboard(**arguments: Any) -> WorkspaceCreateDashboardOperator:
+    return WorkspaceCreateDashboardOperator(task_id="t", name="Revenue", do_xcom_push=False, **arguments)
+
+
+def test_what_the_killed_try_made_is_no_reason_to_fail(
+    connect: Connect, sandbox: SandboxServer, killed_after: Any
+) -> None:
+    connect()
+    context: Any = {"task_state_store": Store()}
+    killed_after("CreateProject")
+    with pytest.raises(Killed):
+        project(if_exists="fail").execute(context)
+    task = project(if_exists="fail")
+    assert task.execute(context)["name"] == "Northwind"
+    assert task.created
+    assert len(sandbox.effects("create_project")) == 1
+
+
+def test_without_memory_the_next_try_finds_it_and_cannot_know_whose_it_is(
+    connect: Connect, sandbox: SandboxServer, killed_after: Any
+) -> None:
+    connect()
+    killed_after("CreateProject")
+    with pytest.raises(Killed):
+        project().execute({})
+    task = project()
+    task.execute({})
+    assert not task.created
+    assert len(sandbox.effects("create_project")) == 1
+    with pytest.raises(AirflowFailException, match="There is a project 'Northwind' already"):
+        project(if_exists="fail").execute({})
+
+
+class Retry:
+    """A second try, as the context shows it on any release."""
+
+    try_number = 2
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        """Push nowhere."""
+
+
+@pytest.mark.parametrize("context", [{"task_state_store": True}, {"ti": Retry()}], ids=["remembered", "any retry"])
+def test_a_list_that_lags_does_not_make_a_retry_create_again(
+    connect: Connect, sandbox: SandboxServer, killed_after: Any, context: Any
+) -> None:
+    connect()
+    if "task_state_store" in context:
+        context = {"task_state_store": Store()}
+    killed_after("CreateProject")
+    with pytest.raises(Killed):
+        project().execute(context)
+    sandbox.inject("late_rows", "list_projects")
+    assert project().execute(context)["name"] == "Northwind"
+    assert len(sandbox.effects("create_project")) == 1
+
+
+@pytest.mark.parametrize("task", [invites, sync])
+@pytest.mark.parametrize("context", [{"task_state_store": True}, {"ti": Retry()}], ids=["remembered", "any retry"])
+def test_nor_a_retry_invite_again(
+    connect: Connect,
+    sandbox: SandboxServer,
+    killed_after: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    context: Any,
+    task: Callable[[], Any],
+) -> None:
+    connect()
+    if "task_state_store" in context:
+        context = {"task_state_store": Store()}
+    killed_after("CreateInvites")
+    with pytest.raises(Killed):
+        task().execute(context)
+    sandbox.inject("late_rows", "list_invites", times=None)
+    monkeypatch.setattr(WorkspaceClient, "settle", lambda _: sandbox.clear_faults())
+    task().execute(context)
+    assert not sandbox.faults()
+    assert len(sandbox.effects("create_invite")) == 1
+
+
+def test_a_refused_create_is_forgotten(connect: Connect, sandbox: SandboxServer) -> None:
+    connect()
+    store = Store()
+    sandbox.inject("status_before", "create_project", status=403)
+    context: Any = {"task_state_store": store}
+    with pytest.raises(AirflowFailException, match="403"):
+        project().execute(context)
+    assert not store.held
+
+
+def test_a_plan_remembers_nothing(connect: Connect) -> None:
+    connect()
+    store = Store()
+    context: Any = {"task_state_store": store}
+    project(dry_run=True).execute(context)
+    dashboard(dry_run=True).execute(context)
+    assert not store.held
+
+
+def test_a_dashboard_whose_create_was_cut_off_is_not_created_again(
+    connect: Connect, sandbox: SandboxServer, killed_after: Any
+) -> None:
+    connect()
+    context: Any = {"task_state_store": Store()}
+    killed_after("CreateDashboard")
+    with pytest.raises(Killed):
+        dashboard().execute(context)
+    with pytest.raises(AirflowFailException, match="was cut off: there may be one"):
+        dashboard().execute(context)
+    assert len(sandbox.effects("create_dashboard")) == 1
+    dashboard(if_unknown="create").execute(context)
+    assert len(sandbox.effects("create_dashboard")) == 2
+
+
+def test_a_dashboard_that_an_earlier_try_made_is_confirmed(connect: Connect, sandbox: SandboxServer) -> None:
+    connect()
+    context: Any = {"task_state_store": Store()}
+    first, again = dashboard().execute(context), dashboard().execute(context)
+    assert first["id"] == again["id"]
+    assert len(sandbox.effects("create_dashboard")) == 1

@@ -1,0 +1,174 @@
+"""What people wait for: when it is there, and what is said while it is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_workspace.api.models import Domain, ProjectItem
+from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.procedures.conditions import (
+    CONDITIONS,
+    MembersJoined,
+    Result,
+    build_condition,
+    check_addresses,
+    check_share,
+)
+from airflow_provider_workspace.procedures.snapshot import Snapshot
+
+
+def project(**fields: Any) -> Snapshot:
+    return Snapshot(projects={"7": ProjectItem(id=7, name="Shop", **fields)})
+
+
+def domain(**fields: Any) -> Snapshot:
+    return Snapshot(domains={"d1": Domain(id="d1", domain="example.com", verification_challenge="abc", **fields)})
+
+
+PEOPLE = Snapshot(invites={"open@b.de": False, "late@b.de": True}, members={"in@b.de"})
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "seen", "done", "message"),
+    [
+        ("domain_verified", {"domain_id": "d1"}, domain(is_verified=True), True, "example.com is verified"),
+        (
+            "domain_verified",
+            {"domain_id": "d1"},
+            domain(),
+            False,
+            "example.com is not verified; the TXT record in its DNS must have the value abc",
+        ),
+        (
+            "members_joined",
+            {"emails": ["In@b.de", "open@b.de", "late@b.de", "no@b.de"]},
+            PEOPLE,
+            False,
+            "1 of 4 joined, 4 needed; missing: open@b.de (invited), late@b.de (invite expired), no@b.de (no invite)",
+        ),
+        (
+            "members_joined",
+            {"emails": ["in@b.de", "no@b.de"], "share": 0.5},
+            PEOPLE,
+            True,
+            "1 of 2 joined, 1 needed; missing: no@b.de (no invite)",
+        ),
+        ("members_joined", {"emails": ["in@b.de"]}, PEOPLE, True, "1 of 1 joined, 1 needed"),
+        (
+            "invites_settled",
+            {"emails": ["in@b.de", "open@b.de", "late@b.de", "no@b.de"]},
+            PEOPLE,
+            False,
+            "of 4 invites 1 accepted, 1 expired, 1 gone, 1 open; missing: open@b.de (open)",
+        ),
+        (
+            "invites_settled",
+            {"emails": ["in@b.de", "late@b.de"]},
+            PEOPLE,
+            True,
+            "of 2 invites 1 accepted, 1 expired, 0 gone, 0 open",
+        ),
+        (
+            "project_receiving_events",
+            {"project_id": "7"},
+            project(ingested_event=True),
+            True,
+            "project 7 ('Shop') has received events",
+        ),
+        (
+            "project_receiving_events",
+            {"project_id": "7"},
+            project(),
+            False,
+            "project 7 ('Shop') has received no event yet",
+        ),
+        ("project_onboarded", {"project_id": "7"}, project(), False, "project 7 ('Shop') is not yet onboarded"),
+        (
+            "project_onboarded",
+            {"project_id": "7"},
+            project(completed_snippet_onboarding=True),
+            True,
+            "project 7 ('Shop') is onboarded",
+        ),
+        (
+            "project_onboarded",
+            {"project_id": "7"},
+            project(has_completed_onboarding_for={"replay": True, "surveys": False}),
+            True,
+            "project 7 ('Shop') is onboarded",
+        ),
+        (
+            "project_onboarded",
+            {"project_id": "7", "product": "surveys"},
+            project(has_completed_onboarding_for={"replay": True, "surveys": False}),
+            False,
+            "project 7 ('Shop') is not yet onboarded for surveys",
+        ),
+        (
+            "project_onboarded",
+            {"project_id": "7", "product": "surveys"},
+            project(has_completed_onboarding_for=["surveys"]),
+            False,
+            "project 7 ('Shop') is not yet onboarded for surveys",
+        ),
+    ],
+)
+def test_verdicts(name: str, arguments: dict[str, Any], seen: Snapshot, done: bool, message: str) -> None:  # noqa: FBT001
+    verdict = build_condition(name, arguments).judge(seen)
+    assert (verdict.done, verdict.message, verdict.found) == (done, message, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("domain_verified", {"domain_id": "d9"}, "domain d9 is not among the organization's domains"),
+        ("project_receiving_events", {"project_id": "9"}, "project 9 is not among the organization's projects"),
+        ("project_onboarded", {"project_id": "9"}, "project 9 is not among the organization's projects"),
+    ],
+)
+def test_what_does_not_exist(name: str, arguments: dict[str, Any], message: str) -> None:
+    assert build_condition(name, arguments).judge(project()) == Result(done=False, message=message, found=False)
+
+
+@pytest.mark.parametrize(
+    ("share", "people", "needed"),
+    [(1.0, 3, 3), (0.0, 3, 1), (0.5, 3, 2), (0.34, 3, 2), (0.01, 300, 3), (0.7, 10, 7), (0.07, 100, 7)],
+)
+def test_how_many_must_have_joined(share: float, people: int, needed: int) -> None:
+    emails = [f"p{number}@b.de" for number in range(people)]
+    condition = MembersJoined(emails, share)
+    assert not condition.judge(Snapshot(members=set(emails[: needed - 1]))).done
+    assert condition.judge(Snapshot(members=set(emails[:needed]))).done
+
+
+def test_a_message_names_twenty_people() -> None:
+    message = MembersJoined([f"p{number}@b.de" for number in range(25)]).judge(Snapshot()).message
+    assert message.count("(no invite)") == 20
+    assert message.endswith("p19@b.de (no invite) and 5 more")
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_which_addresses_are_of_interest(name: str) -> None:
+    about_people = CONDITIONS[name].subject == "people"
+    condition = build_condition(
+        name, {"emails": ["In@b.de"]} if about_people else {f"{name.partition('_')[0]}_id": "7"}
+    )
+    assert condition.wanted() == ({"in@b.de"} if about_people else None)
+
+
+def test_addresses() -> None:
+    assert check_addresses(["In@B.de", "in@b.de", " two@b.de "]) == ["in@b.de", "two@b.de"]
+    for wrong in ("in@b.de", [], None, {"in@b.de": 1}):
+        with pytest.raises(WorkspaceInputError, match="emails must be a list with at least one address"):
+            check_addresses(wrong)
+    with pytest.raises(WorkspaceInputError, match="'in' is no e-mail address: the address needs exactly one @"):
+        check_addresses(["in"])
+
+
+def test_share() -> None:
+    assert [check_share(join) for join in ("all", "any", 1, 0.25)] == [1.0, 0.0, 1.0, 0.25]
+    for wrong in ("most", 0, 1.1, -1, True, None, float("nan")):
+        with pytest.raises(WorkspaceInputError, match="expected 'all', 'any', or a share above 0 and up to 1"):
+            check_share(wrong)

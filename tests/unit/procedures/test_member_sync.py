@@ -1,0 +1,181 @@
+"""What is to be done so that the members are those of a roster: a table of cases, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_workspace.api.models import Invite, Member, User
+from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.procedures.member_sync import ACTIONS, MAX_LINES, MemberPlan, plan_members
+
+
+def member(email: str | None = "ada@example.com", level: int | None = 1, **fields: Any) -> Member:
+    return Member(**{"id": f"m-{email}", "user": User(uuid=f"u-{email}", email=email), "level": level, **fields})
+
+
+def invite(email: str | None = "ada@example.com", **fields: Any) -> Invite:
+    return Invite(**{"id": f"i-{email}", "target_email": email, "level": 1, "is_expired": False, **fields})
+
+
+def plan(
+    rows: list[Any],
+    *records: Member | Invite,
+    protected: tuple[str, ...] = (),
+    owner_level: int | None = 15,
+) -> MemberPlan:
+    return plan_members(
+        rows,
+        [record for record in records if isinstance(record, Invite)],
+        [record for record in records if isinstance(record, Member)],
+        protected=protected,
+        owner_level=owner_level,
+    )
+
+
+def summary(planned: MemberPlan) -> list[tuple[str, str, str]]:
+    return [(change.action, change.email, change.levels) for change in planned.changes]
+
+
+OTHER = ["lin@example.com"]
+ADA = {"email": "Ada@Example.com", "level": 8}
+# Roster, what is there, action, levels, a word of the reason.
+CASES: list[tuple[list[Any], Member | Invite | None, str, str, str]] = [
+    ([ADA], None, "invite", "8", "neither"),
+    ([ADA], invite(is_expired=True), "invite", "8", "neither"),
+    ([ADA], invite(), "skip", "8", "open invite"),
+    ([ADA], member(), "change_level", "1 to 8", "another level"),
+    ([ADA], member(level=15), "skip", "15 to 8", "owner"),
+    ([ADA], member(level=None), "skip", "8", "level"),
+    ([ADA], member(level=8), "keep", "", ""),
+    ([ADA], member("ADA@example.com", 8), "keep", "", ""),
+    (["ada@example.com"], member(), "keep", "", ""),
+    (["ada@example.com"], member(level=15), "keep", "", ""),
+    (["ada@example.com"], member(level=None), "keep", "", ""),
+    (OTHER, member(), "remove", "1", "not on the roster"),
+    (OTHER, member(level=8), "remove", "8", "not on the roster"),
+    (OTHER, member(level=15), "skip", "15", "owner"),
+    (OTHER, member(level=None), "skip", "", "level"),
+    (OTHER, invite(), "withdraw", "1", "not on the roster"),
+    (OTHER, invite(id=None), "skip", "1", "whose"),
+]
+
+
+@pytest.mark.parametrize(("rows", "there", "action", "levels", "why"), CASES)
+def test_an_address(rows: list[Any], there: Member | Invite | None, action: str, levels: str, why: str) -> None:
+    planned = plan(rows, *([there] if there else []), member("lin@example.com", 1))
+    about = [change for change in planned.changes if change.email.casefold() == "ada@example.com"]
+    if action == "keep":
+        assert about == []
+        assert planned.counts["keep"] == 1 + (rows == OTHER)
+    else:
+        (change,) = about
+        assert (change.action, change.levels) == (action, levels)
+        assert why in change.why
+        assert planned.pending == (action != "skip") + (rows != OTHER)
+
+
+@pytest.mark.parametrize("record", [member(None), member(user=None), invite(None)])
+def test_nothing_is_done_about_people_without_an_address(record: Member | Invite) -> None:
+    assert [action for action, *_ in summary(plan(OTHER, record))] == ["invite", "skip"]
+
+
+@pytest.mark.parametrize("rows", [OTHER, [ADA, *OTHER]])
+@pytest.mark.parametrize("there", [member(), invite()])
+def test_who_is_protected_is_left_alone(rows: list[Any], there: Member | Invite) -> None:
+    planned = plan(rows, there, member("lin@example.com"), protected=(" ADA@example.com",))
+    assert [action for action, *_ in summary(planned)] == ["skip"]
+
+
+def test_who_is_protected_can_be_invited() -> None:
+    assert summary(plan([ADA], protected=("ada@example.com",))) == [("invite", "Ada@example.com", "8")]
+
+
+def test_owners_are_like_others_where_that_is_asked() -> None:
+    assert summary(plan(OTHER, member(level=15), owner_level=None))[0] == ("remove", "ada@example.com", "15")
+    assert summary(plan(OTHER, member(level=None), owner_level=None))[0] == ("remove", "ada@example.com", "")
+    assert summary(plan([ADA], member(level=15), owner_level=None)) == [("change_level", "ada@example.com", "15 to 8")]
+
+
+def test_a_record_that_pages_repeat_counts_once() -> None:
+    assert len(plan(OTHER, member(), member(), invite(), invite()).changes) == 3
+    assert plan(["ada@example.com"], member(), member()).keep == 1
+    assert plan([{"email": "a@example.com"}, {"email": "b@example.com"}], member("a@example.com", id=None)).keep == 1
+
+
+def test_who_left_goes_first_and_the_first_row_of_an_address_counts() -> None:
+    planned = plan(
+        [ADA, "ada@example.com", *OTHER, "new@example.com"], member(), member("old@example.com"), invite("x@x.org")
+    )
+    assert [change.action for change in planned.changes] == [
+        "withdraw",
+        "remove",
+        "change_level",
+        "invite",
+        "invite",
+        "skip",
+    ]
+    assert planned.changes[-1].why == "row 2: same address as row 1"
+    assert planned.counts == {"withdraw": 1, "remove": 1, "change_level": 1, "invite": 2, "skip": 1, "keep": 0}
+    assert list(planned.counts) == [*ACTIONS, "keep"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "empty"),
+        (["ada@example.com", "lin"], r"row 2 \(lin\): the address needs exactly one @"),
+        ([{"email": "ada@example.com", "level": "high"}], "row 1"),
+    ],
+)
+def test_a_roster_that_cannot_be_the_truth_is_refused(rows: list[Any], message: str) -> None:
+    with pytest.raises(WorkspaceInputError, match=message):
+        plan(rows, member())
+
+
+@pytest.mark.parametrize("address", ["", "ada", None])
+def test_a_misspelt_protection_is_refused(address: Any) -> None:
+    with pytest.raises(WorkspaceInputError, match="protected holds"):
+        plan(OTHER, protected=(address,))
+
+
+def test_too_many_removals_are_refused() -> None:
+    planned = plan(OTHER, member("a@example.com"), invite("b@example.com"))
+    planned.check_removals(2)
+    planned.check_removals(None)
+    with pytest.raises(WorkspaceInputError, match="max_removals=1"):
+        planned.check_removals(1)
+
+
+def test_an_approval_holds_for_what_was_approved_and_less() -> None:
+    approved = plan([ADA, *OTHER], member(), member("old@example.com")).to_dict()
+    plan([ADA, *OTHER], member(), member("old@example.com")).check_approved(approved)
+    plan([ADA, *OTHER], member(level=8), member("lin@example.com")).check_approved(approved)
+    for now in (
+        plan([ADA], member(), member("late@example.com")),
+        plan([ADA], member(level=2)),
+        plan(["new@example.com", ADA], member()),
+    ):
+        with pytest.raises(WorkspaceInputError, match="not in the plan that was approved"):
+            now.check_approved(approved)
+    with pytest.raises(WorkspaceInputError, match=r"invite lin@example\.com"):
+        plan(OTHER).check_approved({})
+
+
+def test_the_table_tells_each_change_and_its_reason() -> None:
+    lines = plan([ADA, *OTHER], member(), member("old@example.com", 8)).table().splitlines()
+    assert lines[0] == "0 withdraw, 1 remove, 1 change level, 1 invite, 0 skip, 0 keep"
+    assert lines[1].split(maxsplit=3) == ["remove", "old@example.com", "8", "not on the roster"]
+    assert lines[2].split() == [
+        "change_level",
+        "ada@example.com",
+        *["1", "to", "8", "another", "level", "on", "the", "roster"],
+    ]
+    assert len(lines) == 4
+
+
+def test_a_long_table_is_cut_and_says_so() -> None:
+    lines = plan([f"p{number}@example.com" for number in range(MAX_LINES + 3)]).table().splitlines()
+    assert len(lines) == MAX_LINES + 2
+    assert lines[-1].split() == ["invite", "…", "and", "3", "more"]

@@ -1,0 +1,151 @@
+"""Rosters as people keep them, with all that spreadsheets do to files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
+from airflow_provider_workspace.procedures.roster_files import read_roster
+from airflow_provider_workspace.version_compat import AirflowFailException
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+
+ROSTER = Path(__file__).resolve().parents[3] / "example_dags" / "data" / "roster.csv"
+
+
+def write(folder: Path, name: str, content: str | bytes) -> str:
+    file = folder / name
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "rows"),
+    [
+        ("a.csv", "email,level\nada@example.com,1\n", [{"email": "ada@example.com", "level": "1"}]),
+        ("a.csv", "\ufeffemail,level\r\nada@example.com,1\r\n", [{"email": "ada@example.com", "level": "1"}]),
+        ("a.csv", "email;first_name\nada@example.com;Ada\n", [{"email": "ada@example.com", "first_name": "Ada"}]),
+        ("a.CSV", "email\tlevel\nada@example.com\t1\n", [{"email": "ada@example.com", "level": "1"}]),
+        ("a.csv", " email , message \na@example.com,\n", [{"email": "a@example.com", "message": ""}]),
+        (
+            "a.csv",
+            'email,private_project_access\na@example.com,"[{""id"": 1}]"\n',
+            [{"email": "a@example.com", "private_project_access": [{"id": 1}]}],
+        ),
+        (
+            "a.csv",
+            'email,message\na@example.com,"Hello, ""Ada""\nand welcome"\n',
+            [{"email": "a@example.com", "message": 'Hello, "Ada"\nand welcome'}],
+        ),
+        ("a.csv", "email,level\na@example.com\n", [{"email": "a@example.com", "level": ""}]),
+        ("a.json", '[{"email": "a@example.com"}, "b@example.com"]', [{"email": "a@example.com"}, "b@example.com"]),
+        ("a.jsonl", '{"email": "a@example.com"}\n\n"b@example.com"\n', [{"email": "a@example.com"}, "b@example.com"]),
+    ],
+)
+def test_reads_files(tmp_path: Path, name: str, content: str, rows: list[Any]) -> None:
+    assert list(read_roster(None, write(tmp_path, name, content))) == rows
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.csv", "email,levl\na@example.com,1\n", "has a column 'levl' that no invite has (did you mean 'level'?)"),
+        ("a.csv", "email,colour\na@example.com,1\n", "known columns: email, target_email, first_name, level"),
+        ("a.csv", "first_name\nAda\n", "has no column 'email'; its columns are first_name"),
+        ("a.csv", "", "is empty: expected a header such as email,first_name,level"),
+        (
+            "a.csv",
+            "email\nj\xfcrgen@example.com\n".encode("latin-1"),
+            'is not in UTF-8 (byte 7): save it as "CSV UTF-8"',
+        ),
+        (
+            "a.csv",
+            "email,private_project_access\na@example.com,x\n",
+            "row 1: private_project_access must be a JSON list",
+        ),
+        ("a.csv", 'email\n"a@example.com\n', "cannot be read: after line 1: unexpected end of data"),
+        ("a.json", '{"email": "a@example.com"}', "must hold a JSON array of rows"),
+        ("a.json", "[", "cannot be read"),
+        ("a.xlsx", "", "is no roster: expected a name that ends in .csv, .json, .jsonl"),
+    ],
+)
+def test_says_what_is_wrong_with_a_file(tmp_path: Path, name: str, content: str | bytes, says: str) -> None:
+    with pytest.raises(WorkspaceInputError) as caught:
+        list(read_roster(None, write(tmp_path, name, content)))
+    assert says in str(caught.value)
+    assert str(caught.value).endswith("Nothing was sent.")
+
+
+def test_says_that_there_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(WorkspaceInputError, match=r"There is no file '.*' on this worker"):
+        list(read_roster(None, str(tmp_path / "none.csv")))
+
+
+@pytest.mark.parametrize(
+    "value", ['["a@example.com"]', ["a@example.com"], ("a@example.com",), {"a@example.com"}, iter(["a@example.com"])]
+)
+def test_reads_what_another_task_returned(value: Any) -> None:
+    assert list(read_roster(value)) == ["a@example.com"]
+
+
+@pytest.mark.parametrize(
+    ("invites", "path", "says"),
+    [
+        (None, None, "Give either invites=… or path=…"),
+        ([], "a.csv", "Give either invites=… or path=…"),
+        ("{'a': 1}", None, "pass the other task's output itself"),
+        ("a@example.com", None, "pass the other task's output itself"),
+        ({"email": "a@example.com"}, None, "invites must be a list"),
+        (5, None, "invites must be a list"),
+        ('{"email": "a@example.com"}', None, "invites must be a list"),
+    ],
+)
+def test_says_what_is_wrong_with_a_value(invites: Any, path: str | None, says: str) -> None:
+    with pytest.raises(WorkspaceInputError, match=f"(?i){says}"):
+        list(read_roster(invites, path))
+
+
+def test_defaults_fill_what_a_row_lacks() -> None:
+    rows = read_roster(["a@example.com", {"email": "b@example.com", "level": ""}], defaults={"level": 8})
+    assert list(rows) == [{"target_email": "a@example.com", "level": 8}, {"email": "b@example.com", "level": 8}]
+
+
+@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+@pytest.mark.parametrize("sandbox", ["strict", "lenient"], indirect=True)
+class TestInvitingARoster:
+    """The operator, with the example's roster."""
+
+    def test_invites_everybody_once(self, sandbox: SandboxServer, connect: Connect) -> None:
+        connect()
+        operator = WorkspaceCreateInvitesOperator(task_id="invite", path=str(ROSTER), on_invalid="skip")
+        report = operator.execute({})
+        counts = {status: count for status, count in report["counts"].items() if count}
+        assert counts == {"rows": 250, "invited": 228, "member": 1, "duplicate": 11, "invalid": 10}
+        assert len(report["addresses"]) == 250
+        assert len(sandbox.effects("create_invite")) == 228
+        json.dumps(report)
+
+        again = operator.execute({})
+        assert again["counts"]["invited"] == 0
+        assert again["counts"]["already_invited"] == 228
+        assert len(sandbox.effects("create_invite")) == 228
+
+    def test_sends_nothing_where_a_row_is_wrong(self, sandbox: SandboxServer, connect: Connect) -> None:
+        connect()
+        with pytest.raises(AirflowFailException) as caught:
+            WorkspaceCreateInvitesOperator(task_id="invite", path=str(ROSTER)).execute({})
+        assert "10 of the rows are wrong and nothing was sent. row 31 (elo.barksted@example.com.):" in str(caught.value)
+        assert sandbox.requests() == []
+
+    def test_a_row_with_too_many_cells_is_wrong(self, tmp_path: Path, connect: Connect) -> None:
+        connect()
+        path = write(tmp_path, "a.csv", "email,level\na@example.com,1,surplus\n")
+        with pytest.raises(AirflowFailException, match=r"row 1 .*cells beyond the last column"):
+            WorkspaceCreateInvitesOperator(task_id="invite", path=path).execute({})

@@ -1,0 +1,186 @@
+"""Looking at the lists of an organization, and reading no more of them than needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.api.models import Domain, Invite, Member, Page, ProjectItem, User
+from airflow_provider_workspace.api.operations.domains import ListDomains
+from airflow_provider_workspace.errors import WorkspaceServerError
+from airflow_provider_workspace.procedures.snapshot import MAX_READS, Snapshot, find_row, look
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.operation import Operation
+
+
+def link(offset: int, rows: list[Any]) -> str | None:
+    return f"/?offset={offset}" if offset < len(rows) else None
+
+
+def member(email: str | None) -> Member:
+    return Member(user=User(email=email))
+
+
+LISTS: dict[str, list[Any]] = {
+    "ListDomains": [Domain(id="d1"), Domain(id="d2"), Domain(id="d3")],
+    "ListProjects": [ProjectItem(id=1), ProjectItem(id=2)],
+    "ListInvites": [
+        Invite(target_email="Open@example.com"),
+        Invite(target_email="again@example.com", is_expired=True),
+        Invite(target_email="again@example.com", is_expired=False),
+        Invite(target_email="again@example.com", is_expired=True),
+        Invite(target_email="late@example.com", is_expired=True),
+        Invite(target_email=None),
+    ],
+    "ListMembers": [member("One@example.com"), Member(), member(None), member("two@example.com")],
+}
+
+
+class Reader:
+    """
+    Answers from :data:`LISTS`, two rows a page, and remembers what was asked.
+
+    :param count: what the service says how many rows there are
+    """
+
+    def __init__(self, *, count: bool = True) -> None:
+        self.count = count
+        self.asked: list[str] = []
+
+    def run(self, subject: str, **options: Any) -> Snapshot:
+        steps = look(subject, "o", 2, **options)
+        try:
+            operations = next(steps)
+            while True:
+                operations = steps.send([self.answer(operation) for operation in operations])
+        except StopIteration as stop:
+            seen: Snapshot = stop.value
+            return seen
+
+    def answer(self, operation: Operation[Any]) -> Page[Any]:
+        name = type(operation).__name__
+        self.asked.append(name)
+        rows, start = LISTS[name], getattr(operation, "offset", None) or 0
+        count = len(rows) if self.count else None
+        return Page[Any](count=count, next=link(start + 2, rows), results=rows[start : start + 2])
+
+
+def test_domains_and_projects_are_kept_by_id() -> None:
+    assert list(Reader().run("domains").domains) == ["d1", "d2", "d3"]
+    assert list(Reader().run("projects").projects) == ["1", "2"]
+
+
+def test_people_are_kept_by_address() -> None:
+    seen = Reader().run("people")
+    assert seen.invites == {"open@example.com": False, "again@example.com": False, "late@example.com": True}
+    assert seen.living() == {"open@example.com", "again@example.com"}
+    assert seen.members == {"one@example.com", "two@example.com"}
+    assert seen.member_count == 4
+
+
+ALL = ["ListInvites"] * 3 + ["ListMembers"] * 2
+SAME = Snapshot(invites={"open@example.com": False}, members={"before@example.com"}, member_count=4)
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [
+        ({}, ALL),
+        # Everybody of interest still holds an invite, so nobody of them has joined.
+        ({"wanted": {"open@example.com"}}, ["ListInvites"] * 3),
+        ({"wanted": {"open@example.com", "late@example.com"}}, ALL),
+        # As many members as before and no invite gone: the members are those of before.
+        ({"before": SAME}, ["ListInvites"] * 3 + ["ListMembers"]),
+        ({"before": Snapshot(invites={"open@example.com": False}, member_count=3)}, ALL),
+        ({"before": Snapshot(invites={"gone@example.com": False}, member_count=4)}, ALL),
+        (
+            {"before": Snapshot(invites={"gone@example.com": True}, member_count=4)},
+            ["ListInvites"] * 3 + ["ListMembers"],
+        ),
+    ],
+)
+def test_no_more_is_read_than_needed(options: dict[str, Any], asked: list[str]) -> None:
+    reader = Reader()
+    reader.run("people", **options)
+    assert reader.asked == asked
+
+
+def test_the_members_of_before_are_kept_where_they_are_not_read_again() -> None:
+    assert Reader().run("people", before=SAME).members == {"before@example.com"}
+
+
+def test_where_the_service_does_not_count_all_members_are_read() -> None:
+    reader = Reader(count=False)
+    seen = reader.run("people", before=Snapshot(member_count=None))
+    assert reader.asked == ALL
+    assert seen.members == {"one@example.com", "two@example.com"}
+
+
+def test_one_bad_page_ends_the_look() -> None:
+    steps = look("domains", "o", 2)
+    next(steps)
+    with pytest.raises(WorkspaceServerError, match="500"):
+        steps.send([WorkspaceServerError("500")])
+
+
+def test_there_are_three_subjects() -> None:
+    with pytest.raises(ValueError, match="dashboards"):
+        next(look("dashboards", "o", 2))
+
+
+class Skipping(Reader):
+    """Skips the third row of a list as often as it is told."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.times = times
+
+    def answer(self, operation: Operation[Any]) -> Page[Any]:
+        page = super().answer(operation)
+        if getattr(operation, "offset", None) == 2 and self.times:
+            self.times -= 1
+            page.results.pop(0)
+        return page
+
+    def find(self, wanted: str) -> Any:
+        steps = find_row(ListDomains(organization_id="o", limit=2), lambda row: row.id == wanted)
+        try:
+            operations = next(steps)
+            while True:
+                operations = steps.send([self.answer(operation) for operation in operations])
+        except StopIteration as stop:
+            return stop.value
+
+
+def test_a_row_is_found_without_reading_on() -> None:
+    reader = Skipping(0)
+    assert reader.find("d1").id == "d1"
+    assert len(reader.asked) == 1
+
+
+def test_a_skipped_row_is_found_when_the_list_is_read_again() -> None:
+    reader = Skipping(1)
+    assert reader.find("d3").id == "d3"
+    assert len(reader.asked) == 4
+
+
+def test_a_whole_list_is_read_once() -> None:
+    reader = Skipping(0)
+    assert reader.find("nowhere") is None
+    assert len(reader.asked) == 2
+
+
+def test_a_count_that_is_wrong_for_good_does_not_keep_us() -> None:
+    reader = Skipping(99)
+    assert reader.find("d3") is None
+    assert len(reader.asked) == 2 * MAX_READS
+
+
+def test_people_are_all_looked_at_again_when_rows_are_missing() -> None:
+    reader = Skipping(1)
+    seen = reader.run("people", whole=True)
+    assert seen.members == {"one@example.com", "two@example.com"}
+    assert reader.asked.count("ListInvites") == 6
+    assert reader.asked.count("ListMembers") == 2

@@ -1,0 +1,111 @@
+"""What becomes of a task after an error, on Airflow releases that ask a retry policy."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.errors import (
+    WorkspaceAuthenticationError,
+    WorkspaceConfigError,
+    WorkspaceConnectionError,
+    WorkspaceError,
+    WorkspaceOutcomeUnknownError,
+    WorkspaceRateLimitError,
+    WorkspaceServerError,
+)
+from airflow_provider_workspace.operators.projects import WorkspaceGetProjectOperator
+from airflow_provider_workspace.sensors.workspace import WorkspaceDomainVerifiedSensor
+from airflow_provider_workspace.version_compat import AirflowFailException
+
+if TYPE_CHECKING:
+    from tests.conftest import Connect
+
+policies = pytest.importorskip("airflow.sdk.definitions.retry_policy", reason="retry policies came with Airflow 3.3")
+
+from airflow_provider_workspace.retry_policies import WorkspaceRetryPolicy  # noqa: E402
+
+unreadable = WorkspaceOutcomeUnknownError("maybe", operation="CreateDashboard")
+unreadable.readable = False
+PERMANENT = [WorkspaceConfigError("wrong"), WorkspaceAuthenticationError("401", status=401), unreadable]
+OTHERS = [
+    WorkspaceConnectionError("refused", outcome="not_sent"),
+    WorkspaceOutcomeUnknownError("maybe", operation="CreateProject"),
+    WorkspaceRateLimitError("429", status=429, retryable=True),
+    ValueError("of somebody else"),
+]
+TOLD = [
+    WorkspaceRateLimitError("429", status=429, retryable=True, retry_after=3600),
+    WorkspaceServerError("503", status=503, outcome="unknown", retryable=True, retry_after=3600),
+]
+
+
+def decide(error: BaseException) -> Any:
+    return WorkspaceRetryPolicy().evaluate(error, 1, 3)
+
+
+def wrapped(error: WorkspaceError) -> RuntimeError:
+    """The error as the cause of another one, as a task of one's own may raise it."""
+    other = RuntimeError("of a task")
+    other.__cause__ = error
+    return other
+
+
+@pytest.mark.parametrize("error", PERMANENT, ids=lambda error: type(error).__name__)
+def test_what_no_retry_mends_fails_at_once(error: WorkspaceError) -> None:
+    for raised in (error, wrapped(error)):
+        assert decide(raised).action is policies.RetryAction.FAIL
+
+
+@pytest.mark.parametrize("error", OTHERS, ids=lambda error: type(error).__name__)
+def test_everything_else_is_up_to_the_task(error: BaseException) -> None:
+    assert decide(error) == policies.RetryDecision.default()
+
+
+@pytest.mark.parametrize("error", TOLD, ids=lambda error: type(error).__name__)
+def test_comes_back_when_the_service_said_and_not_all_at_once(error: WorkspaceError) -> None:
+    decisions = [decide(raised) for raised in (error, wrapped(error)) for _ in range(50)]
+    assert {decision.action for decision in decisions} == {policies.RetryAction.RETRY}
+    assert all(timedelta(seconds=3600) <= decision.retry_delay <= timedelta(seconds=3960) for decision in decisions)
+    assert len({decision.retry_delay for decision in decisions}) > 90
+
+
+def test_survives_serialization() -> None:
+    policy = WorkspaceRetryPolicy()
+    assert WorkspaceRetryPolicy.deserialize(policy.serialize()) == policy
+
+
+class TheirPolicy(policies.RetryPolicy):  # type: ignore[misc,name-defined]
+    """A policy of an author."""
+
+    def evaluate(self, *_: object, **__: object) -> Any:
+        """Let the task decide."""
+        return policies.RetryDecision.default()
+
+
+def test_our_tasks_have_it() -> None:
+    assert WorkspaceGetProjectOperator(task_id="t", project_id=1).retry_policy == WorkspaceRetryPolicy()
+    assert WorkspaceDomainVerifiedSensor(task_id="t", domain_id="d").retry_policy == WorkspaceRetryPolicy()
+
+
+@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+def test_an_author_who_sets_one_keeps_it(connect: Connect) -> None:
+    connect(key="revoked")
+    task = WorkspaceGetProjectOperator(task_id="t", project_id=1, retry_policy=TheirPolicy())
+    assert isinstance(task.retry_policy, TheirPolicy)
+    with pytest.raises(WorkspaceAuthenticationError):
+        task.execute({})
+    with pytest.raises(AirflowFailException, match="WorkspaceAuthenticationError"):
+        WorkspaceGetProjectOperator(task_id="t", project_id=1).execute({})
+
+
+@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+def test_a_sensor_with_a_policy_of_its_author_leaves_the_error_to_it(connect: Connect) -> None:
+    connect(key="revoked")
+    sensor = WorkspaceDomainVerifiedSensor(
+        task_id="t", domain_id="0190c0de-0000-4000-8000-0000000000d1", retry_policy=TheirPolicy()
+    )
+    with pytest.raises(WorkspaceAuthenticationError):
+        sensor.execute({})

@@ -78,16 +78,17 @@ dist: $(READY) ## Build the source distribution and the wheel in dist/; the same
 	$(BIN)/twine check --strict dist/*
 
 .PHONY: coverage
-coverage: $(READY) ## Check that the tests reach every branch of api/
+coverage: $(READY) ## Check that the tests reach every branch of api/ and procedures/
 	$(PYTHON) -m pytest --quiet --numprocesses auto --maxprocesses 4 tests/unit tests/contract tests/meta \
-		--cov=airflow_provider_workspace.api --cov-branch --cov-report=term --cov-fail-under=100
+		--cov=airflow_provider_workspace.api --cov=airflow_provider_workspace.procedures --cov-branch --cov-report=term --cov-fail-under=100
 
 LINTERS := "ruff check" "ruff format --check" mypy basedpyright "lint-imports --no-logo"
 
 .PHONY: lint
-lint: $(READY) ## Check style, types, imports between the parts, and that no file holds a machine's paths
+lint: $(READY) ## Check style, types, imports between the parts, generated code, and that no file holds a machine's paths
 	@status=0; \
 	for linter in $(LINTERS); do echo "==> $$linter"; $(BIN)/$$linter || status=1; done; \
+	echo "==> the asynchronous hook"; $(PYTHON) dev/make_async_hook.py --check || status=1; \
 	echo "==> addresses"; $(MAKE) --no-print-directory lint-addresses || status=1; \
 	exit $$status
 

@@ -22,16 +22,9 @@ Every message says what was asked, what came back and what to do::
             ├── WorkspaceRateLimitError         429
             ├── WorkspaceRedirectError          3xx
             └── WorkspaceServerError            5xx
-
-    WorkspaceWritePlannedError                no failure: a task that only plans ends with it
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class WorkspaceError(Exception):
@@ -54,7 +47,16 @@ class WorkspaceConfigError(WorkspaceError, ValueError):
 
 
 class WorkspaceInputError(WorkspaceError, ValueError):
-    """An argument, a row or a field is wrong; nothing was sent."""
+    """
+    An argument, a row or a field is wrong; nothing was sent, and the message ends with that.
+
+    :param message: which argument, row or field, and what is expected there
+    """
+
+    def __init__(self, message: str) -> None:
+        if not message.endswith("Nothing was sent."):
+            message = f"{message}{'' if message.endswith(('.', '?')) else '.'} Nothing was sent."
+        super().__init__(message)
 
 
 class WorkspaceRequestError(WorkspaceError):
@@ -117,15 +119,15 @@ class WorkspaceOutcomeUnknownError(WorkspaceRequestError):
     """
     A write that may or may not have been applied, and that is not safe to repeat.
 
-    :ivar readable: whether the interface can tell by reading; then a new try that begins with reading is safe
+    :ivar looks_first: whether whoever sent it looks for its effect before it is sent again; only then a retry is safe
     """
 
-    readable = True
+    looks_first: bool = False
 
     @property
     def permanent(self) -> bool:
-        """Whether only a person can tell what happened."""
-        return not self.readable
+        """Whether a retry could do it twice."""
+        return not self.looks_first
 
 
 class WorkspaceStatusError(WorkspaceRequestError):
@@ -196,20 +198,3 @@ class WorkspaceRedirectError(WorkspaceStatusError):
 
 class WorkspaceServerError(WorkspaceStatusError):
     """5xx: the service, or something before it, failed; a write may have been applied."""
-
-
-class WorkspaceWritePlannedError(Exception):
-    """
-    Ends a task that only plans where it would have written. It is no failure.
-
-    :param operation: class name of the operation that was not sent
-    :param request: its method and path
-    :param fields: its body; ``None`` if it has none
-    """
-
-    def __init__(self, operation: str, request: str, fields: dict[str, Any] | None) -> None:
-        super().__init__(f"{operation} ({request}) was planned and not sent.")
-        self.operation = operation
-        self.request = request
-        self.fields = fields
-        self.why = "the task says so"

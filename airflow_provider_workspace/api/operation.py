@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import GenericAlias
-from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
@@ -56,17 +56,26 @@ Uuid = Annotated[UUID | str, BeforeValidator(_uuid)]
 """An id that the interface types as a UUID."""
 
 
+Effect = Literal["read", "create", "change", "remove"]
+EFFECTS: dict[str, Effect] = {"GET": "read", "PATCH": "change", "DELETE": "remove"}
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """
-    The row of an operation in the table of the interface.
+    The row of an operation in the table of the interface, and all that is decided about it.
 
     :param method: HTTP method
     :param path: template that begins with ``/api`` and ends with a slash
     :param scope: scope the API key needs; ``None`` where the interface shows none
     :param repeatable: whether sending it twice has the effect of sending it once
     :param answer: type of the answer; ``None`` if it carries nothing
+    :param effect: what it does to a resource
+    :param recover: how an unknown outcome is recovered: ``look-up`` where the interface can tell by reading whether it
+        was applied, ``none`` where only a person can; ``None`` for what is repeatable
+    :param look_for: what to look for after an unknown outcome, as a sentence; ``None`` for what is repeatable
     :param already_done_code: error code which says that the effect is there already; ``None`` if there is none
+    :param instead: what to do instead of an operation that the service always refuses; ``None`` for all others
     """
 
     method: str
@@ -74,7 +83,11 @@ class Endpoint:
     scope: str | None
     repeatable: bool
     answer: Any
+    effect: Effect
+    recover: Literal["look-up", "none"] | None = None
+    look_for: str | None = None
     already_done_code: str | None = None
+    instead: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +102,19 @@ class Request:
     method: str
     target: str
     body: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """
+    An answer, whichever library received it.
+
+    :param headers: must find names whatever their case
+    """
+
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
 
 
 class Operation(BaseModel, Generic[T]):
@@ -114,10 +140,10 @@ class Operation(BaseModel, Generic[T]):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            msg = f"{type(self).__name__}: {explain(type(self), error)}. Nothing was sent."
+            msg = f"{type(self).__name__}: {explain(type(self), error)}"
             raise WorkspaceInputError(msg) from None
         except ValueError:  # of Python itself, which does not write out thousands of digits
-            msg = f"{type(self).__name__}: a number is too large. Nothing was sent."
+            msg = f"{type(self).__name__}: a number is too large"
             raise WorkspaceInputError(msg) from None
 
     def payload(self) -> Any:
@@ -139,7 +165,7 @@ class Operation(BaseModel, Generic[T]):
             try:
                 query = urlencode({name: value for name, value in payload.items() if value is not None})
             except ValueError:  # more digits than Python writes out
-                msg = f"{type(self).__name__}: a number is too large. Nothing was sent."
+                msg = f"{type(self).__name__}: a number is too large"
                 raise WorkspaceInputError(msg) from None
             return Request(method, f"{path}?{query}" if query else path)
         return Request(method, path, encode(type(self).__name__, payload))
@@ -158,15 +184,15 @@ class Operation(BaseModel, Generic[T]):
         value = str(getattr(self, name))
         # Some servers decode a slash before they resolve dots, so dots between slashes would lead elsewhere, too.
         if not value.strip() or any(part.strip() in (".", "..") for part in re.split(r"[/\\]", value)):
-            msg = f"{type(self).__name__}: {name} is {value[:60]!r}, where an identifier is expected. Nothing was sent."
+            msg = f"{type(self).__name__}: {name} is {value[:60]!r}, where an identifier is expected"
             raise WorkspaceInputError(msg)
         if len(value) > MAX_ID_LENGTH:
-            msg = f"{type(self).__name__}: {name} is longer than {MAX_ID_LENGTH} characters. Nothing was sent."
+            msg = f"{type(self).__name__}: {name} is longer than {MAX_ID_LENGTH} characters"
             raise WorkspaceInputError(msg)
         try:
             return quote(value, safe="")
         except UnicodeEncodeError:
-            msg = f"{type(self).__name__}: {name} holds characters that have no UTF-8 form. Nothing was sent."
+            msg = f"{type(self).__name__}: {name} holds characters that have no UTF-8 form"
             raise WorkspaceInputError(msg) from None
 
     def secrets(self) -> Iterator[str]:
@@ -187,16 +213,50 @@ OperationClass = TypeVar("OperationClass", bound="type[Operation[Any]]")
 
 
 def endpoint(
-    method: str, path: str, *, scope: str | None, repeatable: bool, already_done_code: str | None = None
+    method: str,
+    path: str,
+    *,
+    scope: str | None,
+    repeatable: bool,
+    effect: Effect | None = None,
+    recover: Literal["look-up", "none"] | None = None,
+    look_for: str | None = None,
+    already_done_code: str | None = None,
+    instead: str | None = None,
 ) -> Callable[[OperationClass], OperationClass]:
     """
     Give an operation its row; the answer's type is read from the class's own type parameter.
 
+    The arguments are those of :class:`Endpoint`.
+
     :param path: path below ``/api``, with a slash at both ends
+    :param effect: may be left out where the method says it: ``GET``, ``PATCH`` and ``DELETE``
+    :raises TypeError: if the row lacks something that its method or its not being repeatable asks for
     """
 
     def decorate(cls: OperationClass) -> OperationClass:
-        cls.endpoint = Endpoint(method, f"/api{path}", scope, repeatable, answer_type(cls), already_done_code)
+        does = effect or EFFECTS.get(method)
+        if does is None:
+            msg = f"@endpoint of {cls.__name__}: a {method} needs effect='create', 'change' or 'remove'"
+            raise TypeError(msg)
+        if repeatable is (recover is not None) or (recover is None) is not (look_for is None):
+            msg = (
+                f"@endpoint of {cls.__name__}: what is not repeatable needs recover='look-up' or 'none' and "
+                "look_for='…', what to look for after an unknown outcome; what is repeatable needs neither"
+            )
+            raise TypeError(msg)
+        cls.endpoint = Endpoint(
+            method=method,
+            path=f"/api{path}",
+            scope=scope,
+            repeatable=repeatable,
+            answer=answer_type(cls),
+            effect=does,
+            recover=recover,
+            look_for=look_for,
+            already_done_code=already_done_code,
+            instead=instead,
+        )
         return cls
 
     return decorate
@@ -227,7 +287,7 @@ def encode(name: str, payload: Any) -> bytes:
     try:
         return json.dumps(payload, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
     except ValueError:  # NaN, infinity, lone surrogates
-        msg = f"{name}: a value has no form in JSON (NaN, infinity or a broken character). Nothing was sent."
+        msg = f"{name}: a value has no form in JSON (NaN, infinity or a broken character)"
         raise WorkspaceInputError(msg) from None
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import parse_qs, urljoin, urlsplit
 
-from airflow_provider_workspace.api.response import asked, origin
+from airflow_provider_workspace.api.request_errors import described
+from airflow_provider_workspace.api.response import origin
 from airflow_provider_workspace.errors import WorkspacePaginationError
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ class Pages(Generic[T]):
             return None  # the end; an empty page before it has lost its rows to somebody who deleted them
         if offset in self.asked_for or (page.results and page.results == self.rows):
             msg = (
-                f"{asked(self.current)} never ends: the page at offset {self.offset} leads back to offset {offset}. "
-                "This is a fault of the service; nothing was changed."
+                f"{described(self.current)} never ends: the page at offset {self.offset} leads back to offset "
+                f"{offset}. This is a fault of the service; nothing was changed."
             )
             raise WorkspacePaginationError(msg, operation=type(self.current).__name__, retryable=False)
         self.offset, self.rows = offset, page.results

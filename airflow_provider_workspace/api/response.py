@@ -1,93 +1,33 @@
-"""From an answer to a result or an error. Every message says what was asked, what came back and what to do."""
+"""From an answer to a result or an error, tolerant of every shape that the interface leaves open."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+import logging
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin
 from urllib.parse import urljoin, urlsplit
 
-from airflow_provider_workspace.api.decode import UnreadableAnswerError, decode
-from airflow_provider_workspace.api.outcome import TRY_LATER, Outcome, outcome_of_status
-from airflow_provider_workspace.api.retry import parse_retry_after
-from airflow_provider_workspace.errors import (
-    WorkspaceAuthenticationError,
-    WorkspaceBadRequestError,
-    WorkspaceConnectionError,
-    WorkspaceMethodNotAllowedError,
-    WorkspaceNotFoundError,
-    WorkspaceOutcomeUnknownError,
-    WorkspacePermissionError,
-    WorkspaceRateLimitError,
-    WorkspaceRedirectError,
-    WorkspaceRequestError,
-    WorkspaceResponseError,
-    WorkspaceServerError,
-    WorkspaceStatusError,
-    WorkspaceTimeoutError,
-    WorkspaceTransportError,
-)
+from pydantic import TypeAdapter, ValidationError
+
+from airflow_provider_workspace.api.models import Page
+from airflow_provider_workspace.api.request_errors import status_error, unreadable_error
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.api.operation import Operation, Response
+    from airflow_provider_workspace.api.request_errors import RequestContext
 
 T = TypeVar("T")
 
-MAX_DETAIL_LENGTH = 300
+log = logging.getLogger(__name__)
 
-_CLASSES: dict[int, type[WorkspaceStatusError]] = {
-    400: WorkspaceBadRequestError,
-    401: WorkspaceAuthenticationError,
-    403: WorkspacePermissionError,
-    404: WorkspaceNotFoundError,
-    405: WorkspaceMethodNotAllowedError,
-    429: WorkspaceRateLimitError,
-}
+_MARKUP = "an HTML or XML page"
+_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
-    """
-    An answer, whichever library received it.
-
-    :param headers: must find names whatever their case
-    """
-
-    status: int
-    headers: Mapping[str, str] = field(repr=False)
-    body: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class RequestContext:
-    """
-    Who asks, for the messages.
-
-    :param source: where the settings come from, such as ``connection 'workspace_default'``
-    :param secrets: values that must not appear in a message, whatever the service writes
-    """
-
-    source: str
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-
-    def hiding(self, op: Operation[Any]) -> RequestContext:
-        """Return the same with the secrets that an operation sends, which the service may repeat."""
-        return RequestContext(self.source, (*self.secrets, *op.secrets()))
-
-    def clean(self, text: str) -> str:
-        """Take the secrets and everything unprintable out of a text and shorten it."""
-        for secret in self.secrets:
-            text = text.replace(secret, "***").replace(json.dumps(secret)[1:-1], "***")
-        text = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-        return text if len(text) <= MAX_DETAIL_LENGTH else text[:MAX_DETAIL_LENGTH] + "…"
-
-
-def interpret(
-    op: Operation[T], response: Response, asking: RequestContext, now: datetime, *, may_have_been_applied: bool = False
+def parse_response(
+    op: Operation[T], response: Response, context: RequestContext, now: datetime, *, may_have_been_applied: bool = False
 ) -> T:
     """
     Turn an answer into the result of the operation.
@@ -105,161 +45,15 @@ def interpret(
         try:
             result: T = decode(op.endpoint.answer, response.body)
         except UnreadableAnswerError as found:
-            raise unreadable(op, response, asking, str(found)) from None
+            raise unreadable_error(op, response, context, str(found)) from None
         return result
-    error = refusal(op, response, asking, now)
+    error = status_error(op, response, context, now)
     done = error.code is not None and error.code == op.endpoint.already_done_code
     gone = may_have_been_applied and op.endpoint.method == "DELETE" and response.status in (404, 410)
     if not done and not gone:
         raise error
     nothing: T = cast("Any", None)
     return nothing
-
-
-def asked(op: Operation[Any]) -> str:
-    """Say what was asked: the operation, the method and the path."""
-    return f"{type(op).__name__} ({op.endpoint.method} {op.path()})"
-
-
-def unreadable(op: Operation[Any], response: Response, asking: RequestContext, found: str) -> WorkspaceResponseError:
-    """Build the error for a success that cannot be read."""
-    asking = asking.hiding(op)
-    content_type = asking.clean(response.headers.get("content-type") or "no content type")
-    return WorkspaceResponseError(
-        f"{asked(op)} was answered with {response.status} and {found}, {content_type[:80]}. Check that the host of "
-        f"{asking.source} is the address of the service itself and that no login page or proxy answers in its place.",
-        operation=type(op).__name__,
-        outcome=Outcome.UNKNOWN.value,
-        request_id=request_id(response, asking),
-    )
-
-
-def refusal(op: Operation[Any], response: Response, asking: RequestContext, now: datetime) -> WorkspaceStatusError:
-    """Build the error for a status that is not a success."""
-    status = response.status
-    asking = asking.hiding(op)
-    body = error_body(response.body)
-    detail = asking.clean(body["detail"]) if body["detail"] else None
-    retry_after = parse_retry_after(response.headers.get("retry-after"), now)
-    outcome = outcome_of_status(status)
-    error_class = _CLASSES.get(status, WorkspaceStatusError)
-    if 300 <= status < 400:
-        error_class = WorkspaceRedirectError
-    elif status >= 500:
-        error_class = WorkspaceServerError
-    said = f": {detail}" if detail else " and no explanation"
-    code = asking.clean(body["code"]) if body["code"] else None
-    attr = asking.clean(body["attr"]) if body["attr"] else None
-    about = f" (field '{attr}')" if attr else ""
-    return error_class(
-        f"{asked(op)} was answered with {status}{about}{said.rstrip('.')}. "
-        f"{advice(op, response, asking, detail, retry_after)}",
-        status=status,
-        code=code,
-        detail=detail,
-        attr=attr,
-        operation=type(op).__name__,
-        outcome=outcome.value,
-        retryable=status in TRY_LATER or (status >= 500 and status != 501),
-        retry_after=retry_after,
-        request_id=request_id(response, asking),
-    )
-
-
-def error_body(body: bytes) -> dict[str, str | None]:
-    """
-    Read the body of an error, whose shape the interface does not show.
-
-    Understood are an object with ``detail``, ``code``, ``attr`` (or ``message``, ``error``), and an object of lists of
-    messages per field; of anything else that is not a page of HTML, the text itself.
-    """
-    found: dict[str, str | None] = {"detail": None, "code": None, "attr": None}
-    text = body[:20_000].decode("utf-8", "replace").strip()
-    if not text or text.startswith("<"):
-        return found
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {**found, "detail": text}
-    if isinstance(value, list) and value:
-        value = value[0]
-    if isinstance(value, str):
-        return {**found, "detail": value}
-    if not isinstance(value, dict):
-        return found
-    for key in ("detail", "message", "error", "errors"):
-        if value.get(key):
-            found["detail"] = value[key] if isinstance(value[key], str) else json.dumps(value[key])
-            break
-    else:
-        if value and "code" not in value:
-            found["detail"] = json.dumps(value)
-    for key in ("code", "attr"):
-        if isinstance(value.get(key), str):
-            found[key] = value[key]
-    return found
-
-
-def advice(
-    op: Operation[Any], response: Response, asking: RequestContext, detail: str | None, retry_after: float | None
-) -> str:
-    """Say what to do about a refusal."""
-    status = response.status
-    if status == 400:
-        return "Correct the request; sending it again unchanged will not help."
-    if status == 401:
-        return f"The API key in the password of {asking.source} is missing, wrong or revoked: put in a valid one."
-    if status == 403:
-        scope = missing_scope(op, detail)
-        if scope is None:
-            return f"The owner of the API key of {asking.source} is not allowed to do this."
-        return f"Give the API key of {asking.source} the scope {scope}, or check the access level of its owner."
-    if status == 404:
-        return f"Check the ids: the resource does not exist, or the API key of {asking.source} may not see it."
-    if status == 405:
-        if type(op).__name__ == "HardDeleteDashboard":
-            return "Dashboards are never hard-deleted: use delete_dashboard, which sets deleted to true."
-        return f"Is the host of {asking.source} the address of the workspace service?"
-    if status == 429:
-        when = "later" if retry_after is None else f"in {retry_after:.0f} s"
-        return f"Too many requests: try again {when}; a pool limits how many tasks ask at once."
-    if 300 <= status < 400:
-        where = asking.clean(place(response.headers.get("location")))
-        return (
-            f"It points to {where}, which was not followed. If that is the service, set it as host of {asking.source}."
-        )
-    if status >= 500:
-        return "The service or a proxy before it failed: look at its status if this goes on."
-    return "The service refused the request."
-
-
-def place(location: str | None) -> str:
-    """Say where a redirect points to, without the parts of a URL that may hold secrets."""
-    if not location:
-        return "nowhere"
-    try:
-        parts = urlsplit(location)
-        host = parts.hostname
-        where = f"{host}:{parts.port}" if parts.port else host
-    except ValueError:
-        return "an address that makes no sense"
-    if not where:
-        return "another path"
-    return f"{parts.scheme}://{where}" if parts.scheme else where
-
-
-def missing_scope(op: Operation[Any], detail: str | None) -> str | None:
-    """Return the scope that the service says is missing, or else the one that the interface asks for."""
-    named = re.search(r"scope\W+([a-z_]+:[a-z]+)", detail or "")
-    if named:
-        return named.group(1)
-    return op.endpoint.scope if not detail or "scope" in detail.lower() else None
-
-
-def request_id(response: Response, asking: RequestContext) -> str | None:
-    """Return the service's identifier of a request, if it sends one; it may repeat a secret there."""
-    sent = response.headers.get("x-request-id") or response.headers.get("request-id")
-    return asking.clean(sent) or None if sent else None
 
 
 def follow(op: Operation[Any], response: Response, url: str) -> str | None:
@@ -291,68 +85,137 @@ def origin(url: str) -> tuple[str, str | None, int | None]:
     return parts.scheme, parts.hostname, parts.port or default
 
 
-def not_sent(
-    op: Operation[Any], why: str, asking: RequestContext, *, retryable: bool = True
-) -> WorkspaceConnectionError:
-    """Build the error for a request that never reached the service."""
-    return WorkspaceConnectionError(
-        f"{asked(op)} was not sent: {asking.clean(why).rstrip('.: ')}. "
-        f"Check the host, port and proxy of {asking.source}.",
-        operation=type(op).__name__,
-        outcome=Outcome.NOT_SENT.value,
-        retryable=retryable,
-    )
+class UnreadableAnswerError(ValueError):
+    """The bytes are not what was expected; the message says what they are."""
 
 
-def broken(op: Operation[Any], why: str, asking: RequestContext, *, timeout: bool = False) -> WorkspaceTransportError:
-    """Build the error for a request that broke after it was sent."""
-    error_class = WorkspaceTimeoutError if timeout else WorkspaceTransportError
-    hint = f" Raise read_timeout in the extra of {asking.source} if the service needs longer." if timeout else ""
-    return error_class(
-        f"{asked(op)} was sent, but no complete answer came: {asking.clean(why).rstrip('.: ')}.{hint}",
-        operation=type(op).__name__,
-        outcome=Outcome.UNKNOWN.value,
-    )
-
-
-def given_up(
-    op: Operation[Any], error: WorkspaceRequestError, attempts: int, *, may_have_been_applied: bool
-) -> WorkspaceRequestError:
+def decode(answer: Any, body: bytes) -> Any:
     """
-    Return the error to raise once no further attempt is made.
+    Read the body of a 2xx answer.
 
-    For a write whose outcome is unknown and that is not repeatable it says what to look for.
-
-    :param error: the error of the last attempt
-    :param may_have_been_applied: some attempt may have been applied, whatever became of the last one
+    :param answer: ``None``, a resource, ``Resource | None``, ``list[Resource]`` or ``Page[Resource]``
+    :param body: the body as received
+    :return: an instance of ``answer``
+    :raises UnreadableAnswerError: if the body is cut, is not JSON, or has not the expected shape
     """
-    error.attempts = attempts
-    if may_have_been_applied and error.outcome != Outcome.UNKNOWN.value and op.endpoint.method != "GET":
-        error.outcome = Outcome.UNKNOWN.value
-        error.args = (f"{error} An earlier attempt got no clear answer, so {error.operation} may have been applied.",)
-    if error.outcome != Outcome.UNKNOWN.value or op.endpoint.repeatable:
-        return error
-    unknown = WorkspaceOutcomeUnknownError(
-        f"{type(op).__name__} may or may not have been applied, and was not sent again so that nothing is done twice. "
-        f"{error} {LOOK_FOR.get(type(op).__name__, '')}".rstrip(),
-        operation=error.operation,
-        outcome=error.outcome,
-        retryable=False,
-        request_id=error.request_id,
-    )
-    unknown.attempts = attempts
-    unknown.readable = type(op).__name__ != "CreateDashboard"
-    return unknown
+    if answer is None:
+        if _is_markup(body):
+            msg = f"{_MARKUP} ({len(body)} bytes) where nothing or JSON was expected"
+            raise UnreadableAnswerError(msg)
+        return None
+    if not body.strip():
+        if get_origin(answer) is list:
+            return []
+        if type(None) in get_args(answer):
+            return None
+        msg = "an empty body where a record was expected"
+        raise UnreadableAnswerError(msg)
+    try:
+        return _adapter(answer).validate_json(body)
+    except ValidationError as error:
+        finding = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        if "recursion limit" in finding["msg"]:
+            msg = f"JSON that is nested too deeply ({len(body)} bytes)"
+            raise UnreadableAnswerError(msg) from None
+        return _repair(answer, _parse_json(body))
 
 
-LOOK_FOR = {
-    "CreateProject": "Look for the project by its name in the list of projects before you create it again.",
-    "CreateDomain": "Look for the domain in the list of domains before you create it again.",
-    "CreateInvite": "Look for the address in the list of invites before you invite it again.",
-    "CreateInvites": "Look for the addresses in the list of invites before you invite them again.",
-    "AddDashboardCollaborator": "Look for the person in the dashboard's collaborators before you add them again.",
-    "CreateDashboard": (
-        "The interface has no list of dashboards: look in the workspace itself whether the dashboard is there, and "
-        "clear the task only if it is not."
-    ),
-}
+def _adapter(answer: Any) -> TypeAdapter[Any]:
+    """Return the validator of a type; each is built once, when it is first needed."""
+    if answer not in _ADAPTERS:
+        _ADAPTERS[answer] = TypeAdapter(answer)
+    return _ADAPTERS[answer]
+
+
+def _parse_json(body: bytes) -> Any:
+    """Parse JSON, or say what the body is instead."""
+    try:
+        return _replace_surrogates(json.loads(body))
+    except (ValueError, RecursionError):
+        if _is_markup(body):
+            kind = _MARKUP
+        elif body.lstrip()[:1] in (b"{", b"["):
+            kind = "JSON that is cut off or broken"
+        else:
+            kind = "something that is not JSON"
+        msg = f"{kind} ({len(body)} bytes)"
+        raise UnreadableAnswerError(msg) from None
+
+
+def _replace_surrogates(value: Any) -> Any:
+    """Replace lone surrogates, which cannot be encoded as UTF-8: neither for XCom nor for a log."""
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, list):
+        return [_replace_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {_replace_surrogates(name): _replace_surrogates(item) for name, item in value.items()}
+    return value
+
+
+def _is_markup(body: bytes) -> bool:
+    """Tell whether a body is a page for people, as proxies and logins answer in place of the service."""
+    return body.lstrip()[:1] == b"<"
+
+
+def _repair(answer: Any, value: Any) -> Any:
+    """
+    Fit another reasonable shape into the expected one, then read fields of unexpected types as null.
+
+    A list may come as an array, an envelope or a single object; one object may come as an array of one.
+    """
+    value = _reshape(answer, value)
+    for _ in range(2):
+        try:
+            return _adapter(answer).validate_python(value)
+        except ValidationError as error:  # noqa: PERF203 - two rounds
+            fields: set[str] = set()
+            for finding in error.errors(include_url=False, include_context=False, include_input=False):
+                path = _field_path(finding["loc"], value)
+                if not path or not isinstance(path[-1], str):
+                    msg = f"JSON of another shape ({finding['msg']})"
+                    raise UnreadableAnswerError(msg) from None
+                _set_null(value, path)
+                fields.add(".".join(part for part in path if isinstance(part, str)))
+            for name in sorted(fields):
+                log.warning("Field %s of the answer has another type than the interface says: read as null", name)
+    msg = "JSON of another shape"
+    raise UnreadableAnswerError(msg)
+
+
+def _reshape(answer: Any, value: Any) -> Any:
+    """Bring arrays, envelopes and single objects into the one that is expected."""
+    if isinstance(answer, type) and issubclass(answer, Page):
+        if isinstance(value, list):
+            return {"results": value}
+        if isinstance(value, dict) and "results" not in value and "id" in value:
+            return {"results": [value]}
+        return value
+    if get_origin(answer) is list:
+        if isinstance(value, dict) and isinstance(value.get("results"), list):
+            return value["results"]
+        if isinstance(value, dict):
+            return [value] if "id" in value else []
+        return [] if value is None else value
+    if isinstance(value, list) and len(value) == 1:
+        return value[0]
+    return value
+
+
+def _field_path(loc: tuple[int | str, ...], value: Any) -> list[int | str]:
+    """Return the part of a location that exists in the value: pydantic adds names of its own for unions."""
+    path: list[int | str] = []
+    for part in loc:
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            continue
+        path.append(part)
+    return path
+
+
+def _set_null(value: Any, path: list[int | str]) -> None:
+    """Set one field to null."""
+    for part in path[:-1]:
+        value = value[part]
+    value[path[-1]] = None

@@ -1,4 +1,4 @@
-"""The one retry policy. Both clients hand it to tenacity; nothing else in the package decides on a retry."""
+"""When a request is sent again, and after how long: the retry policy of both clients, and the pauses of procedures."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 # How long to wait before looking for the effect of a write whose answer was lost, in seconds: a service under load may
 # apply what it has received after it gave up answering.
 CONSISTENCY_SECONDS = 5.0
+# The same for a single record: a first look that costs little, then that.
+LOOK_UP_PAUSES = (0.5, CONSISTENCY_SECONDS)
+# How often a write that is not repeatable is sent at most, if its answers are lost and its effect cannot be found.
+MAX_SENDS = 5
+# How often a list is read that comes with fewer rows than it counts.
+MAX_READS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +63,21 @@ class RetryPolicy:
         :param retry_after: seconds the service asked for; never undercut
         :param jitter: a random number from 0 to 1, so that many tasks do not come back together
         """
-        backoff = min(self.max_wait, self.first_wait * 2.0 ** min(attempt - 1, 30))
+        pause = backoff(self.first_wait, attempt, self.max_wait)
         if retry_after is None:
-            return backoff * (0.5 + jitter / 2)
-        return min(self.max_wait, retry_after + min(backoff, 1.0) * jitter)
+            return pause * (0.5 + jitter / 2)
+        return min(self.max_wait, retry_after + min(pause, 1.0) * jitter)
+
+
+def backoff(first: float, failures: int, longest: float) -> float:
+    """
+    Return the pause after a number of failures in a row: it doubles with each.
+
+    :param first: seconds after the first failure
+    :param failures: how many there were, from 1
+    :param longest: most seconds
+    """
+    return min(longest, first * 2.0 ** min(failures - 1, 30))
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:

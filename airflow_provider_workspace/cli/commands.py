@@ -40,16 +40,18 @@ def whoami(args: Namespace) -> None:
 
 def plan(args: Namespace) -> None:
     """Compare a roster with the members."""
-    from airflow_provider_workspace.procedures.member_sync import plan_members
+    from airflow_provider_workspace.procedures.member_sync import read_and_plan
     from airflow_provider_workspace.procedures.roster_files import read_roster
 
     with hook_of(args.conn_id) as hook:
-        planned = plan_members(
-            read_roster(None, args.roster),
-            hook.list_invites(organization_id=args.organization_id),
-            hook.list_members(organization_id=args.organization_id),
-            protected=args.protected,
-            owner_level=args.owner_level,
+        planned = hook.client.run(
+            read_and_plan(
+                read_roster(None, args.roster),
+                hook.organization_or_default(args.organization_id),
+                hook.client.settings.page_size,
+                protected=args.protected,
+                owner_level=args.owner_level,
+            )
         )
     tell(json.dumps(planned.to_dict(), indent=2) if args.output == "json" else planned.table())
 

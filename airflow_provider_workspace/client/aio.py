@@ -11,17 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import httpx
 import tenacity
 
+from airflow_provider_workspace.api.operation import Response
+from airflow_provider_workspace.api.outcome import refuses_all
 from airflow_provider_workspace.api.pagination import Pages
-from airflow_provider_workspace.api.response import (
-    RequestContext,
-    Response,
-    broken,
-    follow,
-    interpret,
-    not_sent,
-    request_id,
-)
-from airflow_provider_workspace.api.retry import CONSISTENCY_SECONDS
+from airflow_provider_workspace.api.procedure import Pause
+from airflow_provider_workspace.api.request_errors import RequestContext, not_sent, request_id, transport_error
+from airflow_provider_workspace.api.response import follow, parse_response
+from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.client.call import MAX_REDIRECTS, Call, headers_for, secrets_in
 from airflow_provider_workspace.client.throttle import AsyncThrottle
 from airflow_provider_workspace.client.transport import proxy_for, tls_context, tls_refused
@@ -32,6 +28,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.api.models import Page
     from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.api.procedure import Procedure, Send
     from airflow_provider_workspace.client.settings import Settings
 
 T = TypeVar("T")
@@ -47,7 +44,7 @@ class WorkspaceAsyncClient:
 
     :param settings: where and as whom to ask
     :param mask: awaited with each secret as soon as it is seen
-    :param sleep: how to wait between attempts
+    :param sleep: how to wait between attempts; by default as :mod:`airflow_provider_workspace.client.waits` says
     """
 
     def __init__(
@@ -55,14 +52,14 @@ class WorkspaceAsyncClient:
         settings: Settings,
         *,
         mask: Callable[[str], Awaitable[None]] = _ignore,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        sleep: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
         self.settings = settings
         self.mask = mask
-        self._sleep = sleep
+        self._sleep = sleep or waits.async_sleep
         self._policy = settings.retry_policy()
-        self._asking = RequestContext(settings.source, settings.secrets())
-        self._gate = AsyncThrottle(settings.max_concurrency)
+        self._context = RequestContext(settings.source, settings.secrets())
+        self._throttle = AsyncThrottle(settings.max_concurrency)
         self._http = httpx.AsyncClient(
             headers=headers_for(settings),
             timeout=httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout),
@@ -85,22 +82,20 @@ class WorkspaceAsyncClient:
         """Close the connections."""
         await self._http.aclose()
 
-    async def settle(self) -> None:
-        """Wait until the effect of a write whose answer was lost can be seen."""
-        await self._sleep(CONSISTENCY_SECONDS)
-
-    async def send(self, op: Operation[T]) -> T:
+    async def send(self, op: Operation[T], *, looks_first: bool = False) -> T:
         """
         Send an operation, again where that is safe, and return its result.
 
+        :param looks_first: whether the caller looks for the effect of a write whose answer was lost before it, or a
+            retry of the task, sends it again
         :raises WorkspaceInputError: if the operation cannot be written out; nothing was sent
         :raises WorkspaceRequestError: see :mod:`airflow_provider_workspace.errors`
         """
-        call = Call(op, self._policy)
+        call = Call(op, self._policy, looks_first=looks_first)
         for secret in op.secrets():
             await self.mask(secret)
         retrying = tenacity.AsyncRetrying(**call.tenacity(), sleep=self._sleep)
-        async with self._gate.passed(call):
+        async with self._throttle.acquire(call):
             with call.recorded():
                 try:
                     result: T = await retrying(self._attempt, call)
@@ -110,6 +105,38 @@ class WorkspaceAsyncClient:
         for secret in secrets_in(result):
             await self.mask(secret)
         return result
+
+    async def run(self, procedure: Procedure[T]) -> T:
+        """Carry a procedure out and return its result; see :mod:`airflow_provider_workspace.api.procedure`."""
+        try:
+            step = next(procedure)
+            while True:
+                if isinstance(step, Pause):
+                    await self._sleep(step.seconds)
+                    step = procedure.send([])
+                else:
+                    step = procedure.send(await self._send_all(step))
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    async def _send_all(self, step: Send) -> list[Any]:
+        """Send operations, several at once, until one is refused as the others would be; return results and errors."""
+        refused: list[WorkspaceRequestError] = []
+        slots = asyncio.Semaphore(self.settings.max_concurrency)
+
+        async def send(op: Operation[Any]) -> Any:
+            async with slots:
+                if refused:
+                    return refused[0]
+                try:
+                    return await self.send(op, looks_first=step.looks_first)
+                except WorkspaceRequestError as error:
+                    if refuses_all(error):
+                        refused.append(error)
+                    return error
+
+        return await asyncio.gather(*map(send, step.operations))
 
     async def pages(self, op: Operation[Page[T]]) -> AsyncIterator[Page[T]]:
         """Yield page after page of a list."""
@@ -137,11 +164,11 @@ class WorkspaceAsyncClient:
                 break
             url = target
             response = await self._exchange(call, url)
-        call.request_id = request_id(response, self._asking.hiding(call.op))
-        return interpret(
+        call.request_id = request_id(response, self._context.with_secrets_of(call.op))
+        return parse_response(
             call.op,
             response,
-            self._asking,
+            self._context,
             datetime.now(timezone.utc),
             may_have_been_applied=call.may_have_been_applied,
         )
@@ -152,17 +179,17 @@ class WorkspaceAsyncClient:
         try:
             answer = await self._http.request(call.request.method, url, content=body, headers=headers)
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
-            raise _failure(call.op, error, self._asking) from error
+            raise _failure(call.op, error, self._context) from error
         return Response(answer.status_code, answer.headers, answer.content)
 
 
-def _failure(op: Operation[Any], error: Exception, asking: RequestContext) -> WorkspaceRequestError:
+def _failure(op: Operation[Any], error: Exception, context: RequestContext) -> WorkspaceRequestError:
     """Tell an exception before sending from one after it; in doubt, after."""
     why = f"{type(error).__name__}: {error}"
     if isinstance(error, httpx.ConnectError) and tls_refused(why):
-        return not_sent(op, f"TLS failed, {why}", asking, retryable=False)
+        return not_sent(op, f"TLS failed, {why}", context, retryable=False)
     if isinstance(error, httpx.InvalidURL | UnicodeError):  # the latter where a host is no international name
-        return not_sent(op, why, asking, retryable=False)
+        return not_sent(op, why, context, retryable=False)
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout | httpx.ProxyError):
-        return not_sent(op, why, asking)
-    return broken(op, why, asking, timeout=isinstance(error, httpx.TimeoutException))
+        return not_sent(op, why, context)
+    return transport_error(op, why, context, timeout=isinstance(error, httpx.TimeoutException))

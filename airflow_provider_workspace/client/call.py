@@ -16,7 +16,7 @@ from opentelemetry.trace import SpanKind
 from airflow_provider_workspace import __version__
 from airflow_provider_workspace.api.models import Page, Resource
 from airflow_provider_workspace.api.outcome import Outcome
-from airflow_provider_workspace.api.response import given_up
+from airflow_provider_workspace.api.request_errors import final_error
 from airflow_provider_workspace.errors import WorkspaceRateLimitError, WorkspaceRequestError
 
 if TYPE_CHECKING:
@@ -43,11 +43,13 @@ class Call(Generic[T]):
 
     :param op: what is asked
     :param policy: when to ask again
+    :param looks_first: whether the caller looks for the effect of a lost write before it sends again
     """
 
-    def __init__(self, op: Operation[T], policy: RetryPolicy) -> None:
+    def __init__(self, op: Operation[T], policy: RetryPolicy, *, looks_first: bool = False) -> None:
         self.op = op
         self.policy = policy
+        self.looks_first = looks_first
         self.request = op.request()
         self.may_have_been_applied = False
         self.attempts = 0
@@ -77,19 +79,19 @@ class Call(Generic[T]):
                 if method != "GET":
                     seconds = time.monotonic() - began
                     line = "operation=%s target=%s outcome=%s attempts=%d seconds=%.3f request_id=%s"
-                    audit.info(line, name, target, outcome, attempts, seconds, printable(self.request_id))
+                    audit.info(line, name, target, outcome, attempts, seconds, _printable(self.request_id))
 
     def tenacity(self) -> dict[str, Any]:
         """Return the arguments that tenacity's two loops share."""
         return {
-            "retry": self.again,
-            "wait": self.wait,
+            "retry": self.should_retry,
+            "wait": self.seconds_to_wait,
             "stop": tenacity.stop_after_attempt(self.policy.max_attempts),
-            "before_sleep": self.tell,
+            "before_sleep": self.log_retry,
             "reraise": True,
         }
 
-    def again(self, state: RetryCallState) -> bool:
+    def should_retry(self, state: RetryCallState) -> bool:
         """Tell tenacity whether to send once more, and remember whether the write may be done already."""
         self.attempts = state.attempt_number
         error = state.outcome.exception() if state.outcome else None
@@ -101,13 +103,13 @@ class Call(Generic[T]):
             self.throttled = True
         return self.policy.permits(error, repeatable=self.op.endpoint.repeatable)
 
-    def wait(self, state: RetryCallState) -> float:
+    def seconds_to_wait(self, state: RetryCallState) -> float:
         """Tell tenacity how many seconds to wait."""
         error = state.outcome.exception() if state.outcome else None
         # Jitter, not cryptography.
         return self.policy.wait(state.attempt_number, getattr(error, "retry_after", None), random.random())  # noqa: S311
 
-    def tell(self, state: RetryCallState) -> None:
+    def log_retry(self, state: RetryCallState) -> None:
         """Log why there will be another attempt, and when."""
         error = state.outcome.exception() if state.outcome else None
         pause = state.next_action.sleep if state.next_action else 0.0
@@ -115,10 +117,16 @@ class Call(Generic[T]):
 
     def failure(self, error: WorkspaceRequestError) -> WorkspaceRequestError:
         """Return the error to raise in the end."""
-        return given_up(self.op, error, max(1, self.attempts), may_have_been_applied=self.may_have_been_applied)
+        return final_error(
+            self.op,
+            error,
+            max(1, self.attempts),
+            may_have_been_applied=self.may_have_been_applied,
+            looks_first=self.looks_first,
+        )
 
 
-def printable(request_id: str | None) -> str:
+def _printable(request_id: str | None) -> str:
     """Return the identifier of a request as one word of a log line."""
     return "".join(char for char in request_id or "-" if char.isprintable() and not char.isspace())[:100]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,17 +13,13 @@ import urllib3.exceptions
 from requests.adapters import HTTPAdapter
 from requests.structures import CaseInsensitiveDict
 
+from airflow_provider_workspace.api.operation import Response
+from airflow_provider_workspace.api.outcome import refuses_all
 from airflow_provider_workspace.api.pagination import Pages
-from airflow_provider_workspace.api.response import (
-    RequestContext,
-    Response,
-    broken,
-    follow,
-    interpret,
-    not_sent,
-    request_id,
-)
-from airflow_provider_workspace.api.retry import CONSISTENCY_SECONDS
+from airflow_provider_workspace.api.procedure import Pause
+from airflow_provider_workspace.api.request_errors import RequestContext, not_sent, request_id, transport_error
+from airflow_provider_workspace.api.response import follow, parse_response
+from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.client.call import MAX_REDIRECTS, Call, headers_for, secrets_in
 from airflow_provider_workspace.client.throttle import Throttle
 from airflow_provider_workspace.client.transport import proxy_for, tls_context, tls_refused
@@ -35,6 +30,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.api.models import Page
     from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.api.procedure import Procedure, Send
     from airflow_provider_workspace.client.settings import Settings
 
 T = TypeVar("T")
@@ -55,7 +51,7 @@ class WorkspaceClient:
 
     :param settings: where and as whom to ask
     :param mask: called with each secret as soon as it is seen
-    :param sleep: how to wait between attempts
+    :param sleep: how to wait between attempts; by default as :mod:`airflow_provider_workspace.client.waits` says
     """
 
     def __init__(
@@ -63,15 +59,15 @@ class WorkspaceClient:
         settings: Settings,
         *,
         mask: Callable[[str], None] = lambda _: None,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] | None = None,
     ) -> None:
         self.settings = settings
         self.mask = mask
-        self._sleep = sleep
+        self._sleep = sleep or waits.sleep
         self._policy = settings.retry_policy()
-        self._asking = RequestContext(settings.source, settings.secrets())
+        self._context = RequestContext(settings.source, settings.secrets())
         self._headers = headers_for(settings)
-        self._gate = Throttle(settings.max_concurrency)
+        self._throttle = Throttle(settings.max_concurrency)
         self._timeout = (settings.connect_timeout, settings.read_timeout)
         proxy = proxy_for(settings)
         self._proxies = {"http": proxy, "https": proxy} if proxy else {}
@@ -90,22 +86,20 @@ class WorkspaceClient:
         """Close the connections."""
         self._adapter.close()
 
-    def settle(self) -> None:
-        """Wait until the effect of a write whose answer was lost can be seen."""
-        self._sleep(CONSISTENCY_SECONDS)
-
-    def send(self, op: Operation[T]) -> T:
+    def send(self, op: Operation[T], *, looks_first: bool = False) -> T:
         """
         Send an operation, again where that is safe, and return its result.
 
+        :param looks_first: whether the caller looks for the effect of a write whose answer was lost before it, or a
+            retry of the task, sends it again
         :raises WorkspaceInputError: if the operation cannot be written out; nothing was sent
         :raises WorkspaceRequestError: see :mod:`airflow_provider_workspace.errors`
         """
-        call = Call(op, self._policy)
+        call = Call(op, self._policy, looks_first=looks_first)
         for secret in op.secrets():
             self.mask(secret)
         retrying = tenacity.Retrying(**call.tenacity(), sleep=self._sleep)
-        with self._gate.passed(call), call.recorded():
+        with self._throttle.acquire(call), call.recorded():
             try:
                 result = retrying(lambda: self._attempt(call))
             except WorkspaceRequestError as error:
@@ -114,6 +108,47 @@ class WorkspaceClient:
         for secret in secrets_in(result):
             self.mask(secret)
         return result
+
+    def run(self, procedure: Procedure[T]) -> T:
+        """Carry a procedure out and return its result; see :mod:`airflow_provider_workspace.api.procedure`."""
+        try:
+            step = next(procedure)
+            while True:
+                if isinstance(step, Pause):
+                    self._sleep(step.seconds)
+                    step = procedure.send([])
+                else:
+                    step = procedure.send(self._send_all(step))
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    def _send_all(self, step: Send) -> list[Any]:
+        """Send operations, several at once, until one is refused as the others would be; return results and errors."""
+        refused: list[WorkspaceRequestError] = []
+
+        def send(op: Operation[Any]) -> Any:
+            if refused:
+                return refused[0]
+            try:
+                return self.send(op, looks_first=step.looks_first)
+            except WorkspaceRequestError as error:
+                if refuses_all(error):
+                    refused.append(error)
+                return error
+
+        if len(step.operations) == 1:
+            return [send(step.operations[0])]
+        from concurrent.futures import ThreadPoolExecutor
+        from contextvars import copy_context
+
+        pool = ThreadPoolExecutor(self.settings.max_concurrency, thread_name_prefix="workspace")
+        try:
+            # Each thread traces and logs as this one does.
+            return [sent.result() for sent in [pool.submit(copy_context().run, send, op) for op in step.operations]]
+        finally:
+            # A task that is stopped waits for what is under way, and sends no more.
+            pool.shutdown(cancel_futures=True)
 
     def pages(self, op: Operation[Page[T]]) -> Iterator[Page[T]]:
         """Yield page after page of a list."""
@@ -140,11 +175,11 @@ class WorkspaceClient:
                 break
             url = target
             response = self._exchange(call, url)
-        call.request_id = request_id(response, self._asking.hiding(call.op))
-        return interpret(
+        call.request_id = request_id(response, self._context.with_secrets_of(call.op))
+        return parse_response(
             call.op,
             response,
-            self._asking,
+            self._context,
             datetime.now(timezone.utc),
             may_have_been_applied=call.may_have_been_applied,
         )
@@ -156,7 +191,7 @@ class WorkspaceClient:
             answer = self._adapter.send(prepared, timeout=self._timeout, verify=verify, proxies=self._proxies)
             body = answer.content
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-            raise _failure(call.op, error, self._asking) from error
+            raise _failure(call.op, error, self._context) from error
         return Response(answer.status_code, answer.headers, body)
 
 
@@ -173,7 +208,7 @@ def _prepare(method: str, url: str, headers: dict[str, str], body: bytes | None)
     return prepared
 
 
-def _failure(op: Operation[Any], error: Exception, asking: RequestContext) -> WorkspaceRequestError:
+def _failure(op: Operation[Any], error: Exception, context: RequestContext) -> WorkspaceRequestError:
     """Tell an exception before sending from one after it; in doubt, after."""
     reason: Any = error
     while True:
@@ -183,13 +218,13 @@ def _failure(op: Operation[Any], error: Exception, asking: RequestContext) -> Wo
         reason = inner
     why = f"{type(reason).__name__}: {reason}"
     if _caused_by(error, (urllib3.exceptions.SSLError,)) and tls_refused(why):
-        return not_sent(op, f"TLS failed, {why}", asking, retryable=False)
+        return not_sent(op, f"TLS failed, {why}", context, retryable=False)
     if isinstance(error, requests.exceptions.InvalidURL):
-        return not_sent(op, why, asking, retryable=False)
+        return not_sent(op, why, context, retryable=False)
     # A ProxyError says little: urllib3 raises it also where an answer that comes through a proxy breaks off.
     if _caused_by(error, BEFORE_SENDING) or "Tunnel connection failed" in why:
-        return not_sent(op, why, asking)
-    return broken(op, why, asking, timeout=_caused_by(error, (urllib3.exceptions.ReadTimeoutError,)))
+        return not_sent(op, why, context)
+    return transport_error(op, why, context, timeout=_caused_by(error, (urllib3.exceptions.ReadTimeoutError,)))
 
 
 def _caused_by(error: BaseException, classes: tuple[type[BaseException], ...]) -> bool:

@@ -19,61 +19,61 @@ class ConcurrencyLimit:
     While one of them waits out a 429, no other begins. After it they go one at a time, and with each that meets none,
     one more at a time.
 
-    :param most: how many at most
+    :param maximum: how many at most
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.width = most
+    def __init__(self, maximum: int) -> None:
+        self.maximum = maximum
+        self.current = maximum
         self.under_way: set[Call[Any]] = set()
 
     def admits(self) -> bool:
         """Tell whether another call may begin."""
-        return len(self.under_way) < self.width and not any(call.throttled for call in self.under_way)
+        return len(self.under_way) < self.current and not any(call.throttled for call in self.under_way)
 
     def leave(self, call: Call[Any]) -> None:
         """Note that a call is over."""
         self.under_way.discard(call)
-        self.width = 1 if call.throttled else min(self.most, self.width + 1)
+        self.current = 1 if call.throttled else min(self.maximum, self.current + 1)
 
 
 class Throttle:
-    """The gate of threads. See :class:`ConcurrencyLimit`."""
+    """The throttle of threads. See :class:`ConcurrencyLimit`."""
 
-    def __init__(self, most: int) -> None:
-        self._width = ConcurrencyLimit(most)
+    def __init__(self, maximum: int) -> None:
+        self._limit = ConcurrencyLimit(maximum)
         self._changed = threading.Condition()
 
     @contextmanager
-    def passed(self, call: Call[Any]) -> Iterator[None]:
+    def acquire(self, call: Call[Any]) -> Iterator[None]:
         """Wait until the call may begin, and count it until it is over."""
         with self._changed:
-            self._changed.wait_for(self._width.admits)
-            self._width.under_way.add(call)
+            self._changed.wait_for(self._limit.admits)
+            self._limit.under_way.add(call)
         try:
             yield
         finally:
             with self._changed:
-                self._width.leave(call)
+                self._limit.leave(call)
                 self._changed.notify_all()
 
 
 class AsyncThrottle:
-    """The gate of an event loop. See :class:`ConcurrencyLimit`."""
+    """The throttle of an event loop. See :class:`ConcurrencyLimit`."""
 
-    def __init__(self, most: int) -> None:
-        self._width = ConcurrencyLimit(most)
+    def __init__(self, maximum: int) -> None:
+        self._limit = ConcurrencyLimit(maximum)
         self._changed = asyncio.Condition()
 
     @asynccontextmanager
-    async def passed(self, call: Call[Any]) -> AsyncIterator[None]:
+    async def acquire(self, call: Call[Any]) -> AsyncIterator[None]:
         """Wait until the call may begin, and count it until it is over."""
         async with self._changed:
-            await self._changed.wait_for(self._width.admits)
-            self._width.under_way.add(call)
+            await self._changed.wait_for(self._limit.admits)
+            self._limit.under_way.add(call)
         try:
             yield
         finally:
             async with self._changed:
-                self._width.leave(call)
+                self._limit.leave(call)
                 self._changed.notify_all()

@@ -1,18 +1,212 @@
-"""From an Airflow connection to the settings of a client."""
+"""From an Airflow connection to a client: what both hooks have besides the operations of the interface."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+import asyncio
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import UUID
 
+from airflow.sdk import BaseHook
+from airflow.sdk.log import mask_secret
+
 from airflow_provider_workspace.client.settings import Settings, read_settings
-from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError
+from airflow_provider_workspace.errors import (
+    WorkspaceConfigError,
+    WorkspaceError,
+    WorkspaceInputError,
+    WorkspaceOutcomeUnknownError,
+)
+from airflow_provider_workspace.version_compat import AirflowFailException, aget_connection, amask_secret
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
     from airflow.sdk import Connection
+    from typing_extensions import Self
+
+    from airflow_provider_workspace.api.models import Page
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
+    from airflow_provider_workspace.client.sync import WorkspaceClient
+
+T = TypeVar("T")
 
 
-def read_connection(connection: Connection, conn_id: str) -> Settings:
+class WorkspaceDoNotRetryError(WorkspaceOutcomeUnknownError, AirflowFailException):
+    """
+    A write that may or may not have been applied, and that nobody looks up before a retry.
+
+    Airflow fails the task at once, whatever its ``retries``: a retry could do it twice.
+    """
+
+    @classmethod
+    def of(cls, error: WorkspaceOutcomeUnknownError) -> WorkspaceDoNotRetryError:
+        """Return the same error as one that is not retried."""
+        failure = cls(str(error))
+        failure.__dict__.update(error.__dict__)
+        return failure
+
+
+class WorkspaceConnectedHook(BaseHook):
+    """
+    The connection of the hook for workers.
+
+    :param workspace_conn_id: connection to the service
+    :param organization_id: organization for methods that are not given one; by default that of the connection
+    :param project_id: project for methods that are not given one; by default that of the connection
+    """
+
+    conn_name_attr = "workspace_conn_id"
+    default_conn_name = "workspace_default"
+    conn_type = "workspace"
+    hook_name = "Workspace"
+
+    def __init__(
+        self,
+        workspace_conn_id: str = default_conn_name,
+        *,
+        organization_id: str | None = None,
+        project_id: str | int | None = None,
+    ) -> None:
+        super().__init__()
+        self.workspace_conn_id = workspace_conn_id
+        self.organization_id = organization_id
+        self.project_id = project_id
+
+    @cached_property
+    def client(self) -> WorkspaceClient:
+        """The client; the connection is looked up once."""
+        from airflow_provider_workspace.client.sync import WorkspaceClient
+
+        settings = _read_connection(self.get_connection(self.workspace_conn_id), self.workspace_conn_id)
+        for secret in settings.secrets():
+            mask_secret(secret)
+        return WorkspaceClient(settings, mask=mask_secret)
+
+    def get_conn(self) -> WorkspaceClient:
+        """Return the client."""
+        return self.client
+
+    def close(self) -> None:
+        """Close the connections to the service."""
+        if "client" in self.__dict__:
+            self.client.close()
+            del self.__dict__["client"]
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Read a little, change nothing, and say what that confirmed: the "Test" button of the connection form."""
+        from airflow_provider_workspace.hooks.connection_test import check_connection
+
+        try:
+            works, lines = check_connection(self.send, self.client.settings)
+        except WorkspaceError as error:
+            return False, str(error)
+        finally:
+            self.close()
+        return works, " ".join(lines)
+
+    def send(self, operation: Operation[T]) -> T:
+        """
+        Send any operation of :mod:`airflow_provider_workspace.api.operations`.
+
+        :raises WorkspaceDoNotRetryError: if the answer to a write that is not repeatable was lost
+        """
+        try:
+            return self.client.send(operation)
+        except WorkspaceOutcomeUnknownError as error:
+            raise WorkspaceDoNotRetryError.of(error) from error.__cause__
+
+    def organization_or_default(self, organization_id: str | None = None) -> str:
+        """Return the organization that is meant: the given one, that of the hook, or that of the connection."""
+        return _resolve_id("organization_id", organization_id, self.organization_id, self.client.settings)
+
+    def project_or_default(self, project_id: str | int | None = None) -> str:
+        """Return the project that is meant: the given one, that of the hook, or that of the connection."""
+        return _resolve_id("project_id", project_id, self.project_id, self.client.settings)
+
+    def _rows(self, operation: Operation[Page[T]]) -> Iterator[T]:
+        return self.client.rows(operation)
+
+
+class WorkspaceAsyncConnectedHook(BaseHook):
+    """
+    The connection of the hook for the event loop. Close the hook, or use it in ``async with``.
+
+    :param workspace_conn_id: connection to the service
+    :param organization_id: organization for methods that are not given one; by default that of the connection
+    :param project_id: project for methods that are not given one; by default that of the connection
+    """
+
+    def __init__(
+        self,
+        workspace_conn_id: str = WorkspaceConnectedHook.default_conn_name,
+        *,
+        organization_id: str | None = None,
+        project_id: str | int | None = None,
+    ) -> None:
+        super().__init__()
+        self.workspace_conn_id = workspace_conn_id
+        self.organization_id = organization_id
+        self.project_id = project_id
+        self._client: WorkspaceAsyncClient | None = None
+        self._opening = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        """Use the hook in an ``async with`` statement."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the connections to the service."""
+        await self.aclose()
+
+    async def client(self) -> WorkspaceAsyncClient:
+        """Return the client; the connection is looked up once."""
+        if self._client is None:
+            async with self._opening:
+                if self._client is None:
+                    self._client = await self._open()
+        return self._client
+
+    async def _open(self) -> WorkspaceAsyncClient:
+        from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
+
+        settings = _read_connection(await aget_connection(self.workspace_conn_id), self.workspace_conn_id)
+        for secret in settings.secrets():
+            await amask_secret(secret)
+        return WorkspaceAsyncClient(settings, mask=amask_secret)
+
+    async def aclose(self) -> None:
+        """Close the connections to the service."""
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    async def send(self, operation: Operation[T]) -> T:
+        """
+        Send any operation of :mod:`airflow_provider_workspace.api.operations`.
+
+        :raises WorkspaceDoNotRetryError: if the answer to a write that is not repeatable was lost
+        """
+        try:
+            return await (await self.client()).send(operation)
+        except WorkspaceOutcomeUnknownError as error:
+            raise WorkspaceDoNotRetryError.of(error) from error.__cause__
+
+    async def organization_or_default(self, organization_id: str | None = None) -> str:
+        """Return the organization that is meant: the given one, that of the hook, or that of the connection."""
+        return _resolve_id("organization_id", organization_id, self.organization_id, (await self.client()).settings)
+
+    async def project_or_default(self, project_id: str | int | None = None) -> str:
+        """Return the project that is meant: the given one, that of the hook, or that of the connection."""
+        return _resolve_id("project_id", project_id, self.project_id, (await self.client()).settings)
+
+    async def _rows(self, operation: Operation[Page[T]]) -> AsyncIterator[T]:
+        async for row in (await self.client()).rows(operation):
+            yield row
+
+
+def _read_connection(connection: Connection, conn_id: str) -> Settings:
     """
     Check a connection.
 
@@ -29,11 +223,8 @@ def read_connection(connection: Connection, conn_id: str) -> Settings:
     )
 
 
-def pick(
-    name: Literal["organization_id", "project_id"],
-    given: str | int | None,
-    default: str | int | None,
-    settings: Settings,
+def _resolve_id(
+    name: Literal["organization_id", "project_id"], given: Any, default: str | int | None, settings: Settings
 ) -> str:
     """
     Return the id to use: that of the call, else that of the hook, else that of the connection.
@@ -43,13 +234,13 @@ def pick(
     """
     for value in (given, default, getattr(settings, name)):
         if isinstance(value, bool) or not isinstance(value, str | int | UUID | None):
-            msg = f"{name} must be an id, not something of type {type(value).__name__}. Nothing was sent."
+            msg = f"{name} must be an id, not something of type {type(value).__name__}"
             raise WorkspaceInputError(msg)
         if value is not None:
             try:
                 return str(value)
-            except ValueError:  # more digits than Python writes out
-                msg = f"{name} is a number too large for an id. Nothing was sent."
+            except ValueError:
+                msg = f"{name} exceeds Python's integer string limit, so it is no id"
                 raise WorkspaceInputError(msg) from None
     msg = f"No {name}: pass {name}=…, or set it in the extra of {settings.source}."
     raise WorkspaceConfigError(msg)

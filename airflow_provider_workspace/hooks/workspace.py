@@ -1,24 +1,15 @@
-"""The hook for workers: a connection in, a named method per operation out."""
+"""The hook for workers: a named method for each operation of the interface."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
-
-from airflow.sdk import BaseHook
-from airflow.sdk.log import mask_secret
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.api import operations as ops
-from airflow_provider_workspace.api.outcome import is_in_doubt, refuses_all
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
-from airflow_provider_workspace.hooks.connection import pick, read_connection
+from airflow_provider_workspace.hooks.connection import WorkspaceConnectedHook
 from airflow_provider_workspace.hooks.progress import ProgressLog
-from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
     from uuid import UUID
 
     from typing_extensions import Unpack
@@ -39,27 +30,30 @@ if TYPE_CHECKING:
         Domain,
         Invite,
         Member,
-        Page,
         Project,
         ProjectItem,
     )
-    from airflow_provider_workspace.api.operation import Operation
-    from airflow_provider_workspace.client.sync import WorkspaceClient
+    from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
     from airflow_provider_workspace.procedures.bulk_invites import InvitesReport
-    from airflow_provider_workspace.procedures.quota import Quota
-    from airflow_provider_workspace.procedures.snapshot import Procedure, Snapshot
 
 __all__ = ["WorkspaceAsyncHook", "WorkspaceHook"]
 
-T = TypeVar("T")
+
+def __getattr__(name: str) -> Any:
+    """Import the asynchronous hook when it is asked for: workers do not need it."""
+    if name == "WorkspaceAsyncHook":
+        from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
+
+        return WorkspaceAsyncHook
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-class WorkspaceHook(BaseHook):
+class WorkspaceHook(WorkspaceConnectedHook):
     """
     The workspace administration service, for workers.
 
     Each method is one operation of the interface. Its arguments are named as there; a field that is not given is not
-    sent, a field given as ``None`` is sent as null. Methods that list are generators that read page after page.
+    sent, a field given as ``None`` is sent as null. Methods that list are iterators that read page after page.
     Every method raises :class:`~airflow_provider_workspace.errors.WorkspaceInputError` before anything is sent if an
     argument is wrong, and a :class:`~airflow_provider_workspace.errors.WorkspaceRequestError` if the request fails.
 
@@ -67,71 +61,6 @@ class WorkspaceHook(BaseHook):
     :param organization_id: organization for methods that are not given one; by default that of the connection
     :param project_id: project for methods that are not given one; by default that of the connection
     """
-
-    conn_name_attr = "workspace_conn_id"
-    default_conn_name = "workspace_default"
-    conn_type = "workspace"
-    hook_name = "Workspace"
-    plan_only: ClassVar[bool] = False
-
-    def __init__(
-        self,
-        workspace_conn_id: str = default_conn_name,
-        *,
-        organization_id: str | None = None,
-        project_id: str | int | None = None,
-    ) -> None:
-        super().__init__()
-        self.workspace_conn_id = workspace_conn_id
-        self.organization_id = organization_id
-        self.project_id = project_id
-
-    @cached_property
-    def client(self) -> WorkspaceClient:
-        """The client; the connection is looked up once."""
-        from airflow_provider_workspace.client.sync import WorkspaceClient
-
-        settings = read_connection(self.get_connection(self.workspace_conn_id), self.workspace_conn_id)
-        for secret in settings.secrets():
-            mask_secret(secret)
-        return WorkspaceClient(settings, mask=mask_secret)
-
-    def get_conn(self) -> WorkspaceClient:
-        """Return the client."""
-        return self.client
-
-    def close(self) -> None:
-        """Close the connections to the service."""
-        if "client" in self.__dict__:
-            self.client.close()
-            del self.__dict__["client"]
-
-    def test_connection(self) -> tuple[bool, str]:
-        """Read a little, change nothing, and say what that confirmed: the "Test" button of the connection form."""
-        from airflow_provider_workspace.hooks.connection_test import check_connection
-
-        try:
-            works, lines = check_connection(self.send, self.client.settings)
-        except WorkspaceError as error:
-            return False, str(error)
-        finally:
-            self.close()
-        return works, " ".join(lines)
-
-    def send(self, operation: Operation[T]) -> T:
-        """Send any operation of :mod:`airflow_provider_workspace.api.operations`."""
-        return self.client.send(operation)
-
-    def organization_or_default(self, organization_id: str | None = None) -> str:
-        """Return the organization that is meant: the given one, that of the hook, or that of the connection."""
-        return pick("organization_id", organization_id, self.organization_id, self.client.settings)
-
-    def project_or_default(self, project_id: str | int | None = None) -> str:
-        """Return the project that is meant: the given one, that of the hook, or that of the connection."""
-        return pick("project_id", project_id, self.project_id, self.client.settings)
-
-    def _rows(self, operation: Operation[Page[T]]) -> Iterator[T]:
-        return self.client.rows(operation)
 
     # Dashboards
 
@@ -324,8 +253,6 @@ class WorkspaceHook(BaseHook):
         *,
         organization_id: str | None = None,
         on_invalid: Literal["fail", "skip"] = "fail",
-        quota: Quota | None = None,
-        earlier: Collection[int] = (),
     ) -> InvitesReport:
         """
         Invite many people, each once. Scopes ``organization_member:write`` and ``organization_member:read``.
@@ -336,8 +263,6 @@ class WorkspaceHook(BaseHook):
 
         :param invites: rows of invite fields (``email`` is understood for ``target_email``), or just addresses
         :param on_invalid: refuse everything if a row is wrong, or leave such rows out
-        :param quota: how many may go out now; the report's ``again_at`` says when the others may
-        :param earlier: rows that an earlier part of the same task invited, and that count as invited
         :return: counts and what became of each row
         :raises WorkspaceInputError: for a wrong row, before anything is sent
         :raises WorkspaceInvitesIncompleteError: if somebody could not be invited; it carries the report
@@ -345,70 +270,17 @@ class WorkspaceHook(BaseHook):
         from airflow_provider_workspace.procedures.bulk_invites import invite_all
 
         settings = self.client.settings
-        steps = invite_all(
-            invites,
-            organization_id=self.organization_or_default(organization_id),
-            on_invalid=on_invalid,
-            limit=settings.bulk_invite_limit,
-            body=settings.bulk_invite_body,
-            page_size=settings.page_size,
-            progress=ProgressLog("Invites"),
-            quota=quota,
-            earlier=earlier,
-            plan_only=self.plan_only,
+        return self.client.run(
+            invite_all(
+                invites,
+                organization_id=self.organization_or_default(organization_id),
+                on_invalid=on_invalid,
+                limit=settings.bulk_invite_limit,
+                body=settings.bulk_invite_body,
+                page_size=settings.page_size,
+                progress=ProgressLog("Invites"),
+            )
         )
-        return self.take(steps)
-
-    def look(
-        self,
-        subject: str,
-        *,
-        before: Snapshot | None = None,
-        wanted: Collection[str] | None = None,
-        organization_id: str | None = None,
-    ) -> Snapshot:
-        """Look once at what sensors wait for, see :func:`airflow_provider_workspace.procedures.snapshot.look`."""
-        from airflow_provider_workspace.procedures.snapshot import look
-
-        organization_id = self.organization_or_default(organization_id)
-        return self.take(look(subject, organization_id, self.client.settings.page_size, before=before, wanted=wanted))
-
-    def take(self, steps: Procedure[T]) -> T:
-        """Send what the steps ask for, until they have their result."""
-        try:
-            operations = next(steps)
-            while True:
-                results = self._try_all(operations)
-                if any(is_in_doubt(result) for result in results):
-                    self.client.settle()
-                operations = steps.send(results)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-
-    def _try_all(self, operations: list[Operation[Any]]) -> list[Any]:
-        """Send operations, several at once, until one is refused as the others would be; return results and errors."""
-        refused: list[WorkspaceRequestError] = []
-
-        def one(operation: Operation[Any]) -> Any:
-            if refused:
-                return refused[0]
-            try:
-                return self.send(operation)
-            except WorkspaceRequestError as error:
-                if refuses_all(error):
-                    refused.append(error)
-                return error
-
-        if len(operations) == 1:
-            return [one(operations[0])]
-        pool = ThreadPoolExecutor(self.client.settings.max_concurrency, thread_name_prefix="workspace")
-        try:
-            # Each thread traces and logs as this one does.
-            return [task.result() for task in [pool.submit(copy_context().run, one, item) for item in operations]]
-        finally:
-            # A task that is stopped waits for what is under way, and sends no more.
-            pool.shutdown(cancel_futures=True)
 
     # Members
 

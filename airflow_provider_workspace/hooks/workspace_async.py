@@ -1,24 +1,18 @@
-"""The hook for the event loop, method for method the twin of the one for workers; a test holds them equal."""
+"""The hook for the event loop. Written by dev/make_async_hook.py: change workspace.py, not this."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
-
-from airflow.sdk import BaseHook
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.api import operations as ops
-from airflow_provider_workspace.api.outcome import is_in_doubt, refuses_all
-from airflow_provider_workspace.errors import WorkspaceRequestError
-from airflow_provider_workspace.hooks.connection import pick, read_connection
+from airflow_provider_workspace.hooks.connection import WorkspaceAsyncConnectedHook
 from airflow_provider_workspace.hooks.progress import ProgressLog
-from airflow_provider_workspace.version_compat import aget_connection, amask_secret
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping
     from uuid import UUID
 
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Unpack
 
     from airflow_provider_workspace.api.bodies import (
         BatchExportBody,
@@ -39,82 +33,22 @@ if TYPE_CHECKING:
         Project,
         ProjectItem,
     )
-    from airflow_provider_workspace.api.operation import Operation
-    from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
     from airflow_provider_workspace.procedures.bulk_invites import InvitesReport
-    from airflow_provider_workspace.procedures.quota import Quota
-    from airflow_provider_workspace.procedures.snapshot import Procedure, Snapshot
-
-T = TypeVar("T")
 
 
-class WorkspaceAsyncHook(BaseHook):
+class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     """
-    The workspace administration service, for the event loop.
+    The workspace administration service, for the event loop. Close the hook, or use it in ``async with``.
 
-    The methods are those of :class:`~airflow_provider_workspace.hooks.workspace.WorkspaceHook`, to be awaited; those
-    that list are asynchronous generators. Close the hook, or use it in ``async with``.
+    Each method is one operation of the interface. Its arguments are named as there; a field that is not given is not
+    sent, a field given as ``None`` is sent as null. Methods that list are iterators that read page after page.
+    Every method raises :class:`~airflow_provider_workspace.errors.WorkspaceInputError` before anything is sent if an
+    argument is wrong, and a :class:`~airflow_provider_workspace.errors.WorkspaceRequestError` if the request fails.
 
     :param workspace_conn_id: connection to the service
     :param organization_id: organization for methods that are not given one; by default that of the connection
     :param project_id: project for methods that are not given one; by default that of the connection
     """
-
-    def __init__(
-        self,
-        workspace_conn_id: str = "workspace_default",
-        *,
-        organization_id: str | None = None,
-        project_id: str | int | None = None,
-    ) -> None:
-        super().__init__()
-        self.workspace_conn_id = workspace_conn_id
-        self.organization_id = organization_id
-        self.project_id = project_id
-        self._client: WorkspaceAsyncClient | None = None
-        self._opening = asyncio.Lock()
-
-    async def __aenter__(self) -> Self:
-        """Use the hook in an ``async with`` statement."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close the connections to the service."""
-        await self.aclose()
-
-    async def client(self) -> WorkspaceAsyncClient:
-        """Return the client; the connection is looked up once."""
-        if self._client is None:
-            async with self._opening:
-                if self._client is None:
-                    self._client = await self._open()
-        return self._client
-
-    async def _open(self) -> WorkspaceAsyncClient:
-        from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
-
-        settings = read_connection(await aget_connection(self.workspace_conn_id), self.workspace_conn_id)
-        for secret in settings.secrets():
-            await amask_secret(secret)
-        return WorkspaceAsyncClient(settings, mask=amask_secret)
-
-    async def aclose(self) -> None:
-        """Close the connections to the service."""
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
-
-    async def send(self, operation: Operation[T]) -> T:
-        """Send any operation of :mod:`airflow_provider_workspace.api.operations`."""
-        return await (await self.client()).send(operation)
-
-    async def organization_or_default(self, organization_id: str | None = None) -> str:
-        """Return the organization that is meant: the given one, that of the hook, or that of the connection."""
-        return pick("organization_id", organization_id, self.organization_id, (await self.client()).settings)
-
-    async def project_or_default(self, project_id: str | int | None = None) -> str:
-        """Return the project that is meant: the given one, that of the hook, or that of the connection."""
-        return pick("project_id", project_id, self.project_id, (await self.client()).settings)
 
     # Dashboards
 
@@ -158,10 +92,11 @@ class WorkspaceAsyncHook(BaseHook):
         self, *, dashboard_id: int | str, project_id: str | int | None = None
     ) -> AsyncIterator[DashboardCollaborator]:
         """Yield the collaborators of a dashboard. Scope ``dashboard:read``."""
-        operation = ops.ListDashboardCollaborators(
-            project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id
-        )
-        async for row in (await self.client()).rows(operation):
+        async for row in self._rows(
+            ops.ListDashboardCollaborators(
+                project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id
+            )
+        ):
             yield row
 
     async def add_dashboard_collaborator(
@@ -240,12 +175,13 @@ class WorkspaceAsyncHook(BaseHook):
         self, *, limit: int | None = None, offset: int = 0, organization_id: str | None = None
     ) -> AsyncIterator[Domain]:
         """Yield the domains of an organization. Scope ``organization:read``."""
-        operation = ops.ListDomains(
-            organization_id=await self.organization_or_default(organization_id),
-            limit=(await self.client()).settings.page_size if limit is None else limit,
-            offset=offset,
-        )
-        async for row in (await self.client()).rows(operation):
+        async for row in self._rows(
+            ops.ListDomains(
+                organization_id=await self.organization_or_default(organization_id),
+                limit=(await self.client()).settings.page_size if limit is None else limit,
+                offset=offset,
+            )
+        ):
             yield row
 
     async def create_domain(
@@ -296,12 +232,13 @@ class WorkspaceAsyncHook(BaseHook):
         self, *, limit: int | None = None, offset: int = 0, organization_id: str | None = None
     ) -> AsyncIterator[Invite]:
         """Yield the invites of an organization, expired ones included. Scope ``organization_member:read``."""
-        operation = ops.ListInvites(
-            organization_id=await self.organization_or_default(organization_id),
-            limit=(await self.client()).settings.page_size if limit is None else limit,
-            offset=offset,
-        )
-        async for row in (await self.client()).rows(operation):
+        async for row in self._rows(
+            ops.ListInvites(
+                organization_id=await self.organization_or_default(organization_id),
+                limit=(await self.client()).settings.page_size if limit is None else limit,
+                offset=offset,
+            )
+        ):
             yield row
 
     async def create_invite(
@@ -326,8 +263,6 @@ class WorkspaceAsyncHook(BaseHook):
         *,
         organization_id: str | None = None,
         on_invalid: Literal["fail", "skip"] = "fail",
-        quota: Quota | None = None,
-        earlier: Collection[int] = (),
     ) -> InvitesReport:
         """
         Invite many people, each once. Scopes ``organization_member:write`` and ``organization_member:read``.
@@ -338,8 +273,6 @@ class WorkspaceAsyncHook(BaseHook):
 
         :param invites: rows of invite fields (``email`` is understood for ``target_email``), or just addresses
         :param on_invalid: refuse everything if a row is wrong, or leave such rows out
-        :param quota: how many may go out now; the report's ``again_at`` says when the others may
-        :param earlier: rows that an earlier part of the same task invited, and that count as invited
         :return: counts and what became of each row
         :raises WorkspaceInputError: for a wrong row, before anything is sent
         :raises WorkspaceInvitesIncompleteError: if somebody could not be invited; it carries the report
@@ -347,64 +280,17 @@ class WorkspaceAsyncHook(BaseHook):
         from airflow_provider_workspace.procedures.bulk_invites import invite_all
 
         settings = (await self.client()).settings
-        steps = invite_all(
-            invites,
-            organization_id=await self.organization_or_default(organization_id),
-            on_invalid=on_invalid,
-            limit=settings.bulk_invite_limit,
-            body=settings.bulk_invite_body,
-            page_size=settings.page_size,
-            progress=ProgressLog("Invites"),
-            quota=quota,
-            earlier=earlier,
+        return await (await self.client()).run(
+            invite_all(
+                invites,
+                organization_id=await self.organization_or_default(organization_id),
+                on_invalid=on_invalid,
+                limit=settings.bulk_invite_limit,
+                body=settings.bulk_invite_body,
+                page_size=settings.page_size,
+                progress=ProgressLog("Invites"),
+            )
         )
-        return await self.take(steps)
-
-    async def look(
-        self,
-        subject: str,
-        *,
-        before: Snapshot | None = None,
-        wanted: Collection[str] | None = None,
-        organization_id: str | None = None,
-    ) -> Snapshot:
-        """Look once at what sensors wait for, see :func:`airflow_provider_workspace.procedures.snapshot.look`."""
-        from airflow_provider_workspace.procedures.snapshot import look
-
-        organization_id = await self.organization_or_default(organization_id)
-        page_size = (await self.client()).settings.page_size
-        return await self.take(look(subject, organization_id, page_size, before=before, wanted=wanted))
-
-    async def take(self, steps: Procedure[T]) -> T:
-        """Send what the steps ask for, until they have their result."""
-        try:
-            operations = next(steps)
-            while True:
-                results = await self._try_all(operations)
-                if any(is_in_doubt(result) for result in results):
-                    await (await self.client()).settle()
-                operations = steps.send(results)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-
-    async def _try_all(self, operations: list[Operation[Any]]) -> list[Any]:
-        """Send operations, several at once, until one is refused as the others would be; return results and errors."""
-        slots = asyncio.Semaphore((await self.client()).settings.max_concurrency)
-        refused: list[WorkspaceRequestError] = []
-
-        async def one(operation: Operation[Any]) -> Any:
-            async with slots:
-                if refused:
-                    return refused[0]
-                try:
-                    return await self.send(operation)
-                except WorkspaceRequestError as error:
-                    if refuses_all(error):
-                        refused.append(error)
-                    return error
-
-        return await asyncio.gather(*(one(operation) for operation in operations))
 
     # Members
 
@@ -412,12 +298,13 @@ class WorkspaceAsyncHook(BaseHook):
         self, *, limit: int | None = None, offset: int = 0, organization_id: str | None = None
     ) -> AsyncIterator[Member]:
         """Yield the members of an organization. Scope ``organization_member:read``."""
-        operation = ops.ListMembers(
-            organization_id=await self.organization_or_default(organization_id),
-            limit=(await self.client()).settings.page_size if limit is None else limit,
-            offset=offset,
-        )
-        async for row in (await self.client()).rows(operation):
+        async for row in self._rows(
+            ops.ListMembers(
+                organization_id=await self.organization_or_default(organization_id),
+                limit=(await self.client()).settings.page_size if limit is None else limit,
+                offset=offset,
+            )
+        ):
             yield row
 
     async def update_member(self, *, user_uuid: str, level: int, organization_id: str | None = None) -> Member:
@@ -440,12 +327,13 @@ class WorkspaceAsyncHook(BaseHook):
         self, *, limit: int | None = None, offset: int = 0, organization_id: str | None = None
     ) -> AsyncIterator[ProjectItem]:
         """Yield the projects of an organization. Scope ``project:read``."""
-        operation = ops.ListProjects(
-            organization_id=await self.organization_or_default(organization_id),
-            limit=(await self.client()).settings.page_size if limit is None else limit,
-            offset=offset,
-        )
-        async for row in (await self.client()).rows(operation):
+        async for row in self._rows(
+            ops.ListProjects(
+                organization_id=await self.organization_or_default(organization_id),
+                limit=(await self.client()).settings.page_size if limit is None else limit,
+                offset=offset,
+            )
+        ):
             yield row
 
     async def create_project(self, *, organization_id: str | None = None, **fields: Unpack[ProjectBody]) -> Project:

@@ -27,19 +27,16 @@ def check_ids(task: Any, names: Iterable[str]) -> None:
         if not name.endswith(("_id", "uuid", "email", "domain", "product")):
             continue
         if isinstance(value, str) and value.strip() in NO_VALUES:
-            msg = (
-                f"{name} was rendered to '{value}': its template found no value. Check the task it comes from. "
-                "Nothing was sent."
-            )
+            msg = f"{name} was rendered to '{value}': its template found no value. Check the task it comes from. "
             raise WorkspaceInputError(msg)
         if isinstance(value, str) and not value.strip().isprintable():
-            msg = f"{name} holds characters that cannot be printed: {value[:40]!a}. Nothing was sent."
+            msg = f"{name} holds characters that cannot be printed: {value[:40]!a}"
             raise WorkspaceInputError(msg)
         text = name.endswith(("email", "domain", "product"))
         number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
         if not isinstance(value, str | None) and (text or not (number or isinstance(value, UUID))):
             expected = "a text" if text else "a text or a number"
-            msg = f"{name} must be {expected}, not {type_name(value)}. Nothing was sent."
+            msg = f"{name} must be {expected}, not {type_name(value)}"
             raise WorkspaceInputError(msg)
 
 
@@ -52,7 +49,7 @@ def parse_choice(name: str, value: Any, choices: Collection[str]) -> str:
     if isinstance(value, str) and value in choices:
         return value
     shown = repr(value[:40]) if isinstance(value, str) else type_name(value)
-    msg = f"{name} is {shown}; expected {' or '.join(map(repr, choices))}. Nothing was sent."
+    msg = f"{name} is {shown}; expected {' or '.join(map(repr, choices))}"
     raise WorkspaceInputError(msg)
 
 
@@ -76,15 +73,15 @@ def parse_fields(name: str, value: Any, taken: Collection[str] = ()) -> dict[str
     if not isinstance(fields, Mapping) or not all(isinstance(key, str) for key in fields):
         msg = (
             f"{name} must be a mapping of fields by name, not {type_name(value)}. If it comes from a template, set "
-            "render_template_as_native_obj=True on the Dag. Nothing was sent."
+            "render_template_as_native_obj=True on the Dag"
         )
         raise WorkspaceInputError(msg)
     for key in fields:
         if key in taken:
-            msg = f"{name} holds '{key}', which is an argument of its own: pass {key}=…. Nothing was sent."
+            msg = f"{name} holds '{key}', which is an argument of its own: pass {key}=…"
             raise WorkspaceInputError(msg)
         if key == "self":  # the one name that Python itself would stumble over
-            msg = f"{name} holds 'self', which no resource of the interface has. Nothing was sent."
+            msg = f"{name} holds 'self', which no resource of the interface has"
             raise WorkspaceInputError(msg)
     return dict(fields)
 
@@ -105,7 +102,7 @@ def parse_names(name: str, value: Any) -> list[str]:
     several = isinstance(names, Iterable) and not isinstance(names, Mapping | bytes)
     listed: list[Any] = [str(item) if isinstance(item, UUID) else item for item in names] if several else []
     if not several or not all(isinstance(item, str) for item in listed):
-        msg = f"{name} must be a list of names, and is or holds something else. Nothing was sent."
+        msg = f"{name} must be a list of names, and is or holds something else"
         raise WorkspaceInputError(msg)
     return listed
 
@@ -139,7 +136,7 @@ def parse_integer(name: str, value: Any) -> int:
         return int(text)
     if isinstance(text, int) and not isinstance(text, bool) and abs(text) < MAX_NUMBER:
         return text
-    msg = f"{name} must be a whole number, not {type_name(value)}. Nothing was sent."
+    msg = f"{name} must be a whole number, not {type_name(value)}"
     raise WorkspaceInputError(msg)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.log import mask_secret
@@ -17,13 +17,9 @@ if TYPE_CHECKING:
     from airflow.sdk import BaseOperatorLink, Context
 
     from airflow_provider_workspace.api.models import Resource
+    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.state.task_state import TaskState
-
-R = TypeVar("R")
-
-# What a task remembers that has begun to invite many people.
-INVITING = "invites"
 
 
 class WorkspaceOperator(BaseOperator):
@@ -43,6 +39,8 @@ class WorkspaceOperator(BaseOperator):
 
     template_fields: Collection[str] = ("workspace_conn_id",)
     operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
+    resource_kind: str
+    """The resource that the task's link leads to: a key of ``client.resource_urls.RESOURCE_PATHS``."""
     workspace_url: str = ""
     created: bool | None = None
 
@@ -72,11 +70,15 @@ class WorkspaceOperator(BaseOperator):
     def execute(self, context: Context) -> Any:
         """Ask the service, and return what it answered as plain JSON."""
         from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.operators.arguments import check_ids
 
+        self._context = context
         try:
-            self.check_rendered()
+            check_ids(self, self.template_fields)
             with closing(self.hook) as hook:
-                result = self.run_work(hook, context)
+                self.link_to(hook)
+                result = self.work(hook)
+                self.link_to(hook, result)
         except WorkspaceError as error:
             if error.permanent and not has_own_retry_policy(self):
                 msg = f"{type(error).__name__}: {error}"
@@ -88,23 +90,18 @@ class WorkspaceOperator(BaseOperator):
                 context["ti"].xcom_push(key="created", value=self.created)
         return result
 
-    def run_work(self, hook: WorkspaceHook, context: Context) -> Any:
-        """Do the work; operators that write may only plan it."""
-        return self.work(hook, context)
-
-    def work(self, hook: WorkspaceHook, context: Context) -> Any:
+    def work(self, hook: WorkspaceHook) -> Any:
         """Do what the operator is for; each operator has its own."""
         raise NotImplementedError
 
-    def check_rendered(self) -> None:
-        """
-        Refuse an id or address whose template found nothing, and what can be neither.
-
-        :raises WorkspaceInputError: naming the field
-        """
-        from airflow_provider_workspace.operators.arguments import check_ids
-
-        check_ids(self, self.template_fields)
+    def link_to(self, hook: WorkspaceHook, result: Any = None) -> None:
+        """Set where the task's link leads: by the operator's own ids, or by that of the record it returns."""
+        ids = {name: value for name, value in vars(self).items() if name.endswith("_id")}
+        its_id = f"{self.resource_kind}_id"
+        if its_id not in ids and isinstance(result, dict) and "id" in result:
+            ids[its_id] = result["id"]
+        if its_id in ids or self.resource_kind.endswith("s"):
+            self.workspace_url = hook.client.settings.url_for(self.resource_kind, ids)
 
     def parse_fields(self, name: str, *taken: str) -> dict[str, Any]:
         """
@@ -117,13 +114,9 @@ class WorkspaceOperator(BaseOperator):
 
         return parse_fields(name, getattr(self, name), taken)
 
-    def show(self, hook: WorkspaceHook, kind: str, **ids: object) -> None:
-        """
-        Set where the task's link leads.
-
-        :param kind: one of :data:`~airflow_provider_workspace.client.resource_urls.RESOURCE_PATHS`
-        """
-        self.workspace_url = hook.client.settings.url_for(kind, ids)
+    def given(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return the arguments of these names that are not ``None``: what an author leaves out is not sent."""
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def plain(self, resource: Resource) -> dict[str, Any]:
         """Turn an answer into plain JSON, without secrets unless they are asked for."""
@@ -134,68 +127,49 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     """
     Base of the operators that write.
 
-    :param dry_run: only plan: decide as always, but send nothing that writes. The plan is the result, and in the log:
+    :param dry_run: decide as always, but send nothing that writes. The plan is the result, and in the log:
         ``action`` (``create``, ``change``, ``remove`` or ``skip``) and ``why``; ``operation``, ``request`` and
         ``fields`` of what would be sent, or what was ``found`` instead. Operators for many people have reports
         of their own
     """
 
-    plans_itself = False
+    has_own_dry_run = False
+    """Whether the procedure knows itself what it may send in a dry run."""
 
     def __init__(self, *, dry_run: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         # Airflow's operators have a method dry_run.
-        self.plan_only = dry_run
+        self.is_dry_run = dry_run
+
+    def procedure(self, hook: WorkspaceHook) -> Procedure[Any]:
+        """Yield what is to be sent and return the result; each operator has its own."""
+        raise NotImplementedError
+
+    def work(self, hook: WorkspaceHook) -> Any:
+        """Carry the procedure out, in a dry run up to its first write."""
+        procedure = self.procedure(hook)
+        if not self.is_dry_run or self.has_own_dry_run:
+            return hook.client.run(procedure)
+        from airflow_provider_workspace.procedures.dry_run import describe, until_first_write
+
+        return describe(hook.client.run(until_first_write(procedure)), return_secrets=self.return_secrets)
 
     @property
-    def hook(self) -> WorkspaceHook:
-        """A new hook for the connection; one that does not write if only a plan is wanted."""
-        if not self.plan_only:
-            return super().hook
-        from airflow_provider_workspace.hooks.dry_run import WorkspacePlanningHook
-
-        return WorkspacePlanningHook(self.workspace_conn_id)
-
-    def run_work(self, hook: WorkspaceHook, context: Context) -> Any:
-        """Do the work, up to the first write if only a plan is wanted."""
-        if not self.plan_only or self.plans_itself:
-            return self.work(hook, context)
-        from airflow_provider_workspace.hooks.dry_run import plan_of
-
-        return plan_of(lambda: self.work(hook, context), return_secrets=self.return_secrets)
-
-    def memory(self, context: Context) -> TaskState:
-        """Return what this task remembers from try to try."""
+    def task_state(self) -> TaskState:
+        """What this task remembers from try to try; nothing in a dry run."""
         from airflow_provider_workspace.state.task_state import TaskState
 
-        return TaskState(context, plan_only=self.plan_only)
+        return TaskState(self._context, dry_run=self.is_dry_run)
 
-    def create_once(
-        self, context: Context, what: str, *, find: Callable[[], R | None], create: Callable[[], R], if_exists: str
-    ) -> R:
+    def parse_choice(self, name: str, *choices: str) -> str:
         """
-        Create what is not there yet, and push whether this task did as the XCom ``created``.
+        Read an argument that is one of some words.
 
-        See :func:`~airflow_provider_workspace.operators.create_or_get.create_once`.
+        :raises WorkspaceInputError: if it is none of them
         """
-        from airflow_provider_workspace.operators.create_or_get import create_once
+        from airflow_provider_workspace.operators.arguments import parse_choice
 
-        record, self.created = create_once(
-            what, find=find, create=create, if_exists=if_exists, memory=self.memory(context)
-        )
-        return record
-
-    def delete_once(self, what: str, delete: Callable[[], Any], if_missing: str) -> bool:
-        """
-        Delete, and tell whether this task did.
-
-        See :func:`~airflow_provider_workspace.operators.create_or_get.delete_once`.
-
-        :param if_missing: ``ignore`` or ``fail``
-        """
-        from airflow_provider_workspace.operators.create_or_get import delete_once
-
-        return delete_once(what, delete, if_missing)
+        return parse_choice(name, getattr(self, name), choices)
 
     def nulls(self, set_null: Sequence[str], *taken: str) -> dict[str, None]:
         """
@@ -207,14 +181,6 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         from airflow_provider_workspace.operators.arguments import parse_fields, parse_names
 
         return parse_fields("set_null", dict.fromkeys(parse_names("set_null", set_null)), taken)
-
-    def settle(self, hook: WorkspaceHook, context: Context) -> None:
-        """Before many people are invited: wait until the lists show whom an earlier try may just have invited."""
-        memory = self.memory(context)
-        if memory.may_have_begun(INVITING):
-            self.log.info("An earlier try may have invited people a moment ago: waiting until the lists show them.")
-            hook.client.settle()
-        memory.write(INVITING)
 
 
 class WorkspaceListOperator(WorkspaceOperator):
@@ -250,12 +216,12 @@ class WorkspaceListOperator(WorkspaceOperator):
         """Ask for the list; each operator has its own."""
         raise NotImplementedError
 
-    def work(self, hook: WorkspaceHook, context: Context) -> list[dict[str, Any]] | int:  # noqa: ARG002
+    def work(self, hook: WorkspaceHook) -> list[dict[str, Any]] | int:
         """Read the list to its end, one page at a time."""
         from airflow_provider_workspace.operators.arguments import parse_integer, parse_names
-        from airflow_provider_workspace.operators.row_filter import pick
+        from airflow_provider_workspace.operators.row_filter import filter_rows
 
-        kept = pick(
+        kept = filter_rows(
             map(self.plain, self.rows(hook)),
             where=self.parse_fields("where"),
             fields=parse_names("fields", self.fields),
@@ -278,8 +244,3 @@ class WorkspaceOrganizationListOperator(WorkspaceListOperator):
     def __init__(self, *, organization_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.organization_id = organization_id
-
-
-def given(**fields: Any) -> Any:
-    """Return the fields that are not ``None``: what an author leaves out is not sent."""
-    return {name: value for name, value in fields.items() if value is not None}

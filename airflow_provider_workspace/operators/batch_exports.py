@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
-
+    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 
@@ -25,6 +24,7 @@ class WorkspacePauseBatchExportOperator(WorkspaceWriteOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "batch_export_id", "body")
+    resource_kind = "batch_export"
 
     def __init__(
         self,
@@ -39,11 +39,16 @@ class WorkspacePauseBatchExportOperator(WorkspaceWriteOperator):
         self.organization_id = organization_id
         self.body = body
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Pause it."""
-        self.show(hook, "batch_export", batch_export_id=self.batch_export_id, organization_id=self.organization_id)
+        from airflow_provider_workspace.api.operations import PauseBatchExport
+        from airflow_provider_workspace.api.procedure import send_one
+
         body = self.parse_fields("body", "batch_export_id", "organization_id")
-        hook.pause_batch_export(batch_export_id=self.batch_export_id, organization_id=self.organization_id, **body)
+        organization_id = hook.organization_or_default(self.organization_id)
+        yield from send_one(
+            PauseBatchExport(organization_id=organization_id, batch_export_id=self.batch_export_id, **body)
+        )
         return {"batch_export_id": self.batch_export_id, "paused": True}
 
 
@@ -57,6 +62,7 @@ class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "batch_export_id", "body")
+    resource_kind = "batch_export"
 
     def __init__(
         self,
@@ -71,9 +77,14 @@ class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
         self.organization_id = organization_id
         self.body = body
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Resume it."""
-        self.show(hook, "batch_export", batch_export_id=self.batch_export_id, organization_id=self.organization_id)
+        from airflow_provider_workspace.api.operations import UnpauseBatchExport
+        from airflow_provider_workspace.api.procedure import send_one
+
         body = self.parse_fields("body", "batch_export_id", "organization_id")
-        hook.unpause_batch_export(batch_export_id=self.batch_export_id, organization_id=self.organization_id, **body)
+        organization_id = hook.organization_or_default(self.organization_id)
+        yield from send_one(
+            UnpauseBatchExport(organization_id=organization_id, batch_export_id=self.batch_export_id, **body)
+        )
         return {"batch_export_id": self.batch_export_id, "paused": False}

@@ -9,14 +9,25 @@ from airflow_provider_workspace.operators.base import (
     WorkspaceListOperator,
     WorkspaceOperator,
     WorkspaceWriteOperator,
-    given,
 )
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
-
     from airflow_provider_workspace.api.models import DashboardCollaborator
+    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+# The fields of section "Dashboard" that may be written.
+WRITABLE = (
+    "name",
+    "description",
+    "pinned",
+    "deleted",
+    "use_template",
+    "use_dashboard",
+    "delete_insights",
+    "tags",
+    "restriction_level",
+)
 
 
 class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
@@ -46,16 +57,9 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
         "workspace_conn_id",
         "project_id",
         "variable_key",
-        "name",
-        "description",
-        "pinned",
-        "deleted",
-        "use_template",
-        "use_dashboard",
-        "delete_insights",
-        "tags",
-        "restriction_level",
+        *WRITABLE,
     )
+    resource_kind = "dashboard"
 
     def __init__(
         self,
@@ -88,33 +92,20 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
         self.tags = tags
         self.restriction_level = restriction_level
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Create it unless it is remembered and still there."""
         from airflow_provider_workspace.state.dashboard_registry import DashboardRegistry
 
         project_id = hook.project_or_default(self.project_id)
-        memory = DashboardRegistry(self.variable_key, project_id, self.memory(context))
-        dashboard = memory.confirmed(hook, self.if_unknown)
+        # A dry run is nothing to remember.
+        registry = DashboardRegistry(self.variable_key, project_id, self.task_state, read_only=self.is_dry_run)
+        dashboard = yield from registry.find(self.if_unknown)
         self.created = dashboard is None
         if dashboard is None:
-            fields = given(
-                name=self.name,
-                description=self.description,
-                pinned=self.pinned,
-                deleted=self.deleted,
-                use_template=self.use_template,
-                use_dashboard=self.use_dashboard,
-                delete_insights=self.delete_insights,
-                tags=self.tags,
-                restriction_level=self.restriction_level,
-            )
-            if self.plan_only:
-                memory.key = None  # a plan is nothing to remember
-            dashboard = memory.create(hook, fields)
+            dashboard = yield from registry.create(self.given(WRITABLE))
             self.log.info("Created dashboard %s, '%s'.", dashboard.id, dashboard.name)
         else:
             self.log.info("Dashboard %s, '%s', is there: nothing was sent.", dashboard.id, dashboard.name)
-        self.show(hook, "dashboard", dashboard_id=dashboard.id, project_id=project_id)
         return self.plain(dashboard)
 
 
@@ -127,15 +118,15 @@ class WorkspaceGetDashboardOperator(WorkspaceOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "project_id", "dashboard_id")
+    resource_kind = "dashboard"
 
     def __init__(self, *, dashboard_id: int | str, project_id: int | str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.dashboard_id = dashboard_id
         self.project_id = project_id
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Read it."""
-        self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
         return self.plain(hook.get_dashboard(dashboard_id=self.dashboard_id, project_id=self.project_id))
 
 
@@ -161,17 +152,10 @@ class WorkspaceUpdateDashboardOperator(WorkspaceWriteOperator):
         "workspace_conn_id",
         "project_id",
         "dashboard_id",
-        "name",
-        "description",
-        "pinned",
-        "deleted",
-        "use_template",
-        "use_dashboard",
-        "delete_insights",
-        "tags",
-        "restriction_level",
+        *WRITABLE,
         "set_null",
     )
+    resource_kind = "dashboard"
 
     def __init__(
         self,
@@ -204,22 +188,16 @@ class WorkspaceUpdateDashboardOperator(WorkspaceWriteOperator):
         self.restriction_level = restriction_level
         self.set_null = set_null
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Change it."""
-        self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
-        fields = given(
-            name=self.name,
-            description=self.description,
-            pinned=self.pinned,
-            deleted=self.deleted,
-            use_template=self.use_template,
-            use_dashboard=self.use_dashboard,
-            delete_insights=self.delete_insights,
-            tags=self.tags,
-            restriction_level=self.restriction_level,
+        from airflow_provider_workspace.api.operations import UpdateDashboard
+        from airflow_provider_workspace.api.procedure import send_one
+
+        fields = {**self.given(WRITABLE), **self.nulls(self.set_null, "dashboard_id", "project_id")}
+        update = UpdateDashboard(
+            project_id=hook.project_or_default(self.project_id), dashboard_id=self.dashboard_id, **fields
         )
-        fields.update(self.nulls(self.set_null, "dashboard_id", "project_id"))
-        return self.plain(hook.update_dashboard(dashboard_id=self.dashboard_id, project_id=self.project_id, **fields))
+        return self.plain((yield from send_one(update)))
 
 
 class WorkspaceDeleteDashboardOperator(WorkspaceWriteOperator):
@@ -232,6 +210,7 @@ class WorkspaceDeleteDashboardOperator(WorkspaceWriteOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "project_id", "dashboard_id")
+    resource_kind = "dashboard"
 
     def __init__(
         self,
@@ -246,13 +225,17 @@ class WorkspaceDeleteDashboardOperator(WorkspaceWriteOperator):
         self.project_id = project_id
         self.if_missing = if_missing
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Mark it as deleted."""
-        self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
-        deleted = self.delete_once(
+        from airflow_provider_workspace.api.operations import UpdateDashboard
+        from airflow_provider_workspace.procedures.create_or_get import delete_if_present
+
+        deleted = yield from delete_if_present(
             f"dashboard {self.dashboard_id}",
-            lambda: hook.delete_dashboard(dashboard_id=self.dashboard_id, project_id=self.project_id),
-            self.if_missing,
+            UpdateDashboard(
+                project_id=hook.project_or_default(self.project_id), dashboard_id=self.dashboard_id, deleted=True
+            ),
+            self.parse_choice("if_missing", "ignore", "fail"),
         )
         return {"dashboard_id": self.dashboard_id, "deleted": deleted}
 
@@ -265,9 +248,8 @@ class WorkspaceGetDashboardAccessControlsOperator(WorkspaceGetDashboardOperator)
     :param project_id: project; by default that of the connection
     """
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Read it."""
-        self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
         return self.plain(
             hook.get_dashboard_access_controls(dashboard_id=self.dashboard_id, project_id=self.project_id)
         )
@@ -283,9 +265,8 @@ class WorkspaceGetDashboardSharingOperator(WorkspaceGetDashboardOperator):
     :param project_id: project; by default that of the connection
     """
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Read it."""
-        self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
         return self.plain(hook.get_dashboard_sharing(dashboard_id=self.dashboard_id, project_id=self.project_id))
 
 
@@ -298,6 +279,7 @@ class WorkspaceListDashboardCollaboratorsOperator(WorkspaceListOperator):
     """
 
     template_fields: Collection[str] = ("project_id", "dashboard_id", *WorkspaceListOperator.template_fields)
+    resource_kind = "dashboard"
 
     def __init__(self, *, dashboard_id: int | str, project_id: int | str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -306,7 +288,6 @@ class WorkspaceListDashboardCollaboratorsOperator(WorkspaceListOperator):
 
     def rows(self, hook: WorkspaceHook) -> Iterable[DashboardCollaborator]:
         """Ask for the collaborators."""
-        self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
         return hook.list_dashboard_collaborators(dashboard_id=self.dashboard_id, project_id=self.project_id)
 
 
@@ -323,6 +304,7 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "project_id", "dashboard_id", "user_uuid", "level")
+    resource_kind = "dashboard"
 
     def __init__(
         self,
@@ -341,33 +323,31 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
         self.project_id = project_id
         self.if_exists = if_exists
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Add them unless they are there."""
-        from airflow_provider_workspace.api.operations import AddDashboardCollaborator
+        from airflow_provider_workspace.api.operations import AddDashboardCollaborator, ListDashboardCollaborators
+        from airflow_provider_workspace.procedures.create_or_get import create_or_get
+        from airflow_provider_workspace.procedures.snapshot import find_row
 
-        self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
-
+        project_id = hook.project_or_default(self.project_id)
         create = AddDashboardCollaborator(
-            project_id=hook.project_or_default(self.project_id),
+            project_id=project_id,
             dashboard_id=self.dashboard_id,
             user_uuid=self.user_uuid,
-            **given(level=self.level),
+            **self.given(["level"]),
         )
-
+        collaborators = ListDashboardCollaborators(project_id=project_id, dashboard_id=self.dashboard_id)
         wanted = create.user_uuid.strip().lower()
 
-        def find() -> DashboardCollaborator | None:
-            for row in hook.list_dashboard_collaborators(dashboard_id=self.dashboard_id, project_id=self.project_id):
-                if wanted in ((row.user_uuid or "").lower(), ((row.user and row.user.uuid) or "").lower()):
-                    return row
-            return None
+        def is_theirs(row: DashboardCollaborator) -> bool:
+            return wanted in ((row.user_uuid or "").lower(), ((row.user and row.user.uuid) or "").lower())
 
-        collaborator = self.create_once(
-            context,
+        collaborator, self.created = yield from create_or_get(
             f"collaborator {self.user_uuid} of dashboard {self.dashboard_id}",
-            find=find,
-            create=lambda: hook.send(create),
-            if_exists=self.if_exists,
+            create,
+            find=lambda: find_row(collaborators, is_theirs),
+            if_exists=self.parse_choice("if_exists", "return", "fail"),
+            memory=self.task_state,
         )
         if self.level is not None and str(collaborator.level) != str(self.level):
             self.log.warning(
@@ -390,6 +370,7 @@ class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "project_id", "dashboard_id", "user_uuid")
+    resource_kind = "dashboard"
 
     def __init__(
         self,
@@ -406,14 +387,18 @@ class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
         self.project_id = project_id
         self.if_missing = if_missing
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Remove them."""
-        self.show(hook, "dashboard", dashboard_id=self.dashboard_id, project_id=self.project_id)
-        deleted = self.delete_once(
+        from airflow_provider_workspace.api.operations import RemoveDashboardCollaborator
+        from airflow_provider_workspace.procedures.create_or_get import delete_if_present
+
+        deleted = yield from delete_if_present(
             f"collaborator {self.user_uuid} of dashboard {self.dashboard_id}",
-            lambda: hook.remove_dashboard_collaborator(
-                dashboard_id=self.dashboard_id, user_uuid=self.user_uuid, project_id=self.project_id
+            RemoveDashboardCollaborator(
+                project_id=hook.project_or_default(self.project_id),
+                dashboard_id=self.dashboard_id,
+                user_uuid=self.user_uuid,
             ),
-            self.if_missing,
+            self.parse_choice("if_missing", "ignore", "fail"),
         )
         return {"dashboard_id": self.dashboard_id, "user_uuid": self.user_uuid, "deleted": deleted}

@@ -9,14 +9,21 @@ from airflow_provider_workspace.operators.base import (
     WorkspaceOperator,
     WorkspaceOrganizationListOperator,
     WorkspaceWriteOperator,
-    given,
 )
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
-
     from airflow_provider_workspace.api.models import Domain
+    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+# The fields of section "Domain" that may be written, besides its name.
+SETTINGS = (
+    "jit_provisioning_enabled",
+    "sso_enforcement",
+    "saml_entity_id",
+    "saml_acs_url",
+    "saml_x509_cert",
+)
 
 
 class WorkspaceListDomainsOperator(WorkspaceOrganizationListOperator):
@@ -26,9 +33,10 @@ class WorkspaceListDomainsOperator(WorkspaceOrganizationListOperator):
     :param organization_id: organization; by default that of the connection
     """
 
+    resource_kind = "domains"
+
     def rows(self, hook: WorkspaceHook) -> Iterable[Domain]:
         """Ask for the domains."""
-        self.show(hook, "domains", organization_id=self.organization_id)
         return hook.list_domains(organization_id=self.organization_id)
 
 
@@ -52,12 +60,9 @@ class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
         "workspace_conn_id",
         "organization_id",
         "domain",
-        "jit_provisioning_enabled",
-        "sso_enforcement",
-        "saml_entity_id",
-        "saml_acs_url",
-        "saml_x509_cert",
+        *SETTINGS,
     )
+    resource_kind = "domain"
 
     def __init__(
         self,
@@ -82,36 +87,24 @@ class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
         self.saml_acs_url = saml_acs_url
         self.saml_x509_cert = saml_x509_cert
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Claim it unless the organization has it."""
         from airflow_provider_workspace.api.operations import CreateDomain, ListDomains
+        from airflow_provider_workspace.procedures.create_or_get import create_or_get
         from airflow_provider_workspace.procedures.snapshot import find_row
 
         wanted = (self.domain or "").strip().rstrip(".").lower()
-        fields = given(
-            jit_provisioning_enabled=self.jit_provisioning_enabled,
-            sso_enforcement=self.sso_enforcement,
-            saml_entity_id=self.saml_entity_id,
-            saml_acs_url=self.saml_acs_url,
-            saml_x509_cert=self.saml_x509_cert,
-        )
-
         organization_id = hook.organization_or_default(self.organization_id)
-        create = CreateDomain(organization_id=organization_id, domain=wanted, **fields)
+        create = CreateDomain(organization_id=organization_id, domain=wanted, **self.given(SETTINGS))
         domains = ListDomains(organization_id=organization_id, limit=hook.client.settings.page_size)
-
-        def find() -> Domain | None:
-            search = find_row(domains, lambda row: (row.domain or "").lower() == wanted)
-            return hook.take(search)
-
-        domain = self.create_once(
-            context,
+        domain: Domain
+        domain, self.created = yield from create_or_get(
             f"domain '{wanted}'",
-            find=find,
-            create=lambda: hook.send(create),
-            if_exists=self.if_exists,
+            create,
+            find=lambda: find_row(domains, lambda row: (row.domain or "").lower() == wanted),
+            if_exists=self.parse_choice("if_exists", "return", "fail"),
+            memory=self.task_state,
         )
-        self.show(hook, "domain", domain_id=domain.id, organization_id=self.organization_id)
         return self.plain(domain)
 
 
@@ -124,15 +117,15 @@ class WorkspaceGetDomainOperator(WorkspaceOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "domain_id")
+    resource_kind = "domain"
 
     def __init__(self, *, domain_id: str, organization_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.domain_id = domain_id
         self.organization_id = organization_id
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Read it."""
-        self.show(hook, "domain", domain_id=self.domain_id, organization_id=self.organization_id)
         return self.plain(hook.get_domain(domain_id=self.domain_id, organization_id=self.organization_id))
 
 
@@ -156,13 +149,10 @@ class WorkspaceUpdateDomainOperator(WorkspaceWriteOperator):
         "organization_id",
         "domain_id",
         "domain",
-        "jit_provisioning_enabled",
-        "sso_enforcement",
-        "saml_entity_id",
-        "saml_acs_url",
-        "saml_x509_cert",
+        *SETTINGS,
         "set_null",
     )
+    resource_kind = "domain"
 
     def __init__(
         self,
@@ -189,19 +179,15 @@ class WorkspaceUpdateDomainOperator(WorkspaceWriteOperator):
         self.saml_x509_cert = saml_x509_cert
         self.set_null = set_null
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Change it."""
-        self.show(hook, "domain", domain_id=self.domain_id, organization_id=self.organization_id)
-        fields = given(
-            domain=self.domain,
-            jit_provisioning_enabled=self.jit_provisioning_enabled,
-            sso_enforcement=self.sso_enforcement,
-            saml_entity_id=self.saml_entity_id,
-            saml_acs_url=self.saml_acs_url,
-            saml_x509_cert=self.saml_x509_cert,
-        )
-        fields.update(self.nulls(self.set_null, "domain_id", "organization_id"))
-        return self.plain(hook.update_domain(domain_id=self.domain_id, organization_id=self.organization_id, **fields))
+        from airflow_provider_workspace.api.operations import UpdateDomain
+        from airflow_provider_workspace.api.procedure import send_one
+
+        fields = {**self.given(["domain", *SETTINGS]), **self.nulls(self.set_null, "domain_id", "organization_id")}
+        organization_id = hook.organization_or_default(self.organization_id)
+        update = UpdateDomain(organization_id=organization_id, domain_id=self.domain_id, **fields)
+        return self.plain((yield from send_one(update)))
 
 
 class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
@@ -214,6 +200,7 @@ class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "domain_id")
+    resource_kind = "domain"
 
     def __init__(
         self,
@@ -228,13 +215,15 @@ class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
         self.organization_id = organization_id
         self.if_missing = if_missing
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Delete it."""
-        self.show(hook, "domains", organization_id=self.organization_id)
-        deleted = self.delete_once(
+        from airflow_provider_workspace.api.operations import DeleteDomain
+        from airflow_provider_workspace.procedures.create_or_get import delete_if_present
+
+        deleted = yield from delete_if_present(
             f"domain {self.domain_id}",
-            lambda: hook.delete_domain(domain_id=self.domain_id, organization_id=self.organization_id),
-            self.if_missing,
+            DeleteDomain(organization_id=hook.organization_or_default(self.organization_id), domain_id=self.domain_id),
+            self.parse_choice("if_missing", "ignore", "fail"),
         )
         return {"domain_id": self.domain_id, "deleted": deleted}
 
@@ -253,6 +242,7 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "domain_id", "body")
+    resource_kind = "domain"
 
     def __init__(
         self,
@@ -269,12 +259,15 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
         self.fail_unverified = fail_unverified
         self.body = body
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Ask, then read: the answer need not say whether it worked."""
-        self.show(hook, "domain", domain_id=self.domain_id, organization_id=self.organization_id)
+        from airflow_provider_workspace.api.operations import GetDomain, VerifyDomain
+        from airflow_provider_workspace.api.procedure import send_one
+
+        organization_id = hook.organization_or_default(self.organization_id)
         body = self.parse_fields("body", "domain_id", "organization_id")
-        hook.verify_domain(domain_id=self.domain_id, organization_id=self.organization_id, **body)
-        domain = hook.get_domain(domain_id=self.domain_id, organization_id=self.organization_id)
+        yield from send_one(VerifyDomain(organization_id=organization_id, domain_id=self.domain_id, **body))
+        domain = yield from send_one(GetDomain(organization_id=organization_id, domain_id=self.domain_id))
         if not domain.is_verified and self.fail_unverified:
             msg = (
                 f"The domain '{domain.domain}' is not verified. Is its challenge published in the DNS, as a TXT record "

@@ -10,21 +10,31 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow_provider_workspace.operators.base import (
     WorkspaceOrganizationListOperator,
     WorkspaceWriteOperator,
-    given,
 )
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_workspace.api.models import Invite
+    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.bulk_invites import InvitesReport
     from airflow_provider_workspace.procedures.quota import PreviousRuns
 
-# How often a task waits and then can invite nobody, before it fails.
+# After so many waits in a row, each followed by a round that could invite nobody, a task fails.
 MAX_EMPTY_ROUNDS = 10
 # The longest wait that is handed to the triggerer, in seconds.
 MAX_WAIT = 25 * 3600.0
+
+# The fields of section "Invite" that may be written, besides the address.
+SETTINGS = (
+    "first_name",
+    "level",
+    "message",
+    "private_project_access",
+    "send_email",
+    "combine_pending_invites",
+)
 
 
 class WorkspaceListInvitesOperator(WorkspaceOrganizationListOperator):
@@ -34,9 +44,10 @@ class WorkspaceListInvitesOperator(WorkspaceOrganizationListOperator):
     :param organization_id: organization; by default that of the connection
     """
 
+    resource_kind = "invites"
+
     def rows(self, hook: WorkspaceHook) -> Iterable[Invite]:
         """Ask for the invites."""
-        self.show(hook, "invites", organization_id=self.organization_id)
         return hook.list_invites(organization_id=self.organization_id)
 
 
@@ -59,13 +70,9 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
         "workspace_conn_id",
         "organization_id",
         "target_email",
-        "first_name",
-        "level",
-        "message",
-        "private_project_access",
-        "send_email",
-        "combine_pending_invites",
+        *SETTINGS,
     )
+    resource_kind = "invites"
 
     def __init__(
         self,
@@ -92,40 +99,28 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
         self.send_email = send_email
         self.combine_pending_invites = combine_pending_invites
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Invite them unless they hold an invite that has not expired."""
         from airflow_provider_workspace.api.operations import CreateInvite, ListInvites
+        from airflow_provider_workspace.procedures.create_or_get import create_or_get
         from airflow_provider_workspace.procedures.roster import address_key, check_address
         from airflow_provider_workspace.procedures.snapshot import find_row
 
-        self.show(hook, "invites", organization_id=self.organization_id)
         email = check_address(self.target_email)
-        fields = given(
-            first_name=self.first_name,
-            level=self.level,
-            message=self.message,
-            private_project_access=self.private_project_access,
-            send_email=self.send_email,
-            combine_pending_invites=self.combine_pending_invites,
-        )
-
         organization_id = hook.organization_or_default(self.organization_id)
-        create = CreateInvite(organization_id=organization_id, target_email=email, **fields)
+        create = CreateInvite(organization_id=organization_id, target_email=email, **self.given(SETTINGS))
         invites = ListInvites(organization_id=organization_id, limit=hook.client.settings.page_size)
 
         def is_theirs(row: Invite) -> bool:
             return address_key(row.target_email or "") == address_key(email) and not row.is_expired
 
-        def find() -> Invite | None:
-            search = find_row(invites, is_theirs)
-            return hook.take(search)
-
-        invite = self.create_once(
-            context,
+        invite: Invite
+        invite, self.created = yield from create_or_get(
             f"invite of {email}",
-            find=find,
-            create=lambda: hook.send(create),
-            if_exists=self.if_exists,
+            create,
+            find=lambda: find_row(invites, is_theirs),
+            if_exists=self.parse_choice("if_exists", "return", "fail"),
+            memory=self.task_state,
         )
         return self.plain(invite)
 
@@ -140,6 +135,7 @@ class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "invite_id")
+    resource_kind = "invites"
 
     def __init__(
         self,
@@ -154,13 +150,15 @@ class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
         self.organization_id = organization_id
         self.if_missing = if_missing
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Withdraw it."""
-        self.show(hook, "invites", organization_id=self.organization_id)
-        deleted = self.delete_once(
+        from airflow_provider_workspace.api.operations import DeleteInvite
+        from airflow_provider_workspace.procedures.create_or_get import delete_if_present
+
+        deleted = yield from delete_if_present(
             f"invite {self.invite_id}",
-            lambda: hook.delete_invite(invite_id=self.invite_id, organization_id=self.organization_id),
-            self.if_missing,
+            DeleteInvite(organization_id=hook.organization_or_default(self.organization_id), invite_id=self.invite_id),
+            self.parse_choice("if_missing", "ignore", "fail"),
         )
         return {"invite_id": self.invite_id, "deleted": deleted}
 
@@ -193,7 +191,8 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "invites", "path", "defaults")
-    plans_itself = True
+    resource_kind = "invites"
+    has_own_dry_run = True
 
     def __init__(
         self,
@@ -218,54 +217,66 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         # What a wait handed on: see api.quota.PreviousRuns.
         self._state: Mapping[str, Any] = {}
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
-        """Read the rows, invite who is missing, and report on each row."""
+    def work(self, hook: WorkspaceHook) -> dict[str, Any]:
+        """Invite, and hand what has to wait for long to the triggerer."""
         from airflow_provider_workspace.procedures.bulk_invites import WorkspaceInvitesIncompleteError
-        from airflow_provider_workspace.procedures.quota import PreviousRuns, Quota
-        from airflow_provider_workspace.procedures.roster_files import read_roster
+        from airflow_provider_workspace.procedures.quota import PreviousRuns
 
-        self.show(hook, "invites", organization_id=self.organization_id)
-        self.settle(hook, context)
-        earlier = PreviousRuns(**self._state)
-        quota = Quota(time.time(), self.max_per_hour, self.max_per_day, earlier.times())
-        rows = read_roster(self.invites, self.path, self.parse_fields("defaults"))
+        previous = PreviousRuns(**self._state)
         try:
-            report = hook.create_invites(
-                rows,
-                organization_id=self.organization_id,
-                on_invalid=self.on_invalid,
-                quota=quota,
-                earlier=earlier.rows(),
-            )
+            report = hook.client.run(self.procedure(hook))
         except WorkspaceInvitesIncompleteError as error:
             if error.retry_after is not None and not error.permanent:
-                self.go_on_later(earlier, error.report, time.time() + error.retry_after + 1.0, str(error.cause))
+                self.defer_rest(previous, error.report, time.time() + error.retry_after + 1.0, str(error.cause))
             self.log.error("%s", error.report.table())  # noqa: TRY400 - the error itself follows
-            if "ti" in context:
-                context["ti"].xcom_push(key="report", value=error.report.to_dict())
+            if "ti" in self._context:
+                self._context["ti"].xcom_push(key="report", value=error.report.to_dict())
             raise
         if report.again_at is not None:
-            self.go_on_later(earlier, report, report.again_at, "The limit of max_per_hour or max_per_day is reached.")
+            self.defer_rest(previous, report, report.again_at, "The limit of max_per_hour or max_per_day is reached.")
             msg = f"The limit of invites was reached {MAX_EMPTY_ROUNDS} times with nobody invited: others use it up."
             raise WorkspaceInvitesIncompleteError(msg, report)
         self.log.info("%s", report.table())
         return report.to_dict()
 
-    def go_on_later(self, earlier: PreviousRuns, report: InvitesReport, end_at: float, why: str) -> None:
-        """Hand the wait to the triggerer, unless one wait after the other was in vain or it would take days."""
+    def procedure(self, hook: WorkspaceHook) -> Procedure[InvitesReport]:
+        """Read the rows, invite who is missing, and report on each row."""
+        from airflow_provider_workspace.hooks.progress import ProgressLog
+        from airflow_provider_workspace.procedures.bulk_invites import invite_all, wait_for_consistency
+        from airflow_provider_workspace.procedures.quota import PreviousRuns, Quota
+        from airflow_provider_workspace.procedures.roster_files import read_roster
+
+        settings = hook.client.settings
+        previous = PreviousRuns(**self._state)
+        yield from wait_for_consistency(self.task_state)
+        return (
+            yield from invite_all(
+                read_roster(self.invites, self.path, self.parse_fields("defaults")),
+                organization_id=hook.organization_or_default(self.organization_id),
+                on_invalid=self.on_invalid,
+                limit=settings.bulk_invite_limit,
+                body=settings.bulk_invite_body,
+                page_size=settings.page_size,
+                progress=ProgressLog("Invites"),
+                dry_run=self.is_dry_run,
+                quota=Quota(time.time(), self.max_per_hour, self.max_per_day, previous.times()),
+                earlier=previous.rows(),
+            )
+        )
+
+    def defer_rest(self, previous: PreviousRuns, report: InvitesReport, end_at: float, why: str) -> None:
+        """Hand the wait to the triggerer, unless one wait after the other was useless or it would take days."""
         now = time.time()
         rows = [item.row for item in report.entries if item.status == "invited"]
-        parts = earlier.with_part(now, rows)
-        if parts.empty_rounds >= MAX_EMPTY_ROUNDS or end_at - now > MAX_WAIT:
+        runs = previous.with_part(now, rows)
+        if runs.empty_rounds >= MAX_EMPTY_ROUNDS or end_at - now > MAX_WAIT:
             return
         self.log.info("%s", report.summary())
-        self.log.warning(
-            "Going on at %s, without a worker until then. %s", datetime.fromtimestamp(end_at, timezone.utc), why
-        )
+        self.log.warning("Deferring until %s. %s", datetime.fromtimestamp(end_at, timezone.utc), why)
         from airflow_provider_workspace.triggers.workspace import WorkspaceDeadlineTrigger
 
         trigger = WorkspaceDeadlineTrigger(
-            end_at=end_at, state={"parts": parts.parts, "empty_rounds": parts.empty_rounds}
+            end_at=end_at, state={"parts": runs.parts, "empty_rounds": runs.empty_rounds}
         )
         self.defer(trigger=trigger, method_name="execute_complete")
 

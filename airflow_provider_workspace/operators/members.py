@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow_provider_workspace.operators.base import WorkspaceOrganizationListOperator, WorkspaceWriteOperator
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
-
     from airflow_provider_workspace.api.models import Member
+    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 
@@ -21,9 +20,10 @@ class WorkspaceListMembersOperator(WorkspaceOrganizationListOperator):
     :param organization_id: organization; by default that of the connection
     """
 
+    resource_kind = "members"
+
     def rows(self, hook: WorkspaceHook) -> Iterable[Member]:
         """Ask for the members."""
-        self.show(hook, "members", organization_id=self.organization_id)
         return hook.list_members(organization_id=self.organization_id)
 
 
@@ -37,6 +37,7 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "user_uuid", "level")
+    resource_kind = "members"
 
     def __init__(self, *, user_uuid: str, level: int | str, organization_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -44,14 +45,16 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
         self.level = level
         self.organization_id = organization_id
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Change it."""
-        self.show(hook, "members", organization_id=self.organization_id)
+        from airflow_provider_workspace.api.operations import UpdateMember
+        from airflow_provider_workspace.api.procedure import send_one
+
+        organization_id = hook.organization_or_default(self.organization_id)
         # A template delivers text; the operation refuses what is no whole number.
         level: Any = self.level
-        return self.plain(
-            hook.update_member(user_uuid=self.user_uuid, level=level, organization_id=self.organization_id)
-        )
+        update = UpdateMember(organization_id=organization_id, user_uuid=self.user_uuid, level=level)
+        return self.plain((yield from send_one(update)))
 
 
 class WorkspaceDeleteMemberOperator(WorkspaceWriteOperator):
@@ -64,6 +67,7 @@ class WorkspaceDeleteMemberOperator(WorkspaceWriteOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "user_uuid")
+    resource_kind = "members"
 
     def __init__(
         self,
@@ -78,13 +82,15 @@ class WorkspaceDeleteMemberOperator(WorkspaceWriteOperator):
         self.organization_id = organization_id
         self.if_missing = if_missing
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Remove them."""
-        self.show(hook, "members", organization_id=self.organization_id)
-        deleted = self.delete_once(
+        from airflow_provider_workspace.api.operations import DeleteMember
+        from airflow_provider_workspace.procedures.create_or_get import delete_if_present
+
+        deleted = yield from delete_if_present(
             f"member {self.user_uuid}",
-            lambda: hook.delete_member(user_uuid=self.user_uuid, organization_id=self.organization_id),
-            self.if_missing,
+            DeleteMember(organization_id=hook.organization_or_default(self.organization_id), user_uuid=self.user_uuid),
+            self.parse_choice("if_missing", "ignore", "fail"),
         )
         return {"user_uuid": self.user_uuid, "deleted": deleted}
 
@@ -129,7 +135,8 @@ class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
         "defaults",
         "approved",
     )
-    plans_itself = True
+    resource_kind = "members"
+    has_own_dry_run = True
 
     def __init__(
         self,
@@ -154,19 +161,21 @@ class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
         self.owner_level = owner_level
         self.approved = approved
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
-        """Plan, and carry it out unless only the plan is wanted."""
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+        """Plan, and carry the plan out unless this is a dry run."""
         from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.operators.apply_members import carry_out
-        from airflow_provider_workspace.procedures.member_sync import plan_members
+        from airflow_provider_workspace.hooks.progress import ProgressLog
+        from airflow_provider_workspace.procedures.bulk_invites import invite_all, wait_for_consistency
+        from airflow_provider_workspace.procedures.member_sync import apply, read_and_plan
         from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_value
 
-        self.show(hook, "members", organization_id=self.organization_id)
-        self.settle(hook, context)
-        plan = plan_members(
+        settings = hook.client.settings
+        organization_id = hook.organization_or_default(self.organization_id)
+        yield from wait_for_consistency(self.task_state)
+        plan = yield from read_and_plan(
             read_roster(self.roster, self.path, self.defaults, argument="roster"),
-            hook.list_invites(organization_id=self.organization_id),
-            hook.list_members(organization_id=self.organization_id),
+            organization_id,
+            settings.page_size,
             protected=rows_of_value(self.protected, "protected"),
             owner_level=self.owner_level,
         )
@@ -174,9 +183,20 @@ class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
         plan.check_removals(self.max_removals)
         if self.approved is not None:
             if not isinstance(self.approved, Mapping):
-                msg = "approved is no plan. Pass the output of the task with dry_run=True itself. Nothing was sent."
+                msg = "approved is no plan. Pass the output of the task with dry_run=True itself"
                 raise WorkspaceInputError(msg)
             plan.check_approved(self.approved)
-        if not self.plan_only:
-            carry_out(plan, hook, self.organization_id)
+        if not self.is_dry_run:
+            yield from apply(
+                plan,
+                organization_id,
+                lambda rows: invite_all(
+                    rows,
+                    organization_id=organization_id,
+                    limit=settings.bulk_invite_limit,
+                    body=settings.bulk_invite_body,
+                    page_size=settings.page_size,
+                    progress=ProgressLog("Invites"),
+                ),
+            )
         return plan.to_dict()

@@ -9,14 +9,23 @@ from airflow_provider_workspace.operators.base import (
     WorkspaceOperator,
     WorkspaceOrganizationListOperator,
     WorkspaceWriteOperator,
-    given,
 )
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
-
     from airflow_provider_workspace.api.models import Project, ProjectItem
+    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+# The fields of section "Fields accepted on project creation" that are arguments of their own.
+FREQUENT = (
+    "name",
+    "product_description",
+    "timezone",
+    "app_urls",
+    "is_demo",
+    "anonymize_ips",
+    "access_control",
+)
 
 
 class WorkspaceListProjectsOperator(WorkspaceOrganizationListOperator):
@@ -26,9 +35,10 @@ class WorkspaceListProjectsOperator(WorkspaceOrganizationListOperator):
     :param organization_id: organization; by default that of the connection
     """
 
+    resource_kind = "projects"
+
     def rows(self, hook: WorkspaceHook) -> Iterable[ProjectItem]:
         """Ask for the projects."""
-        self.show(hook, "projects", organization_id=self.organization_id)
         return hook.list_projects(organization_id=self.organization_id)
 
 
@@ -53,15 +63,10 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
     template_fields: Collection[str] = (
         "workspace_conn_id",
         "organization_id",
-        "name",
-        "product_description",
-        "timezone",
-        "app_urls",
-        "is_demo",
-        "anonymize_ips",
-        "access_control",
+        *FREQUENT,
         "settings",
     )
+    resource_kind = "project"
 
     def __init__(
         self,
@@ -90,50 +95,37 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
         self.access_control = access_control
         self.settings = settings
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Create it unless there is one of that name."""
-        from airflow_provider_workspace.api.operations import CreateProject, ListProjects
+        from airflow_provider_workspace.api.operations import CreateProject, GetProject, ListProjects
+        from airflow_provider_workspace.api.procedure import send_one
         from airflow_provider_workspace.errors import WorkspaceResponseError
+        from airflow_provider_workspace.procedures.create_or_get import create_or_get
         from airflow_provider_workspace.procedures.snapshot import find_row
 
-        fields = {
-            **self.parse_fields("settings", "organization_id"),
-            **given(
-                name=self.name,
-                product_description=self.product_description,
-                timezone=self.timezone,
-                app_urls=self.app_urls,
-                is_demo=self.is_demo,
-                anonymize_ips=self.anonymize_ips,
-                access_control=self.access_control,
-            ),
-        }
-
+        fields = {**self.parse_fields("settings", "organization_id"), **self.given(FREQUENT)}
         organization_id = hook.organization_or_default(self.organization_id)
         create = CreateProject(organization_id=organization_id, **fields)
         projects = ListProjects(organization_id=organization_id, limit=hook.client.settings.page_size)
-
         wanted = (create.name or "").strip()
 
-        def find() -> Project | None:
+        def find() -> Procedure[Project | None]:
             # Services may store a name without the blanks around it.
-            search = find_row(projects, lambda item: item.name is not None and item.name.strip() == wanted)
-            item = hook.take(search)
+            item = yield from find_row(projects, lambda item: item.name is not None and item.name.strip() == wanted)
             if item is None:
                 return None
             if item.id is None:
                 msg = f"The list has a project '{self.name}' whose id is not the number that the interface says."
                 raise WorkspaceResponseError(msg, operation="ListProjects", retryable=False)
-            return hook.get_project(project_id=item.id, organization_id=organization_id)
+            return (yield from send_one(GetProject(organization_id=organization_id, project_id=item.id)))
 
-        project = self.create_once(
-            context,
+        project, self.created = yield from create_or_get(
             f"project '{self.name}'",
+            create,
             find=find,
-            create=lambda: hook.send(create),
-            if_exists=self.if_exists,
+            if_exists=self.parse_choice("if_exists", "return", "fail"),
+            memory=self.task_state,
         )
-        self.show(hook, "project", project_id=project.id, organization_id=self.organization_id)
         return self.plain(project)
 
 
@@ -146,13 +138,13 @@ class WorkspaceGetProjectOperator(WorkspaceOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "project_id")
+    resource_kind = "project"
 
     def __init__(self, *, project_id: int | str, organization_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.project_id = project_id
         self.organization_id = organization_id
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Read it."""
-        self.show(hook, "project", project_id=self.project_id, organization_id=self.organization_id)
         return self.plain(hook.get_project(project_id=self.project_id, organization_id=self.organization_id))

@@ -1,4 +1,4 @@
-"""Picking what is asked for from the rows of a list."""
+"""Filtering the rows of a list."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 
-def pick(
+def filter_rows(
     rows: Iterable[dict[str, Any]],
     *,
     where: Mapping[str, Any],
@@ -28,7 +28,7 @@ def pick(
     kept: list[dict[str, Any]] = []
     count = 0
     for row in rows:
-        if not all(matches(value_at(row, path), wanted) for path, wanted in where.items()):
+        if not all(_matches(_value_at(row, path), wanted) for path, wanted in where.items()):
             continue
         count += 1
         if count_only:
@@ -39,11 +39,11 @@ def pick(
                 "need with fields=…, ask for count_only=True, or raise max_rows."
             )
             raise AirflowFailException(msg)
-        kept.append({path: value_at(row, path) for path in fields} if fields else row)
+        kept.append({path: _value_at(row, path) for path in fields} if fields else row)
     return count if count_only else kept
 
 
-def value_at(row: Mapping[str, Any], path: str) -> Any:
+def _value_at(row: Mapping[str, Any], path: str) -> Any:
     """Return the value at a path with dots; ``None`` where there is nothing."""
     value: Any = row
     for part in path.split("."):
@@ -51,6 +51,6 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def matches(value: Any, wanted: Any) -> bool:
+def _matches(value: Any, wanted: Any) -> bool:
     """Tell whether a value is the wanted one, or one of those."""
     return any(value == item for item in wanted) if isinstance(wanted, list | tuple | set) else value == wanted

@@ -33,6 +33,7 @@ class WorkspaceWindowOperator(WorkspaceOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "batch_export_ids")
+    resource_kind = "batch_export"
 
     def __init__(self, *, batch_export_ids: Sequence[str], organization_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -65,7 +66,7 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
         self.close_task_id = close_task_id
         self.max_length = max_length
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
+    def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Remember the window under each export."""
         from airflow_provider_workspace.state.leases import LeaseRegistry
 
@@ -75,7 +76,7 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
         ends_at = opened_at + (self.max_length or MAX_WINDOW).total_seconds()
         for export_id in export_ids:
             LeaseRegistry(organization_id, export_id).add(
-                context["ti"].dag_id, context["ti"].run_id, self.close_task_id, ends_at
+                self._context["ti"].dag_id, self._context["ti"].run_id, self.close_task_id, ends_at
             )
         return {"opened_at": opened_at, "batch_export_ids": export_ids}
 
@@ -83,13 +84,13 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
 class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
     """Pause several batch exports; pausing a paused one changes nothing. Scope ``batch_export:write``."""
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Pause one after the other."""
         from airflow_provider_workspace.errors import WorkspaceRequestError
 
         paused: list[str] = []
         for export_id in self.export_ids():
-            self.show(hook, "batch_export", batch_export_id=export_id, organization_id=self.organization_id)
+            self.link_to(hook, {"id": export_id})
             try:
                 hook.pause_batch_export(batch_export_id=export_id, organization_id=self.organization_id)
             except WorkspaceRequestError:
@@ -117,15 +118,15 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         self.leave_paused = leave_paused
         self.outcome_task_id = outcome_task_id
 
-    def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:
+    def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Resume, and fail if the run was marked as failed: Airflow would call it a success after this task."""
         from airflow_provider_workspace.operators.arguments import parse_names
         from airflow_provider_workspace.state.leases import marked_as_failed, resume
 
-        ti = context["ti"]
+        ti = self._context["ti"]
         export_ids = self.export_ids()
         organization_id = hook.organization_or_default(self.organization_id)
-        self.show(hook, "batch_export", batch_export_id=export_ids[-1], organization_id=organization_id)
+        self.link_to(hook, {"id": export_ids[-1]})
         done = resume(
             hook,
             organization_id=organization_id,

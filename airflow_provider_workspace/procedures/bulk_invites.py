@@ -1,18 +1,16 @@
-"""
-Inviting many people once each, whatever happens on the way.
-
-:func:`invite_all` decides and sends nothing: it yields the operations to send and is handed their results, so that one
-piece of code serves the worker's client and the event loop's.
-"""
+"""Inviting many people once each, whatever happens on the way."""
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.api.operations.invites import CreateInvites
-from airflow_provider_workspace.api.outcome import Outcome
+from airflow_provider_workspace.api.outcome import Outcome, is_in_doubt
+from airflow_provider_workspace.api.procedure import Pause, Procedure, Send
+from airflow_provider_workspace.api.retry import CONSISTENCY_SECONDS, MAX_SENDS
 from airflow_provider_workspace.errors import (
     WorkspaceError,
     WorkspaceInputError,
@@ -21,13 +19,18 @@ from airflow_provider_workspace.errors import (
 )
 from airflow_provider_workspace.procedures.quota import Quota, seconds_of
 from airflow_provider_workspace.procedures.roster import Entry, Row, address_key, check_roster
-from airflow_provider_workspace.procedures.snapshot import Procedure, Snapshot, look
+from airflow_provider_workspace.procedures.snapshot import Snapshot, take_snapshot
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.procedures.create_or_get import Memory
+
+log = logging.getLogger(__name__)
 
 STATUSES = ("invited", "already_invited", "member", "duplicate", "invalid", "failed", "unknown", "not_sent", "planned")
+# What a task remembers that has begun to invite many people.
+INVITING = "invites"
 # Chunks handed out together. Also how often progress is told and how much may be in doubt at once.
 CHUNKS_AT_ONCE = 40
-# How often a chunk whose answer is lost is looked up and sent again.
-MAX_ROUNDS = 5
 # How many rows the log shows.
 MAX_LINES = 50
 # How many bad rows an error names; the report has them all.
@@ -105,6 +108,18 @@ class WorkspaceInvitesIncompleteError(WorkspaceError):
         return self.cause is None or self.cause.permanent
 
 
+def wait_for_consistency(memory: Memory) -> Procedure[None]:
+    """
+    Wait until the lists show whom an earlier try of the task may just have invited, and note that this one begins.
+
+    :param memory: what the task remembers from try to try
+    """
+    if memory.may_have_begun(INVITING):
+        log.info("An earlier try may have invited people a moment ago: waiting until the lists show them.")
+        yield Pause(CONSISTENCY_SECONDS)
+    memory.write(INVITING)
+
+
 def invite_all(
     invites: Iterable[Mapping[str, Any] | str],
     *,
@@ -114,7 +129,7 @@ def invite_all(
     body: Literal["array", "object"] = "array",
     page_size: int = 100,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
-    plan_only: bool = False,
+    dry_run: bool = False,
     quota: Quota | None = None,
     earlier: Collection[int] = (),
 ) -> Procedure[InvitesReport]:
@@ -124,8 +139,8 @@ def invite_all(
     :param invites: rows, see :func:`~airflow_provider_workspace.procedures.roster.check_roster`
     :param on_invalid: refuse everything if a row is wrong, or leave such rows out
     :param limit: invites per request
-    :param progress: called with how many of how many addresses are settled
-    :param plan_only: send nothing; who would be invited is ``planned``
+    :param progress: called with how many of how many addresses are done
+    :param dry_run: send nothing; who would be invited is ``planned``
     :param quota: how many may go out now; the others are ``not_sent``, and ``again_at`` says when they may
     :param earlier: rows that an earlier part of the same task invited
     :return: what became of each row
@@ -141,28 +156,28 @@ def invite_all(
     report = InvitesReport(len(roster.rows) + len(roster.invalid) + len(roster.duplicates))
     report.add(*roster.invalid, *roster.duplicates)
     if roster.invalid and on_invalid == "fail":
-        raise WorkspaceInputError(describe_invalid(roster.invalid))
+        raise WorkspaceInputError(_describe_invalid(roster.invalid))
     if not roster.rows:
         return report
-    seen = yield from look("people", organization_id, page_size, whole=True)
-    known = known_addresses(seen)
+    seen = yield from take_snapshot("people", organization_id, page_size, complete=True)
+    known = _known_addresses(seen)
     todo: list[Row] = []
     for row in roster.rows:
         if row.key in known and row.number in earlier:
-            report.add(entry(row, "invited", "by an earlier part of this task"))
+            report.add(_entry(row, "invited", "by an earlier part of this task"))
         elif row.key in known:
             report.add(Entry(row.number, row.invite.target_email, *known[row.key]))
         else:
             todo.append(row)
-    if plan_only:
-        report.add(*(entry(row, "planned", "is neither a member nor invited") for row in todo))
+    if dry_run:
+        report.add(*(_entry(row, "planned", "is neither a member nor invited") for row in todo))
         return report
     if quota is not None:
         listed = [time for time in map(seconds_of, seen.invited_at) if time is not None]
         granted, report.again_at = quota.grants(listed, len(todo))
-        report.add(*(entry(row, "not_sent", "the limit of invites is reached") for row in todo[granted:]))
+        report.add(*(_entry(row, "not_sent", "the limit of invites is reached") for row in todo[granted:]))
         del todo[granted:]
-    yield from send_all(todo, report, organization_id, 1 if body == "object" else limit, body, page_size, progress)
+    yield from _send_all(todo, report, organization_id, 1 if body == "object" else limit, body, page_size, progress)
     refused = [entry for entry in report.entries if entry.status == "failed"]
     if refused and on_invalid == "fail" and report.again_at is None:  # else the others come first
         msg = f"The service refused {len(refused)} of {report.rows} rows, the others are done. {name_entries(refused)}"
@@ -170,7 +185,7 @@ def invite_all(
     return report
 
 
-def send_all(
+def _send_all(
     rows: list[Row],
     report: InvitesReport,
     organization_id: str,
@@ -181,40 +196,41 @@ def send_all(
 ) -> Procedure[None]:
     """Send the rows in chunks; after a lost or bad answer look up what arrived, and send only the rest."""
     waiting = deque((rows[start : start + limit], 1) for start in range(0, len(rows), limit))
-    settled = 0
     if rows:
         progress(0, len(rows))
     while waiting:
         chunks = [waiting.popleft() for _ in range(min(CHUNKS_AT_ONCE, len(waiting)))]
-        results = yield [
+        requests = [
             CreateInvites(organization_id=organization_id, invites=[row.invite for row in chunk], body=body)
             for chunk, _ in chunks
         ]
+        results = yield Send(requests, looks_first=True)
+        if any(is_in_doubt(result) for result in results):
+            yield Pause(CONSISTENCY_SECONDS)
         in_doubt: list[tuple[list[Row], int, WorkspaceRequestError]] = []
         fatal: WorkspaceRequestError | None = None
         for (chunk, round_), result in zip(chunks, results, strict=True):
             if not isinstance(result, WorkspaceRequestError):
                 ids = {address_key(made.target_email or ""): made.id for made in result}
-                report.add(*(entry(row, "invited", invite_id=ids.get(row.key)) for row in chunk))
-            elif result.outcome == Outcome.UNKNOWN.value or is_about_rows(result):
+                report.add(*(_entry(row, "invited", invite_id=ids.get(row.key)) for row in chunk))
+            elif result.outcome == Outcome.UNKNOWN.value or _is_about_rows(result):
                 in_doubt.append((chunk, round_, result))
             else:
                 fatal = fatal or result
-                report.add(*(entry(row, "not_sent", str(result)) for row in chunk))
+                report.add(*(_entry(row, "not_sent", str(result)) for row in chunk))
         if in_doubt:
-            again, lost = yield from read_back(in_doubt, report, organization_id, page_size)
+            again, lost = yield from _read_back(in_doubt, report, organization_id, page_size)
             waiting.extend(again)
             fatal = fatal or lost
-        settled = len(rows) - sum(len(chunk) for chunk, _ in waiting)
-        progress(settled, len(rows))
+        progress(len(rows) - sum(len(chunk) for chunk, _ in waiting), len(rows))
         if fatal:
             for chunk, _ in waiting:
-                report.add(*(entry(row, "not_sent", "an earlier request failed") for row in chunk))
+                report.add(*(_entry(row, "not_sent", "an earlier request failed") for row in chunk))
             msg = f"Not everybody was invited ({report.summary()}): {fatal} The next try sends only what is missing."
             raise WorkspaceInvitesIncompleteError(msg, report, fatal) from fatal
 
 
-def read_back(
+def _read_back(
     in_doubt: list[tuple[list[Row], int, WorkspaceRequestError]],
     report: InvitesReport,
     organization_id: str,
@@ -226,49 +242,49 @@ def read_back(
     :return: what to send again, in halves where one of the rows may be to blame; and the error that ends it all, if any
     """
     try:
-        arrived = known_addresses((yield from look("people", organization_id, page_size, whole=True)))
+        arrived = _known_addresses((yield from take_snapshot("people", organization_id, page_size, complete=True)))
     except WorkspaceRequestError as error:
         for chunk, _, answer in in_doubt:
-            report.add(*(entry(row, "unknown", str(answer)) for row in chunk))
+            report.add(*(_entry(row, "unknown", str(answer)) for row in chunk))
         return [], error
     again: list[tuple[list[Row], int]] = []
     fatal: WorkspaceRequestError | None = None
     for chunk, round_, answer in in_doubt:
-        missing = sort_out(chunk, arrived, report)
+        missing = _record_arrived(chunk, arrived, report)
         if not missing:
             continue
-        if is_about_rows(answer) and len(chunk) == 1:
-            report.add(entry(missing[0], "failed", service_says(answer)))
-        elif is_about_rows(answer):
+        if _is_about_rows(answer) and len(chunk) == 1:
+            report.add(_entry(missing[0], "failed", _detail_of(answer)))
+        elif _is_about_rows(answer):
             middle = (len(missing) + 1) // 2
             again += [(part, round_ + 1) for part in (missing[:middle], missing[middle:]) if part]
-        elif round_ < MAX_ROUNDS:
+        elif round_ < MAX_SENDS:
             again.append((missing, round_ + 1))
         else:
             fatal = fatal or answer
-            report.add(*(entry(row, "unknown", str(answer)) for row in missing))
+            report.add(*(_entry(row, "unknown", str(answer)) for row in missing))
     return again, fatal
 
 
-def is_about_rows(error: WorkspaceRequestError) -> bool:
+def _is_about_rows(error: WorkspaceRequestError) -> bool:
     """Tell whether the service may have refused a chunk for one of its rows."""
     return isinstance(error, WorkspaceStatusError) and error.status in (400, 409, 422)
 
 
-def sort_out(chunk: list[Row], arrived: dict[str, tuple[str, str]], report: InvitesReport) -> list[Row]:
+def _record_arrived(chunk: list[Row], arrived: dict[str, tuple[str, str]], report: InvitesReport) -> list[Row]:
     """Record the rows of a chunk that arrived although the answer did not say so; return the others."""
     missing: list[Row] = []
     for row in chunk:
         if row.key not in arrived:
             missing.append(row)
         elif arrived[row.key][0] == "already_invited":
-            report.add(entry(row, "invited", "found when reading back, after an answer was lost or bad"))
+            report.add(_entry(row, "invited", "found when reading back, after an answer was lost or bad"))
         else:
-            report.add(entry(row, *arrived[row.key]))
+            report.add(_entry(row, *arrived[row.key]))
     return missing
 
 
-def known_addresses(seen: Snapshot) -> dict[str, tuple[str, str]]:
+def _known_addresses(seen: Snapshot) -> dict[str, tuple[str, str]]:
     """Return who is a member or holds a living invite: address key -> status and reason."""
     known: dict[str, tuple[str, str]] = {}
     known.update(dict.fromkeys(seen.living(), ("already_invited", "holds an invite that has not expired")))
@@ -276,20 +292,20 @@ def known_addresses(seen: Snapshot) -> dict[str, tuple[str, str]]:
     return known
 
 
-def entry(row: Row, status: str, reason: str = "", invite_id: str | None = None) -> Entry:
+def _entry(row: Row, status: str, reason: str = "", invite_id: str | None = None) -> Entry:
     """Return the entry of a row."""
     return Entry(row.number, row.invite.target_email, status, reason, invite_id)
 
 
-def service_says(error: WorkspaceRequestError) -> str:
+def _detail_of(error: WorkspaceRequestError) -> str:
     """Return the service's own words about a row, if it has any."""
     return getattr(error, "detail", None) or str(error)
 
 
-def describe_invalid(invalid: list[Entry]) -> str:
+def _describe_invalid(invalid: list[Entry]) -> str:
     """Say which rows are wrong and what to do."""
     return (
-        f"{len(invalid)} of the rows are wrong and nothing was sent. {name_entries(invalid)} "
+        f"{len(invalid)} of the rows are wrong: {name_entries(invalid)} "
         "Correct them, or leave them out with on_invalid='skip'."
     )
 

@@ -21,7 +21,7 @@ MAX_NAMED = 20
 @dataclass(frozen=True, slots=True)
 class Result:
     """
-    What a condition says of a look.
+    What a condition says of a snapshot.
 
     :param done: whether the wait is over
     :param message: how far it is, for people
@@ -36,11 +36,11 @@ class Result:
 
 
 class Condition(Protocol):
-    """A question about a look."""
+    """A question about a snapshot."""
 
     subject: ClassVar[str]
 
-    def judge(self, seen: Snapshot) -> Result:
+    def evaluate(self, seen: Snapshot) -> Result:
         """Tell whether the wait is over, and how far it is."""
         ...
 
@@ -60,13 +60,11 @@ class DomainVerified:
     domain_id: str
     subject: ClassVar[str] = "domains"
 
-    def judge(self, seen: Snapshot) -> Result:
+    def evaluate(self, seen: Snapshot) -> Result:
         """Read ``is_verified``."""
         domain = seen.domains.get(self.domain_id)
         if domain is None:
-            return Result(
-                done=False, message=f"domain {self.domain_id} is not among the organization's domains", found=False
-            )
+            return Result(done=False, message=f"domain {self.domain_id} not found", found=False)
         result = {"domain_id": self.domain_id, "domain": domain.domain, "verified_at": domain.verified_at}
         if domain.is_verified:
             return Result(done=True, message=f"{domain.domain} is verified", result=result)
@@ -94,7 +92,7 @@ class MembersJoined:
     share: float = 1.0
     subject: ClassVar[str] = "people"
 
-    def judge(self, seen: Snapshot) -> Result:
+    def evaluate(self, seen: Snapshot) -> Result:
         """Look the addresses up among the members, and say of the others why not."""
         joined: list[str] = []
         missing: dict[str, str] = {}
@@ -110,7 +108,7 @@ class MembersJoined:
         needed = max(1, ceil(round(len(self.emails) * self.share, 6)))
         return Result(
             done=len(joined) >= needed,
-            message=f"{len(joined)} of {len(self.emails)} joined, {needed} needed{naming(missing)}",
+            message=f"{len(joined)} of {len(self.emails)} joined, {needed} needed{_named(missing)}",
             result={"joined": joined, "missing": missing},
         )
 
@@ -130,7 +128,7 @@ class InvitesSettled:
     emails: Sequence[str]
     subject: ClassVar[str] = "people"
 
-    def judge(self, seen: Snapshot) -> Result:
+    def evaluate(self, seen: Snapshot) -> Result:
         """Tell what became of each address."""
         ends: dict[str, list[str]] = {"accepted": [], "expired": [], "gone": [], "open": []}
         for email in self.emails:
@@ -145,7 +143,7 @@ class InvitesSettled:
         counts = ", ".join(f"{len(emails)} {end}" for end, emails in ends.items())
         return Result(
             done=not pending,
-            message=f"of {len(self.emails)} invites {counts}, {len(pending)} open{naming(pending)}",
+            message=f"of {len(self.emails)} invites {counts}, {len(pending)} open{_named(pending)}",
             result={**ends, "open": list(pending)},
         )
 
@@ -165,11 +163,11 @@ class ProjectReceivingEvents:
     project_id: str
     subject: ClassVar[str] = "projects"
 
-    def judge(self, seen: Snapshot) -> Result:
+    def evaluate(self, seen: Snapshot) -> Result:
         """Read ``ingested_event``."""
         project = seen.projects.get(self.project_id)
         if project is None:
-            return missing_project(self.project_id)
+            return _missing_project(self.project_id)
         says = "has received events" if project.ingested_event else "has received no event yet"
         return Result(
             done=bool(project.ingested_event),
@@ -195,11 +193,11 @@ class ProjectOnboarded:
     product: str | None = None
     subject: ClassVar[str] = "projects"
 
-    def judge(self, seen: Snapshot) -> Result:
+    def evaluate(self, seen: Snapshot) -> Result:
         """Read ``has_completed_onboarding_for`` and ``completed_snippet_onboarding``."""
         project = seen.projects.get(self.project_id)
         if project is None:
-            return missing_project(self.project_id)
+            return _missing_project(self.project_id)
         products = project.has_completed_onboarding_for
         completed = sorted(key for key, value in products.items() if value) if isinstance(products, dict) else []
         if self.product is None:
@@ -267,12 +265,12 @@ def check_share(join: Any) -> float:
     raise WorkspaceInputError(msg)
 
 
-def missing_project(project_id: str) -> Result:
+def _missing_project(project_id: str) -> Result:
     """Return the verdict for a project that is not in the list."""
-    return Result(done=False, message=f"project {project_id} is not among the organization's projects", found=False)
+    return Result(done=False, message=f"project {project_id} not found", found=False)
 
 
-def naming(missing: Mapping[str, str]) -> str:
+def _named(missing: Mapping[str, str]) -> str:
     """Name the addresses that are missing."""
     if not missing:
         return ""

@@ -1,28 +1,43 @@
 """
-What it takes to make the members of an organization those of a roster.
+Make the members of an organization those of a roster.
 
 Whoever stands on the roster shall be a member, or at least hold an open invite, with the level it says; nobody else
-shall. :func:`plan_members` decides that alone, for a plan that is only shown and for one that is carried out.
+shall. :func:`plan_members` decides that, :func:`apply` carries it out.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
-from airflow_provider_workspace.procedures.bulk_invites import name_entries
+from airflow_provider_workspace.api.operations import DeleteInvite, DeleteMember, ListInvites, ListMembers, UpdateMember
+from airflow_provider_workspace.api.procedure import Procedure, send_one
+from airflow_provider_workspace.errors import (
+    WorkspaceBadRequestError,
+    WorkspaceError,
+    WorkspaceInputError,
+    WorkspaceNotFoundError,
+    WorkspacePermissionError,
+)
+from airflow_provider_workspace.procedures.bulk_invites import InvitesReport, name_entries
+from airflow_provider_workspace.procedures.create_or_get import delete_if_present
 from airflow_provider_workspace.procedures.roster import Roster, Row, address_key, address_problem, check_roster
+from airflow_provider_workspace.procedures.snapshot import read_rows
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Invite, Member
+
+log = logging.getLogger(__name__)
 
 # In the order in which they are carried out: who left goes first, for their places may be needed.
 ACTIONS = ("withdraw", "remove", "change_level", "invite", "skip")
 # How many rows of one action the table shows.
 MAX_LINES = 200
+# After so many refusals it is not the people: the key may lack the scope.
+MAX_REFUSALS = 5
 
 
 class WorkspaceSyncIncompleteError(WorkspaceError):
@@ -124,7 +139,7 @@ class MemberPlan:
         if most is not None and going > most:
             msg = (
                 f"The roster leaves out {counts['remove']} members and {counts['withdraw']} open invites, more than "
-                f"max_removals={most}. Check that it is whole; if it is, raise max_removals. Nothing was sent."
+                f"max_removals={most}. Check that it is whole; if it is, raise max_removals"
             )
             raise WorkspaceInputError(msg)
 
@@ -135,17 +150,31 @@ class MemberPlan:
         :param approved: the earlier plan, as :meth:`to_dict` gave it
         :raises WorkspaceInputError: naming what is new
         """
-        known = {essence(change) for change in approved.get("changes", ())}
-        new = [change for change in self.changes if change.action != "skip" and essence(change.to_dict()) not in known]
+        known = {_essence(change) for change in approved.get("changes", ())}
+        new = [change for change in self.changes if change.action != "skip" and _essence(change.to_dict()) not in known]
         if new:
             named = ", ".join(f"{change.action} {change.email}" for change in new[:MAX_LINES])
-            msg = f"This was not in the plan that was approved: {named}. Plan and approve anew. Nothing was sent."
+            msg = f"This was not in the plan that was approved: {named}. Plan and approve anew"
             raise WorkspaceInputError(msg)
 
 
-def essence(change: Mapping[str, Any]) -> tuple[Any, ...]:
+def _essence(change: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what of a change must be the same for an approval to hold."""
     return tuple(change.get(name) for name in ("action", "email", "old_level", "level", "target"))
+
+
+def read_and_plan(
+    rows: Iterable[Mapping[str, Any] | str],
+    organization_id: str,
+    page_size: int,
+    *,
+    protected: Collection[str],
+    owner_level: int | None,
+) -> Procedure[MemberPlan]:
+    """Read the invites and the members, and plan; the arguments are those of :func:`plan_members`."""
+    invites = yield from read_rows(ListInvites(organization_id=organization_id, limit=page_size))
+    members = yield from read_rows(ListMembers(organization_id=organization_id, limit=page_size))
+    return plan_members(rows, invites, members, protected=protected, owner_level=owner_level)
 
 
 def plan_members(
@@ -160,26 +189,26 @@ def plan_members(
     Compare a roster with an organization.
 
     :param rows: rows of the roster, see :func:`~airflow_provider_workspace.procedures.roster.check_roster`
-    :param invites: all invites; they are read before the members, so that who joins in between is seen
-    :param members: all members
+    :param invites: all invites, each once; they are read before the members, so that who joins in between is seen
+    :param members: all members, each once
     :param protected: addresses of people who are neither removed nor changed
     :param owner_level: the same for members of this level and above; ``None`` if they are like others
     :raises WorkspaceInputError: for a wrong row or address, or a roster without rows
     """
-    roster = checked(rows)
-    safe = {address_key(check_protected(address)) for address in protected}
+    roster = _checked(rows)
+    safe = {address_key(_check_protected(address)) for address in protected}
     plan = MemberPlan()
     wanted = {row.key: row for row in roster.rows}
     invited: set[str] = set()
-    for invite in unique(invites):
+    for invite in invites:
         if not invite.is_expired:
             invited.add(address_key(invite.target_email or ""))
-            plan.changes += about_invite(invite, wanted, safe)
+            plan.changes += _about_invite(invite, wanted, safe)
     joined: set[str] = set()
-    for member in unique(members):
+    for member in members:
         key = address_key((member.user and member.user.email) or "")
         joined.add(key)
-        change = about_member(member, wanted.get(key), owner_level, protected=key in safe)
+        change = _about_member(member, wanted.get(key), owner_level, protected=key in safe)
         if change:
             plan.changes.append(change)
         else:
@@ -197,34 +226,29 @@ def plan_members(
     return plan
 
 
-def checked(rows: Iterable[Mapping[str, Any] | str]) -> Roster:
+def _checked(rows: Iterable[Mapping[str, Any] | str]) -> Roster:
     """Check the roster: who is left out of it for a typing error would be removed, so one wrong row stops it all."""
     roster = check_roster(rows)
     if roster.invalid:
-        msg = f"{len(roster.invalid)} rows of the roster are wrong: {name_entries(roster.invalid)} Nothing was sent."
+        msg = f"{len(roster.invalid)} rows of the roster are wrong: {name_entries(roster.invalid)}"
         raise WorkspaceInputError(msg)
     if not roster.rows:
-        msg = "The roster is empty: it would remove everybody. Nothing was sent."
+        msg = "The roster is empty: it would remove everybody"
         raise WorkspaceInputError(msg)
     return roster
 
 
-def check_protected(address: object) -> str:
+def _check_protected(address: object) -> str:
     """Return an address that is protected; one with a typing error would protect nobody."""
     email = str(address).strip()
     problem = address_problem(email)
     if problem:
-        msg = f"protected holds '{email}', which is no e-mail address: {problem}. Nothing was sent."
+        msg = f"protected holds '{email}', which is no e-mail address: {problem}"
         raise WorkspaceInputError(msg)
     return email
 
 
-def unique(records: Iterable[Any]) -> Iterable[Any]:
-    """Return each record once, in its last state: pages of a list that changes meanwhile may repeat some."""
-    return {record.id or number: record for number, record in enumerate(records)}.values()
-
-
-def about_invite(invite: Invite, wanted: Collection[str], safe: Collection[str]) -> list[Change]:
+def _about_invite(invite: Invite, wanted: Collection[str], safe: Collection[str]) -> list[Change]:
     """Say what becomes of an open invite."""
     email = invite.target_email or ""
     key = address_key(email)
@@ -239,7 +263,7 @@ def about_invite(invite: Invite, wanted: Collection[str], safe: Collection[str])
     return [Change("skip", email or "-", f"invited and not on the roster, but {hold}", None, invite.level, invite.id)]
 
 
-def about_member(member: Member, row: Row | None, owner_level: int | None, *, protected: bool) -> Change | None:
+def _about_member(member: Member, row: Row | None, owner_level: int | None, *, protected: bool) -> Change | None:
     """Say what becomes of a member; ``None`` if they stay as they are."""
     email, uuid = (member.user.email or "", member.user.uuid) if member.user else ("", None)
     level = row.invite.level if row else None
@@ -257,3 +281,54 @@ def about_member(member: Member, row: Row | None, owner_level: int | None, *, pr
     else:
         return Change(action, email, why, level, member.level, uuid)
     return Change("skip", email or "-", f"{why}, but {hold}", level, member.level, uuid)
+
+
+def apply(
+    plan: MemberPlan,
+    organization_id: str,
+    invite: Callable[[list[dict[str, Any]]], Procedure[InvitesReport]],
+) -> Procedure[InvitesReport | None]:
+    """
+    Send the changes; what the service refuses for one person does not keep the others from theirs.
+
+    :param invite: invites rows
+    :return: the report of the invites; ``None`` if there was nobody to invite
+    :raises WorkspaceSyncIncompleteError: if something was refused
+    """
+    refused: list[str] = []
+    for change in plan.changes:
+        if change.action not in ("withdraw", "remove", "change_level"):
+            continue
+        try:
+            yield from _apply_change(change, organization_id)
+        except (WorkspaceBadRequestError, WorkspacePermissionError) as error:
+            log.error("Refused: %s", error)  # noqa: TRY400 - another error tells of all of them
+            refused.append(f"{change.action} {change.email}: {error.detail or error}")
+            if len(refused) == MAX_REFUSALS:
+                break
+    rows = [change.row.invite.model_dump(exclude_unset=True) for change in plan.changes if change.row]
+    report = (yield from invite(rows)) if rows and len(refused) < MAX_REFUSALS else None
+    if report:
+        log.info("%s", report.table())
+    if refused:
+        msg = f"The service refused {len(refused)} changes. {'; '.join(refused)}"
+        raise WorkspaceSyncIncompleteError(msg)
+    return report
+
+
+def _apply_change(change: Change, organization_id: str) -> Procedure[None]:
+    """Send one change."""
+    target, email = str(change.target), change.email
+    if change.action == "withdraw":
+        withdraw = DeleteInvite(organization_id=organization_id, invite_id=target)
+        yield from delete_if_present(f"invite of {email}", withdraw, "ignore")
+    elif change.action == "remove":
+        remove = DeleteMember(organization_id=organization_id, user_uuid=target)
+        yield from delete_if_present(f"member {email}", remove, "ignore")
+    elif change.level is not None:
+        try:
+            yield from send_one(UpdateMember(organization_id=organization_id, user_uuid=target, level=change.level))
+        except WorkspaceNotFoundError:
+            log.warning("%s has left since the members were read; the next run invites them.", email)
+        else:
+            log.info("Changed the level of %s from %s.", email, change.levels)

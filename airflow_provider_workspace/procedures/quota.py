@@ -34,7 +34,7 @@ class Quota:
         """Check the limits."""
         for name, most in (("max_per_hour", self.per_hour), ("max_per_day", self.per_day)):
             if most is not None and (type(most) is not int or most < 1):
-                msg = f"{name} must be a whole number of at least 1, or None. Nothing was sent."
+                msg = f"{name} must be a whole number of at least 1, or None"
                 raise WorkspaceInputError(msg)
 
     def grants(self, listed: Sequence[float], wanted: int) -> tuple[int, float | None]:

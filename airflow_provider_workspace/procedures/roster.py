@@ -82,7 +82,7 @@ def check_roster(rows: Iterable[Mapping[str, Any] | str]) -> Roster:
     roster = Roster()
     first_seen: dict[str, int] = {}
     if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
-        msg = f"invites must be rows or addresses, not something of type {type(rows).__name__}. Nothing was sent."
+        msg = f"invites must be rows or addresses, not something of type {type(rows).__name__}"
         raise WorkspaceInputError(msg)
     for number, row in enumerate(rows, start=1):
         given = tidy({"target_email": row} if isinstance(row, str) else row)
@@ -134,12 +134,12 @@ def check_address(address: Any) -> str:
     :raises WorkspaceInputError: saying what is wrong with it
     """
     if not isinstance(address, str):
-        msg = f"an e-mail address is expected, not something of type {type(address).__name__}. Nothing was sent."
+        msg = f"an e-mail address is expected, not something of type {type(address).__name__}"
         raise WorkspaceInputError(msg)
     email = str(tidy({"target_email": address}).get("target_email", ""))
     problem = address_problem(email)
     if problem:
-        msg = f"{address[:MAX_ADDRESS_LENGTH]!r} is no e-mail address: {problem}. Nothing was sent."
+        msg = f"{address[:MAX_ADDRESS_LENGTH]!r} is no e-mail address: {problem}"
         raise WorkspaceInputError(msg)
     return email
 

@@ -37,7 +37,7 @@ def read_roster(
     :raises WorkspaceInputError: if there is neither or both, or the file cannot be read
     """
     if (invites is None) == (path is None):
-        msg = f"Give either {argument}=… or path=…. Nothing was sent."
+        msg = f"Give either {argument}=… or path=…"
         raise WorkspaceInputError(msg)
     rows = rows_of_file(path) if path is not None else rows_of_value(invites, argument)
     for row in rows:
@@ -55,12 +55,12 @@ def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
         try:
             value = read_json(value)
         except RepeatedKeyError as error:
-            msg = f"{argument}: {error}. Nothing was sent."
+            msg = f"{argument}: {error}"
             raise WorkspaceInputError(msg) from None
         except ValueError:
             msg = (
                 f"{argument} is a text that is not a JSON list. Pass the other task's output itself (task.output), or "
-                "set render_template_as_native_obj=True on the Dag. Nothing was sent."
+                "set render_template_as_native_obj=True on the Dag"
             )
             raise WorkspaceInputError(msg) from None
     if isinstance(value, Mapping) or not isinstance(value, Sequence):
@@ -69,7 +69,7 @@ def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
         except TypeError:
             value = []
         if not value:
-            msg = f"{argument} must be a list of rows or addresses. Nothing was sent."
+            msg = f"{argument} must be a list of rows or addresses"
             raise WorkspaceInputError(msg)
     return value  # type: ignore[no-any-return]
 
@@ -82,28 +82,25 @@ def rows_of_file(path: Any) -> Iterator[Any]:
     """
     readers = {".csv": rows_of_csv, ".json": rows_of_json, ".jsonl": rows_of_lines}
     if not isinstance(path, str | PathLike):
-        msg = f"path must be the name of a file, not something of type {type(path).__name__}. Nothing was sent."
+        msg = f"path must be the name of a file, not something of type {type(path).__name__}"
         raise WorkspaceInputError(msg)
     file = Path(path)
     reader = readers.get(file.suffix.lower())
     if reader is None:
-        msg = f"{shown(path)} is no roster: expected a name that ends in {', '.join(readers)}. Nothing was sent."
+        msg = f"{shown(path)} is no roster: expected a name that ends in {', '.join(readers)}"
         raise WorkspaceInputError(msg)
     try:
         yield from reader(file)
     except FileNotFoundError:
-        msg = f"There is no file {shown(path)} on this worker. Nothing was sent."
+        msg = f"There is no file {shown(path)} on this worker"
         raise WorkspaceInputError(msg) from None
     except UnicodeDecodeError as error:
-        msg = (
-            f'{shown(path)} is not in UTF-8 (byte {error.start}): save it as "CSV UTF-8" or with the encoding UTF-8. '
-            "Nothing was sent."
-        )
+        msg = f'{shown(path)} is not in UTF-8 (byte {error.start}): save it as "CSV UTF-8" or with the encoding UTF-8. '
         raise WorkspaceInputError(msg) from None
     except (OSError, csv.Error, ValueError) as error:
         if isinstance(error, WorkspaceInputError):
             raise
-        msg = f"{shown(path)} cannot be read: {error}. Nothing was sent."
+        msg = f"{shown(path)} cannot be read: {error}"
         raise WorkspaceInputError(msg) from error
 
 
@@ -151,7 +148,7 @@ def rows_of_csv(file: Path) -> Iterator[dict[str, Any]]:
 def check_columns(file: Path, names: Sequence[str]) -> None:
     """Refuse a header with a column that is no field of an invite, or that stands twice."""
     if not any(names):
-        msg = f"'{file}' is empty: expected a header such as email,first_name,level. Nothing was sent."
+        msg = f"'{file}' is empty: expected a header such as email,first_name,level"
         raise WorkspaceInputError(msg)
     for name in names:
         if name not in COLUMNS:
@@ -159,17 +156,17 @@ def check_columns(file: Path, names: Sequence[str]) -> None:
 
             close = get_close_matches(name[:100], COLUMNS, n=1)
             hint = f"did you mean '{close[0]}'?" if close else f"known columns: {', '.join(COLUMNS)}"
-            msg = f"'{file}' has a column {shown(name[:100])} that no invite has ({hint}). Nothing was sent."
+            msg = f"'{file}' has a column {shown(name[:100])} that no invite has ({hint})"
             raise WorkspaceInputError(msg)
         if names.count(name) > 1:
-            msg = f"'{file}' has the column '{name}' more than once: which one counts? Nothing was sent."
+            msg = f"'{file}' has the column '{name}' more than once: which one counts?"
             raise WorkspaceInputError(msg)
     addresses = {"email", "target_email"} & set(names)
     if not addresses:
-        msg = f"'{file}' has no column 'email'; its columns are {', '.join(names)}. Nothing was sent."
+        msg = f"'{file}' has no column 'email'; its columns are {', '.join(names)}"
         raise WorkspaceInputError(msg)
     if len(addresses) > 1:
-        msg = f"'{file}' has both columns 'email' and 'target_email': which one counts? Nothing was sent."
+        msg = f"'{file}' has both columns 'email' and 'target_email': which one counts?"
         raise WorkspaceInputError(msg)
 
 
@@ -178,7 +175,7 @@ def json_cell(file: Path, number: int, text: str) -> Any:
     try:
         return read_json(text)
     except ValueError:
-        msg = f"'{file}', row {number}: private_project_access must be a JSON list. Nothing was sent."
+        msg = f"'{file}', row {number}: private_project_access must be a JSON list"
         raise WorkspaceInputError(msg) from None
 
 
@@ -188,7 +185,7 @@ def rows_of_json(file: Path) -> Iterator[Any]:
         array = JsonText(text)
         if array.peek() != "[":
             array.value("the file")
-            msg = f"'{file}' must hold a JSON array of rows. Nothing was sent."
+            msg = f"'{file}' must hold a JSON array of rows"
             raise WorkspaceInputError(msg)
         array.drop()
         if array.peek() == "]":

@@ -1,5 +1,5 @@
 """
-Sensors: one look on the worker, then either more of them or the triggerer's.
+Sensors: one poll on the worker, then either more of them or the triggerer's.
 
 All in one module, as the hooks are: opening a module costs a Dag file as much as a sensor does.
 """
@@ -44,7 +44,7 @@ class WorkspaceSensor(BaseSensorOperator):
     Base of the sensors.
 
     The result is what the condition found. ``mode``, ``poke_interval``, ``timeout`` and ``soft_fail`` are those of
-    Airflow's sensors. A wrong key, a missing scope or an unknown id fails the task at once; a look that fails otherwise
+    Airflow's sensors. A wrong key, a missing scope or an unknown id fails the task at once; a poll that fails otherwise
     is followed by the next one.
 
     :param workspace_conn_id: connection to the service
@@ -55,8 +55,11 @@ class WorkspaceSensor(BaseSensorOperator):
     template_fields: Collection[str] = ("workspace_conn_id",)
     operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
     workspace_url: str = ""
+    resource_kind: str
+    """The resource that the task's link leads to: a key of ``client.resource_urls.RESOURCE_PATHS``."""
     ask_verification = False
     poke_interval: float
+    organization_id: str | None
 
     def __init__(
         self,
@@ -82,25 +85,20 @@ class WorkspaceSensor(BaseSensorOperator):
         """
         raise NotImplementedError
 
-    def organization(self) -> str | None:
-        """Return the organization of the sensor; ``None`` for that of the connection."""
-        organization_id: str | None = getattr(self, "organization_id", None)
-        return organization_id
-
     def execute(self, context: Context) -> Any:
-        """Look once; if that is not enough, wait as the mode says."""
+        """Poll once; if that is not enough, wait as the mode says."""
         if not self.deferrable:
             return super().execute(context)
         began = time.time()
         try:
-            verdict = self.look(first=True)
+            result = self.poll_once(first=True)
         except AirflowFailException as error:
             if self.soft_fail or self.never_fail:
                 raise AirflowSkipException(str(error)) from error
             raise
-        if verdict is not None and verdict.done:
-            self.log.info("%s", verdict.message)
-            return verdict.result
+        if result is not None and result.done:
+            self.log.info("%s", result.message)
+            return result.result
         from airflow_provider_workspace.triggers.workspace import WorkspaceWaitTrigger
 
         name, arguments = self.waits_for()
@@ -120,48 +118,59 @@ class WorkspaceSensor(BaseSensorOperator):
         return None
 
     def poke(self, context: Context) -> PokeReturnValue:  # noqa: ARG002
-        """Look once."""
-        verdict = self.look(first=self._seen is None)
-        if verdict is None:
+        """Poll once."""
+        result = self.poll_once(first=self._seen is None)
+        if result is None:
             return PokeReturnValue(is_done=False)
-        self.log.info("%s", verdict.message)
-        return PokeReturnValue(is_done=verdict.done, xcom_value=verdict.result if verdict.done else None)
+        self.log.info("%s", result.message)
+        return PokeReturnValue(is_done=result.done, xcom_value=result.result if result.done else None)
 
-    def look(self, *, first: bool) -> Result | None:
+    def poll_once(self, *, first: bool) -> Result | None:
         """
-        Look from the worker.
+        Poll from the worker.
 
         :param first: whether what is waited for must be there
-        :return: the verdict; ``None`` if the look failed and the next one may not
+        :return: what the condition says; ``None`` if the poll failed and the next one may not
         """
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook
         from airflow_provider_workspace.operators.arguments import check_ids
         from airflow_provider_workspace.procedures.conditions import build_condition
+        from airflow_provider_workspace.procedures.snapshot import take_snapshot
 
         try:
             check_ids(self, self.template_fields)
             condition = build_condition(*self.waits_for())
-            with closing(WorkspaceHook(self.workspace_conn_id, organization_id=self.organization())) as hook:
+            with closing(WorkspaceHook(self.workspace_conn_id, organization_id=self.organization_id)) as hook:
                 self._organization_id = hook.organization_or_default()
-                self.show(hook)
+                ids = {name: value for name, value in vars(self).items() if name.endswith("_id")}
+                ids["organization_id"] = self._organization_id
+                self.workspace_url = hook.client.settings.url_for(self.resource_kind, ids)
                 if self.ask_verification:
                     self.ask(hook)
-                self._seen = hook.look(condition.subject, before=self._seen, wanted=condition.wanted())
-                verdict = condition.judge(self._seen)
-                if first and not verdict.found:
-                    self.confirm(hook, verdict)
+                self._seen = hook.client.run(
+                    take_snapshot(
+                        condition.subject,
+                        self._organization_id,
+                        hook.client.settings.page_size,
+                        previous=self._seen,
+                        wanted=condition.wanted(),
+                    )
+                )
+                result = condition.evaluate(self._seen)
+                if first and not result.found:
+                    self.confirm(hook, result)
         except WorkspaceError as error:
             if error.permanent and has_own_retry_policy(self):
                 raise
             if error.permanent:
                 msg = f"{type(error).__name__}: {error}"
                 raise AirflowFailException(msg) from error
-            self.log.warning("Looking failed and will be tried again: %s", error)
+            self.log.warning("Polling failed and will be retried: %s", error)
             return None
-        return verdict
+        return result
 
-    def confirm(self, hook: WorkspaceHook, verdict: Result) -> None:
+    def confirm(self, hook: WorkspaceHook, result: Result) -> None:
         """
         Ask for the record itself: a list may lag behind, and not show yet what was just made.
 
@@ -172,23 +181,15 @@ class WorkspaceSensor(BaseSensorOperator):
         try:
             self.retrieve(hook)
         except WorkspaceNotFoundError:
-            msg = f"Waiting makes no sense: {verdict.message}. Check the id."
+            not_found = result.message[:1].upper() + result.message[1:]
+            msg = f"{not_found} in organization {self._organization_id}. Check {self.resource_kind}_id"
             raise WorkspaceInputError(msg) from None
 
     def retrieve(self, hook: WorkspaceHook) -> None:
         """Ask for the record that is waited for; sensors that wait for people have none."""
 
     def ask(self, hook: WorkspaceHook) -> None:
-        """Ask the service for something before looking; only domains have such a question."""
-
-    def show(self, hook: WorkspaceHook) -> None:
-        """Set where the task's link leads."""
-        kind, ids = self.shows()
-        self.workspace_url = hook.client.settings.url_for(kind, {"organization_id": self._organization_id, **ids})
-
-    def shows(self) -> tuple[str, dict[str, Any]]:
-        """Return the kind of resource the link leads to, and its ids; each sensor has its own."""
-        raise NotImplementedError
+        """Ask the service for something before the poll; only domains have such a question."""
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:  # noqa: ARG002
         """
@@ -202,7 +203,7 @@ class WorkspaceSensor(BaseSensorOperator):
             self.log.info("%s", message)
             return event.get("result")
         if status == "timeout":
-            text = f"Waited {self.timeout:.0f} s in vain: {message}"
+            text = f"Timed out after {self.timeout:.0f} s: {message}"
             if self.soft_fail or self.never_fail:
                 raise AirflowSkipException(text)
             raise AirflowSensorTimeout(text)
@@ -210,7 +211,7 @@ class WorkspaceSensor(BaseSensorOperator):
             if self.soft_fail or self.never_fail:
                 raise AirflowSkipException(str(message))
             raise AirflowFailException(message)
-        msg = f"The trigger ended the wait with something that is no event of this sensor: {event!r}"
+        msg = f"Unexpected trigger event: {event!r}"
         raise RuntimeError(msg)
 
 
@@ -222,13 +223,14 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
 
     :param domain_id: domain (UUID)
     :param organization_id: organization; by default that of the connection
-    :param ask_verification: whether to ask the service at each look to verify the domain now; without, it is only
-        looked whether somebody or something else got it verified. The interface shows no scope for asking
+    :param ask_verification: whether to ask the service at each poll to verify the domain now; without, the sensor only
+        polls whether somebody or something else got it verified. The interface shows no scope for asking
     :param start_from_trigger: whether the triggerer begins and ends the wait, so that it never takes a worker slot.
         Templates in the ids need Airflow 3.3; ``timeout`` then begins anew when the triggerer restarts
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "domain_id")
+    resource_kind = "domain"
 
     def __init__(
         self,
@@ -262,16 +264,12 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
         """Return the condition."""
         return "domain_verified", {"domain_id": str(self.domain_id).strip().lower()}
 
-    def shows(self) -> tuple[str, dict[str, Any]]:
-        """Return the domain."""
-        return "domain", {"domain_id": self.domain_id}
-
     def retrieve(self, hook: WorkspaceHook) -> None:
         """Ask for the domain."""
         hook.get_domain(domain_id=self.domain_id)
 
     def ask(self, hook: WorkspaceHook) -> None:
-        """Ask for verification; whether it worked, the look tells. A refusal may only mean that it is too early."""
+        """Ask for verification; whether it worked, the poll tells. A refusal may only mean that it is too early."""
         from airflow_provider_workspace.errors import WorkspaceRequestError
 
         try:
@@ -294,6 +292,7 @@ class WorkspaceMembersJoinedSensor(WorkspaceSensor):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "emails", "join")
+    resource_kind = "members"
 
     def __init__(
         self,
@@ -314,10 +313,6 @@ class WorkspaceMembersJoinedSensor(WorkspaceSensor):
 
         return "members_joined", {"emails": check_addresses(self.emails), "share": check_share(self.join)}
 
-    def shows(self) -> tuple[str, dict[str, Any]]:
-        """Return the list of members."""
-        return "members", {}
-
 
 class WorkspaceInvitesSettledSensor(WorkspaceSensor):
     """
@@ -330,6 +325,7 @@ class WorkspaceInvitesSettledSensor(WorkspaceSensor):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "emails")
+    resource_kind = "invites"
 
     def __init__(self, *, emails: Sequence[str], organization_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -341,10 +337,6 @@ class WorkspaceInvitesSettledSensor(WorkspaceSensor):
         from airflow_provider_workspace.procedures.conditions import check_addresses
 
         return "invites_settled", {"emails": check_addresses(self.emails)}
-
-    def shows(self) -> tuple[str, dict[str, Any]]:
-        """Return the list of invites."""
-        return "invites", {}
 
 
 class WorkspaceProjectReceivingEventsSensor(WorkspaceSensor):
@@ -358,6 +350,7 @@ class WorkspaceProjectReceivingEventsSensor(WorkspaceSensor):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "project_id")
+    resource_kind = "project"
 
     def __init__(self, *, project_id: int | str, organization_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -367,10 +360,6 @@ class WorkspaceProjectReceivingEventsSensor(WorkspaceSensor):
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         """Return the condition."""
         return "project_receiving_events", {"project_id": str(self.project_id).strip()}
-
-    def shows(self) -> tuple[str, dict[str, Any]]:
-        """Return the project."""
-        return "project", {"project_id": self.project_id}
 
     def retrieve(self, hook: WorkspaceHook) -> None:
         """Ask for the project."""
@@ -390,6 +379,7 @@ class WorkspaceProjectOnboardedSensor(WorkspaceSensor):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "project_id", "product")
+    resource_kind = "project"
 
     def __init__(
         self,
@@ -407,10 +397,6 @@ class WorkspaceProjectOnboardedSensor(WorkspaceSensor):
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         """Return the condition."""
         return "project_onboarded", {"project_id": str(self.project_id).strip(), "product": self.product}
-
-    def shows(self) -> tuple[str, dict[str, Any]]:
-        """Return the project."""
-        return "project", {"project_id": self.project_id}
 
     def retrieve(self, hook: WorkspaceHook) -> None:
         """Ask for the project."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.api.operations import CreateDashboard, GetDashboard
+from airflow_provider_workspace.api.procedure import send_one
 from airflow_provider_workspace.errors import (
     WorkspaceError,
     WorkspaceInputError,
@@ -14,7 +16,7 @@ from airflow_provider_workspace.errors import (
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Dashboard
-    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.state.task_state import TaskState
 
 
@@ -26,27 +28,30 @@ class DashboardRegistry:
 
     :param key: the Variable that remembers it for all runs; ``None`` to remember it from try to try of the task
     :param task: what remembers it from try to try
+    :param read_only: remember nothing anew
     """
 
-    def __init__(self, key: str | None, project_id: str, task: TaskState) -> None:
+    def __init__(self, key: str | None, project_id: str, task: TaskState, *, read_only: bool = False) -> None:
         self.key = key
         self.project_id = project_id
         self.task = task
+        self.read_only = read_only
 
-    def confirmed(self, hook: WorkspaceHook, if_unknown: str) -> Dashboard | None:
+    def find(self, if_unknown: str) -> Procedure[Dashboard | None]:
         """
-        Return the dashboard that is remembered and still there.
+        Return the dashboard that is remembered and still exists.
 
+        :param if_unknown: what to do if an earlier create was cut off: ``fail``, or ``create`` another one
         :raises WorkspaceInputError: if the Variable holds something else
         :raises WorkspaceOutcomeUnknownError: if an earlier create was cut off
         """
-        remembered = self.read()
+        remembered = self._read()
         if remembered is None:
             return None
         if not isinstance(remembered, Mapping):
             msg = (
                 f"The Airflow Variable '{self.key}' is expected to hold something like "
-                f'{{"project_id": "{self.project_id}", "dashboard_id": 123}}, or not to be there. Nothing was sent.'
+                f'{{"project_id": "{self.project_id}", "dashboard_id": 123}}, or not to exist'
             )
             raise WorkspaceInputError(msg)
         # People write the number of a project without quotes.
@@ -70,40 +75,38 @@ class DashboardRegistry:
                     "Look in the workspace, and if there is none, run the task with if_unknown='create'. With "
                     "variable_key=… a task can be told of one that is there."
                 )
-            error = WorkspaceOutcomeUnknownError(msg, operation="CreateDashboard", retryable=False)
-            error.readable = False
-            raise error
+            raise WorkspaceOutcomeUnknownError(msg, operation="CreateDashboard", retryable=False)
         try:
-            dashboard = hook.get_dashboard(dashboard_id=dashboard_id, project_id=self.project_id)
+            dashboard = yield from send_one(GetDashboard(project_id=self.project_id, dashboard_id=dashboard_id))
         except WorkspaceNotFoundError:
             return None
         return None if dashboard.deleted else dashboard
 
-    def create(self, hook: WorkspaceHook, fields: Any) -> Dashboard:
+    def create(self, fields: Any) -> Procedure[Dashboard]:
         """Create a dashboard, and remember first that it is about to happen."""
-        from airflow_provider_workspace.api.operations import CreateDashboard
-
         create = CreateDashboard(project_id=self.project_id, **fields)
-        self.write(None)
+        self._write(None)
         try:
-            dashboard = hook.send(create)
+            dashboard = yield from send_one(create)
         except WorkspaceOutcomeUnknownError:
             raise
         except WorkspaceError:
             # Refused or not sent. Whatever else ends the task here, a kill among them, leaves the outcome open.
-            self.forget()
+            self._forget()
             raise
-        self.write(dashboard.id)
+        self._write(dashboard.id)
         return dashboard
 
-    def read(self) -> Any:
+    def _read(self) -> Any:
         """Return what is remembered; ``None`` if nothing is."""
         from airflow.sdk import Variable
 
         return Variable.get(self.key, default=None, deserialize_json=True) if self.key else self.task.read()
 
-    def write(self, dashboard_id: int | None) -> None:
+    def _write(self, dashboard_id: int | None) -> None:
         """Remember."""
+        if self.read_only:
+            return
         from airflow.sdk import Variable
 
         value = {"project_id": self.project_id, "dashboard_id": dashboard_id}
@@ -112,8 +115,10 @@ class DashboardRegistry:
         else:
             self.task.write(value)
 
-    def forget(self) -> None:
+    def _forget(self) -> None:
         """Remember nothing: the service refused the create, so there is no dashboard."""
+        if self.read_only:
+            return
         from airflow.sdk import Variable
 
         if self.key:

@@ -13,12 +13,12 @@ class TaskState:
     A value that a retry of the task finds, also one after a killed worker. Airflow 3.3 and newer; older ones forget.
 
     :param context: context of the task
-    :param plan_only: remember nothing, for nothing is done
+    :param dry_run: remember nothing, for nothing is done
     """
 
-    def __init__(self, context: Mapping[str, Any], *, plan_only: bool = False) -> None:
-        self._store = None if plan_only else context.get("task_state_store")
-        self._is_retry = not plan_only and getattr(context.get("ti"), "try_number", 1) > 1
+    def __init__(self, context: Mapping[str, Any], *, dry_run: bool = False) -> None:
+        self._store = None if dry_run else context.get("task_state_store")
+        self._is_retry = not dry_run and getattr(context.get("ti"), "try_number", 1) > 1
 
     def read(self) -> Any:
         """Return what an earlier try, or this one, remembered; ``None`` if nothing."""

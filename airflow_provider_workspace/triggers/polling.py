@@ -1,38 +1,41 @@
-"""Looking again and again: what runs in the triggerer behind the triggers that wait."""
+"""Polling: what runs in the triggerer behind the triggers that wait."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from airflow_provider_workspace.api.retry import backoff
+from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError
-from airflow_provider_workspace.triggers.shared_hook import SharedHook, gate
+from airflow_provider_workspace.triggers.shared_hook import SharedHook, poll_semaphore
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
     from airflow_provider_workspace.procedures.snapshot import Snapshot
 
 T = TypeVar("T")
 
-# Longest time one look may take, all its pages and attempts included.
+# Longest time one poll may take, all its pages and attempts included.
 POLL_TIMEOUT = 300.0
-# Longest pause between looks while the service fails.
+# Longest pause between polls while the service fails.
 MAX_PAUSE = 600.0
 # Longest pause a service can ask for with a ``Retry-After``: some name a day, or nonsense.
 MAX_RETRY_AFTER = 3600.0
-# How long after its end a wait still takes a last look, if one comes; then it ends without.
-LAST_LOOK_SECONDS = 300.0
+# How long after its end a wait still takes a last poll, if one comes; then it ends without.
+LAST_POLL_SECONDS = 300.0
 # The wall clock may be set forward: it is read at least so often.
 CLOCK_SECONDS = 60.0
 
 
-class Failure:
+class PollFailure:
     """
-    A look that failed.
+    A poll that failed.
 
-    :param permanent: whether the next look would fail in the same way
+    :param permanent: whether the next one would fail in the same way
     """
 
     def __init__(self, message: str, *, permanent: bool) -> None:
@@ -40,42 +43,65 @@ class Failure:
         self.permanent = permanent
 
 
-async def looks(
-    subject: str, *, workspace_conn_id: str, organization_id: str | None, interval: float
-) -> AsyncIterator[Snapshot | Failure]:
+async def poll(
+    read: Callable[[WorkspaceAsyncHook], Coroutine[Any, Any, T]], *, workspace_conn_id: str, interval: float
+) -> AsyncIterator[T | PollFailure]:
     """
-    Look again and again; a look that fails is told and does not end the stream.
+    Read again and again; a failure is yielded and does not end the stream.
 
-    :param subject: ``domains``, ``projects`` or ``people``
-    :param organization_id: organization; ``None`` for that of the connection
-    :param interval: seconds between two looks
+    :param read: reads once
+    :param workspace_conn_id: connection to the service
+    :param interval: seconds between two polls
     """
-    before: Snapshot | None = None
     failures = 0
-    # The first look was the worker's; a random part of the interval keeps streams from looking all at once.
+    # The first poll was the worker's; a random part of the interval keeps streams from polling all at once.
     pause = interval * random.random()  # noqa: S311 - jitter, not cryptography
     async with SharedHook(workspace_conn_id) as shared:
         while True:
-            await asyncio.sleep(pause)
+            await waits.async_sleep(pause)
             try:
-                async with gate():
-                    look = shared.hook.look(subject, before=before, organization_id=organization_id)
-                    before = await within(POLL_TIMEOUT, look)
+                async with poll_semaphore():
+                    result = await within(POLL_TIMEOUT, read(shared.hook))
                 failures, pause = 0, interval
                 shared.fresh = False
-                yield before
+                yield result
             except TimeoutError:
                 failures += 1
-                pause = backoff(interval, failures)
-                yield Failure(f"a look took longer than {POLL_TIMEOUT:.0f} s", permanent=False)
+                pause = max(interval, backoff(interval, failures, MAX_PAUSE))
+                yield PollFailure(f"a poll took longer than {POLL_TIMEOUT:.0f} s", permanent=False)
             except WorkspaceError as error:
                 if isinstance(error, WorkspaceAuthenticationError) and await shared.renew():
                     pause = 0.0
                     continue
                 failures += 1
-                asked_for = min(MAX_RETRY_AFTER, getattr(error, "retry_after", None) or 0.0)
-                pause = max(backoff(interval, failures), asked_for)
-                yield Failure(f"{type(error).__name__}: {error}", permanent=error.permanent)
+                # A key that was revoked may be replaced: whoever goes on polling does not hammer.
+                pause = MAX_PAUSE if error.permanent else backoff(interval, failures, MAX_PAUSE)
+                pause = max(pause, interval, min(MAX_RETRY_AFTER, getattr(error, "retry_after", None) or 0.0))
+                yield PollFailure(f"{type(error).__name__}: {error}", permanent=error.permanent)
+
+
+def snapshots(
+    subject: str, *, workspace_conn_id: str, organization_id: str | None, interval: float
+) -> AsyncIterator[Snapshot | PollFailure]:
+    """
+    Take snapshot after snapshot of what people wait for.
+
+    :param subject: ``domains``, ``projects`` or ``people``
+    :param organization_id: organization; ``None`` for that of the connection
+    :param interval: seconds between two of them
+    """
+    previous: Snapshot | None = None
+
+    async def read(hook: WorkspaceAsyncHook) -> Snapshot:
+        from airflow_provider_workspace.procedures.snapshot import take_snapshot
+
+        nonlocal previous
+        client = await hook.client()
+        organization = await hook.organization_or_default(organization_id)
+        previous = await client.run(take_snapshot(subject, organization, client.settings.page_size, previous=previous))
+        return previous
+
+    return poll(read, workspace_conn_id=workspace_conn_id, interval=interval)
 
 
 async def until(stream: AsyncIterator[T], end_at: float | None) -> AsyncIterator[T | None]:
@@ -88,7 +114,7 @@ async def until(stream: AsyncIterator[T], end_at: float | None) -> AsyncIterator
         coming = asyncio.ensure_future(anext(stream))
         try:
             while not coming.done():
-                left = CLOCK_SECONDS if end_at is None else end_at + LAST_LOOK_SECONDS - time.time()
+                left = CLOCK_SECONDS if end_at is None else end_at + LAST_POLL_SECONDS - time.time()
                 if left <= 0:
                     yield None
                     return
@@ -99,7 +125,7 @@ async def until(stream: AsyncIterator[T], end_at: float | None) -> AsyncIterator
                 return
             yield item
         finally:
-            await give_up(coming)
+            await _cancel(coming)
 
 
 async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
@@ -118,16 +144,11 @@ async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
             raise TimeoutError
         return task.result()
     finally:
-        await give_up(task)
+        await _cancel(task)
 
 
-async def give_up(task: asyncio.Future[Any]) -> None:
+async def _cancel(task: asyncio.Future[Any]) -> None:
     """Cancel a task unless it is done, and wait until it has cleaned up."""
     if not task.done():
         task.cancel()
         await asyncio.wait({task})
-
-
-def backoff(interval: float, failures: int) -> float:
-    """Return the pause after a number of failures in a row."""
-    return max(interval, min(MAX_PAUSE, interval * 2.0 ** min(failures - 1, 10)))

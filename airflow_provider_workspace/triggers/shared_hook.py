@@ -1,4 +1,4 @@
-"""What the streams of one triggerer share: a hook for each connection, and how many look at the same time."""
+"""What the streams of one triggerer share: a hook for each connection, and how many poll at the same time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# How many streams of one triggerer look at the same time: more would only queue inside the HTTP library.
+# How many streams of one triggerer poll at the same time: more would only queue inside the HTTP library.
 MAX_CONCURRENT_POLLS = 20
-_gates: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
+_semaphores: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
 
 
 class SharedHook:
@@ -21,9 +21,9 @@ class SharedHook:
     The part of one stream in the hook that all streams of a connection share on a loop.
 
     Thousands of organizations then cost one look-up of the connection and one pool, of no more connections to the
-    service than there are looks at once.
+    service than there are polls at once.
 
-    ``fresh`` says whether the connection was looked up for this stream, and no look has succeeded since.
+    ``fresh`` says whether the connection was looked up for this stream, and no poll has succeeded since.
 
     :param conn_id: connection to the service
     """
@@ -77,10 +77,10 @@ class SharedHook:
         await self.hook.aclose()
 
 
-def gate() -> asyncio.Semaphore:
+def poll_semaphore() -> asyncio.Semaphore:
     """Return the semaphore of the running loop."""
     loop = asyncio.get_running_loop()
-    if loop not in _gates:
-        _gates.clear()
-        _gates[loop] = asyncio.Semaphore(MAX_CONCURRENT_POLLS)
-    return _gates[loop]
+    if loop not in _semaphores:
+        _semaphores.clear()
+        _semaphores[loop] = asyncio.Semaphore(MAX_CONCURRENT_POLLS)
+    return _semaphores[loop]

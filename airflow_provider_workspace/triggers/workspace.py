@@ -1,15 +1,13 @@
 """
 What runs in the triggerer: the waits of sensors, windows and bulk invites, and what tells asset watchers.
 
-On Airflow 3.3 the tasks that wait for the same subject in the same organization share a stream of looks: any number of
-them cost one poll of one list. Before, each looks for itself.
+On Airflow 3.3 the tasks that wait for the same subject in the same organization share a stream of polls: any number of
+them cost one poll of one list. Before, each polls for itself.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import random
 import time
 from collections.abc import AsyncIterator, Hashable
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,13 +18,13 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Member
     from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
     from airflow_provider_workspace.procedures.snapshot import Snapshot
-    from airflow_provider_workspace.triggers.polling import Failure
+    from airflow_provider_workspace.triggers.polling import PollFailure
 
 log = logging.getLogger(__name__)
 
 # Longest sleep at a stretch: the wall clock may be set forward meanwhile.
 MAX_SLEEP = 60.0
-# How long after an event its row counts as told: until then Airflow has stored the event.
+# How long after an event its row counts as seen: until then Airflow has stored the event.
 STORED_SECONDS = 3.0
 
 
@@ -38,9 +36,9 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
     :param arguments: fields of the condition
     :param workspace_conn_id: connection to the service
     :param organization_id: organization; by default that of the connection
-    :param poll_interval: seconds between two looks
+    :param poll_interval: seconds between two polls
     :param end_at: when to give up, in seconds since 1970 by the wall clock; ``None`` for never
-    :param ask_verification: for a domain: ask the service at each look to verify it
+    :param ask_verification: for a domain: ask the service at each poll to verify it
     """
 
     def __init__(
@@ -79,19 +77,19 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         )
 
     def shared_stream_key(self) -> Hashable | None:
-        """Return what makes two waits look at the same list at the same pace."""
+        """Return what makes two waits poll the same list at the same pace."""
         from airflow_provider_workspace.procedures.conditions import CONDITIONS
 
         subject = CONDITIONS[self.condition].subject
         return ("workspace", self.workspace_conn_id, self.organization_id, subject, float(self.poll_interval))
 
     @classmethod
-    def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Snapshot | Failure]:
-        """Look again and again; a look that fails is told and does not end the stream."""
+    def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Snapshot | PollFailure]:
+        """Take snapshot after snapshot; one that fails is yielded and does not end the stream."""
         from airflow_provider_workspace.procedures.conditions import CONDITIONS
-        from airflow_provider_workspace.triggers.polling import looks
+        from airflow_provider_workspace.triggers.polling import snapshots
 
-        return looks(
+        return snapshots(
             CONDITIONS[kwargs["condition"]].subject,
             workspace_conn_id=kwargs["workspace_conn_id"],
             organization_id=kwargs["organization_id"],
@@ -99,35 +97,35 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         )
 
     async def filter_shared_stream(
-        self, shared_stream: AsyncIterator[Snapshot | Failure]
+        self, shared_stream: AsyncIterator[Snapshot | PollFailure]
     ) -> AsyncIterator[TriggerEvent]:
-        """Judge look after look until the condition holds, the time is over, or looking makes no sense."""
+        """Evaluate snapshot after snapshot until the condition holds, the time is over, or polling is pointless."""
         from airflow_provider_workspace.procedures.conditions import build_condition
-        from airflow_provider_workspace.triggers.polling import Failure, until
+        from airflow_provider_workspace.triggers.polling import PollFailure, until
 
         condition = build_condition(self.condition, self.arguments)
-        message, result = "nothing was seen yet", dict[str, Any]()
+        message, result = "nothing was polled yet", dict[str, Any]()
         async for seen in until(shared_stream, self.end_at):
             if seen is None:
-                yield ended("timeout", message, result)
+                yield _finished_event("timeout", message, result)
                 return
-            if isinstance(seen, Failure):
+            if isinstance(seen, PollFailure):
                 if seen.permanent:
-                    yield ended("failed", seen.message, {})
+                    yield _finished_event("failed", seen.message, {})
                     return
-                log.warning("Looking failed and will be tried again: %s", seen.message)
-                message = f"the last look failed: {seen.message}"
+                log.warning("Polling failed and will be retried: %s", seen.message)
+                message = f"the last poll failed: {seen.message}"
                 result = {}
             else:
-                verdict = condition.judge(seen)
-                if verdict.done:
-                    yield ended("done", verdict.message, verdict.result)
+                state = condition.evaluate(seen)
+                if state.done:
+                    yield _finished_event("done", state.message, state.result)
                     return
-                if verdict.message != message:
-                    log.info("Waiting: %s", verdict.message)
-                message, result = verdict.message, verdict.result
+                if state.message != message:
+                    log.info("Waiting: %s", state.message)
+                message, result = state.message, state.result
             if self.end_at is not None and time.time() >= self.end_at:
-                yield ended("timeout", message, result)
+                yield _finished_event("timeout", message, result)
                 return
             if self.ask_verification:
                 await self.ask()
@@ -138,7 +136,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
             yield event
 
     async def ask(self) -> None:
-        """Ask the service to verify the domain; whether it did, the next look tells."""
+        """Ask the service to verify the domain; whether it did, the next poll tells."""
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.triggers.shared_hook import SharedHook
 
@@ -160,8 +158,8 @@ class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
     :param domain_id: domain (UUID)
     :param workspace_conn_id: connection to the service
     :param organization_id: organization; by default that of the connection
-    :param poll_interval: seconds between two looks
-    :param ask_verification: ask the service at each look to verify the domain
+    :param poll_interval: seconds between two polls
+    :param ask_verification: ask the service at each poll to verify the domain
     """
 
     def __init__(
@@ -197,11 +195,11 @@ class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
         )
 
     @classmethod
-    def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Snapshot | Failure]:
+    def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Snapshot | PollFailure]:
         """Share the stream of those who wait for domains in the ordinary way."""
         return super().open_shared_stream({**kwargs, "condition": "domain_verified"})
 
-    async def filter_shared_stream(self, shared_stream: AsyncIterator[Snapshot | Failure]) -> AsyncIterator[Any]:
+    async def filter_shared_stream(self, shared_stream: AsyncIterator[Snapshot | PollFailure]) -> AsyncIterator[Any]:
         """End the task itself, as success with the result or as failed."""
         # Only now it is rendered.
         self.arguments = {"domain_id": str(self.domain_id).strip().lower()}
@@ -226,7 +224,7 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
     :param dag_id: Dag of the closing task to watch
     :param run_id: its run
     :param close_task_id: the closing task; ``None`` to watch nothing but the clock
-    :param poll_interval: seconds between two looks at the closing task
+    :param poll_interval: seconds between two polls of the closing task
     """
 
     def __init__(
@@ -263,6 +261,8 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait for whichever comes first."""
+        from airflow_provider_workspace.client import waits
+
         if self.close_task_id is not None and self.trigger_id is None:
             yield TriggerEvent({"status": "unwatched"})  # type: ignore[no-untyped-call]
             return
@@ -275,7 +275,7 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
             if left <= 0:
                 yield TriggerEvent({"status": "over", "state": self.state})  # type: ignore[no-untyped-call]
                 return
-            await asyncio.sleep(min(left, pause))
+            await waits.async_sleep(min(left, pause))
 
     async def closed(self) -> bool:
         """Tell whether the closing task has begun."""
@@ -288,7 +288,7 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
         try:
             return not await sync_to_async(is_open)(self.dag_id, self.run_id, self.close_task_id)
         except Exception:
-            log.warning("The state of the closing task cannot be read; looking again", exc_info=True)
+            log.warning("The state of the closing task cannot be read; polling again", exc_info=True)
             return False
 
 
@@ -304,7 +304,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
     :param what: ``project``, ``member`` or ``verified_domain``
     :param workspace_conn_id: connection to the service
     :param organization_id: organization; by default that of the connection
-    :param poll_interval: seconds between two looks
+    :param poll_interval: seconds between two polls
     """
 
     def __init__(
@@ -337,57 +337,46 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look again and again; a look that fails is logged and followed by the next one."""
-        from airflow_provider_workspace.errors import WorkspaceError
-        from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
-        from airflow_provider_workspace.triggers.polling import MAX_PAUSE, backoff
-        from airflow_provider_workspace.triggers.shared_hook import gate
+        """Poll; a failure is logged and followed by the next poll."""
+        from airflow_provider_workspace.client import waits
+        from airflow_provider_workspace.triggers.polling import PollFailure, poll
 
-        told: set[str] | None = None
-        failures = 0
-        pause = self.poll_interval * random.random()  # noqa: S311 - jitter, not cryptography
-        async with WorkspaceAsyncHook(self.workspace_conn_id, organization_id=self.organization_id) as hook:
-            while True:
-                await asyncio.sleep(pause)
-                try:
-                    organization_id = await hook.organization_or_default()
-                    async with gate():
-                        rows = await self.rows(hook)
-                except WorkspaceError as error:
-                    failures += 1
-                    # A key that was revoked may be replaced: a watch goes on, but does not hammer.
-                    pause = MAX_PAUSE if error.permanent else backoff(self.poll_interval, failures)
-                    log.warning("Looking failed, again in %.0f s: %s", pause, error)
-                    continue
-                failures, pause = 0, self.poll_interval
-                if told is None:
-                    told = await self.remembered(organization_id)
-                if told is None:
-                    told = set(rows)
-                    await self.remember(organization_id, told)
-                new = [row_id for row_id in rows if row_id not in told]
-                for row_id in new:
-                    payload = {
-                        "what": self.what,
-                        "organization_id": organization_id,
-                        "id": row_id,
-                        "name": rows[row_id],
-                    }
-                    log.info("New: %s", payload)
-                    yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
-                if new:
-                    # Never forgotten: a service whose order is not stable may skip a row and show it again.
-                    told.update(new)
-                    await asyncio.sleep(STORED_SECONDS)
-                    await self.remember(organization_id, told)
+        seen: set[str] | None = None
+        async for polled in poll(self.read, workspace_conn_id=self.workspace_conn_id, interval=self.poll_interval):
+            if isinstance(polled, PollFailure):
+                log.warning("Polling failed and goes on: %s", polled.message)
+                continue
+            organization_id, rows = polled
+            if seen is None:
+                seen = await self.remembered(organization_id)
+            if seen is None:
+                seen = set(rows)
+                await self.remember(organization_id, seen)
+            new = [row_id for row_id in rows if row_id not in seen]
+            for row_id in new:
+                payload = {"what": self.what, "organization_id": organization_id, "id": row_id, "name": rows[row_id]}
+                log.info("New: %s", payload)
+                yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
+            if new:
+                # Never forgotten: a service whose order is not stable may skip a row and show it again.
+                seen.update(new)
+                await waits.async_sleep(STORED_SECONDS)
+                await self.remember(organization_id, seen)
 
-    async def rows(self, hook: WorkspaceAsyncHook) -> dict[str, str | None]:
+    async def read(self, hook: WorkspaceAsyncHook) -> tuple[str, dict[str, str | None]]:
+        """Read the list once: the organization, and id -> name."""
+        organization_id = await hook.organization_or_default(self.organization_id)
+        return organization_id, await self.rows(hook, organization_id)
+
+    async def rows(self, hook: WorkspaceAsyncHook, organization_id: str) -> dict[str, str | None]:
         """Read the list: id -> name."""
         if self.what == "project":
-            return {str(row.id): row.name async for row in hook.list_projects()}
+            return {str(row.id): row.name async for row in hook.list_projects(organization_id=organization_id)}
         if self.what == "member":
-            return {member_id(row): row.user.email if row.user else None async for row in hook.list_members()}
-        return {str(row.id): row.domain async for row in hook.list_domains() if row.is_verified}
+            members = hook.list_members(organization_id=organization_id)
+            return {_member_id(row): row.user.email if row.user else None async for row in members}
+        domains = hook.list_domains(organization_id=organization_id)
+        return {str(row.id): row.domain async for row in domains if row.is_verified}
 
     async def remembered(self, organization_id: str) -> set[str] | None:
         """Return the ids told already; ``None`` if nothing is remembered."""
@@ -397,22 +386,22 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         ids = await store.aget(self.cursor(organization_id))
         return set(ids) if isinstance(ids, list) else None
 
-    async def remember(self, organization_id: str, told: set[str]) -> None:
+    async def remember(self, organization_id: str, seen: set[str]) -> None:
         """Keep the ids told already."""
         store = getattr(self, "asset_state_store", None)
         if store is not None:
-            await store.aset(self.cursor(organization_id), sorted(told))
+            await store.aset(self.cursor(organization_id), sorted(seen))
 
     def cursor(self, organization_id: str) -> str:
         """Return the key in the asset state store."""
         return f"workspace_{self.what}_{organization_id}"
 
 
-def ended(status: str, message: str, result: dict[str, Any]) -> TriggerEvent:
+def _finished_event(status: str, message: str, result: dict[str, Any]) -> TriggerEvent:
     """Return the event that ends a wait."""
     return TriggerEvent({"status": status, "message": message, "result": result})  # type: ignore[no-untyped-call]
 
 
-def member_id(row: Member) -> str:
+def _member_id(row: Member) -> str:
     """Return the id of a member's user, by which the interface addresses members; else that of the membership."""
     return str(row.user.uuid if row.user and row.user.uuid else row.id)

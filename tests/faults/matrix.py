@@ -27,13 +27,11 @@ from unittest import mock
 import structlog
 
 from airflow_provider_workspace.api.operations import HardDeleteDashboard
-from airflow_provider_workspace.api.retry import RetryPolicy
-from airflow_provider_workspace.client import aio, sync
+from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
 from airflow_provider_workspace.operators import (
     batch_exports,
-    create_or_get,
     dashboards,
     domains,
     invites,
@@ -368,11 +366,8 @@ def surroundings() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]
             "AIRFLOW_CONN_WORKSPACE_PATIENT": json.dumps(patient),
         }
         stack.enter_context(mock.patch.dict(os.environ, env))
-        # The policy's own times are tested elsewhere.
-        stack.enter_context(mock.patch.object(RetryPolicy, "wait", autospec=True, return_value=0.0))
-        for client in (sync, aio):
-            stack.enter_context(mock.patch.object(client, "CONSISTENCY_SECONDS", 0.0))
-        stack.enter_context(mock.patch.object(create_or_get, "LOOKS", (0.0, 0.0)))
+        # How long each wait takes is tested elsewhere.
+        stack.enter_context(mock.patch.object(waits, "scale", 0.0))
         yield sandbox, faults(elsewhere), asked
 
 

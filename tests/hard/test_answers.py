@@ -12,14 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_workspace.api.decode import UnreadableAnswerError, decode
 from airflow_provider_workspace.api.models import Page, Resource
 from airflow_provider_workspace.api.operations import OPERATIONS
+from airflow_provider_workspace.api.response import UnreadableAnswerError, decode
 from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
 from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.procedures.snapshot import take_snapshot
 from tests.contract.test_contract import BODIES, IDS
 from tests.hard.service import Recorder
 from tests.hard.values import texts
@@ -194,5 +195,6 @@ def test_what_is_built_on_lists(service: Recorder, body: bytes, data: st.DataObj
             if data.draw(st.booleans()):
                 hook.create_invites(["a@example.com", "b@example.com"], on_invalid="skip").to_dict()
             else:
-                hook.look(data.draw(st.sampled_from(["domains", "projects", "people"])))
+                subject = data.draw(st.sampled_from(["domains", "projects", "people"]))
+                hook.client.run(take_snapshot(subject, "o", 100))
         hook.close()

@@ -219,7 +219,7 @@ def test_a_task(watched: Watched, cls: Any, data: st.DataObject) -> None:
 
     def run() -> None:
         if cls in SENSORS:
-            task.look(first=True)
+            task.poll_once(first=True)
         else:
             task.execute({})
 

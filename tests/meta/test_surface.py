@@ -25,8 +25,6 @@ NAMED = {*METHODS, "delete_dashboard"}
 OTHERS = {
     "send",
     "test_connection",
-    "look",
-    "take",
     "close",
     "aclose",
     "client",
@@ -49,7 +47,7 @@ def test_every_operation_has_a_method_and_no_method_is_without_one(hook: type) -
     assert own_methods(hook) - OTHERS == NAMED, "a new operation needs a method in both hooks, of the same name"
 
 
-@pytest.mark.parametrize("name", sorted(NAMED | {"send", "look", "take", "__init__"}))
+@pytest.mark.parametrize("name", sorted(NAMED | {"send", "__init__"}))
 def test_both_hooks_have_the_same_parameters_and_words(name: str) -> None:
     method, twin = getattr(WorkspaceHook, name), getattr(WorkspaceAsyncHook, name)
     assert parameters(method) == parameters(twin)
@@ -63,7 +61,7 @@ def test_a_method_takes_the_ids_and_the_fields_of_its_operation(name: str, opera
     taken = inspect.signature(getattr(WorkspaceHook, name)).parameters
     ids = set(path_fields(cls.endpoint.path))
     assert ids <= set(taken)
-    for given in set(taken) - {"self", "fields", "invites", "on_invalid", "quota", "earlier"}:
+    for given in set(taken) - {"self", "fields", "invites", "on_invalid"}:
         assert given in cls.model_fields, f"{name} takes {given}, which {operation} does not have"
     optional = {item for item in ids if taken[item].default is None}
     assert optional == ids & ({"organization_id"} if "organization_id" in ids else {"project_id"})

@@ -34,7 +34,7 @@ def message_of(method: str, **arguments: Any) -> str:
 def test_a_wrong_key(connect: Connect) -> None:
     connect(key="no-such-key")
     assert message_of("get_dashboard", dashboard_id=1) == (
-        "GetDashboard (GET /api/environments/1/dashboards/1/) was answered with 401: "
+        "GetDashboard (GET /api/environments/1/dashboards/1/) returned 401: "
         "API key in the Authorization header is invalid. The API key in the password of "
         "connection 'workspace_default' is missing, wrong or revoked: put in a valid one."
     )
@@ -43,7 +43,7 @@ def test_a_wrong_key(connect: Connect) -> None:
 def test_a_missing_scope(connect: Connect) -> None:
     connect(key=SEED.reader_key)
     assert message_of("pause_batch_export", batch_export_id=EXPORT) == (
-        f"PauseBatchExport (POST {EXPORTS}/{EXPORT}/pause/) was answered with 403: "
+        f"PauseBatchExport (POST {EXPORTS}/{EXPORT}/pause/) returned 403: "
         "API key missing required scope 'batch_export:write'. Give the API key of connection 'workspace_default' the "
         "scope batch_export:write, or check the access level of its owner."
     )
@@ -52,7 +52,7 @@ def test_a_missing_scope(connect: Connect) -> None:
 def test_an_unknown_id(connect: Connect) -> None:
     connect()
     assert message_of("unpause_batch_export", batch_export_id=UNKNOWN_ID) == (
-        f"UnpauseBatchExport (POST {EXPORTS}/{UNKNOWN_ID}/unpause/) was answered with 404: Not found. "
+        f"UnpauseBatchExport (POST {EXPORTS}/{UNKNOWN_ID}/unpause/) returned 404: Not found. "
         "Check the ids: the resource does not exist, or the API key of connection 'workspace_default' may not see it."
     )
 
@@ -82,7 +82,7 @@ def test_a_field_of_the_wrong_type(connect: Connect) -> None:
 def test_what_the_service_finds_wrong(connect: Connect) -> None:
     connect()
     assert message_of("add_dashboard_collaborator", dashboard_id=1, user_uuid=UNKNOWN_ID) == (
-        "AddDashboardCollaborator (POST /api/environments/1/dashboards/1/collaborators/) was answered with 400 "
+        "AddDashboardCollaborator (POST /api/environments/1/dashboards/1/collaborators/) returned 400 "
         "(field 'user_uuid'): User does not exist. Correct the request; sending it again unchanged will not help."
     )
 
@@ -97,10 +97,10 @@ def test_a_bad_row(connect: Connect, sandbox: SandboxServer) -> None:
         {"email": "noa@example.org", "levle": "1"},
     ]
     assert message_of("create_invites", invites=rows) == (
-        "4 of the rows are wrong and nothing was sent. row 2 (mara@example): 'example' is not a domain; "
+        "4 of the rows are wrong: row 2 (mara@example): 'example' is not a domain; "
         "row 3 (no address): field 'target_email' is required; row 4 (ivo@example.org): field 'level': Input should be "
         "a valid integer, unable to parse string as an integer; row 5 (noa@example.org): unknown field 'levle' "
-        "(did you mean 'level'?). Correct them, or leave them out with on_invalid='skip'."
+        "(did you mean 'level'?). Correct them, or leave them out with on_invalid='skip'. Nothing was sent."
     )
     assert sandbox.requests() == []
 
@@ -141,5 +141,5 @@ def test_a_service_that_is_not_there(connect: Connect) -> None:
 def test_a_host_that_is_something_else(connect: Connect, sandbox: SandboxServer) -> None:
     connect(host=f"{sandbox.url}/elsewhere")
     assert message_of("get_dashboard", dashboard_id=1).startswith(
-        "GetDashboard (GET /api/environments/1/dashboards/1/) was answered with 404: "
+        "GetDashboard (GET /api/environments/1/dashboards/1/) returned 404: "
     )

@@ -47,7 +47,7 @@ def test_the_tree_in_the_docstring_is_the_tree() -> None:
         (WorkspaceTimeoutError("x"), False),
         (WorkspaceNotFoundError("x"), True),
         (WorkspaceRateLimitError("x", retryable=True), False),
-        (WorkspaceOutcomeUnknownError("x", retryable=False), False),
+        (WorkspaceOutcomeUnknownError("x", retryable=False), True),
     ],
     ids=lambda value: type(value).__name__,
 )

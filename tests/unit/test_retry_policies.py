@@ -27,12 +27,16 @@ policies = pytest.importorskip("airflow.sdk.definitions.retry_policy", reason="r
 
 from airflow_provider_workspace.retry_policies import WorkspaceRetryPolicy  # noqa: E402
 
-unreadable = WorkspaceOutcomeUnknownError("maybe", operation="CreateDashboard")
-unreadable.readable = False
-PERMANENT = [WorkspaceConfigError("wrong"), WorkspaceAuthenticationError("401", status=401), unreadable]
+looked_up = WorkspaceOutcomeUnknownError("maybe", operation="CreateProject")
+looked_up.looks_first = True
+PERMANENT = [
+    WorkspaceConfigError("wrong"),
+    WorkspaceAuthenticationError("401", status=401),
+    WorkspaceOutcomeUnknownError("maybe", operation="CreateProject"),
+]
 OTHERS = [
     WorkspaceConnectionError("refused", outcome="not_sent"),
-    WorkspaceOutcomeUnknownError("maybe", operation="CreateProject"),
+    looked_up,
     WorkspaceRateLimitError("429", status=429, retryable=True),
     ValueError("of somebody else"),
 ]

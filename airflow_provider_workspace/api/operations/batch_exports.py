@@ -25,7 +25,7 @@ class BatchExportFields(BaseModel):
     hogql_query: str | None = None
 
 
-@endpoint("POST", BATCH_EXPORT + "pause/", scope="batch_export:write", repeatable=True)
+@endpoint("POST", BATCH_EXPORT + "pause/", scope="batch_export:write", repeatable=True, effect="change")
 class PauseBatchExport(BatchExportFields, Operation[None]):
     """Pause a batch export; pausing a paused one changes nothing."""
 
@@ -33,7 +33,7 @@ class PauseBatchExport(BatchExportFields, Operation[None]):
     batch_export_id: Uuid
 
 
-@endpoint("POST", BATCH_EXPORT + "unpause/", scope="batch_export:write", repeatable=True)
+@endpoint("POST", BATCH_EXPORT + "unpause/", scope="batch_export:write", repeatable=True, effect="change")
 class UnpauseBatchExport(BatchExportFields, Operation[None]):
     """Resume a batch export; resuming a running one changes nothing."""
 

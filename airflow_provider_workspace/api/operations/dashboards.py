@@ -25,7 +25,16 @@ class DashboardFields(BaseModel):
     restriction_level: int | None = None
 
 
-@endpoint("POST", DASHBOARDS, scope="dashboard:write", repeatable=False)
+@endpoint(
+    "POST",
+    DASHBOARDS,
+    scope="dashboard:write",
+    repeatable=False,
+    effect="create",
+    recover="none",
+    look_for="Look for the dashboard in the workspace itself, since the interface has no list of dashboards, and clear "
+    "the task only if it does not exist.",
+)
 class CreateDashboard(DashboardFields, Operation[Dashboard]):
     """Create a dashboard. There is no list in which it could be looked up afterwards."""
 
@@ -48,7 +57,13 @@ class UpdateDashboard(DashboardFields, Operation[Dashboard]):
     dashboard_id: IntegerId
 
 
-@endpoint("DELETE", DASHBOARD, scope="dashboard:write", repeatable=True)
+@endpoint(
+    "DELETE",
+    DASHBOARD,
+    scope="dashboard:write",
+    repeatable=True,
+    instead="Dashboards are never hard-deleted: use delete_dashboard, which sets deleted to true.",
+)
 class HardDeleteDashboard(Operation[None]):
     """Always refused with 405. Section "Errors"."""
 
@@ -77,7 +92,15 @@ class ListDashboardCollaborators(Operation[Page[DashboardCollaborator]]):
     offset: int | None = Field(default=None, ge=0)
 
 
-@endpoint("POST", DASHBOARD + "collaborators/", scope="dashboard:write", repeatable=False)
+@endpoint(
+    "POST",
+    DASHBOARD + "collaborators/",
+    scope="dashboard:write",
+    repeatable=False,
+    effect="create",
+    recover="look-up",
+    look_for="Look for the person among the dashboard's collaborators before you add them again.",
+)
 class AddDashboardCollaborator(Operation[DashboardCollaborator]):
     """Let a person work on a dashboard."""
 

@@ -30,7 +30,15 @@ class ListDomains(Operation[Page[Domain]]):
     offset: int | None = Field(default=None, ge=0)
 
 
-@endpoint("POST", DOMAINS, scope="organization:write", repeatable=False)
+@endpoint(
+    "POST",
+    DOMAINS,
+    scope="organization:write",
+    repeatable=False,
+    effect="create",
+    recover="look-up",
+    look_for="Look for the domain in the list of domains before you create it again.",
+)
 class CreateDomain(DomainFields, Operation[Domain]):
     """Claim a domain; it counts once it is verified."""
 
@@ -63,7 +71,9 @@ class DeleteDomain(Operation[None]):
     domain_id: Uuid
 
 
-@endpoint("POST", DOMAIN + "verify/", scope=None, repeatable=True, already_done_code="already_verified")
+@endpoint(
+    "POST", DOMAIN + "verify/", scope=None, repeatable=True, effect="change", already_done_code="already_verified"
+)
 class VerifyDomain(DomainFields, Operation[Domain | None]):
     """Ask the service to verify a domain now; whether it is verified must be read afterwards."""
 

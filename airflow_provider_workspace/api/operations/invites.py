@@ -38,7 +38,15 @@ class ListInvites(Operation[Page[Invite]]):
     offset: int | None = Field(default=None, ge=0)
 
 
-@endpoint("POST", INVITES, scope="organization_member:write", repeatable=False)
+@endpoint(
+    "POST",
+    INVITES,
+    scope="organization_member:write",
+    repeatable=False,
+    effect="create",
+    recover="look-up",
+    look_for="Look for the address in the list of invites before you invite it again.",
+)
 class CreateInvite(InviteFields, Operation[Invite]):
     """Invite one person."""
 
@@ -53,7 +61,15 @@ class DeleteInvite(Operation[None]):
     invite_id: Uuid
 
 
-@endpoint("POST", INVITES + "bulk/", scope="organization_member:write", repeatable=False)
+@endpoint(
+    "POST",
+    INVITES + "bulk/",
+    scope="organization_member:write",
+    repeatable=False,
+    effect="create",
+    recover="look-up",
+    look_for="Look for the addresses in the list of invites before you invite them again.",
+)
 class CreateInvites(Operation[list[Invite]]):
     """
     Invite several people with one request.

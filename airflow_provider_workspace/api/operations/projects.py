@@ -63,7 +63,15 @@ class ListProjects(Operation[Page[ProjectItem]]):
     offset: int | None = Field(default=None, ge=0)
 
 
-@endpoint("POST", PROJECTS, scope="project:write", repeatable=False)
+@endpoint(
+    "POST",
+    PROJECTS,
+    scope="project:write",
+    repeatable=False,
+    effect="create",
+    recover="look-up",
+    look_for="Look for the project by its name in the list of projects before you create it again.",
+)
 class CreateProject(ProjectFields, Operation[Project]):
     """Create a project. Names need not be unique, so a repeated request may make another project."""
 

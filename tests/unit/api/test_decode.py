@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_workspace.api import decode as module
-from airflow_provider_workspace.api.decode import UnreadableAnswerError, decode
+from airflow_provider_workspace.api import response as module
 from airflow_provider_workspace.api.models import (
     Dashboard,
     DashboardCollaborator,
@@ -25,6 +24,7 @@ from airflow_provider_workspace.api.models import (
     User,
 )
 from airflow_provider_workspace.api.operations import OPERATIONS
+from airflow_provider_workspace.api.response import UnreadableAnswerError, decode
 
 COLLABORATOR = {"id": "c1", "level": 21}
 INVITE = {"id": "i1", "target_email": "a@example.com"}

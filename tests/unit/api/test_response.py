@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_workspace.api.models import Member
+from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.api.operations import (
     CreateDashboard,
     CreateProject,
@@ -22,16 +23,14 @@ from airflow_provider_workspace.api.operations import (
     VerifyDomain,
 )
 from airflow_provider_workspace.api.outcome import Outcome, outcome_of_status
-from airflow_provider_workspace.api.response import (
+from airflow_provider_workspace.api.request_errors import (
     RequestContext,
-    Response,
-    broken,
-    error_body,
-    follow,
-    given_up,
-    interpret,
+    _parse_error_body,
+    final_error,
     not_sent,
+    transport_error,
 )
+from airflow_provider_workspace.api.response import follow, parse_response
 from airflow_provider_workspace.errors import (
     WorkspaceAuthenticationError,
     WorkspaceBadRequestError,
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 KEY = "phx_s3cret"
-ASKING = RequestContext("connection 'workspace_default'", (KEY,))
+CONTEXT = RequestContext("connection 'workspace_default'", (KEY,))
 UUID_TEXT = "0190c0de-0000-4000-8000-0000000000e1"
 
 GET = GetDashboard(project_id="1", dashboard_id=7)
@@ -65,7 +64,7 @@ PAUSE = PauseBatchExport(organization_id="o", batch_export_id=UUID_TEXT)
 DELETE = DeleteInvite(organization_id="o", invite_id=UUID_TEXT)
 VERIFY = VerifyDomain(organization_id="o", domain_id=UUID_TEXT)
 
-ASKED = "GetDashboard (GET /api/environments/1/dashboards/7/) was answered with"
+ASKED = "GetDashboard (GET /api/environments/1/dashboards/7/) returned"
 
 
 def answer(
@@ -74,11 +73,13 @@ def answer(
     body: bytes = b"",
     *,
     may_have_been_applied: bool = False,
-    asking: RequestContext = ASKING,
+    context: RequestContext = CONTEXT,
     **headers: str,
 ) -> Any:
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
-    return interpret(op, Response(status, headers, body), asking, NOW, may_have_been_applied=may_have_been_applied)
+    return parse_response(
+        op, Response(status, headers, body), context, NOW, may_have_been_applied=may_have_been_applied
+    )
 
 
 def refused(op: Operation[Any], status: int, body: bytes = b"", **options: Any) -> WorkspaceStatusError:
@@ -107,11 +108,11 @@ def test_a_success_that_cannot_be_read() -> None:
     with pytest.raises(WorkspaceResponseError) as error:
         answer(GET, 200, b"<html>", content_type=f"text/html; {KEY}", x_request_id="r-1")
     assert str(error.value) == (
-        f"{ASKED} 200 and an HTML or XML page (6 bytes), text/html; ***. Check that the host of connection "
+        f"{ASKED} 200 with an HTML or XML page (6 bytes), text/html; ***. Check that the host of connection "
         "'workspace_default' is the address of the service itself and that no login page or proxy answers in its place."
     )
     assert (error.value.outcome, error.value.retryable, error.value.request_id) == ("unknown", True, "r-1")
-    with pytest.raises(WorkspaceResponseError, match="and an empty body where a record was expected, no content type"):
+    with pytest.raises(WorkspaceResponseError, match="with an empty body where a record was expected, no content type"):
         answer(GET, 200)
 
 
@@ -131,7 +132,7 @@ STATUSES = [
     (401, WorkspaceAuthenticationError, "rejected", False, "The API key in the password of connection 'workspace"),
     (403, WorkspacePermissionError, "rejected", False, f"Give {WHOSE} the scope dashboard:read, or check the access"),
     (404, WorkspaceNotFoundError, "rejected", False, f"Check the ids: the resource does not exist, or {WHOSE} may"),
-    (405, WorkspaceMethodNotAllowedError, "rejected", False, "Is the host of connection 'workspace_default' the"),
+    (405, WorkspaceMethodNotAllowedError, "rejected", False, "Check that the host of connection 'workspace_default'"),
     (408, WorkspaceStatusError, "rejected", True, "The service refused the request."),
     (409, WorkspaceStatusError, "rejected", False, "The service refused the request."),
     (425, WorkspaceStatusError, "rejected", True, "The service refused the request."),
@@ -149,13 +150,13 @@ def test_statuses(status: int, kind: type, outcome: str, retryable: bool, advice
     assert type(error) is kind
     assert (error.status, error.outcome, error.retryable) == (status, outcome, retryable)
     assert (error.operation, error.request_id, error.retry_after) == ("GetDashboard", "r-2", None)
-    assert str(error).startswith(f"{ASKED} {status} and no explanation. {advice}")
+    assert str(error).startswith(f"{ASKED} {status} without details. {advice}")
     assert outcome_of_status(status).value == outcome
 
 
 def test_hard_delete_names_the_way_that_works() -> None:
     assert str(refused(HardDeleteDashboard(project_id="1", dashboard_id=7), 405)) == (
-        "HardDeleteDashboard (DELETE /api/environments/1/dashboards/7/) was answered with 405 and no explanation. "
+        "HardDeleteDashboard (DELETE /api/environments/1/dashboards/7/) returned 405 without details. "
         "Dashboards are never hard-deleted: use delete_dashboard, which sets deleted to true."
     )
 
@@ -205,12 +206,12 @@ def test_429_tells_when(header: str, seconds: float | None, when: str) -> None:
     ],
 )
 def test_error_bodies(body: bytes, detail: str | None, code: str | None, attr: str | None) -> None:
-    assert error_body(body) == {"detail": detail, "code": code, "attr": attr}
+    assert _parse_error_body(body) == {"detail": detail, "code": code, "attr": attr}
 
 
 def test_field_and_detail_are_in_the_message() -> None:
     error = refused(POST, 400, b'{"code":"invalid","detail":"Too long.","attr":"name"}')
-    assert " was answered with 400 (field 'name'): Too long. Correct the request" in str(error)
+    assert " returned 400 (field 'name'): Too long. Correct the request" in str(error)
     assert (error.code, error.detail, error.attr) == ("invalid", "Too long.", "name")
 
 
@@ -238,7 +239,7 @@ def test_no_secret_is_in_a_message(body: bytes, status: int) -> None:
 
 
 def test_who_asks_is_printed_without_secrets() -> None:
-    assert repr(ASKING) == "RequestContext(source=\"connection 'workspace_default'\")"
+    assert repr(CONTEXT) == "RequestContext(source=\"connection 'workspace_default'\")"
     assert repr(Response(200, {"x": KEY}, KEY.encode())) == "Response(status=200)"
 
 
@@ -309,7 +310,7 @@ def test_where_a_redirect_that_is_not_followed_points_to(location: str, where: s
 
 
 def test_not_sent() -> None:
-    error = not_sent(GET, f"ConnectError: {KEY}.", ASKING)
+    error = not_sent(GET, f"ConnectError: {KEY}.", CONTEXT)
     assert type(error) is WorkspaceConnectionError
     assert (error.outcome, error.retryable) == ("not_sent", True)
     assert str(error) == (
@@ -319,8 +320,8 @@ def test_not_sent() -> None:
 
 
 @pytest.mark.parametrize(("timeout", "kind"), [(False, WorkspaceTransportError), (True, WorkspaceTimeoutError)])
-def test_broken(timeout: bool, kind: type) -> None:  # noqa: FBT001
-    error = broken(POST, f"reset {KEY}", ASKING, timeout=timeout)
+def test_broken_connections(timeout: bool, kind: type) -> None:  # noqa: FBT001
+    error = transport_error(POST, f"reset {KEY}", CONTEXT, timeout=timeout)
     assert type(error) is kind
     assert (error.outcome, error.retryable) == ("unknown", True)
     assert " was sent, but no complete answer came: reset ***." in str(error)
@@ -328,28 +329,46 @@ def test_broken(timeout: bool, kind: type) -> None:  # noqa: FBT001
 
 
 def test_giving_up_an_unknown_write_says_what_to_look_at() -> None:
-    lost = broken(POST, "reset", ASKING)
-    error = given_up(POST, lost, 3, may_have_been_applied=True)
+    lost = transport_error(POST, "reset", CONTEXT)
+    error = final_error(POST, lost, 3, may_have_been_applied=True)
     assert type(error) is WorkspaceOutcomeUnknownError
     assert (error.attempts, error.retryable, error.outcome, error.permanent) == (3, False, "unknown", True)
-    assert not given_up(PROJECT, broken(PROJECT, "reset", ASKING), 1, may_have_been_applied=True).permanent
-    assert str(error).startswith("CreateDashboard may or may not have been applied, and was not sent again so that")
-    assert str(lost) in str(error)
-    assert str(error).endswith("whether the dashboard is there, and clear the task only if it is not.")
+    assert str(error).startswith("Look for the dashboard in the workspace itself")
+    assert "CreateDashboard may or may not have been applied, and was not sent again so that" in str(error)
+    assert str(error).endswith(str(lost))
+
+
+@pytest.mark.parametrize(
+    ("op", "looks_first", "permanent"),
+    [
+        (PROJECT, False, True),
+        (PROJECT, True, False),
+        (POST, False, True),
+        (POST, True, True),
+    ],
+)
+def test_an_unknown_outcome_is_permanent_unless_the_caller_looks_first(
+    op: Operation[Any],
+    looks_first: bool,  # noqa: FBT001
+    permanent: bool,  # noqa: FBT001
+) -> None:
+    lost = transport_error(op, "reset", CONTEXT)
+    error = final_error(op, lost, 1, may_have_been_applied=True, looks_first=looks_first)
+    assert error.permanent is permanent
 
 
 @pytest.mark.parametrize("op", [GET, PAUSE])
 def test_giving_up_what_may_be_repeated_keeps_the_error(op: Operation[Any]) -> None:
-    lost = broken(op, "reset", ASKING)
-    assert given_up(op, lost, 5, may_have_been_applied=True) is lost
+    lost = transport_error(op, "reset", CONTEXT)
+    assert final_error(op, lost, 5, may_have_been_applied=True) is lost
     assert lost.attempts == 5
 
 
 def test_the_last_attempt_does_not_hide_what_an_earlier_one_may_have_done() -> None:
-    error = given_up(PAUSE, not_sent(PAUSE, "refused", ASKING), 5, may_have_been_applied=True)
+    error = final_error(PAUSE, not_sent(PAUSE, "refused", CONTEXT), 5, may_have_been_applied=True)
     assert error.outcome == Outcome.UNKNOWN.value
     assert str(error).endswith("An earlier attempt got no clear answer, so PauseBatchExport may have been applied.")
-    read = given_up(GET, not_sent(GET, "refused", ASKING), 5, may_have_been_applied=True)
+    read = final_error(GET, not_sent(GET, "refused", CONTEXT), 5, may_have_been_applied=True)
     assert (read.outcome, "earlier" in str(read)) == ("not_sent", False)
 
 

@@ -163,9 +163,9 @@ def test_a_login_page_is_no_answer_to_a_pause(send: Send) -> None:
 
 def test_a_delete_of_what_never_was_is_an_error(send: Send) -> None:
     with Loopback(answer(404)) as service:
-        assert "was answered with 404" in str(send(service.url, DELETE).error)
+        assert "returned 404" in str(send(service.url, DELETE).error)
     with Loopback(answer(429), answer(404)) as service:
-        assert "was answered with 404" in str(send(service.url, DELETE).error)
+        assert "returned 404" in str(send(service.url, DELETE).error)
 
 
 def test_the_last_error_does_not_hide_that_an_earlier_attempt_may_have_been_applied(send: Send) -> None:

@@ -18,46 +18,46 @@ def call_of(*, throttled: bool = False) -> Call[None]:
     return call  # type: ignore[return-value]
 
 
-def enter(width: ConcurrencyLimit, *, throttled: bool = False) -> Call[None]:
-    assert width.admits()
+def enter(limit: ConcurrencyLimit, *, throttled: bool = False) -> Call[None]:
+    assert limit.admits()
     call = call_of(throttled=throttled)
-    width.under_way.add(call)
+    limit.under_way.add(call)
     return call
 
 
 def test_no_more_than_so_many() -> None:
-    width = ConcurrencyLimit(2)
-    first = enter(width)
-    enter(width)
-    assert not width.admits()
-    width.leave(first)
-    assert width.admits()
+    limit = ConcurrencyLimit(2)
+    first = enter(limit)
+    enter(limit)
+    assert not limit.admits()
+    limit.leave(first)
+    assert limit.admits()
 
 
 def test_nobody_begins_while_one_waits_out_a_429() -> None:
-    width = ConcurrencyLimit(4)
-    call = enter(width)
-    assert width.admits()
+    limit = ConcurrencyLimit(4)
+    call = enter(limit)
+    assert limit.admits()
     call.throttled = True
-    assert not width.admits()
+    assert not limit.admits()
 
 
 def test_after_it_they_go_one_at_a_time_and_then_more() -> None:
-    width = ConcurrencyLimit(4)
-    width.leave(enter(width, throttled=True))
+    limit = ConcurrencyLimit(4)
+    limit.leave(enter(limit, throttled=True))
     widths = []
     for _ in range(5):
-        widths.append(width.width)
-        width.leave(enter(width))
+        widths.append(limit.current)
+        limit.leave(enter(limit))
     assert widths == [1, 2, 3, 4, 4]
 
 
-def most_at_once(gate: Throttle) -> int:
-    """Send many threads through a gate, and count how many are inside."""
+def most_at_once(throttle: Throttle) -> int:
+    """Send many threads through a throttle, and count how many are inside."""
     inside, most, lock = [0], [0], threading.Lock()
 
     def go() -> None:
-        with gate.passed(call_of()):
+        with throttle.acquire(call_of()):
             with lock:
                 inside[0] += 1
                 most[0] = max(most[0], inside[0])
@@ -80,11 +80,11 @@ def test_threads_take_turns() -> None:
 
 def test_coroutines_take_turns() -> None:
     async def go_all() -> int:
-        gate, inside, most = AsyncThrottle(3), 0, 0
+        throttle, inside, most = AsyncThrottle(3), 0, 0
 
         async def go() -> None:
             nonlocal inside, most
-            async with gate.passed(call_of()):
+            async with throttle.acquire(call_of()):
                 inside += 1
                 most = max(most, inside)
                 await asyncio.sleep(0.001)

@@ -151,16 +151,6 @@ def test_a_dashboard_is_deleted_the_way_that_works(call: Call, connect: Connect,
     assert (request["method"], request["body"]) == ("PATCH", {"deleted": True})
 
 
-def test_a_look_at_what_is_waited_for(call: Call, connect: Connect) -> None:
-    connect(page_size=2)
-    seen = call("look", "people")
-    assert (seen.living(), seen.member_count, len(seen.members)) == ({"liv.invited@example.com"}, 5, 5)
-    assert list(call("look", "domains").domains) == [SEED.domain_id]
-    connect(key=SEED.no_scopes_key)
-    with pytest.raises(WorkspacePermissionError, match="the scope project:read"):
-        call("look", "projects")
-
-
 # Secrets
 
 

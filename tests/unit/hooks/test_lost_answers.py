@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from airflow_provider_workspace.procedures import bulk_invites
 from tests.unit.client.loopback import RESET_AFTER_READING, Loopback, answer
 
 if TYPE_CHECKING:
@@ -19,8 +20,7 @@ ADA = answer(body={"count": 1, "next": None, "previous": None, "results": [{"tar
 
 
 def test_looks_for_them_after_a_pause(call: Call, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-    for client in ("sync", "aio"):
-        monkeypatch.setattr(f"airflow_provider_workspace.client.{client}.CONSISTENCY_SECONDS", PAUSE)
+    monkeypatch.setattr(bulk_invites, "CONSISTENCY_SECONDS", PAUSE)
     with Loopback(NOBODY, NOBODY, RESET_AFTER_READING, ADA, NOBODY) as service:
         connect(host=service.url)
         began = time.monotonic()

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import Variable
 
+from airflow_provider_workspace.api.operations import CreateProject, GetProject
+from airflow_provider_workspace.api.procedure import send_one
 from airflow_provider_workspace.errors import WorkspaceOutcomeUnknownError
-from airflow_provider_workspace.operators.create_or_get import create_once
 from airflow_provider_workspace.operators.dashboards import (
     WorkspaceAddDashboardCollaboratorOperator,
     WorkspaceCreateDashboardOperator,
@@ -16,11 +17,14 @@ from airflow_provider_workspace.operators.dashboards import (
 from airflow_provider_workspace.operators.domains import WorkspaceCreateDomainOperator
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator, WorkspaceGetProjectOperator
+from airflow_provider_workspace.procedures.create_or_get import create_or_get
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.state.task_state import TaskState
 from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.unit.procedures.drive import drive
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
@@ -82,18 +86,20 @@ def test_what_creates_nothing_says_nothing(connect: Connect) -> None:
 def test_what_is_found_after_a_lost_answer_was_made() -> None:
     made: list[str] = []
 
-    def create() -> str:
+    def answer(operation: Operation[Any]) -> Any:
+        if isinstance(operation, GetProject):
+            return next(iter(made), None)
         made.append("it")
-        raise WorkspaceOutcomeUnknownError("The answer was lost.", operation="CreateProject", retryable=False)
+        return WorkspaceOutcomeUnknownError("The answer was lost.", operation="CreateProject", retryable=False)
 
-    assert create_once(
+    procedure = create_or_get(
         "thing",
-        find=lambda: next(iter(made), None),
-        create=create,
+        CreateProject(organization_id="o", name="thing"),
+        find=lambda: send_one(GetProject(organization_id="o", project_id=1)),
         if_exists="return",
         memory=TaskState({}),
-        sleep=lambda _: None,
-    ) == ("it", True)
+    )
+    assert drive(procedure, answer) == ("it", True)
 
 
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_workspace.api.operations import UpdateMember
+from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.operators import apply_members
-from airflow_provider_workspace.operators.apply_members import MAX_REFUSALS
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
+from airflow_provider_workspace.procedures import member_sync
+from airflow_provider_workspace.procedures.member_sync import MAX_REFUSALS
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 
@@ -156,11 +158,15 @@ def test_a_retry_goes_on_where_the_first_try_was_killed(
     connect()
     whole = sync(dry_run=True)
 
-    def kill(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
+    send = WorkspaceClient.send
+
+    def kill(self: WorkspaceClient, operation: Any, **options: Any) -> Any:
+        if isinstance(operation, UpdateMember):
+            raise KeyboardInterrupt
+        return send(self, operation, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(WorkspaceHook, "update_member", kill)
+        patch.setattr(WorkspaceClient, "send", kill)
         with pytest.raises(KeyboardInterrupt):
             sync(approved=whole)
     assert effects(sandbox) == CHANGES[:2]
@@ -198,14 +204,14 @@ def test_who_leaves_meanwhile_is_no_error(
     sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect()
-    carry_out = apply_members.carry_out
+    apply = member_sync.apply
 
-    def leave_first(plan: Any, hook: WorkspaceHook, organization_id: str | None) -> None:
-        hook.delete_member(user_uuid=SEED.member_uuid)
-        carry_out(plan, hook, organization_id)
+    def leave_first(*arguments: Any) -> Any:
+        WorkspaceHook().delete_member(user_uuid=SEED.member_uuid)
+        return apply(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(apply_members, "carry_out", leave_first)
+        patch.setattr(member_sync, "apply", leave_first)
         sync()
     assert "update_member" not in effects(sandbox)
     assert [change["email"] for change in sync(dry_run=True)["changes"] if change["action"] == "invite"] == [

@@ -156,7 +156,7 @@ def test_fails_if_asked_to_where_there_is_one(
     sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any]
 ) -> None:
     connect()
-    with pytest.raises(AirflowFailException, match=r"There is a .* already\. Nothing was sent"):
+    with pytest.raises(AirflowFailException, match=r"There is a .* already; with if_exists='return' it is reused"):
         run(cls, **arguments, if_exists="fail")
     assert effects(sandbox) == []
 

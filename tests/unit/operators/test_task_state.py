@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.client.sync import WorkspaceClient
-from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
@@ -47,17 +47,17 @@ class Store:
 @pytest.fixture
 def killed_after(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Kill the worker once an operation has taken effect, the first time."""
-    send = WorkspaceHook.send
+    send = WorkspaceClient.send
     names: list[str] = []
 
-    def send_and_die(self: WorkspaceHook, operation: Any) -> Any:
-        answer = send(self, operation)
+    def send_and_die(self: WorkspaceClient, operation: Any, **options: Any) -> Any:
+        answer = send(self, operation, **options)
         if type(operation).__name__ in names:
             names.clear()
             raise Killed
         return answer
 
-    monkeypatch.setattr(WorkspaceHook, "send", send_and_die)
+    monkeypatch.setattr(WorkspaceClient, "send", send_and_die)
     return names.append
 
 
@@ -153,7 +153,7 @@ def test_nor_a_retry_invite_again(
     with pytest.raises(Killed):
         task().execute(context)
     sandbox.inject("late_rows", "list_invites", times=None)
-    monkeypatch.setattr(WorkspaceClient, "settle", lambda _: sandbox.clear_faults())
+    monkeypatch.setattr(waits, "sleep", lambda _: sandbox.clear_faults())
     task().execute(context)
     assert not sandbox.faults()
     assert len(sandbox.effects("create_invite")) == 1

@@ -27,9 +27,17 @@ from airflow_provider_workspace.procedures.bulk_invites import (
     invite_all,
 )
 from airflow_provider_workspace.procedures.roster import Entry
+from tests.unit.procedures.drive import drive
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
+
+
+def lost() -> WorkspaceOutcomeUnknownError:
+    """The error of a client that was told that the procedure looks first."""
+    error = WorkspaceOutcomeUnknownError("no answer", outcome="unknown")
+    error.looks_first = True
+    return error
 
 
 class Service:
@@ -67,7 +75,7 @@ class Service:
         if fault == "denied":
             return WorkspaceAuthenticationError("the key is revoked", status=401, outcome="rejected")
         if fault == "vanished":
-            return WorkspaceOutcomeUnknownError("no answer", outcome="unknown")
+            return lost()
         if self.bad & set(emails):
             return WorkspaceBadRequestError("400", status=400, detail="no such mailbox", outcome="rejected")
         if fault == "half":
@@ -75,7 +83,7 @@ class Service:
             return WorkspaceBadRequestError("400", status=400, outcome="rejected")
         made = self.invite(emails)
         if fault == "lost":
-            return WorkspaceOutcomeUnknownError("no answer", outcome="unknown")
+            return lost()
         return [] if fault == "quiet" else made
 
     def invite(self, emails: list[str]) -> list[Invite]:
@@ -87,13 +95,7 @@ class Service:
 
 def run(service: Service, rows: Iterable[Any], **options: Any) -> InvitesReport:
     steps = invite_all(rows, organization_id="o", **{"limit": 4, "page_size": 3, **options})
-    try:
-        operations = next(steps)
-        while True:
-            operations = steps.send([service.answer(operation) for operation in operations])
-    except StopIteration as stop:
-        report: InvitesReport = stop.value
-        return report
+    return drive(steps, service.answer)
 
 
 def people(count: int) -> list[str]:
@@ -166,10 +168,12 @@ def test_wrong_rows_are_named_before_anything_is_sent() -> None:
     with pytest.raises(WorkspaceInputError) as error:
         run(service, ["", "ok@example.com", *["wrong"] * 21])
     assert str(error.value).startswith(
-        "22 of the rows are wrong and nothing was sent. row 1 (no address): field 'target_email' is required; "
+        "22 of the rows are wrong: row 1 (no address): field 'target_email' is required; "
         "row 3 (wrong): the address needs exactly one @; row 4"
     )
-    assert str(error.value).endswith("; and 2 more. Correct them, or leave them out with on_invalid='skip'.")
+    assert str(error.value).endswith(
+        "; and 2 more. Correct them, or leave them out with on_invalid='skip'. Nothing was sent."
+    )
     assert service.sent == []
 
 

@@ -8,8 +8,10 @@ import pytest
 
 from airflow_provider_workspace.api.models import Domain, Invite, Member, Page, ProjectItem, User
 from airflow_provider_workspace.api.operations.domains import ListDomains
+from airflow_provider_workspace.api.retry import MAX_READS
 from airflow_provider_workspace.errors import WorkspaceServerError
-from airflow_provider_workspace.procedures.snapshot import MAX_READS, Snapshot, find_row, look
+from airflow_provider_workspace.procedures.snapshot import Snapshot, find_row, read_rows, take_snapshot
+from tests.unit.procedures.drive import drive
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
@@ -50,14 +52,7 @@ class Reader:
         self.asked: list[str] = []
 
     def run(self, subject: str, **options: Any) -> Snapshot:
-        steps = look(subject, "o", 2, **options)
-        try:
-            operations = next(steps)
-            while True:
-                operations = steps.send([self.answer(operation) for operation in operations])
-        except StopIteration as stop:
-            seen: Snapshot = stop.value
-            return seen
+        return drive(take_snapshot(subject, "o", 2, **options), self.answer)
 
     def answer(self, operation: Operation[Any]) -> Page[Any]:
         name = type(operation).__name__
@@ -92,11 +87,11 @@ SAME = Snapshot(invites={"open@example.com": False}, members={"before@example.co
         ({"wanted": {"open@example.com"}}, ["ListInvites"] * 3),
         ({"wanted": {"open@example.com", "late@example.com"}}, ALL),
         # As many members as before and no invite gone: the members are those of before.
-        ({"before": SAME}, ["ListInvites"] * 3 + ["ListMembers"]),
-        ({"before": Snapshot(invites={"open@example.com": False}, member_count=3)}, ALL),
-        ({"before": Snapshot(invites={"gone@example.com": False}, member_count=4)}, ALL),
+        ({"previous": SAME}, ["ListInvites"] * 3 + ["ListMembers"]),
+        ({"previous": Snapshot(invites={"open@example.com": False}, member_count=3)}, ALL),
+        ({"previous": Snapshot(invites={"gone@example.com": False}, member_count=4)}, ALL),
         (
-            {"before": Snapshot(invites={"gone@example.com": True}, member_count=4)},
+            {"previous": Snapshot(invites={"gone@example.com": True}, member_count=4)},
             ["ListInvites"] * 3 + ["ListMembers"],
         ),
     ],
@@ -108,26 +103,24 @@ def test_no_more_is_read_than_needed(options: dict[str, Any], asked: list[str]) 
 
 
 def test_the_members_of_before_are_kept_where_they_are_not_read_again() -> None:
-    assert Reader().run("people", before=SAME).members == {"before@example.com"}
+    assert Reader().run("people", previous=SAME).members == {"before@example.com"}
 
 
 def test_where_the_service_does_not_count_all_members_are_read() -> None:
     reader = Reader(count=False)
-    seen = reader.run("people", before=Snapshot(member_count=None))
+    seen = reader.run("people", previous=Snapshot(member_count=None))
     assert reader.asked == ALL
     assert seen.members == {"one@example.com", "two@example.com"}
 
 
 def test_one_bad_page_ends_the_look() -> None:
-    steps = look("domains", "o", 2)
-    next(steps)
     with pytest.raises(WorkspaceServerError, match="500"):
-        steps.send([WorkspaceServerError("500")])
+        drive(take_snapshot("domains", "o", 2), lambda _: WorkspaceServerError("500"))
 
 
 def test_there_are_three_subjects() -> None:
     with pytest.raises(ValueError, match="dashboards"):
-        next(look("dashboards", "o", 2))
+        next(take_snapshot("dashboards", "o", 2))
 
 
 class Skipping(Reader):
@@ -145,13 +138,8 @@ class Skipping(Reader):
         return page
 
     def find(self, wanted: str) -> Any:
-        steps = find_row(ListDomains(organization_id="o", limit=2), lambda row: row.id == wanted)
-        try:
-            operations = next(steps)
-            while True:
-                operations = steps.send([self.answer(operation) for operation in operations])
-        except StopIteration as stop:
-            return stop.value
+        search = find_row(ListDomains(organization_id="o", limit=2), lambda row: row.id == wanted)
+        return drive(search, self.answer)
 
 
 def test_a_row_is_found_without_reading_on() -> None:
@@ -180,7 +168,16 @@ def test_a_count_that_is_wrong_for_good_does_not_keep_us() -> None:
 
 def test_people_are_all_looked_at_again_when_rows_are_missing() -> None:
     reader = Skipping(1)
-    seen = reader.run("people", whole=True)
+    seen = reader.run("people", complete=True)
     assert seen.members == {"one@example.com", "two@example.com"}
     assert reader.asked.count("ListInvites") == 6
     assert reader.asked.count("ListMembers") == 2
+
+
+def test_rows_are_each_kept_once_in_their_last_state() -> None:
+    pages = [
+        Page[Any](count=2, next="/?offset=1", results=[Domain(id="d1", domain="old.example.com")]),
+        Page[Any](count=2, next=None, results=[Domain(id="d1", domain="new.example.com"), Domain(domain="no id")]),
+    ]
+    rows = drive(read_rows(ListDomains(organization_id="o", limit=1)), lambda _: pages.pop(0))
+    assert [row.domain for row in rows] == ["new.example.com", "no id"]

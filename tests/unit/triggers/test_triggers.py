@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TaskFailedEvent, TaskSuccessEvent
 
+from airflow_provider_workspace.api.retry import backoff
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
-from airflow_provider_workspace.triggers.polling import backoff, within
+from airflow_provider_workspace.triggers.polling import MAX_PAUSE, within
 from airflow_provider_workspace.triggers.shared_hook import SharedHook
 from airflow_provider_workspace.triggers.workspace import (
     WorkspaceArrivalTrigger,
@@ -131,7 +132,7 @@ def test_a_service_that_is_away_does_not(connect: Connect) -> None:
     connect(host="http://127.0.0.1:9", max_attempts=1)
     event = asyncio.run(asyncio.wait_for(first_event(waiting(end_at=time.time() + 3 * INTERVAL)), 5))
     assert event.payload["status"] == "timeout"
-    assert "the last look failed: WorkspaceConnectionError" in event.payload["message"]
+    assert "the last poll failed: WorkspaceConnectionError" in event.payload["message"]
 
 
 def test_asks_for_verification_at_each_look(sandbox: SandboxServer) -> None:
@@ -248,7 +249,7 @@ def test_who_shares_with_whom(changes: dict[str, Any], *, shares: bool) -> None:
     ("interval", "failures", "pause"), [(60, 1, 60), (60, 2, 120), (60, 99, 600), (900, 5, 900), (0.1, 3, 0.4)]
 )
 def test_failures_slow_the_looks_down(interval: float, failures: int, pause: float) -> None:
-    assert backoff(interval, failures) == pause
+    assert max(interval, backoff(interval, failures, MAX_PAUSE)) == pause
 
 
 def test_a_stream_that_is_cancelled_while_its_answer_comes_ends() -> None:

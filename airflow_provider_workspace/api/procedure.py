@@ -1,0 +1,61 @@
+"""
+Work of several requests, without I/O: a generator that yields what is to be sent and is sent what came of it.
+
+So one piece of code serves the worker's client, the event loop's and a dry run. The clients' ``run`` carries it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow_provider_workspace.errors import WorkspaceRequestError
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.operation import Operation
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """
+    Send operations, in any order or at once; their results or errors come back in the order given here.
+
+    :param operations: what to send
+    :param why: why it is sent, for a dry run
+    :param looks_first: whether the procedure looks for the effect of a write whose answer was lost, before it or a
+        retry of the task sends it again
+    """
+
+    operations: Sequence[Operation[Any]]
+    why: str = "the task asks for it"
+    looks_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """
+    Wait.
+
+    :param seconds: how long
+    """
+
+    seconds: float
+
+
+Procedure = Generator[Send | Pause, list[Any], T]
+
+
+def send_one(operation: Operation[T], why: str = "the task asks for it") -> Procedure[T]:
+    """
+    Send one operation and return its result.
+
+    :raises WorkspaceRequestError: if it failed
+    """
+    (result,) = yield Send([operation], why)
+    if isinstance(result, WorkspaceRequestError):
+        raise result
+    answer: T = result
+    return answer

@@ -1,0 +1,277 @@
+"""What to say when a request went wrong: what was asked, what came back and what to do."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from airflow_provider_workspace.api.outcome import TRY_LATER, Outcome, outcome_of_status
+from airflow_provider_workspace.api.retry import parse_retry_after
+from airflow_provider_workspace.errors import (
+    WorkspaceAuthenticationError,
+    WorkspaceBadRequestError,
+    WorkspaceConnectionError,
+    WorkspaceMethodNotAllowedError,
+    WorkspaceNotFoundError,
+    WorkspaceOutcomeUnknownError,
+    WorkspacePermissionError,
+    WorkspaceRateLimitError,
+    WorkspaceRedirectError,
+    WorkspaceRequestError,
+    WorkspaceResponseError,
+    WorkspaceServerError,
+    WorkspaceStatusError,
+    WorkspaceTimeoutError,
+    WorkspaceTransportError,
+)
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from airflow_provider_workspace.api.operation import Operation, Response
+
+MAX_DETAIL_LENGTH = 300
+
+_CLASSES: dict[int, type[WorkspaceStatusError]] = {
+    400: WorkspaceBadRequestError,
+    401: WorkspaceAuthenticationError,
+    403: WorkspacePermissionError,
+    404: WorkspaceNotFoundError,
+    405: WorkspaceMethodNotAllowedError,
+    429: WorkspaceRateLimitError,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """
+    Whose request it is, for the messages.
+
+    :param source: where the settings come from, such as ``connection 'workspace_default'``
+    :param secrets: values that must not appear in a message, whatever the service writes
+    """
+
+    source: str
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    def with_secrets_of(self, op: Operation[Any]) -> RequestContext:
+        """Return the same with the secrets that an operation sends, which the service may repeat."""
+        return RequestContext(self.source, (*self.secrets, *op.secrets()))
+
+    def redacted(self, text: str) -> str:
+        """Take the secrets and everything unprintable out of a text and shorten it."""
+        for secret in self.secrets:
+            text = text.replace(secret, "***").replace(json.dumps(secret)[1:-1], "***")
+        text = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+        return text if len(text) <= MAX_DETAIL_LENGTH else text[:MAX_DETAIL_LENGTH] + "…"
+
+
+def described(op: Operation[Any]) -> str:
+    """Say what was asked: the operation, the method and the path."""
+    return f"{type(op).__name__} ({op.endpoint.method} {op.path()})"
+
+
+def not_sent(
+    op: Operation[Any], why: str, context: RequestContext, *, retryable: bool = True
+) -> WorkspaceConnectionError:
+    """Build the error for a request that never reached the service."""
+    return WorkspaceConnectionError(
+        f"{described(op)} was not sent: {context.redacted(why).rstrip('.: ')}. "
+        f"Check the host, port and proxy of {context.source}.",
+        operation=type(op).__name__,
+        outcome=Outcome.NOT_SENT.value,
+        retryable=retryable,
+    )
+
+
+def transport_error(
+    op: Operation[Any], why: str, context: RequestContext, *, timeout: bool = False
+) -> WorkspaceTransportError:
+    """Build the error for a request that broke after it was sent."""
+    error_class = WorkspaceTimeoutError if timeout else WorkspaceTransportError
+    cure = f" Raise read_timeout in the extra of {context.source} if the service needs longer." if timeout else ""
+    return error_class(
+        f"{described(op)} was sent, but no complete answer came: {context.redacted(why).rstrip('.: ')}.{cure}",
+        operation=type(op).__name__,
+        outcome=Outcome.UNKNOWN.value,
+    )
+
+
+def unreadable_error(
+    op: Operation[Any], response: Response, context: RequestContext, found: str
+) -> WorkspaceResponseError:
+    """Build the error for a success that cannot be read."""
+    context = context.with_secrets_of(op)
+    content_type = context.redacted(response.headers.get("content-type") or "no content type")
+    return WorkspaceResponseError(
+        f"{described(op)} returned {response.status} with {found}, {content_type[:80]}. Check that the host of "
+        f"{context.source} is the address of the service itself and that no login page or proxy answers in its place.",
+        operation=type(op).__name__,
+        outcome=Outcome.UNKNOWN.value,
+        request_id=request_id(response, context),
+    )
+
+
+def status_error(
+    op: Operation[Any], response: Response, context: RequestContext, now: datetime
+) -> WorkspaceStatusError:
+    """Build the error for a status that is not a success."""
+    status = response.status
+    context = context.with_secrets_of(op)
+    body = {name: context.redacted(text) if text else None for name, text in _parse_error_body(response.body).items()}
+    detail, code, attr = body["detail"], body["code"], body["attr"]
+    retry_after = parse_retry_after(response.headers.get("retry-after"), now)
+    error_class = _CLASSES.get(status, WorkspaceStatusError)
+    if 300 <= status < 400:
+        error_class = WorkspaceRedirectError
+    elif status >= 500:
+        error_class = WorkspaceServerError
+    about = f" (field '{attr}')" if attr else ""
+    said = f": {detail.rstrip('.')}" if detail else " without details"
+    return error_class(
+        f"{described(op)} returned {status}{about}{said}. {_hint(op, response, context, detail, retry_after)}",
+        status=status,
+        code=code,
+        detail=detail,
+        attr=attr,
+        operation=type(op).__name__,
+        outcome=outcome_of_status(status).value,
+        retryable=status in TRY_LATER or (status >= 500 and status != 501),
+        retry_after=retry_after,
+        request_id=request_id(response, context),
+    )
+
+
+def _parse_error_body(body: bytes) -> dict[str, str | None]:
+    """
+    Read the body of an error, whose shape the interface does not show.
+
+    Understood are an object with ``detail``, ``code``, ``attr`` (or ``message``, ``error``), and an object of lists of
+    messages per field; of anything else that is not a page of HTML, the text itself.
+    """
+    found: dict[str, str | None] = {"detail": None, "code": None, "attr": None}
+    text = body[:20_000].decode("utf-8", "replace").strip()
+    if not text or text.startswith("<"):
+        return found
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {**found, "detail": text}
+    if isinstance(value, list) and value:
+        value = value[0]
+    if isinstance(value, str):
+        return {**found, "detail": value}
+    if not isinstance(value, dict):
+        return found
+    for key in ("detail", "message", "error", "errors"):
+        if value.get(key):
+            found["detail"] = value[key] if isinstance(value[key], str) else json.dumps(value[key])
+            break
+    else:
+        if value and "code" not in value:
+            found["detail"] = json.dumps(value)
+    for key in ("code", "attr"):
+        if isinstance(value.get(key), str):
+            found[key] = value[key]
+    return found
+
+
+def _hint(
+    op: Operation[Any], response: Response, context: RequestContext, detail: str | None, retry_after: float | None
+) -> str:
+    """Say what to do about a refusal."""
+    status = response.status
+    if status == 400:
+        return "Correct the request; sending it again unchanged will not help."
+    if status == 401:
+        return f"The API key in the password of {context.source} is missing, wrong or revoked: put in a valid one."
+    if status == 403:
+        scope = _missing_scope(op, detail)
+        if scope is None:
+            return f"The owner of the API key of {context.source} is not allowed to do this."
+        return f"Give the API key of {context.source} the scope {scope}, or check the access level of its owner."
+    if status == 404:
+        return f"Check the ids: the resource does not exist, or the API key of {context.source} may not see it."
+    if status == 405:
+        return (
+            op.endpoint.instead or f"Check that the host of {context.source} is the address of the workspace service."
+        )
+    if status == 429:
+        when = "later" if retry_after is None else f"in {retry_after:.0f} s"
+        return f"Too many requests: try again {when}; a pool limits how many tasks ask at once."
+    if 300 <= status < 400:
+        where = context.redacted(_place(response.headers.get("location")))
+        return (
+            f"It points to {where}, which was not followed. If that is the service, set it as host of {context.source}."
+        )
+    if status >= 500:
+        return "The service or a proxy before it failed: look at its status if this goes on."
+    return "The service refused the request."
+
+
+def _place(location: str | None) -> str:
+    """Say where a redirect points to, without the parts of a URL that may hold secrets."""
+    if not location:
+        return "nowhere"
+    try:
+        parts = urlsplit(location)
+        host = parts.hostname
+        where = f"{host}:{parts.port}" if parts.port else host
+    except ValueError:
+        return "an address that makes no sense"
+    if not where:
+        return "another path"
+    return f"{parts.scheme}://{where}" if parts.scheme else where
+
+
+def _missing_scope(op: Operation[Any], detail: str | None) -> str | None:
+    """Return the scope that the service says is missing, or else the one that the interface asks for."""
+    named = re.search(r"scope\W+([a-z_]+:[a-z]+)", detail or "")
+    if named:
+        return named.group(1)
+    return op.endpoint.scope if not detail or "scope" in detail.lower() else None
+
+
+def request_id(response: Response, context: RequestContext) -> str | None:
+    """Return the service's identifier of a request, if it sends one; it may repeat a secret there."""
+    sent = response.headers.get("x-request-id") or response.headers.get("request-id")
+    return context.redacted(sent) or None if sent else None
+
+
+def final_error(
+    op: Operation[Any],
+    error: WorkspaceRequestError,
+    attempts: int,
+    *,
+    may_have_been_applied: bool,
+    looks_first: bool = False,
+) -> WorkspaceRequestError:
+    """
+    Return the error to raise once no further attempt is made.
+
+    For a write whose outcome is unknown and that is not repeatable it says what to look for.
+
+    :param error: the error of the last attempt
+    :param may_have_been_applied: some attempt may have been applied, whatever became of the last one
+    :param looks_first: whether the caller looks for the effect before it sends again; only then a retry is safe
+    """
+    error.attempts = attempts
+    if may_have_been_applied and error.outcome != Outcome.UNKNOWN.value and op.endpoint.effect != "read":
+        error.outcome = Outcome.UNKNOWN.value
+        error.args = (f"{error} An earlier attempt got no clear answer, so {error.operation} may have been applied.",)
+    if error.outcome != Outcome.UNKNOWN.value or op.endpoint.repeatable:
+        return error
+    unknown = WorkspaceOutcomeUnknownError(
+        f"{op.endpoint.look_for} {type(op).__name__} may or may not have been applied, and was not sent again so that "
+        f"nothing is done twice. {error}",
+        operation=error.operation,
+        outcome=error.outcome,
+        retryable=False,
+        request_id=error.request_id,
+    )
+    unknown.attempts = attempts
+    unknown.looks_first = looks_first and op.endpoint.recover == "look-up"
+    return unknown

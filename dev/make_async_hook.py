@@ -56,6 +56,9 @@ def twin() -> str:
     for at, insert in reversed(inserts):
         text = text[:at] + insert.encode() + text[at:]
     result = text.decode().replace("async for row in return ", "async for row in ")
+    # What leads from the one to the other.
+    result = re.sub(r"__all__ = .*?(?=class )", "", result, flags=re.DOTALL)
+    result = re.sub(r"    from [\w.]*hooks\.workspace_async import .*\n", "", result)
     for pattern, word in WORDS.items():
         result = re.sub(pattern, word, result)
     result = HEAD + result[result.index("\n", result.index('"""', 3)) + 1 :]

@@ -21,8 +21,8 @@ from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from tests.contract.test_contract import BODIES, IDS
-from tests.hard.service import Recorder
-from tests.hard.values import texts
+from tests.robustness.service import Recorder
+from tests.robustness.values import texts
 
 # Names that mean something somewhere, so that what is drawn is not skipped as unknown.
 NAMES = sorted(

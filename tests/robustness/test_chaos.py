@@ -25,7 +25,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.service import Service, Settings
 from airflow_provider_workspace.triggers import workspace as triggers
 from airflow_provider_workspace.triggers.workspace import WorkspaceWaitTrigger
-from tests.hard.fast_forward import FastForward
+from tests.robustness.fast_forward import FastForward
 
 if TYPE_CHECKING:
     from airflow.triggers.shared_stream import SharedStreamManager

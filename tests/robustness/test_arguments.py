@@ -33,8 +33,8 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.contract.reference import EXPECTED
 from tests.contract.test_contract import IDS, arguments
-from tests.hard.values import anything, build
 from tests.meta.test_operators import OPERATORS, SENSORS
+from tests.robustness.values import anything, build
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator

@@ -18,7 +18,7 @@ from airflow_provider_workspace import rosters
 from airflow_provider_workspace.api.roster import check_roster
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.rosters import read_roster
-from tests.hard.values import NASTY_TEXTS, texts
+from tests.robustness.values import NASTY_TEXTS, texts
 
 # One folder for all examples: each writes its file anew.
 ANY = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.dags.human import approving
 
+if TYPE_CHECKING:
+    from tests.airflow_cli import AirflowCli
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "example_dags"
-AIRFLOW = Path(sys.executable).with_name("airflow")
 ONBOARDED = {
     "create_project": 1,
     "create_domain": 1,
@@ -55,36 +54,41 @@ def server() -> Iterator[SandboxServer]:
 
 
 @pytest.fixture(scope="module")
-def run_dag(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> RunDag:
-    """Run a Dag with an Airflow of its own."""
-    connection = {
-        "conn_type": "workspace",
-        "host": server.url,
-        "password": server.seed.admin_key,
-        "extra": {"organization_id": server.seed.organization_id, "project_id": server.seed.project_id},
+def home(airflow_cli: AirflowCli, migrated_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The home of one Airflow for all examples."""
+    folder = tmp_path_factory.mktemp("airflow")
+    airflow_cli.migrated_home(folder, migrated_database)
+    airflow_cli.preload_dag_test()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIRFLOW__CORE__DAGS_FOLDER", str(EXAMPLES))
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def approvals(airflow_cli: AirflowCli, home: Path) -> Iterator[None]:
+    """A human who approves whatever an example asks."""
+    with approving(airflow_cli, home):
+        yield
+
+
+@pytest.fixture(scope="module")
+def run_dag(request: pytest.FixtureRequest, server: SandboxServer, airflow_cli: AirflowCli, home: Path) -> RunDag:
+    """Run a Dag by ``airflow dags test``."""
+    connection = json.loads(server.connection())
+    research = {
+        **connection,
+        "password": server.seed.research_key,
+        "extra": {"organization_id": server.seed.other_organization_id},
     }
-    env = {
-        **os.environ,
-        "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow")),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES),
+    connections = {
         "AIRFLOW_CONN_WORKSPACE_DEFAULT": json.dumps(connection),
-        "AIRFLOW_CONN_WORKSPACE_RESEARCH": json.dumps(
-            {
-                **connection,
-                "password": server.seed.research_key,
-                "extra": {"organization_id": server.seed.other_organization_id},
-            }
-        ),
+        "AIRFLOW_CONN_WORKSPACE_RESEARCH": json.dumps(research),
     }
-
-    def airflow(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([AIRFLOW, *arguments], env=env, capture_output=True, text=True, check=False, timeout=900)
-
-    assert airflow("db", "migrate").returncode == 0
 
     def run(dag_id: str, **params: Any) -> subprocess.CompletedProcess[str]:
-        with approving(AIRFLOW, env) if dag_id in ASKING else nullcontext():
-            return airflow("dags", "test", dag_id, "--conf", json.dumps(params))
+        if dag_id in ASKING:
+            request.getfixturevalue("approvals")
+        return airflow_cli.run("dags", "test", dag_id, "--conf", json.dumps(params), home=home, **connections)
 
     return run
 

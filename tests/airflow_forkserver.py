@@ -7,6 +7,9 @@ in a process of its own: arguments, environment, working directory, database, ou
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import importlib
 import json
 import os
 import sys
@@ -72,27 +75,41 @@ def wait(pid: int, seconds: float) -> int | None:
     return None
 
 
+# What `airflow dags test` imports on its way, besides what its own module does.
+DAG_TEST = (
+    "airflow.cli.commands.dag_command",
+    "airflow.providers.standard.decorators.python",
+    "airflow.sdk.execution_time.supervisor",
+    "airflow.utils.db",
+    "alembic.context",
+)
+
+
 def import_dag_test() -> None:
-    """Import what runs a Dag, and build its API server, which each `airflow dags test` would do for itself."""
-    import asyncio
+    """Import what runs a Dag, and build its API server, which each ``airflow dags test`` would do for itself."""
+    from sqlalchemy.orm import configure_mappers
 
-    import airflow.cli.commands.dag_command
-    import airflow.utils.db  # noqa: F401
-    import httpx
+    from airflow_provider_workspace.get_provider_info import get_provider_info
 
-    for module in ("dashboards", "batch_exports", "invites", "projects", "windows"):
-        __import__(f"airflow_provider_workspace.operators.{module}")
+    ours = [module for kind in ("hooks", "operators") for module in get_provider_info()[kind][0]["python-modules"]]
+    for module in (*DAG_TEST, *ours):
+        with suppress(ImportError):  # its place in Airflow 3.3
+            importlib.import_module(module)
+    configure_mappers()
     with suppress(ImportError):  # its place in Airflow 3.3
         from airflow.sdk.execution_time.supervisor import in_process_api_server
 
-        app = in_process_api_server().app
+        asyncio.run(ask(in_process_api_server().app))
+    gc.collect()
+    gc.freeze()
 
-        async def ask() -> None:
-            transport = httpx.ASGITransport(app)
-            async with httpx.AsyncClient(transport=transport, base_url="http://in-process") as client:
-                await client.get("/")
 
-        asyncio.run(ask())
+async def ask(app: Any) -> None:
+    """Send a first request, at which an app builds its routes."""
+    import httpx
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://in-process") as client:
+        await client.get("/")
 
 
 if __name__ == "__main__":

@@ -17,26 +17,32 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def approving(airflow: AirflowCli, home: Path) -> Iterator[None]:
-    """Approve whatever is asked while the statement runs."""
+def api_server(airflow: AirflowCli, home: Path) -> Iterator[str]:
+    """Run an API server, and yield the URL of its API; it may not listen yet."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    over = threading.Event()
-    thread = threading.Thread(target=approve, args=(f"http://127.0.0.1:{port}/api/v2", over))
     all_admins = {"AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True"}
     with airflow.running("api-server", "--port", str(port), "--workers", "1", home=home, **all_admins):
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
+        yield f"http://127.0.0.1:{port}/api/v2"
+
+
+@contextmanager
+def approving(api: str) -> Iterator[None]:
+    """Approve whatever is asked while the statement runs."""
+    over = threading.Event()
+    thread = threading.Thread(target=approve, args=(api, over))
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def approve(api: str, over: threading.Event) -> None:
     """Answer each question once."""
-    while not over.wait(0.2):
+    while not over.wait(0.5):
         try:
             asked = call("GET", f"{api}/dags/~/dagRuns/~/hitlDetails?response_received=false")
             for question in asked["hitl_details"]:

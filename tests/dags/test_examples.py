@@ -7,13 +7,14 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
-from tests.dags.human import approving
+from tests.dags.human import api_server, approving
 
 if TYPE_CHECKING:
     from tests.airflow_cli import AirflowCli
@@ -54,21 +55,19 @@ def server() -> Iterator[SandboxServer]:
 
 
 @pytest.fixture(scope="module")
-def home(airflow_cli: AirflowCli, migrated_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def home(airflow_cli: AirflowCli, migrated_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The home of one Airflow for all examples."""
     folder = tmp_path_factory.mktemp("airflow")
     airflow_cli.migrated_home(folder, migrated_database)
     airflow_cli.preload_dag_test()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AIRFLOW__CORE__DAGS_FOLDER", str(EXAMPLES))
-        yield folder
+    return folder
 
 
 @pytest.fixture(scope="module")
-def approvals(airflow_cli: AirflowCli, home: Path) -> Iterator[None]:
-    """A human who approves whatever an example asks."""
-    with approving(airflow_cli, home):
-        yield
+def api(airflow_cli: AirflowCli, home: Path) -> Iterator[str]:
+    """The API through which a human answers what an example asks."""
+    with api_server(airflow_cli, home) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -86,11 +85,25 @@ def run_dag(request: pytest.FixtureRequest, server: SandboxServer, airflow_cli: 
     }
 
     def run(dag_id: str, **params: Any) -> subprocess.CompletedProcess[str]:
-        if dag_id in ASKING:
-            request.getfixturevalue("approvals")
-        return airflow_cli.run("dags", "test", dag_id, "--conf", json.dumps(params), home=home, **connections)
+        with approving(request.getfixturevalue("api")) if dag_id in ASKING else nullcontext():
+            return airflow_cli.run(
+                *("dags", "test", dag_id, "--conf", json.dumps(params)),
+                home=home,
+                AIRFLOW__CORE__DAGS_FOLDER=str(folder_of(home, dag_id)),
+                **connections,
+            )
 
     return run
+
+
+def folder_of(home: Path, dag_id: str) -> Path:
+    """A folder with one example: Airflow would read all of them, twice in each run."""
+    folder = home / dag_id
+    if not folder.exists():
+        folder.mkdir()
+        for name in (f"{dag_id}.py", "data"):
+            (folder / name).symlink_to(EXAMPLES / name)
+    return folder
 
 
 def marks(dag_id: str) -> Iterator[pytest.MarkDecorator]:

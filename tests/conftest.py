@@ -84,6 +84,17 @@ def connect(sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> Connect:
     return set_connection
 
 
+# Seconds that the package lets pass until it looks for what a write whose answer was lost may have done.
+WAITS = {"client.sync.SETTLE_SECONDS": 0.0, "client.aio.SETTLE_SECONDS": 0.0, "once.LOOKS": (0.0, 0.0)}
+
+
+@pytest.fixture
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the package look at once where it would wait for a slow service."""
+    for name, seconds in WAITS.items():
+        monkeypatch.setattr(f"airflow_provider_workspace.{name}", seconds)
+
+
 @pytest.fixture(scope="session")
 def airflow_cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowCli]:
     """Airflow's command line; one Airflow is started for all commands of a worker of xdist."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.conftest import Connect
     from tests.unit.hooks.conftest import Call
 
-PAUSE = 0.4
+PAUSE = 0.1
 NOBODY = answer(body={"count": 0, "next": None, "previous": None, "results": []})
 ADA = answer(body={"count": 1, "next": None, "previous": None, "results": [{"target_email": "ada@example.com"}]})
 

@@ -96,6 +96,7 @@ def test_what_is_found_after_a_lost_answer_was_made() -> None:
     ) == ("it", True)
 
 
+@pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 def test_of_two_that_create_at_once_one_takes_what_the_other_made(connect: Connect, sandbox: SandboxServer) -> None:
     """The list does not show yet what the first one made."""
@@ -109,6 +110,7 @@ def test_of_two_that_create_at_once_one_takes_what_the_other_made(connect: Conne
     assert (first.created, second.created) == (True, False)
 
 
+@pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 def test_what_is_taken_elsewhere_is_refused(connect: Connect, sandbox: SandboxServer) -> None:
     connect(key=sandbox.seed.research_key, organization_id=sandbox.seed.other_organization_id)

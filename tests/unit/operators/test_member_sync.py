@@ -168,6 +168,7 @@ def test_a_retry_goes_on_where_the_first_try_was_killed(
     assert effects(sandbox) == CHANGES
 
 
+@pytest.mark.usefixtures("no_waits")
 def test_lost_answers_change_nothing_twice(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     for operation in ("delete_invite", "delete_member", "update_member", "create_invites"):

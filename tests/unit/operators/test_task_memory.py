@@ -121,6 +121,7 @@ class Retry:
         """Push nowhere."""
 
 
+@pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize("context", [{"task_state_store": True}, {"ti": Retry()}], ids=["remembered", "any retry"])
 def test_a_list_that_lags_does_not_make_a_retry_create_again(
     connect: Connect, sandbox: SandboxServer, killed_after: Any, context: Any
@@ -136,6 +137,7 @@ def test_a_list_that_lags_does_not_make_a_retry_create_again(
     assert len(sandbox.effects("create_project")) == 1
 
 
+@pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize("task", [invites, sync])
 @pytest.mark.parametrize("context", [{"task_state_store": True}, {"ti": Retry()}], ids=["remembered", "any retry"])
 def test_nor_a_retry_invite_again(

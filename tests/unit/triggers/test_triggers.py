@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tests.conftest import Connect
 
 ADA = "ada@example.com"
-INTERVAL = 0.2
+INTERVAL = 0.1
 
 
 @pytest.fixture(autouse=True)
@@ -291,12 +292,19 @@ class _Store:
         self.values[key] = value
 
 
+async def until(true: Callable[[], bool]) -> None:
+    """Wait for what should not take long."""
+    end = time.monotonic() + 10
+    while not true() and time.monotonic() < end:  # noqa: ASYNC110 - what it waits for tells nobody
+        await asyncio.sleep(0.01)
+
+
 def test_arrivals_are_told_once_also_over_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airflow_provider_workspace.triggers.workspace.STORED_SECONDS", 0.0)
     store = _Store()
     hook = WorkspaceHook()
 
-    async def watch(seconds: float, *names: str) -> list[str]:
+    async def watch(*names: str, expected: int) -> list[str]:
         trigger = WorkspaceArrivalTrigger(what="project", poll_interval=INTERVAL)
         trigger.asset_state_store = store  # type: ignore[assignment]
         told: list[str] = []
@@ -306,17 +314,18 @@ def test_arrivals_are_told_once_also_over_a_restart(monkeypatch: pytest.MonkeyPa
                 told.append(event.payload["name"])  # noqa: PERF401 - it never ends
 
         task = asyncio.create_task(listen())
-        await asyncio.sleep(3 * INTERVAL)
+        await until(lambda: bool(store.values))
         for name in names:
             await asyncio.to_thread(hook.create_project, name=name)
-        await asyncio.sleep(seconds)
+        await until(lambda: len(told) >= expected)
+        await asyncio.sleep(2 * INTERVAL)
         task.cancel()
         return told
 
-    assert asyncio.run(watch(4 * INTERVAL, "First", "Second")) == ["First", "Second"]
+    assert asyncio.run(watch("First", "Second", expected=2)) == ["First", "Second"]
     hook.create_project(name="While nobody watched")
-    assert asyncio.run(watch(2 * INTERVAL)) == ["While nobody watched"]
-    assert asyncio.run(watch(2 * INTERVAL)) == []
+    assert asyncio.run(watch(expected=1)) == ["While nobody watched"]
+    assert asyncio.run(watch(expected=0)) == []
 
 
 def test_a_window_is_over_by_the_wall_clock() -> None:

@@ -114,12 +114,14 @@ def marks(dag_id: str) -> Iterator[pytest.MarkDecorator]:
         yield pytest.mark.needs_airflow("3.3", "a human's answer to `airflow dags test`")
 
 
-def test_every_example_has_a_row() -> None:
+def test_every_example_is_tested() -> None:
     assert {file.stem for file in EXAMPLES.glob("*.py")} == set(EFFECTS)
 
 
 @pytest.mark.parametrize("dag_id", [pytest.param(dag_id, marks=[*marks(dag_id)]) for dag_id in EFFECTS])
-def test_an_example_does_what_it_says(server: SandboxServer, run_dag: RunDag, dag_id: str) -> None:
+def test_example_makes_the_documented_changes_and_no_others(
+    server: SandboxServer, run_dag: RunDag, dag_id: str
+) -> None:
     server.reset()
     run = run_dag(dag_id)
     log = run.stdout + run.stderr
@@ -130,7 +132,7 @@ def test_an_example_does_what_it_says(server: SandboxServer, run_dag: RunDag, da
 
 
 @pytest.mark.per_airflow
-def test_onboarding_again_changes_nothing(server: SandboxServer, run_dag: RunDag) -> None:
+def test_onboarding_is_idempotent(server: SandboxServer, run_dag: RunDag) -> None:
     """And a name that looks like a number stays a name."""
     server.reset()
     first = run_dag("onboard_organization", project="2026")

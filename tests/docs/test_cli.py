@@ -22,7 +22,7 @@ pytestmark = pytest.mark.needs_airflow("3.2", "commands of providers")
 
 
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-def test_the_commands_say_what_the_page_shows(
+def test_commands_print_what_the_page_shows(
     airflow_cli: AirflowCli, tmp_path: Path, sandbox: SandboxServer, connect: Connect
 ) -> None:
     connect()

@@ -79,7 +79,7 @@ class Waiter:
 
 @pytest.mark.slow
 @pytest.mark.needs_airflow("3.3", "shared trigger streams")
-def test_a_day_of_chaos(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_waiter_ends_during_a_day_of_faults(monkeypatch: pytest.MonkeyPatch) -> None:
     seed = int(os.environ.get("CHAOS_SEED", random.SystemRandom().randrange(2**31)))
     print(f"\nCHAOS_SEED={seed}")
     loop = FastForward()

@@ -25,7 +25,7 @@ def enter(width: Width, *, throttled: bool = False) -> Call[None]:
     return call
 
 
-def test_no_more_than_so_many() -> None:
+def test_concurrency_is_limited() -> None:
     width = Width(2)
     first = enter(width)
     enter(width)
@@ -34,7 +34,7 @@ def test_no_more_than_so_many() -> None:
     assert width.admits()
 
 
-def test_nobody_begins_while_one_waits_out_a_429() -> None:
+def test_no_request_starts_while_one_waits_for_retry_after() -> None:
     width = Width(4)
     call = enter(width)
     assert width.admits()
@@ -42,7 +42,7 @@ def test_nobody_begins_while_one_waits_out_a_429() -> None:
     assert not width.admits()
 
 
-def test_after_it_they_go_one_at_a_time_and_then_more() -> None:
+def test_concurrency_drops_to_one_after_429_and_recovers() -> None:
     width = Width(4)
     width.leave(enter(width, throttled=True))
     widths = []
@@ -74,11 +74,11 @@ def most_at_once(gate: Gate) -> int:
     return most[0]
 
 
-def test_threads_take_turns() -> None:
+def test_threads_share_the_concurrency_limit() -> None:
     assert most_at_once(Gate(3)) == 3
 
 
-def test_coroutines_take_turns() -> None:
+def test_coroutines_share_the_concurrency_limit() -> None:
     async def go_all() -> int:
         gate, inside, most = AsyncGate(3), 0, 0
 

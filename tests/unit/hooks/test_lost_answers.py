@@ -18,7 +18,9 @@ NOBODY = answer(body={"count": 0, "next": None, "previous": None, "results": []}
 ADA = answer(body={"count": 1, "next": None, "previous": None, "results": [{"target_email": "ada@example.com"}]})
 
 
-def test_looks_for_them_after_a_pause(call: Call, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bulk_invites_wait_before_looking_up_a_lost_answer(
+    call: Call, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for client in ("sync", "aio"):
         monkeypatch.setattr(f"airflow_provider_workspace.client.{client}.SETTLE_SECONDS", PAUSE)
     with Loopback(NOBODY, NOBODY, RESET_AFTER_READING, ADA, NOBODY) as service:

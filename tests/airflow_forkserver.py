@@ -108,7 +108,8 @@ async def ask(app: Any) -> None:
     """Send a first request, at which an app builds its routes."""
     import httpx
 
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://in-process") as client:
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://in-process") as client:
         await client.get("/")
 
 

@@ -112,7 +112,7 @@ def run(session: Session, pytest: list[str]) -> Result:
                 *(session.home / "bin" / "python", "-m", "pytest", "--quiet", "-m", session.tests),
                 # Some of these cannot be imported without the tools of `make e2e`.
                 "--ignore=tests/e2e",
-                *("--numprocesses", "auto", "--maxprocesses", "4", "--dist", "loadfile"),
+                *("--numprocesses", "auto", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"),
                 *("--override-ini", f"cache_dir={session.home / 'pytest-cache'}", f"--junitxml={session.report}"),
                 *pytest,
             ],

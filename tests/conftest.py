@@ -8,13 +8,16 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 from packaging.version import Version
 
+from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.airflow_cli import AirflowCli
 
 # Airflow reads its surroundings when it is first imported, which no test module has done yet. Each worker of xdist is
 # a process of its own, and so has a home of its own.
@@ -80,3 +83,23 @@ def connect(sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> Connect:
         monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", json.dumps(connection))
 
     return set_connection
+
+
+@pytest.fixture
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no wait of the package take time."""
+    monkeypatch.setattr(waits, "scale", 0.0)
+
+
+@pytest.fixture(scope="session")
+def airflow_cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowCli]:
+    """Airflow's command line; one Airflow is started for all commands of a worker of xdist."""
+    with AirflowCli(tmp_path_factory.mktemp("airflow-cli")) as cli:
+        yield cli
+
+
+@pytest.fixture(scope="session")
+def migrated_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the database is that ``AirflowCli.migrated_home`` copies, one for all workers of xdist."""
+    folder = tmp_path_factory.getbasetemp()
+    return (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "migrated" / "airflow.db"

@@ -119,7 +119,9 @@ def test_the_table_has_the_operations_of_the_reference() -> None:
 
 
 @pytest.mark.parametrize("expected", EXPECTED, ids=BY_NAME)
-def test_operation(expected: Expected, ask: Ask, use_key: Callable[[set[str]], None], sandbox: SandboxServer) -> None:
+def test_both_clients_send_and_read_what_the_reference_says(
+    expected: Expected, ask: Ask, use_key: Callable[[set[str]], None], sandbox: SandboxServer
+) -> None:
     use_key(ALSO_NEEDED.get(expected.operation, set()) | ({expected.scope} if expected.scope else set()))
     if expected.status == 405:
         with pytest.raises(WorkspaceMethodNotAllowedError, match="use delete_dashboard"):
@@ -145,7 +147,9 @@ def test_operation(expected: Expected, ask: Ask, use_key: Callable[[set[str]], N
 
 
 @pytest.mark.parametrize("expected", [item for item in EXPECTED if item.scope], ids=lambda item: item.operation)
-def test_scope(expected: Expected, ask: Ask, use_key: Callable[[set[str]], None], sandbox: SandboxServer) -> None:
+def test_an_operation_needs_exactly_its_scope(
+    expected: Expected, ask: Ask, use_key: Callable[[set[str]], None], sandbox: SandboxServer
+) -> None:
     use_key(set(SCOPES) - {str(expected.scope)})
     with pytest.raises((WorkspacePermissionError, WorkspaceInvitesIncompleteError)) as refused:
         ask(expected)
@@ -156,7 +160,9 @@ def test_scope(expected: Expected, ask: Ask, use_key: Callable[[set[str]], None]
 @pytest.mark.parametrize(
     "expected", [item for item in EXPECTED if item.answer == "page"], ids=lambda item: item.operation
 )
-def test_pages(expected: Expected, ask: Ask, connect: Callable[..., None], sandbox: SandboxServer) -> None:
+def test_a_list_is_read_page_by_page(
+    expected: Expected, ask: Ask, connect: Callable[..., None], sandbox: SandboxServer
+) -> None:
     sandbox.add_members(5)
     connect(page_size=2)
     ask(expected)

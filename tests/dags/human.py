@@ -1,46 +1,48 @@
-"""The human in the loop: an API server beside a run, through which somebody approves what is asked."""
+"""The human in the loop: an API server beside the runs, through which somebody approves what is asked."""
 
 from __future__ import annotations
 
 import json
 import socket
-import subprocess
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.airflow_cli import AirflowCli
 
 
 @contextmanager
-def approving(airflow: Path, env: dict[str, str]) -> Iterator[None]:
-    """Approve whatever is asked while the statement runs."""
+def api_server(airflow: AirflowCli, home: Path) -> Iterator[str]:
+    """Run an API server, and yield the URL of its API; it may not listen yet."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    server = subprocess.Popen(
-        [airflow, "api-server", "--port", str(port), "--workers", "1"],
-        env={**env, "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    all_admins = {"AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True"}
+    with airflow.running("api-server", "--port", str(port), "--workers", "1", home=home, **all_admins):
+        yield f"http://127.0.0.1:{port}/api/v2"
+
+
+@contextmanager
+def approving(api: str) -> Iterator[None]:
+    """Approve whatever is asked while the statement runs."""
     over = threading.Event()
-    thread = threading.Thread(target=approve, args=(f"http://127.0.0.1:{port}/api/v2", over))
+    thread = threading.Thread(target=approve, args=(api, over))
     thread.start()
     try:
         yield
     finally:
         over.set()
         thread.join()
-        server.terminate()
-        server.wait(30)
 
 
 def approve(api: str, over: threading.Event) -> None:
     """Answer each question once."""
-    while not over.wait(1):
+    while not over.wait(0.5):
         try:
             asked = call("GET", f"{api}/dags/~/dagRuns/~/hitlDetails?response_received=false")
             for question in asked["hitl_details"]:

@@ -24,12 +24,12 @@ def examples() -> dict[str, DAG]:
 
 
 @pytest.mark.parametrize("dag_id", DAG_IDS)
-def test_a_dag_says_what_it_does(examples: dict[str, DAG], dag_id: str) -> None:
+def test_each_example_dag_is_documented(examples: dict[str, DAG], dag_id: str) -> None:
     assert len(examples[dag_id].doc_md or "") > 150
 
 
 @pytest.mark.parametrize("dag_id", DAG_IDS)
-def test_a_parameter_is_a_field_of_the_form(examples: dict[str, DAG], dag_id: str) -> None:
+def test_each_example_param_has_type_title_description_and_default(examples: dict[str, DAG], dag_id: str) -> None:
     for name in examples[dag_id].params:
         param = examples[dag_id].params.get_param(name)
         assert isinstance(param, Param)
@@ -40,7 +40,7 @@ def test_a_parameter_is_a_field_of_the_form(examples: dict[str, DAG], dag_id: st
 
 
 @pytest.mark.parametrize("dag_id", DAG_IDS)
-def test_a_task_has_a_name_and_an_explanation(examples: dict[str, DAG], dag_id: str) -> None:
+def test_each_example_task_has_a_display_name_and_documentation(examples: dict[str, DAG], dag_id: str) -> None:
     for task in examples[dag_id].tasks:
         assert task.task_display_name != task.task_id, f"{task.task_id} needs a task_display_name"
         assert task.doc_md, f"{task.task_id} needs a doc_md"

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +10,7 @@ import pytest
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.airflow_cli import AirflowCli
     from tests.conftest import Connect
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,19 +22,13 @@ pytestmark = pytest.mark.needs_airflow("3.2", "commands of providers")
 
 
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-def test_the_commands_say_what_the_page_shows(tmp_path: Path, sandbox: SandboxServer, connect: Connect) -> None:
+def test_commands_print_what_the_page_shows(
+    airflow_cli: AirflowCli, tmp_path: Path, sandbox: SandboxServer, connect: Connect
+) -> None:
     connect()
     said = ""
     for command in SHELL:
-        run = subprocess.run(
-            [Path(sys.executable).with_name("airflow"), *command.split()[1:]],
-            cwd=ROOT,
-            env={**os.environ, "AIRFLOW_HOME": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=240,
-        )
+        run = airflow_cli.run(*command.split()[1:], home=tmp_path, cwd=ROOT)
         assert run.returncode == 0, run.stderr
         said += run.stdout.replace(sandbox.url, "http://127.0.0.1:8765")
     assert " ".join(SAID.split()) in " ".join(said.split())

@@ -49,11 +49,11 @@ def test_only_one_page_shows_a_project() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_no_code_goes_by_another_name(page: str) -> None:
+def test_code_blocks_use_one_name_per_language(page: str) -> None:
     assert set(blocks(page, r"(?:py|Python|python3|pycon|JSON|jsonc)")) == set()
 
 
-def test_there_is_something_of_each_kind() -> None:
+def test_the_pages_show_dags_tests_snippets_and_json() -> None:
     assert DAGS
     assert TESTS
     assert SNIPPETS
@@ -61,7 +61,7 @@ def test_there_is_something_of_each_kind() -> None:
 
 
 @pytest.mark.parametrize(("page", "number", "code"), DAGS)
-def test_a_dag_loads(tmp_path: Path, page: str, number: int, code: str) -> None:
+def test_a_documented_dag_loads(tmp_path: Path, page: str, number: int, code: str) -> None:
     (tmp_path / "shown.py").write_text(code)
     bag = DagBag(tmp_path)
     errors = [error for error in bag.import_errors.values() if not NOT_THERE.search(error)]
@@ -87,7 +87,7 @@ def test_the_snippets_of_a_page_run(connect: Callable[..., None], page: str) -> 
 
 
 @pytest.mark.parametrize(("page", "number", "code"), TESTS)
-def test_a_test_passes(tmp_path: Path, page: str, number: int, code: str) -> None:
+def test_a_documented_test_passes(tmp_path: Path, page: str, number: int, code: str) -> None:
     (tmp_path / "test_shown.py").write_text(code)
     assert f"{code.count('def test_')} passed" in run_pytest(tmp_path), f"{page}, block {number}"
 
@@ -108,7 +108,7 @@ def run_pytest(folder: Path, *options: str) -> str:
 
 
 @pytest.mark.needs_airflow("3.2", "the module of exceptions that the page imports")
-def test_the_project_passes(tmp_path: Path) -> None:
+def test_the_documented_project_passes(tmp_path: Path) -> None:
     """Without runs of whole Dags, which take longer: tests/e2e/test_testing_kit.py has them."""
     for _, _, code in FILES:
         file = tmp_path / code.partition("\n")[0].removeprefix("# ")
@@ -120,7 +120,7 @@ def test_the_project_passes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("page", "text"), JSON)
-def test_json_is_json(page: str, text: str) -> None:
+def test_json_blocks_are_valid(page: str, text: str) -> None:
     assert json.loads(text), page
 
 
@@ -133,11 +133,11 @@ TARGETS = re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULT
 
 
 @pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md", "SECURITY.md", *(f"docs/{page}" for page in PAGES)])
-def test_make_knows_what_is_asked_of_it(file: str) -> None:
+def test_documented_make_targets_exist(file: str) -> None:
     assert set(MAKE.findall((ROOT / file).read_text())) <= set(TARGETS)
 
 
-def test_the_sandbox_knows_its_options() -> None:
+def test_documented_sandbox_options_exist() -> None:
     sandbox = [sys.executable, "-m", "airflow_provider_workspace.sandbox", "--help"]
     said = subprocess.run(sandbox, capture_output=True, text=True, check=True).stdout
     commands = [
@@ -152,7 +152,7 @@ def test_the_sandbox_knows_its_options() -> None:
 
 @pytest.mark.parametrize("text", [README, PAGES["connection.md"]], ids=["README.md", "connection.md"])
 @pytest.mark.parametrize("key", CONNECTION_FIELDS)
-def test_the_tables_of_the_extra_say_what_counts(key: str, text: str) -> None:
+def test_documented_defaults_and_bounds_of_the_extra_match_the_form(key: str, text: str) -> None:
     schema = CONNECTION_FIELDS[key]["schema"]
     ((default, allowed),) = re.findall(rf"^\| `{key}` \| ([^|]+) \| ([^|]+) \|", text, re.MULTILINE)
     if "default" in schema:
@@ -185,7 +185,7 @@ def links() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("page", "target"), links())
-def test_a_link_leads_somewhere(page: str, target: str) -> None:
+def test_links_resolve(page: str, target: str) -> None:
     path, _, anchor = target.partition("#")
     file = (DOCS / page).parent / path if path else DOCS / page
     assert file.is_file()
@@ -209,7 +209,7 @@ INCLUDES = [(page, *found) for page, text in PAGES.items() for found in INCLUDE.
 
 
 @pytest.mark.parametrize(("page", "file", "start", "end"), INCLUDES)
-def test_markers_are_there(page: str, file: str, start: str, end: str) -> None:
+def test_literalinclude_markers_exist_once(page: str, file: str, start: str, end: str) -> None:
     text = ((DOCS / page).parent / file).read_text()
     assert text.count(start) == text.count(end) == 1
     assert text.index(start) < text.index(end)

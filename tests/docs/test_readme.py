@@ -40,7 +40,7 @@ def test_the_readme_shows_connections() -> None:
 
 
 @pytest.mark.parametrize("text", CONNECTIONS)
-def test_a_connection_in_the_readme_is_one(text: str) -> None:
+def test_a_connection_in_the_readme_is_valid(text: str) -> None:
     connection = json.loads(text)
     settings = read_settings(
         host=connection["host"],
@@ -72,7 +72,7 @@ def test_the_readme_names_every_extra() -> None:
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\(((?!http)[^)#]+)\)", README))
-def test_links_of_the_readme_lead_somewhere(target: str) -> None:
+def test_links_of_the_readme_resolve(target: str) -> None:
     assert (ROOT / target).exists()
 
 

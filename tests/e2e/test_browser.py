@@ -122,7 +122,7 @@ def test_the_connection_form_explains_every_field(form: str) -> None:
 
 
 @pytest.mark.usefixtures("form")
-def test_nobody_reads_the_key(browser: Browser, airflow: LiveAirflow, server: SandboxServer) -> None:
+def test_the_key_is_shown_nowhere(browser: Browser, airflow: LiveAirflow, server: SandboxServer) -> None:
     browser.open(f"{airflow.url}/connections")
     browser.press("Edit Connection")
     field = browser.find("[name=password]")
@@ -131,7 +131,9 @@ def test_nobody_reads_the_key(browser: Browser, airflow: LiveAirflow, server: Sa
 
 
 @pytest.mark.usefixtures("form")
-def test_the_button_says_what_it_could_confirm(browser: Browser, airflow: LiveAirflow, server: SandboxServer) -> None:
+def test_the_test_button_reports_the_confirmed_scopes(
+    browser: Browser, airflow: LiveAirflow, server: SandboxServer
+) -> None:
     browser.open(f"{airflow.url}/connections")
     browser.press("Test Connection")
     said = browser.read("Test Connection Successful", selector=TOAST)
@@ -146,12 +148,12 @@ def test_the_button_says_what_it_could_confirm(browser: Browser, airflow: LiveAi
 
 
 @pytest.mark.usefixtures("run")
-def test_the_run_did_everything_once(server: SandboxServer) -> None:
+def test_the_run_made_each_change_once(server: SandboxServer) -> None:
     assert Counter(effect["operation"] for effect in server.effects()) == ONBOARDED
 
 
 @pytest.mark.usefixtures("form")
-def test_the_dag_is_explained(browser: Browser, airflow: LiveAirflow) -> None:
+def test_the_dag_documentation_is_shown(browser: Browser, airflow: LiveAirflow) -> None:
     browser.open(f"{airflow.url}/dags/{DAG}")
     browser.press("Dag Docs")
     said = browser.read("a second run changes nothing", selector=DIALOG)
@@ -172,7 +174,7 @@ def test_the_graph_names_its_tasks(run: str, browser: Browser) -> None:
     browser.press("Show Grid")  # Airflow remembers the view
 
 
-def test_the_log_tells_of_progress(run: str, browser: Browser) -> None:
+def test_the_log_shows_progress(run: str, browser: Browser) -> None:
     browser.resize(2 * HEIGHT)  # what cannot be seen of a log is not there
     browser.open(f"{run}/tasks/invite_everybody")
     said = browser.read(
@@ -188,7 +190,7 @@ def test_the_log_tells_of_progress(run: str, browser: Browser) -> None:
     browser.resize(HEIGHT)
 
 
-def test_the_link_leads_to_the_workspace(run: str, browser: Browser, server: SandboxServer) -> None:
+def test_the_extra_link_opens_the_workspace(run: str, browser: Browser, server: SandboxServer) -> None:
     browser.open(f"{run}/tasks/create_project/details")
     browser.read("Extra Links", "Workspace")
     browser.resize(2 * HEIGHT // 3, LEGIBLE)

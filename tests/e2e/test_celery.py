@@ -78,7 +78,7 @@ def airflow(
             running.stop()
 
 
-def test_another_worker_takes_over(
+def test_another_worker_takes_over_from_a_killed_one(
     airflow: CeleryAirflow, server: SandboxServer, database: str, organizations: list[dict[str, Any]]
 ) -> None:
     conf = [

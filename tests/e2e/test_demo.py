@@ -73,7 +73,7 @@ def test_the_second_run_changes_nothing(home: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for what still runs in /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_it_stops_at_once_and_leaves_nothing_running(home: Path, number: signal.Signals) -> None:
+def test_an_interrupt_stops_every_process(home: Path, number: signal.Signals) -> None:
     process = start(home)
     assert process.stdout is not None
     while "create_" not in process.stdout.readline():
@@ -89,7 +89,7 @@ def test_it_stops_at_once_and_leaves_nothing_running(home: Path, number: signal.
     assert not programs_with(home)
 
 
-def test_two_at_once_do_not_share_a_workspace(home: Path) -> None:
+def test_concurrent_demos_use_separate_workspaces(home: Path) -> None:
     first = start(home)
     assert first.stdout is not None
     first.stdout.readline()
@@ -100,7 +100,7 @@ def test_two_at_once_do_not_share_a_workspace(home: Path) -> None:
     assert "This runs already" in second.stderr
 
 
-def test_a_workspace_that_cannot_be_read_is_said(home: Path) -> None:
+def test_an_unreadable_workspace_is_reported(home: Path) -> None:
     (home / "workspace.db").write_text("no database")
     run = demo(home)
     assert run.returncode == 1

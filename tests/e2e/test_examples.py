@@ -59,7 +59,7 @@ def test_a_new_project_starts_a_run(airflow: LiveAirflow, server: SandboxServer)
 
 
 @pytest.mark.needs_airflow("3.3", "the asset state store")
-def test_a_new_project_is_told_once_also_over_a_restart(airflow: LiveAirflow, server: SandboxServer) -> None:
+def test_a_new_project_fires_once_across_a_triggerer_restart(airflow: LiveAirflow, server: SandboxServer) -> None:
     """Of the triggerer and all the rest."""
     client = WorkspaceClient(Settings(base_url=server.url, api_key=server.seed.admin_key))
     airflow.stop()
@@ -71,7 +71,7 @@ def test_a_new_project_is_told_once_also_over_a_restart(airflow: LiveAirflow, se
 
 
 @pytest.mark.parametrize("dag_id", [dag_id for dag_id in EFFECTS if dag_id != EVENTS])
-def test_an_example_does_what_it_says(airflow: LiveAirflow, server: SandboxServer, dag_id: str) -> None:
+def test_example_makes_the_documented_changes(airflow: LiveAirflow, server: SandboxServer, dag_id: str) -> None:
     airflow.wait_for(lambda: is_through(airflow, SCHEDULED), 400, "the scheduled run")
     server.reset()
     run_id = airflow.trigger(dag_id)

@@ -32,7 +32,7 @@ def tries(airflow: LiveAirflow, dag_id: str, run_id: str, task_id: str) -> int:
 
 
 @pytest.mark.needs_airflow("3.3", "retry policies")
-def test_comes_back_when_the_service_said(airflow: LiveAirflow, server: SandboxServer) -> None:
+def test_a_retry_waits_as_long_as_retry_after_says(airflow: LiveAirflow, server: SandboxServer) -> None:
     server.inject("rate_limit", "retrieve_project", seconds=LATER)
     run_id = airflow.trigger("told_to_come_back")
     assert airflow.finish("told_to_come_back", run_id, 240) == "success"
@@ -43,7 +43,7 @@ def test_comes_back_when_the_service_said(airflow: LiveAirflow, server: SandboxS
     assert tries(airflow, "told_to_come_back", run_id, "project") == 2
 
 
-def test_waits_for_the_service_without_a_worker_and_goes_on(airflow: LiveAirflow, server: SandboxServer) -> None:
+def test_bulk_invites_defer_until_retry_after_and_continue(airflow: LiveAirflow, server: SandboxServer) -> None:
     server.inject("rate_limit", "create_invites", seconds=LATER, after=1, times=2)
     run_id = airflow.trigger("too_many_invites")
     airflow.wait_for(
@@ -60,7 +60,7 @@ def test_waits_for_the_service_without_a_worker_and_goes_on(airflow: LiveAirflow
 
 
 @pytest.mark.needs_airflow("3.3", "the task state store")
-def test_a_killed_create_is_known_to_the_next_try(airflow: LiveAirflow, server: SandboxServer) -> None:
+def test_a_retry_finds_what_a_killed_try_created(airflow: LiveAirflow, server: SandboxServer) -> None:
     """Both creates take effect and never answer; then the workers are killed."""
     for operation in ("create_project", "create_dashboard"):
         server.inject("time_out_after", operation)
@@ -78,7 +78,7 @@ def test_a_killed_create_is_known_to_the_next_try(airflow: LiveAirflow, server: 
     assert "was cut off: there may be one" in airflow.log("killed_creates", run_id, "dashboard")
 
 
-def test_what_no_retry_mends_fails_at_once(airflow: LiveAirflow) -> None:
+def test_a_permanent_error_fails_without_retry(airflow: LiveAirflow) -> None:
     run_id = airflow.trigger("wrong_key")
     assert airflow.finish("wrong_key", run_id) == "failed"
     assert tries(airflow, "wrong_key", run_id, "project") == 1

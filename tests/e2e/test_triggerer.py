@@ -31,7 +31,7 @@ PEOPLE = [f"person{number}@example.com" for number in range(WAITS)]
 SECONDS = 5
 
 
-def test_none_is_lost_and_none_fires_twice(airflow: LiveAirflow, server: SandboxServer) -> None:
+def test_each_trigger_fires_once_when_the_triggerer_is_killed(airflow: LiveAirflow, server: SandboxServer) -> None:
     client = WorkspaceClient(Settings(base_url=server.url, api_key=server.seed.admin_key))
     rows = [{"target_email": address} for address in PEOPLE]
     client.send(CreateInvites(organization_id=server.seed.organization_id, invites=rows))

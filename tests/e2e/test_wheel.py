@@ -83,7 +83,7 @@ def airflow(away: Path, *arguments: str) -> str:
     )
 
 
-def test_two_builds_are_the_same(built: dict[str, Path], tmp_path: Path) -> None:
+def test_builds_are_reproducible(built: dict[str, Path], tmp_path: Path) -> None:
     again = build(tmp_path)
     assert set(built) == set(again) == {".whl", ".gz"}
     for kind, path in built.items():
@@ -91,7 +91,7 @@ def test_two_builds_are_the_same(built: dict[str, Path], tmp_path: Path) -> None
         assert hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(again[kind].read_bytes()).digest()
 
 
-def test_the_package_index_would_take_it(built: dict[str, Path], tmp_path: Path) -> None:
+def test_twine_accepts_the_distributions(built: dict[str, Path], tmp_path: Path) -> None:
     run(sys.executable, "-m", "twine", "check", "--strict", *built.values(), cwd=tmp_path)
 
 

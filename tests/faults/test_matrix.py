@@ -28,7 +28,7 @@ def test_every_operation_has_a_case() -> None:
 @pytest.mark.parametrize("fault_name", LOST)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("operation", [name for name, case in CASES.items() if case.effects])
-def test_no_fault_does_anything_twice(prepared: Surroundings, operation: str, way: str, fault_name: str) -> None:
+def test_no_fault_applies_a_write_twice(prepared: Surroundings, operation: str, way: str, fault_name: str) -> None:
     sandbox, faults, asked = prepared
     fault = faults[fault_name]
     assert not nothing_to_try(way, operation, fault)

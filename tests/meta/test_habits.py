@@ -28,12 +28,12 @@ def test_the_hooks_run_what_make_lint_runs_and_download_nothing() -> None:
     assert "lint-addresses" in entries
 
 
-def test_there_are_forms() -> None:
+def test_issue_forms_exist() -> None:
     assert [form.stem for form in FORMS] == ["bug", "feature"]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.stem)
-def test_a_form_is_one(form: Path) -> None:
+def test_an_issue_form_is_valid(form: Path) -> None:
     content = read(form)
     assert content["name"]
     assert content["description"]

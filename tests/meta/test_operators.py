@@ -53,7 +53,7 @@ def test_every_operation_has_an_operator_of_its_name(hook_method: str) -> None:
 
 
 @pytest.mark.parametrize("hook_method", [row.hook_method for row in EXPECTED if row.hook_method])
-def test_every_operator_is_tried_and_in_the_readme(hook_method: str) -> None:
+def test_every_operator_has_a_test_and_is_in_the_readme(hook_method: str) -> None:
     name = "".join(part.capitalize() for part in hook_method.split("_"))
     tests = (file.read_text() for file in (ROOT / "tests" / "unit").rglob("test_*.py"))
     assert any(f"Workspace{name}Operator" in test for test in tests), f"try Workspace{name}Operator in tests/unit/"
@@ -61,7 +61,7 @@ def test_every_operator_is_tried_and_in_the_readme(hook_method: str) -> None:
     assert f"`Workspace{name}Operator`" in readme or f"`…{name}…`" in readme, f"add …{name}… to the table of README.md"
 
 
-def test_a_dashboard_is_deleted_the_way_that_works() -> None:
+def test_no_operator_hard_deletes() -> None:
     assert "WorkspaceDeleteDashboardOperator" in {cls.__name__ for cls in OPERATORS}
     assert not [cls for cls in OPERATORS if "Hard" in cls.__name__]
 
@@ -90,7 +90,7 @@ def test_the_metadata_names_every_module(kind: str) -> None:
 
 
 @pytest.mark.parametrize("cls", TASKS)
-def test_templates_are_arguments(cls: type[Any]) -> None:
+def test_template_fields_are_arguments(cls: type[Any]) -> None:
     arguments = {
         name for base in cls.__mro__ for name in inspect.signature(base.__init__).parameters if base is not object
     }
@@ -110,7 +110,7 @@ def test_links_are_in_the_metadata() -> None:
     assert INFO["extra-links"] == [f"{WorkspaceLink.__module__}.{WorkspaceLink.__qualname__}"]
 
 
-def test_a_dag_file_pays_for_no_http_library_and_no_model() -> None:
+def test_parsing_a_dag_file_imports_no_http_library_and_no_model() -> None:
     names = [*modules("operators"), *modules("sensors"), *modules("triggers")]
     names += ["airflow_provider_workspace.task_groups", "airflow_provider_workspace.links"]
     package = "airflow_provider_workspace"
@@ -126,7 +126,7 @@ def test_a_dag_file_pays_for_no_http_library_and_no_model() -> None:
     assert out.stdout.splitlines()[-1] == "[]"
 
 
-def test_the_page_of_endpoints_is_what_the_code_says() -> None:
+def test_the_page_of_endpoints_is_up_to_date() -> None:
     code = "import make_endpoints; print(make_endpoints.page(), end='')"
     page = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT / "dev", capture_output=True, text=True, check=True

@@ -75,7 +75,7 @@ def test_a_method_names_its_scope(name: str) -> None:
 
 
 @pytest.mark.parametrize("cls", [*OPERATIONS, *Resource.__subclasses__()], ids=lambda cls: cls.__name__)
-def test_everything_is_explained(cls: type) -> None:
+def test_every_public_name_has_a_docstring(cls: type) -> None:
     assert len((vars(cls).get("__doc__") or "").split()) >= 3
 
 

@@ -1,34 +1,27 @@
 """
-One sandbox per profile for the whole session, back at its seed after each test.
+A test here that takes ``sandbox``, ``api`` or ``client_for`` runs once for each profile.
 
-A test that takes ``sandbox``, ``api`` or ``connect`` runs once for each profile; one for a single profile is marked
-with ``@pytest.mark.parametrize("sandbox", ["live"], indirect=True)``.
+One for a single profile is marked with ``@pytest.mark.parametrize("sandbox", ["live"], indirect=True)``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 
-from airflow_provider_workspace.sandbox.server import SandboxServer
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
 
 PROFILES = ("lenient", "strict", "live")
 
 
-@pytest.fixture(scope="session")
-def servers() -> Iterator[dict[str, SandboxServer]]:
-    with ExitStack() as stack:
-        yield {profile: stack.enter_context(SandboxServer(profile)) for profile in PROFILES}
-
-
-@pytest.fixture(params=PROFILES)
-def sandbox(request: pytest.FixtureRequest, servers: dict[str, SandboxServer]) -> Iterator[SandboxServer]:
-    server = servers[request.param]
-    yield server
-    server.reset()
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    named = any(mark.args[0] == "sandbox" for mark in metafunc.definition.iter_markers("parametrize"))
+    if "sandbox" in metafunc.fixturenames and not named:
+        metafunc.parametrize("sandbox", PROFILES, indirect=True)
 
 
 @pytest.fixture
@@ -48,20 +41,20 @@ def clients() -> Iterator[dict[tuple[str, str], httpx.Client]]:
 
 
 @pytest.fixture
-def connect(sandbox: SandboxServer, clients: dict[tuple[str, str], httpx.Client]) -> Callable[[str], httpx.Client]:
+def client_for(sandbox: SandboxServer, clients: dict[tuple[str, str], httpx.Client]) -> Callable[[str], httpx.Client]:
     """Open a client that sends an API key."""
 
-    def client_of(key: str) -> httpx.Client:
+    def open_client(key: str) -> httpx.Client:
         place = (sandbox.url, key)
         if place not in clients:
             headers = {"Authorization": f"Bearer {key}"}
             clients[place] = httpx.Client(base_url=sandbox.url, headers=headers, trust_env=False)
         return clients[place]
 
-    return client_of
+    return open_client
 
 
 @pytest.fixture
-def api(connect: Callable[[str], httpx.Client], sandbox: SandboxServer) -> httpx.Client:
+def api(client_for: Callable[[str], httpx.Client], sandbox: SandboxServer) -> httpx.Client:
     """A client that may do everything in the first organization."""
-    return connect(sandbox.seed.admin_key)
+    return client_for(sandbox.seed.admin_key)

@@ -1,4 +1,8 @@
-"""Keys, scopes and foreign organizations, over the whole table of operations."""
+"""
+Keys, scopes and foreign organizations, over the whole table of operations.
+
+What the profiles answer differently is asked of each of them, the rest of one.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +59,8 @@ operations = pytest.mark.parametrize(
     ("method", "path", "body", "scope", "status"), OPERATIONS, ids=[f"{row[0]} {row[1][5:]}" for row in OPERATIONS]
 )
 
+one_profile = pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
+
 
 def send(api: httpx.Client, method: str, path: str, body: object) -> httpx.Response:
     return api.request(method, path) if body is None else api.request(method, path, json=body)
@@ -72,11 +78,11 @@ def test_the_table_has_all_operations_of_the_interface() -> None:
 
 @operations
 def test_the_exact_scope_is_enough(
-    sandbox: SandboxServer, connect: Callable[[str], httpx.Client], profile: str,
+    sandbox: SandboxServer, client_for: Callable[[str], httpx.Client], profile: str,
     method: str, path: str, body: object, scope: str | None, status: int,
 ) -> None:  # fmt: skip
     sandbox.add_key("only-this", "only this", [scope] if scope else ["*"])
-    response = send(connect("only-this"), method, path, body)
+    response = send(client_for("only-this"), method, path, body)
     assert response.status_code == (live_status(path, status) if profile == "live" else status)
     if status in {204, 405}:
         assert response.content == b""
@@ -87,13 +93,13 @@ def test_the_exact_scope_is_enough(
 
 @operations
 def test_other_scopes_are_not(
-    sandbox: SandboxServer, connect: Callable[[str], httpx.Client], profile: str,
+    sandbox: SandboxServer, client_for: Callable[[str], httpx.Client], profile: str,
     method: str, path: str, body: object, scope: str | None, status: int,
 ) -> None:  # fmt: skip
     scopes = {row[3] for row in OPERATIONS if row[3]}
     writes = scope.replace(":read", ":write") if scope else None
     sandbox.add_key("all-but-this", "all but this", sorted(scopes - {scope, writes}))
-    response = send(connect("all-but-this"), method, path, body)
+    response = send(client_for("all-but-this"), method, path, body)
     if scope is None and profile != "live":
         assert response.status_code == status
         return
@@ -104,13 +110,14 @@ def test_other_scopes_are_not(
     assert sandbox.effects() == []
 
 
+@one_profile
 @operations
 def test_every_operation_needs_a_key(
-    sandbox: SandboxServer, connect: Callable[[str], httpx.Client],
+    sandbox: SandboxServer, client_for: Callable[[str], httpx.Client],
     method: str, path: str, body: object, scope: str | None, status: int,
 ) -> None:  # fmt: skip
     del scope, status
-    response = send(connect("unheard-of"), method, path, body)
+    response = send(client_for("unheard-of"), method, path, body)
     assert response.status_code == 401
     assert response.json()["code"] == "authentication_failed"
     assert sandbox.requests()[-1]["key_name"] is None
@@ -118,17 +125,18 @@ def test_every_operation_needs_a_key(
 
 @operations
 def test_a_foreign_organization_is_out_of_reach(
-    connect: Callable[[str], httpx.Client], profile: str,
+    client_for: Callable[[str], httpx.Client], profile: str,
     method: str, path: str, body: object, scope: str | None, status: int,
 ) -> None:  # fmt: skip
     del scope
-    response = send(connect(SEED.research_key), method, path, body)
+    response = send(client_for(SEED.research_key), method, path, body)
     if status == 405:
         assert response.status_code == 405
     else:
         assert response.status_code == (403 if profile == "live" else 404)
 
 
+@one_profile
 @operations
 def test_a_path_needs_its_final_slash(
     api: httpx.Client, method: str, path: str, body: object, scope: str | None, status: int
@@ -175,6 +183,7 @@ def test_what_does_not_exist_answers_404(api: httpx.Client, sandbox: SandboxServ
     assert sandbox.effects() == []
 
 
+@one_profile
 @pytest.mark.parametrize("header", ["", "Bearer", "Basic c2FuZGJveDphZG1pbg==", SEED.admin_key])
 def test_a_key_comes_as_bearer(api: httpx.Client, header: str) -> None:
     response = api.get(DASHBOARD, headers={"Authorization": header})
@@ -189,25 +198,26 @@ def test_a_revoked_key_is_no_key(api: httpx.Client, sandbox: SandboxServer) -> N
 
 
 def test_write_includes_read_but_not_in_strict(
-    sandbox: SandboxServer, connect: Callable[[str], httpx.Client], profile: str
+    sandbox: SandboxServer, client_for: Callable[[str], httpx.Client], profile: str
 ) -> None:
     sandbox.add_key("writer", "writer", ["dashboard:write"])
-    assert connect("writer").get(DASHBOARD).status_code == (403 if profile == "strict" else 200)
+    assert client_for("writer").get(DASHBOARD).status_code == (403 if profile == "strict" else 200)
 
 
-def test_the_seeded_keys_have_their_scopes(connect: Callable[[str], httpx.Client]) -> None:
+def test_the_seeded_keys_have_their_scopes(client_for: Callable[[str], httpx.Client]) -> None:
     members = ORGANIZATION + "members/"
-    assert connect(SEED.reader_key).get(members).status_code == 200
-    assert connect(SEED.reader_key).delete(f"{members}{SEED.member_uuid}/").status_code == 403
-    assert connect(SEED.exports_key).post(EXPORT + "pause/").status_code == 200
-    assert connect(SEED.exports_key).get(members).status_code == 403
-    assert connect(SEED.no_scopes_key).get(members).status_code == 403
-    assert connect(SEED.onboarding_key).post(ORGANIZATION + "projects/", json={}).status_code == 201
-    assert connect(SEED.onboarding_key).post(EXPORT + "pause/").status_code == 403
+    assert client_for(SEED.reader_key).get(members).status_code == 200
+    assert client_for(SEED.reader_key).delete(f"{members}{SEED.member_uuid}/").status_code == 403
+    assert client_for(SEED.exports_key).post(EXPORT + "pause/").status_code == 200
+    assert client_for(SEED.exports_key).get(members).status_code == 403
+    assert client_for(SEED.no_scopes_key).get(members).status_code == 403
+    assert client_for(SEED.onboarding_key).post(ORGANIZATION + "projects/", json={}).status_code == 201
+    assert client_for(SEED.onboarding_key).post(EXPORT + "pause/").status_code == 403
     theirs = f"/api/organizations/{SEED.other_organization_id}/members/"
-    assert connect(SEED.research_key).get(theirs).json()["count"] == 1
+    assert client_for(SEED.research_key).get(theirs).json()["count"] == 1
 
 
+@one_profile
 def test_other_methods_are_not_allowed(api: httpx.Client) -> None:
     response = api.put(DASHBOARD, json={})
     assert response.status_code == 405

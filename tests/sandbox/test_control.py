@@ -58,19 +58,19 @@ def test_requests_are_logged_as_they_came(api: httpx.Client, sandbox: SandboxSer
 
 @one_profile
 def test_an_organization_of_its_own(
-    api: httpx.Client, sandbox: SandboxServer, connect: Callable[[str], httpx.Client]
+    api: httpx.Client, sandbox: SandboxServer, client_for: Callable[[str], httpx.Client]
 ) -> None:
     made = sandbox.add_organization("Example Shop")
     members = f"/api/organizations/{made['id']}/members/"
     sandbox.add_members(3, made["id"])
-    for client in (api, connect(made["key"])):
+    for client in (api, client_for(made["key"])):
         assert client.get(members).json()["count"] == 4
         path = f"/api/environments/{made['project_id']}/dashboards/"
         assert client.post(path, json={"name": "First"}).status_code == 201
         path = f"/api/organizations/{made['id']}/batch_exports/{made['batch_exports'][0]}/pause/"
         assert client.post(path).status_code == 200
-    assert connect(SEED.onboarding_key).get(members).status_code == 404
-    assert connect(made["key"]).get(DASHBOARD).status_code == 404
+    assert client_for(SEED.onboarding_key).get(members).status_code == 404
+    assert client_for(made["key"]).get(DASHBOARD).status_code == 404
 
 
 @one_profile
@@ -192,8 +192,8 @@ def test_a_database_of_another_version_is_refused(tmp_path: Path) -> None:
         SandboxServer(database=database).start()
 
 
-def test_large_organizations_are_quick(servers: dict[str, SandboxServer]) -> None:
-    sandbox = servers["lenient"]
+def test_large_organizations_are_quick(sandboxes: Callable[[str], SandboxServer]) -> None:
+    sandbox = sandboxes("lenient")
     sandbox.add_members(5000)
     headers = {"Authorization": f"Bearer {SEED.admin_key}"}
     with httpx.Client(base_url=sandbox.url, headers=headers, trust_env=False) as client:
@@ -228,7 +228,7 @@ def test_other_machines_are_kept_out(capsys: pytest.CaptureFixture[str]) -> None
     assert "--allow-remote" in capsys.readouterr().err
 
 
-def test_a_busy_port_is_told(servers: dict[str, SandboxServer], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_busy_port_is_told(sandboxes: Callable[[str], SandboxServer], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["--port", str(servers["lenient"].port)])
+        main(["--port", str(sandboxes("lenient").port)])
     assert "did not start" in capsys.readouterr().err

@@ -183,10 +183,10 @@ def test_live_pause_answers_the_state(api: httpx.Client, sandbox: SandboxServer)
 
 @live
 def test_live_domains_are_unique(
-    api: httpx.Client, sandbox: SandboxServer, connect: Callable[[str], httpx.Client]
+    api: httpx.Client, sandbox: SandboxServer, client_for: Callable[[str], httpx.Client]
 ) -> None:
     theirs = f"/api/organizations/{SEED.other_organization_id}/domains/"
-    response = connect(SEED.research_key).post(theirs, json={"domain": "EXAMPLE.com"})
+    response = client_for(SEED.research_key).post(theirs, json={"domain": "EXAMPLE.com"})
     assert (response.status_code, response.json()["code"]) == (400, "unique")
     assert sandbox.effects() == []
     assert api.patch(f"{DOMAINS}{SEED.domain_id}/", json={"domain": "example.com"}).status_code == 200
@@ -332,11 +332,11 @@ def test_live_invites_are_limited_per_hour_and_day(api: httpx.Client, sandbox: S
 
 @live
 def test_live_requests_are_limited_per_key_and_minute(
-    api: httpx.Client, sandbox: SandboxServer, connect: Callable[[str], httpx.Client]
+    api: httpx.Client, sandbox: SandboxServer, client_for: Callable[[str], httpx.Client]
 ) -> None:
     statuses = [api.get(DASHBOARD).status_code for _ in range(481)]
     assert statuses == [200] * 480 + [429]
-    assert connect(SEED.reader_key).get(DASHBOARD).status_code == 200
+    assert client_for(SEED.reader_key).get(DASHBOARD).status_code == 200
     sandbox.advance_clock(60)
     assert api.get(DASHBOARD).status_code == 200
 

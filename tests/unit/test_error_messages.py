@@ -31,7 +31,7 @@ def message_of(method: str, **arguments: Any) -> str:
     return str(error.value)
 
 
-def test_a_wrong_key(connect: Connect) -> None:
+def test_message_for_a_wrong_key(connect: Connect) -> None:
     connect(key="no-such-key")
     assert message_of("get_dashboard", dashboard_id=1) == (
         "GetDashboard (GET /api/environments/1/dashboards/1/) returned 401: "
@@ -40,7 +40,7 @@ def test_a_wrong_key(connect: Connect) -> None:
     )
 
 
-def test_a_missing_scope(connect: Connect) -> None:
+def test_message_for_a_missing_scope(connect: Connect) -> None:
     connect(key=SEED.reader_key)
     assert message_of("pause_batch_export", batch_export_id=EXPORT) == (
         f"PauseBatchExport (POST {EXPORTS}/{EXPORT}/pause/) returned 403: "
@@ -49,7 +49,7 @@ def test_a_missing_scope(connect: Connect) -> None:
     )
 
 
-def test_an_unknown_id(connect: Connect) -> None:
+def test_message_for_an_unknown_id(connect: Connect) -> None:
     connect()
     assert message_of("unpause_batch_export", batch_export_id=UNKNOWN_ID) == (
         f"UnpauseBatchExport (POST {EXPORTS}/{UNKNOWN_ID}/unpause/) returned 404: Not found. "
@@ -57,14 +57,14 @@ def test_an_unknown_id(connect: Connect) -> None:
     )
 
 
-def test_an_id_that_is_none(connect: Connect) -> None:
+def test_message_for_an_id_that_is_none(connect: Connect) -> None:
     connect()
     assert message_of("pause_batch_export", batch_export_id="warehouse") == (
         "PauseBatchExport: field 'batch_export_id': expected a UUID, not 'warehouse'. Nothing was sent."
     )
 
 
-def test_a_misspelt_field(connect: Connect, sandbox: SandboxServer) -> None:
+def test_message_for_a_misspelt_field(connect: Connect, sandbox: SandboxServer) -> None:
     connect()
     assert message_of("create_dashboard", nmae="Sales") == (
         "CreateDashboard: unknown field 'nmae' (did you mean 'name'?). Nothing was sent."
@@ -72,14 +72,14 @@ def test_a_misspelt_field(connect: Connect, sandbox: SandboxServer) -> None:
     assert sandbox.requests() == []
 
 
-def test_a_field_of_the_wrong_type(connect: Connect) -> None:
+def test_message_for_a_field_of_the_wrong_type(connect: Connect) -> None:
     connect()
     assert message_of("pause_batch_export", batch_export_id=EXPORT, model="sessions") == (
         "PauseBatchExport: field 'model': Input should be 'events' or 'persons'. Nothing was sent."
     )
 
 
-def test_what_the_service_finds_wrong(connect: Connect) -> None:
+def test_message_for_a_400(connect: Connect) -> None:
     connect()
     assert message_of("add_dashboard_collaborator", dashboard_id=1, user_uuid=UNKNOWN_ID) == (
         "AddDashboardCollaborator (POST /api/environments/1/dashboards/1/collaborators/) returned 400 "
@@ -87,7 +87,7 @@ def test_what_the_service_finds_wrong(connect: Connect) -> None:
     )
 
 
-def test_a_bad_row(connect: Connect, sandbox: SandboxServer) -> None:
+def test_message_for_a_bad_row(connect: Connect, sandbox: SandboxServer) -> None:
     connect()
     rows = [
         {"email": "ok@example.org", "level": "1"},
@@ -105,7 +105,7 @@ def test_a_bad_row(connect: Connect, sandbox: SandboxServer) -> None:
     assert sandbox.requests() == []
 
 
-def test_a_host_without_a_scheme(connect: Connect) -> None:
+def test_message_for_a_host_without_a_scheme(connect: Connect) -> None:
     connect(host="workspace.example.com")
     assert message_of("get_dashboard", dashboard_id=1) == (
         "The host of connection 'workspace_default' is 'workspace.example.com', which has no scheme: "
@@ -113,7 +113,7 @@ def test_a_host_without_a_scheme(connect: Connect) -> None:
     )
 
 
-def test_plain_http_to_another_machine(connect: Connect) -> None:
+def test_message_for_plain_http_to_another_machine(connect: Connect) -> None:
     connect(host="http://workspace.example.com")
     assert message_of("get_dashboard", dashboard_id=1) == (
         "The host of connection 'workspace_default' is plain http://, which would send the API key unencrypted to "
@@ -121,7 +121,7 @@ def test_plain_http_to_another_machine(connect: Connect) -> None:
     )
 
 
-def test_an_unknown_extra(connect: Connect) -> None:
+def test_message_for_an_unknown_extra(connect: Connect) -> None:
     connect(orgnization_id="x")
     assert message_of("get_dashboard", dashboard_id=1) == (
         "The extra of connection 'workspace_default' has an unknown key 'orgnization_id': did you mean "
@@ -131,14 +131,14 @@ def test_an_unknown_extra(connect: Connect) -> None:
     )
 
 
-def test_a_service_that_is_not_there(connect: Connect) -> None:
+def test_message_for_an_unreachable_service(connect: Connect) -> None:
     connect(host="http://127.0.0.1:9", max_attempts=1)
     message = message_of("get_dashboard", dashboard_id=1)
     assert message.startswith("GetDashboard (GET /api/environments/1/dashboards/1/) was not sent: NewConnectionError: ")
     assert message.endswith("Check the host, port and proxy of connection 'workspace_default'.")
 
 
-def test_a_host_that_is_something_else(connect: Connect, sandbox: SandboxServer) -> None:
+def test_message_for_a_host_that_is_another_service(connect: Connect, sandbox: SandboxServer) -> None:
     connect(host=f"{sandbox.url}/elsewhere")
     assert message_of("get_dashboard", dashboard_id=1).startswith(
         "GetDashboard (GET /api/environments/1/dashboards/1/) returned 404: "

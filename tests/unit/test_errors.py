@@ -22,7 +22,7 @@ from airflow_provider_workspace.errors import (
 CLASSES = {name: value for name, value in vars(errors).items() if isinstance(value, type)}
 
 
-def test_the_tree_in_the_docstring_is_the_tree() -> None:
+def test_the_docstring_shows_the_exception_tree() -> None:
     above: list[str] = []
     left = set(CLASSES)
     for line in (errors.__doc__ or "").splitlines():
@@ -51,5 +51,5 @@ def test_the_tree_in_the_docstring_is_the_tree() -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_no_retry_can_mend(error: Any, permanent: bool) -> None:  # noqa: FBT001
+def test_permanent_errors(error: Any, permanent: bool) -> None:  # noqa: FBT001
     assert error.permanent is permanent

@@ -58,25 +58,25 @@ def wrapped(error: WorkspaceError) -> RuntimeError:
 
 
 @pytest.mark.parametrize("error", PERMANENT, ids=lambda error: type(error).__name__)
-def test_what_no_retry_mends_fails_at_once(error: WorkspaceError) -> None:
+def test_permanent_errors_fail_without_retry(error: WorkspaceError) -> None:
     for raised in (error, wrapped(error)):
         assert decide(raised).action is policies.RetryAction.FAIL
 
 
 @pytest.mark.parametrize("error", OTHERS, ids=lambda error: type(error).__name__)
-def test_everything_else_is_up_to_the_task(error: BaseException) -> None:
+def test_other_errors_use_the_retries_of_the_task(error: BaseException) -> None:
     assert decide(error) == policies.RetryDecision.default()
 
 
 @pytest.mark.parametrize("error", TOLD, ids=lambda error: type(error).__name__)
-def test_comes_back_when_the_service_said_and_not_all_at_once(error: WorkspaceError) -> None:
+def test_retry_after_is_honoured_with_jitter(error: WorkspaceError) -> None:
     decisions = [decide(raised) for raised in (error, wrapped(error)) for _ in range(50)]
     assert {decision.action for decision in decisions} == {policies.RetryAction.RETRY}
     assert all(timedelta(seconds=3600) <= decision.retry_delay <= timedelta(seconds=3960) for decision in decisions)
     assert len({decision.retry_delay for decision in decisions}) > 90
 
 
-def test_survives_serialization() -> None:
+def test_retry_policy_survives_serialization() -> None:
     policy = WorkspaceRetryPolicy()
     assert WorkspaceRetryPolicy.deserialize(policy.serialize()) == policy
 
@@ -89,13 +89,13 @@ class TheirPolicy(policies.RetryPolicy):  # type: ignore[misc,name-defined]
         return policies.RetryDecision.default()
 
 
-def test_our_tasks_have_it() -> None:
+def test_operators_have_the_retry_policy() -> None:
     assert WorkspaceGetProjectOperator(task_id="t", project_id=1).retry_policy == WorkspaceRetryPolicy()
     assert WorkspaceDomainVerifiedSensor(task_id="t", domain_id="d").retry_policy == WorkspaceRetryPolicy()
 
 
 @pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-def test_an_author_who_sets_one_keeps_it(connect: Connect) -> None:
+def test_a_retry_policy_of_the_author_is_kept(connect: Connect) -> None:
     connect(key="revoked")
     task = WorkspaceGetProjectOperator(task_id="t", project_id=1, retry_policy=TheirPolicy())
     assert isinstance(task.retry_policy, TheirPolicy)

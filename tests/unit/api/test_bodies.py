@@ -25,7 +25,7 @@ from airflow_provider_workspace.api.operation import path_fields
         (operations.CreateProject, bodies.ProjectBody, set()),
     ],
 )
-def test_typed_dict(operation: Any, body: Any, given_by_name: set[str]) -> None:
+def test_typed_dict_matches_the_operation(operation: Any, body: Any, given_by_name: set[str]) -> None:
     writable = set(operation.model_fields) - set(path_fields(operation.endpoint.path))
     assert set(body.__annotations__) == writable - given_by_name
     assert body.__total__ is False

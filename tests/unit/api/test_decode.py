@@ -57,11 +57,11 @@ def warnings() -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("body", [b"", b" \n", b"{}", b"null", b"[]", b'{"paused": true}', b"OK", b"\xff"])
-def test_nothing(body: bytes) -> None:
+def test_an_empty_answer_is_none(body: bytes) -> None:
     assert decode(None, body) is None
 
 
-def test_a_page_for_people_is_no_success() -> None:
+def test_an_html_page_is_an_error() -> None:
     with pytest.raises(UnreadableAnswerError) as error:
         decode(None, HTML)
     assert str(error.value) == f"an HTML or XML page ({len(HTML)} bytes) where nothing or JSON was expected"
@@ -77,7 +77,7 @@ def test_a_page_for_people_is_no_success() -> None:
         ({"results": []}, []),
     ],
 )
-def test_collaborators(value: Any, ids: list[str]) -> None:
+def test_collaborators_are_read_in_each_shape(value: Any, ids: list[str]) -> None:
     page = decode(Page[DashboardCollaborator], as_json(value))
     assert [row.id for row in page.results] == ids
     assert page.next is None
@@ -96,19 +96,19 @@ def test_collaborators(value: Any, ids: list[str]) -> None:
         (as_json({"count": 1, "results": [INVITE]}), ["i1"]),
     ],
 )
-def test_bulk_invites(body: bytes, ids: list[str]) -> None:
+def test_bulk_invites_are_read_in_each_shape(body: bytes, ids: list[str]) -> None:
     assert [invite.id for invite in decode(list[Invite], body)] == ids
 
 
 @pytest.mark.parametrize(
     ("body", "verified"), [(b"", "nothing"), (b"null", "nothing"), (b"{}", None), (b'{"is_verified": true}', True)]
 )
-def test_verify(body: bytes, verified: Any) -> None:
+def test_verify_is_read_in_each_shape(body: bytes, verified: Any) -> None:
     domain = decode(Domain | None, body)
     assert ("nothing" if domain is None else domain.is_verified) == verified
 
 
-def test_one_object_in_an_array() -> None:
+def test_a_single_object_in_an_array_is_read() -> None:
     assert decode(Dashboard, b'[{"id": 7}]').id == 7
 
 
@@ -130,7 +130,7 @@ def test_fields_of_another_type_are_read_as_null(warnings: list[str]) -> None:
     assert all(warning.endswith("has another type than the interface says: read as null") for warning in warnings)
 
 
-def test_the_same_in_rows_with_one_warning_per_field(warnings: list[str]) -> None:
+def test_rows_with_mistyped_fields_warn_once_per_field(warnings: list[str]) -> None:
     rows = [{"level": 1}, {"level": "owner", "user": 3}, {"level": "admin"}]
     page = decode(Page[Member], as_json({"count": "?", "results": rows}))
     assert [(row.level, row.user) for row in page.results] == [(1, None), (None, None), (None, None)]
@@ -138,7 +138,7 @@ def test_the_same_in_rows_with_one_warning_per_field(warnings: list[str]) -> Non
 
 
 @pytest.mark.parametrize("following", ["?offset=2", {"href": "?offset=2"}, 2, True])
-def test_whatever_says_that_there_is_more_is_kept(following: Any) -> None:
+def test_next_of_a_page_is_kept(following: Any) -> None:
     assert decode(Page[Member], as_json({"next": following, "results": [{}]})).next == following
 
 
@@ -155,7 +155,7 @@ def test_whatever_says_that_there_is_more_is_kept(following: Any) -> None:
         (b'{"tiles": %s1%s}' % (b"[" * 150, b"]" * 150), {}),
     ],
 )
-def test_odd_json(body: bytes, expected: dict[str, Any]) -> None:
+def test_odd_json_is_read(body: bytes, expected: dict[str, Any]) -> None:
     result = decode(Dashboard, body).to_dict()
     assert expected.items() <= result.items()
     json.dumps(result, allow_nan=False)
@@ -190,7 +190,7 @@ def test_odd_json(body: bytes, expected: dict[str, Any]) -> None:
         (list[Invite], b"true", "JSON of another shape (Input should be"),
     ],
 )
-def test_unreadable(answer: Any, body: bytes, found: str) -> None:
+def test_an_unreadable_answer_is_an_error(answer: Any, body: bytes, found: str) -> None:
     with pytest.raises(UnreadableAnswerError) as error:
         decode(answer, body)
     assert str(error.value).startswith(found)
@@ -208,7 +208,7 @@ ANSWERS = sorted({operation.endpoint.answer for operation in OPERATIONS}, key=st
 
 
 @given(st.sampled_from(ANSWERS), JSON.map(as_json) | st.binary())
-def test_any_answer_is_read_or_found_unreadable(answer: Any, body: bytes) -> None:
+def test_any_body_is_decoded_or_an_error(answer: Any, body: bytes) -> None:
     try:
         result = decode(answer, body)
     except UnreadableAnswerError:

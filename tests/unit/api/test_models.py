@@ -48,12 +48,12 @@ def test_which_fields_are_secret(field: str, secret: bool) -> None:  # noqa: FBT
     ],
     ids=lambda resource: type(resource).__name__,
 )
-def test_secrets_are_found_hidden_and_left_out(resource: Resource) -> None:
+def test_secrets_are_found_redacted_and_dropped(resource: Resource) -> None:
     assert list(resource.secrets()) == [SECRET]
     assert SECRET not in repr(resource) + str(resource)
     assert SECRET not in str(resource.to_dict())
     assert SECRET in resource.to_dict(return_secrets=True).values()
 
 
-def test_what_is_printed() -> None:
+def test_repr_of_a_model() -> None:
     assert repr(Domain(id="d1", is_verified=False)) == "Domain(id='d1', is_verified=False)"

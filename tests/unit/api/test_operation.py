@@ -62,7 +62,7 @@ def test_path_values_are_encoded(value: str, segment: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["", " ", ".", "..", " .. ", "\t", "../../other", "a/..", "a\\..\\b", "./a"])
-def test_path_values_that_lead_elsewhere_are_refused(value: str) -> None:
+def test_path_traversal_is_refused(value: str) -> None:
     with pytest.raises(WorkspaceInputError) as error:
         member(value).request()
     assert str(error.value) == (
@@ -70,13 +70,13 @@ def test_path_values_that_lead_elsewhere_are_refused(value: str) -> None:
     )
 
 
-def test_a_broken_character_has_no_place_in_a_path() -> None:
+def test_lone_surrogates_in_a_path_are_refused() -> None:
     with pytest.raises(WorkspaceInputError, match="user_uuid holds characters that have no UTF-8 form"):
         member("\ud800").request()
 
 
 @given(st.text())
-def test_no_value_leaves_its_place_in_the_path(value: str) -> None:
+def test_any_path_value_stays_one_segment(value: str) -> None:
     try:
         target = member(value).request().target
     except WorkspaceInputError:
@@ -93,13 +93,13 @@ def test_no_value_leaves_its_place_in_the_path(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", [7, "7", " 7 "])
-def test_integer_ids(value: int | str) -> None:
+def test_integer_ids_accept_digits(value: int | str) -> None:
     request = GetDashboard(project_id="1", dashboard_id=value).request()
     assert request == Request("GET", "/api/environments/1/dashboards/7/")
 
 
 @pytest.mark.parametrize("value", [UUID_TEXT, UUID_TEXT.upper(), f" {UUID_TEXT} ", UUID(UUID_TEXT)])
-def test_uuids(value: UUID | str) -> None:
+def test_uuids_are_normalized(value: UUID | str) -> None:
     request = PauseBatchExport(organization_id="o", batch_export_id=value).request()
     assert request == Request("POST", f"/api/organizations/o/batch_exports/{UUID_TEXT}/pause/", b"{}")
 
@@ -121,7 +121,9 @@ def test_uuids(value: UUID | str) -> None:
         ),
     ],
 )
-def test_ids_of_the_wrong_type(operation: type[Operation[Any]], fields: dict[str, Any], complaint: str) -> None:
+def test_ids_of_the_wrong_type_are_refused(
+    operation: type[Operation[Any]], fields: dict[str, Any], complaint: str
+) -> None:
     with pytest.raises(WorkspaceInputError) as error:
         operation(**fields)
     assert str(error.value).startswith(f"{operation.__name__}: {complaint}")
@@ -135,13 +137,13 @@ def test_ids_of_the_wrong_type(operation: type[Operation[Any]], fields: dict[str
     ("field", "hint"),
     [("nmae", "did you mean 'name'?"), ("colour", "known fields: delete_insights, deleted, description, name,")],
 )
-def test_unknown_fields(field: str, hint: str) -> None:
+def test_unknown_fields_are_refused(field: str, hint: str) -> None:
     with pytest.raises(WorkspaceInputError) as error:
         CreateDashboard(project_id="1", **{field: "x"})
     assert f"CreateDashboard: unknown field '{field}' ({hint}" in str(error.value)
 
 
-def test_every_wrong_field_is_named_and_no_value() -> None:
+def test_errors_name_every_wrong_field_and_no_value() -> None:
     with pytest.raises(WorkspaceInputError) as error:
         CreateInvite(organization_id="o", target_email="", level="secret-value", send_emial=True)
     assert str(error.value) == (
@@ -151,7 +153,7 @@ def test_every_wrong_field_is_named_and_no_value() -> None:
     )
 
 
-def test_a_field_not_given_is_left_out_and_none_is_null() -> None:
+def test_omitted_fields_are_not_sent_and_none_is_null() -> None:
     def body(**fields: Any) -> Any:
         return json.loads(UpdateDashboard(project_id="1", dashboard_id=7, **fields).request().body or b"")
 
@@ -159,7 +161,7 @@ def test_a_field_not_given_is_left_out_and_none_is_null() -> None:
     assert body(name=None, pinned=False, tags=[]) == {"name": None, "pinned": False, "tags": []}
 
 
-def test_query() -> None:
+def test_query_is_encoded() -> None:
     def target(**fields: Any) -> str:
         return ListDomains(organization_id="o", **fields).request().target
 
@@ -181,7 +183,7 @@ def nested(levels: int) -> Any:
 @pytest.mark.parametrize(
     "value", [float("nan"), float("inf"), "\ud800", object(), b"\xff", {1: 2}, nested(10_000)], ids=type
 )
-def test_values_without_a_form_in_json(value: Any) -> None:
+def test_values_that_are_not_json_serializable_are_refused(value: Any) -> None:
     for operation, fields in (
         (CreateDashboard, {"project_id": "1", "tags": [value]}),
         (CreateProject, {"organization_id": "o", "survey_config": value}),
@@ -193,7 +195,7 @@ def test_values_without_a_form_in_json(value: Any) -> None:
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(), st.lists))
-def test_what_is_sent_is_what_was_given(value: Any) -> None:
+def test_any_json_value_is_sent_unchanged(value: Any) -> None:
     try:
         request = CreateDashboard(project_id="1", tags=[value]).request()
     except WorkspaceInputError:
@@ -204,7 +206,7 @@ def test_what_is_sent_is_what_was_given(value: Any) -> None:
 @pytest.mark.parametrize(
     ("body", "sent"), [("array", [{"target_email": "a@b.de"}]), ("object", {"target_email": "a@b.de"})]
 )
-def test_bulk_body(body: Any, sent: Any) -> None:
+def test_bulk_body_as_array_or_object(body: Any, sent: Any) -> None:
     request = CreateInvites(organization_id="o", invites=[{"target_email": "a@b.de"}], body=body).request()
     assert json.loads(request.body or b"") == sent
 
@@ -218,7 +220,7 @@ def test_one_object_holds_one_invite() -> None:
 # Secrets
 
 
-def test_an_operation_prints_what_is_given_and_no_secret() -> None:
+def test_repr_of_an_operation_has_no_secrets() -> None:
     hooked = CreateProject(organization_id="o", name="Shop", slack_incoming_webhook="https://hooks.example.com/s3cret")
     assert list(hooked.secrets()) == ["https://hooks.example.com/s3cret"]
     assert repr(hooked) == "CreateProject(name='Shop', organization_id='o')"
@@ -231,7 +233,7 @@ def test_an_operation_prints_what_is_given_and_no_secret() -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.__name__)
-def test_every_path_begins_and_ends_alike_and_names_fields(operation: type[Operation[Any]]) -> None:
+def test_paths_are_absolute_end_in_a_slash_and_name_fields(operation: type[Operation[Any]]) -> None:
     path = operation.endpoint.path
     assert path.startswith("/api/")
     assert path.endswith("/")
@@ -239,12 +241,12 @@ def test_every_path_begins_and_ends_alike_and_names_fields(operation: type[Opera
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.__name__)
-def test_what_may_be_sent_twice(operation: type[Operation[Any]]) -> None:
+def test_repeatable_operations(operation: type[Operation[Any]]) -> None:
     harmless = {"PauseBatchExport", "UnpauseBatchExport", "VerifyDomain"}
     assert operation.endpoint.repeatable is (operation.endpoint.method != "POST" or operation.__name__ in harmless)
 
 
-def test_an_operation_says_what_comes_back() -> None:
+def test_an_operation_needs_a_result_type() -> None:
     class Untyped(Operation):  # type: ignore[type-arg]
         """Lacks its type parameter."""
 
@@ -252,18 +254,18 @@ def test_an_operation_says_what_comes_back() -> None:
         answer_type(Untyped)
 
 
-def test_an_operation_that_does_not_exist_is_no_attribute() -> None:
+def test_an_unknown_operation_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="CreateNothing"):
         getattr(operations, "CreateNothing")  # noqa: B009
 
 
-def test_a_number_that_python_does_not_write_out_is_too_large() -> None:
+def test_numbers_beyond_the_integer_string_limit_are_refused() -> None:
     with pytest.raises(WorkspaceInputError, match="ListMembers: a number is too large"):
         operations.ListMembers(organization_id="o", offset=10**5000).request()
     with pytest.raises(WorkspaceInputError, match="CreateProject: a number is too large"):
         CreateProject(organization_id="o", session_recording_sample_rate=10**5000)
 
 
-def test_an_id_has_an_end() -> None:
+def test_long_ids_are_refused() -> None:
     with pytest.raises(WorkspaceInputError, match="organization_id is longer than"):
         operations.ListMembers(organization_id="o" * 5000).request()

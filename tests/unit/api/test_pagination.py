@@ -54,7 +54,9 @@ def silent(*ids: str, count: int | None = None) -> Page[Invite]:
         ([silent(count=3)], [None]),
     ],
 )
-def test_a_page_that_does_not_say_whether_there_is_more(pages: list[Page[Invite]], offsets: list[int | None]) -> None:
+def test_a_page_without_next_and_count_is_followed_until_empty(
+    pages: list[Page[Invite]], offsets: list[int | None]
+) -> None:
     assert walk(*pages) == offsets
 
 
@@ -63,7 +65,7 @@ def test_collaborators_have_no_pages_unless_they_say_so() -> None:
     assert steps.following(Page[DashboardCollaborator](results=[DashboardCollaborator(id="a")])) is None
 
 
-def test_a_whole_list_that_comes_again_is_a_repetition() -> None:
+def test_a_repeated_page_ends_the_list() -> None:
     steps = Pages(ListInvites(organization_id="o", limit=2), BASE)
     whole = silent("a", "b")
     assert not steps.repeats(whole)
@@ -101,11 +103,11 @@ def test_an_empty_page_ends_the_list_whatever_follows() -> None:
         (7, 2),
     ],
 )
-def test_where_the_next_page_begins(following: Any, offset: int) -> None:
+def test_next_offset(following: Any, offset: int) -> None:
     assert walk(page(following, "a", "b")) == [offset]
 
 
-def test_without_an_address_only_the_rows_count() -> None:
+def test_next_offset_without_a_url_counts_rows() -> None:
     assert walk(page("https://anywhere.example/?offset=30", "a", "b"), base_url="") == [2]
 
 
@@ -125,7 +127,7 @@ def test_the_request_is_the_first_one_with_another_offset() -> None:
         [page("?cursor=x", "a", "b"), page("?cursor=x", "a", "b")],
     ],
 )
-def test_a_list_that_would_never_end(pages: list[Page[Invite]]) -> None:
+def test_an_endless_list_is_an_error(pages: list[Page[Invite]]) -> None:
     with pytest.raises(WorkspacePaginationError) as error:
         walk(*pages)
     assert str(error.value).startswith(
@@ -134,11 +136,11 @@ def test_a_list_that_would_never_end(pages: list[Page[Invite]]) -> None:
     assert error.value.permanent
 
 
-def test_a_row_that_moved_to_the_next_page_is_no_loop() -> None:
+def test_a_row_that_moved_to_the_next_page_is_not_a_loop() -> None:
     assert walk(page("?offset=2", "a", "b"), page("?offset=4", "x", "b"), page(None, "c")) == [2, 4, None]
 
 
-def test_a_walk_that_begins_in_the_middle() -> None:
+def test_pagination_can_start_at_an_offset() -> None:
     assert walk(page("?cursor=x", "a", "b", "c"), page("?cursor=y", "d"), offset=10) == [13, 14]
 
 
@@ -146,5 +148,5 @@ def test_a_walk_that_begins_in_the_middle() -> None:
     "operation",
     [item for item in OPERATIONS if isinstance(item.endpoint.answer, type) and issubclass(item.endpoint.answer, Page)],
 )
-def test_every_list_can_be_asked_for_its_next_page(operation: Any) -> None:
+def test_every_list_operation_takes_an_offset(operation: Any) -> None:
     assert "offset" in operation.model_fields

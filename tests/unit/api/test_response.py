@@ -98,13 +98,13 @@ def test_any_2xx_is_a_success(status: int) -> None:
     assert outcome_of_status(status) is Outcome.APPLIED
 
 
-def test_a_change_without_an_answer_is_done() -> None:
+def test_a_change_with_an_empty_answer_succeeds() -> None:
     assert answer(UpdateMember(organization_id="o", user_uuid="u", level=8), 204) == Member()
     with pytest.raises(WorkspaceResponseError):
         answer(CreateProject(organization_id="o", name="n"), 204)
 
 
-def test_a_success_that_cannot_be_read() -> None:
+def test_an_unreadable_2xx_is_a_response_error() -> None:
     with pytest.raises(WorkspaceResponseError) as error:
         answer(GET, 200, b"<html>", content_type=f"text/html; {KEY}", x_request_id="r-1")
     assert str(error.value) == (
@@ -145,7 +145,7 @@ STATUSES = [
 
 
 @pytest.mark.parametrize(("status", "kind", "outcome", "retryable", "advice"), STATUSES)
-def test_statuses(status: int, kind: type, outcome: str, retryable: bool, advice: str) -> None:  # noqa: FBT001
+def test_each_status_maps_to_its_error(status: int, kind: type, outcome: str, retryable: bool, advice: str) -> None:  # noqa: FBT001
     error = refused(GET, status, request_id="r-2")
     assert type(error) is kind
     assert (error.status, error.outcome, error.retryable) == (status, outcome, retryable)
@@ -154,7 +154,7 @@ def test_statuses(status: int, kind: type, outcome: str, retryable: bool, advice
     assert outcome_of_status(status).value == outcome
 
 
-def test_hard_delete_names_the_way_that_works() -> None:
+def test_hard_delete_error_names_delete_dashboard() -> None:
     assert str(refused(HardDeleteDashboard(project_id="1", dashboard_id=7), 405)) == (
         "HardDeleteDashboard (DELETE /api/environments/1/dashboards/7/) returned 405 without details. "
         "Dashboards are never hard-deleted: use delete_dashboard, which sets deleted to true."
@@ -170,12 +170,12 @@ def test_hard_delete_names_the_way_that_works() -> None:
         (GetDashboardAccessControls(project_id="1", dashboard_id=7), "", "The owner of the API key"),
     ],
 )
-def test_403_names_the_scope_that_is_missing(op: Operation[Any], detail: str, advice: str) -> None:
+def test_403_names_the_missing_scope(op: Operation[Any], detail: str, advice: str) -> None:
     assert advice in str(refused(op, 403, detail.encode()))
 
 
 @pytest.mark.parametrize(("header", "seconds", "when"), [("30", 30.0, "in 30 s"), ("soon", None, "later")])
-def test_429_tells_when(header: str, seconds: float | None, when: str) -> None:
+def test_429_error_has_retry_after(header: str, seconds: float | None, when: str) -> None:
     error = refused(POST, 429, retry_after=header)
     assert error.retry_after == seconds
     assert f"try again {when};" in str(error)
@@ -205,7 +205,9 @@ def test_429_tells_when(header: str, seconds: float | None, when: str) -> None:
         (b"[" * 5000, "[" * 5000, None, None),
     ],
 )
-def test_error_bodies(body: bytes, detail: str | None, code: str | None, attr: str | None) -> None:
+def test_error_details_are_read_from_each_body_shape(
+    body: bytes, detail: str | None, code: str | None, attr: str | None
+) -> None:
     assert _parse_error_body(body) == {"detail": detail, "code": code, "attr": attr}
 
 
@@ -238,7 +240,7 @@ def test_no_secret_is_in_a_message(body: bytes, status: int) -> None:
     assert "s3cret" not in f"{error} {error!r} {error.__dict__}"
 
 
-def test_who_asks_is_printed_without_secrets() -> None:
+def test_repr_of_the_request_context_has_no_secrets() -> None:
     assert repr(CONTEXT) == "RequestContext(source=\"connection 'workspace_default'\")"
     assert repr(Response(200, {"x": KEY}, KEY.encode())) == "Response(status=200)"
 
@@ -246,7 +248,7 @@ def test_who_asks_is_printed_without_secrets() -> None:
 # What is done already
 
 
-def test_an_invite_that_is_gone_after_a_lost_answer_was_deleted() -> None:
+def test_404_on_a_repeated_delete_means_deleted() -> None:
     for status in (404, 410):
         assert answer(DELETE, status, may_have_been_applied=True) is None
     assert refused(DELETE, 404).status == 404
@@ -254,7 +256,7 @@ def test_an_invite_that_is_gone_after_a_lost_answer_was_deleted() -> None:
     assert refused(GET, 404, may_have_been_applied=True).status == 404
 
 
-def test_a_domain_that_is_verified_already_is_verified() -> None:
+def test_verify_of_a_verified_domain_succeeds() -> None:
     assert answer(VERIFY, 400, b'{"code": "already_verified", "detail": "d"}') is None
     assert refused(VERIFY, 400, b'{"code": "invalid", "detail": "d"}').code == "invalid"
     assert refused(POST, 400, b'{"detail": "d"}').code is None
@@ -282,7 +284,7 @@ URL = "https://host.example.com/base/api/x/"
         ("", None),
     ],
 )
-def test_where_a_redirect_is_followed_to(location: str, target: str | None) -> None:
+def test_redirects_within_the_origin_are_followed(location: str, target: str | None) -> None:
     response = Response(302, {"location": location}, b"")
     assert follow(GET, response, URL) == target
     assert follow(POST, response, URL) is None
@@ -300,7 +302,7 @@ def test_where_a_redirect_is_followed_to(location: str, target: str | None) -> N
         ("https://[::1", "an address that makes no sense"),
     ],
 )
-def test_where_a_redirect_that_is_not_followed_points_to(location: str, where: str) -> None:
+def test_refused_redirect_error_names_its_target(location: str, where: str) -> None:
     error = refused(POST, 302, location=location)
     assert f" It points to {where}, which was not followed. " in str(error)
     assert "s3cret" not in str(error)
@@ -309,7 +311,7 @@ def test_where_a_redirect_that_is_not_followed_points_to(location: str, where: s
 # Broken connections, and giving up
 
 
-def test_not_sent() -> None:
+def test_connect_failure_has_outcome_not_sent() -> None:
     error = not_sent(GET, f"ConnectError: {KEY}.", CONTEXT)
     assert type(error) is WorkspaceConnectionError
     assert (error.outcome, error.retryable) == ("not_sent", True)
@@ -320,7 +322,7 @@ def test_not_sent() -> None:
 
 
 @pytest.mark.parametrize(("timeout", "kind"), [(False, WorkspaceTransportError), (True, WorkspaceTimeoutError)])
-def test_broken_connections(timeout: bool, kind: type) -> None:  # noqa: FBT001
+def test_broken_connection_has_outcome_unknown(timeout: bool, kind: type) -> None:  # noqa: FBT001
     error = transport_error(POST, f"reset {KEY}", CONTEXT, timeout=timeout)
     assert type(error) is kind
     assert (error.outcome, error.retryable) == ("unknown", True)
@@ -328,7 +330,7 @@ def test_broken_connections(timeout: bool, kind: type) -> None:  # noqa: FBT001
     assert ("Raise read_timeout in the extra of connection 'workspace_default'" in str(error)) is timeout
 
 
-def test_giving_up_an_unknown_write_says_what_to_look_at() -> None:
+def test_final_error_of_an_unknown_write_says_what_to_check() -> None:
     lost = transport_error(POST, "reset", CONTEXT)
     error = final_error(POST, lost, 3, may_have_been_applied=True)
     assert type(error) is WorkspaceOutcomeUnknownError
@@ -358,13 +360,13 @@ def test_an_unknown_outcome_is_permanent_unless_the_caller_looks_first(
 
 
 @pytest.mark.parametrize("op", [GET, PAUSE])
-def test_giving_up_what_may_be_repeated_keeps_the_error(op: Operation[Any]) -> None:
+def test_final_error_of_a_repeatable_operation_is_the_last_error(op: Operation[Any]) -> None:
     lost = transport_error(op, "reset", CONTEXT)
     assert final_error(op, lost, 5, may_have_been_applied=True) is lost
     assert lost.attempts == 5
 
 
-def test_the_last_attempt_does_not_hide_what_an_earlier_one_may_have_done() -> None:
+def test_final_error_says_that_an_earlier_attempt_may_have_been_applied() -> None:
     error = final_error(PAUSE, not_sent(PAUSE, "refused", CONTEXT), 5, may_have_been_applied=True)
     assert error.outcome == Outcome.UNKNOWN.value
     assert str(error).endswith("An earlier attempt got no clear answer, so PauseBatchExport may have been applied.")
@@ -379,7 +381,7 @@ def test_the_last_attempt_does_not_hide_what_an_earlier_one_may_have_done() -> N
     st.sampled_from(["location", "retry-after", "content-type", "x-request-id"]),
     st.text(),
 )
-def test_any_answer_is_a_result_or_an_error_of_ours(
+def test_any_response_is_a_result_or_a_workspace_error(
     op: Operation[Any], status: int, body: bytes, header: str, value: str
 ) -> None:
     try:

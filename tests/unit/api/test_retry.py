@@ -56,20 +56,20 @@ def rate_limit(retry_after: float | None) -> WorkspaceRateLimitError:
     ],
     ids=lambda value: f"{value!r:.60}" if isinstance(value, BaseException) else None,
 )
-def test_truth_table(error: BaseException, permitted: tuple[bool, bool]) -> None:
+def test_retry_decision_table(error: BaseException, permitted: tuple[bool, bool]) -> None:
     assert (POLICY.permits(error, repeatable=True), POLICY.permits(error, repeatable=False)) == permitted
 
 
 @pytest.mark.parametrize(
     ("attempt", "least", "most"), [(1, 0.25, 0.5), (2, 0.5, 1), (3, 1, 2), (7, 16, 32), (8, 30, 60), (10_000, 30, 60)]
 )
-def test_waits_double_up_to_the_longest(attempt: int, least: float, most: float) -> None:
+def test_backoff_doubles_up_to_the_maximum(attempt: int, least: float, most: float) -> None:
     assert POLICY.wait(attempt, None, 0.0) == least
     assert POLICY.wait(attempt, None, 1.0) == most
 
 
 @given(st.integers(1, 20), st.floats(0, 60), st.floats(0, 1), st.floats(0, 60))
-def test_a_wait_asked_for_is_never_undercut_nor_much_exceeded(
+def test_retry_after_is_honoured_within_bounds(
     attempt: int, retry_after: float, jitter: float, max_wait: float
 ) -> None:
     policy = RetryPolicy(max_wait=max_wait)
@@ -78,7 +78,7 @@ def test_a_wait_asked_for_is_never_undercut_nor_much_exceeded(
     assert 0 <= policy.wait(attempt, None, jitter) <= max_wait
 
 
-def test_many_tasks_do_not_come_back_together() -> None:
+def test_backoff_has_jitter() -> None:
     assert POLICY.wait(3, 10.0, 0.1) < POLICY.wait(3, 10.0, 0.9)
 
 
@@ -108,18 +108,18 @@ def test_many_tasks_do_not_come_back_together() -> None:
         ("30 s", None),
     ],
 )
-def test_retry_after(header: str | None, seconds: float | None) -> None:
+def test_retry_after_is_parsed(header: str | None, seconds: float | None) -> None:
     assert parse_retry_after(header, NOW) == seconds
 
 
 @given(st.text())
-def test_any_header_is_seconds_or_nonsense(header: str) -> None:
+def test_any_retry_after_is_seconds_or_ignored(header: str) -> None:
     seconds = parse_retry_after(header, NOW)
     assert seconds is None or 0 <= seconds < 1e12
 
 
 @given(st.datetimes(min_value=datetime(1990, 1, 1), max_value=datetime(2090, 1, 1)))  # noqa: DTZ001 - made aware below
-def test_every_http_date(when: datetime) -> None:
+def test_every_http_date_is_parsed(when: datetime) -> None:
     when = when.replace(microsecond=0, tzinfo=timezone.utc)
     header = when.strftime("%a, %d %b %Y %H:%M:%S GMT")
     assert parse_retry_after(header, NOW) == max(0.0, (when - NOW) / timedelta(seconds=1))

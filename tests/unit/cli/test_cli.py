@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.request import urlopen
@@ -16,6 +17,7 @@ import pytest
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.airflow_cli import AirflowCli
     from tests.conftest import Connect
 
 AIRFLOW = Path(sys.executable).with_name("airflow")
@@ -34,17 +36,12 @@ Airflow = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def airflow(tmp_path: Path) -> Airflow:
+def airflow(airflow_cli: AirflowCli, tmp_path: Path) -> Airflow:
     """Run a command with a home of its own."""
-
-    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        env = {**os.environ, "AIRFLOW_HOME": str(tmp_path)}
-        return subprocess.run([AIRFLOW, *arguments], env=env, capture_output=True, text=True, check=False, timeout=240)
-
-    return run
+    return partial(airflow_cli.run, home=tmp_path)
 
 
-def test_whoami_says_what_reading_tells(airflow: Airflow, sandbox: SandboxServer, connect: Connect) -> None:
+def test_whoami_reports_scopes_and_level(airflow: Airflow, sandbox: SandboxServer, connect: Connect) -> None:
     connect(key=sandbox.seed.reader_key)
     run = airflow("workspace", "whoami")
     assert run.returncode == 0, run.stderr
@@ -55,7 +52,7 @@ def test_whoami_says_what_reading_tells(airflow: Airflow, sandbox: SandboxServer
 
 
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-def test_ping_fails_with_a_reason(airflow: Airflow, sandbox: SandboxServer, connect: Connect) -> None:
+def test_ping_succeeds_or_fails_with_a_reason(airflow: Airflow, sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     run = airflow("workspace", "ping")
     assert run.returncode == 0, run.stderr
@@ -67,14 +64,14 @@ def test_ping_fails_with_a_reason(airflow: Airflow, sandbox: SandboxServer, conn
     assert "Traceback" not in run.stderr
 
 
-def test_a_connection_that_is_not_there(airflow: Airflow) -> None:
+def test_an_unknown_connection_is_reported_without_a_traceback(airflow: Airflow) -> None:
     run = airflow("workspace", "ping", "--conn-id", "elsewhere")
     assert run.returncode == 1
     assert "`elsewhere` isn't defined" in run.stderr
     assert "Traceback" not in run.stderr
 
 
-def test_a_plan_changes_nothing(airflow: Airflow, sandbox: SandboxServer, connect: Connect, tmp_path: Path) -> None:
+def test_plan_sends_only_reads(airflow: Airflow, sandbox: SandboxServer, connect: Connect, tmp_path: Path) -> None:
     connect()
     roster = tmp_path / "members.csv"
     roster.write_text("email,level\nada@example.com,8\ngrace.analyst@example.com,1\n")
@@ -97,7 +94,8 @@ def test_a_plan_changes_nothing(airflow: Airflow, sandbox: SandboxServer, connec
     assert "did you mean 'level'?" in run.stderr
 
 
-def test_the_sandbox_starts_and_stops(tmp_path: Path) -> None:
+def test_the_sandbox_command_starts_and_stops(tmp_path: Path) -> None:
+    """In a process of its own, so that the program which users type is tried as well."""
     with subprocess.Popen(
         [AIRFLOW, "workspace", "sandbox", "--port", "0", "--profile", "strict"],
         env={**os.environ, "AIRFLOW_HOME": str(tmp_path)},
@@ -114,15 +112,16 @@ def test_the_sandbox_starts_and_stops(tmp_path: Path) -> None:
         assert process.wait(30) == 0
 
 
-@pytest.mark.slow
-def test_a_connection_of_the_database_is_found(airflow: Airflow, sandbox: SandboxServer) -> None:
-    assert airflow("db", "migrate").returncode == 0
+def test_a_connection_in_the_database_is_found(
+    airflow: Airflow, airflow_cli: AirflowCli, migrated_database: Path, sandbox: SandboxServer, tmp_path: Path
+) -> None:
+    airflow_cli.migrated_home(tmp_path, migrated_database)
     assert airflow("connections", "add", "stored", "--conn-json", sandbox.connection()).returncode == 0
     run = airflow("workspace", "ping", "--conn-id", "stored")
     assert run.returncode == 0, run.stderr
 
 
-def test_other_commands_wait_for_nothing() -> None:
+def test_the_command_definitions_import_nothing() -> None:
     run = subprocess.run([sys.executable, "-c", COSTS], capture_output=True, text=True, check=True)
     modules = [
         "airflow_provider_workspace.get_provider_info",

@@ -88,7 +88,7 @@ CREATE = ops.CreateProject(organization_id="o", name="Northwind")
 PAUSE = ops.PauseBatchExport(organization_id="o", batch_export_id="0190c0de-0000-4000-8000-0000000000e1")
 
 
-def test_a_write_leaves_a_line(send: Send, lines: list[str]) -> None:
+def test_a_write_is_logged(send: Send, lines: list[str]) -> None:
     with Loopback(answer(status=201, body=PROJECT, X_Request_Id="req 42")) as service:
         send(service.url, CREATE)
     (line,) = lines
@@ -99,7 +99,7 @@ def test_a_write_leaves_a_line(send: Send, lines: list[str]) -> None:
     )
 
 
-def test_the_line_repeats_no_secret_that_the_service_repeats(send: Send, lines: list[str]) -> None:
+def test_the_audit_line_has_no_secret_that_the_service_echoes(send: Send, lines: list[str]) -> None:
     create = ops.CreateProject(
         organization_id="o", name="Northwind", slack_incoming_webhook="https://hook.example.com/s3"
     )
@@ -108,7 +108,7 @@ def test_the_line_repeats_no_secret_that_the_service_repeats(send: Send, lines: 
     assert lines[0].endswith(" request_id=***-***")
 
 
-def test_the_line_counts_attempts(send: Send, lines: list[str]) -> None:
+def test_the_audit_line_counts_attempts(send: Send, lines: list[str]) -> None:
     with Loopback(RESET_AFTER_READING, RESET_AFTER_READING, answer(body={"paused": True})) as service:
         send(service.url, PAUSE)
     (line,) = lines
@@ -116,7 +116,7 @@ def test_the_line_counts_attempts(send: Send, lines: list[str]) -> None:
     assert "outcome=applied attempts=3" in line
 
 
-def test_a_write_without_a_clear_end_leaves_a_line(send: Send, lines: list[str]) -> None:
+def test_a_write_with_unknown_outcome_is_logged(send: Send, lines: list[str]) -> None:
     with Loopback(RESET_AFTER_READING) as service, pytest.raises(WorkspaceRequestError):
         send(service.url, CREATE)
     (line,) = lines
@@ -124,19 +124,19 @@ def test_a_write_without_a_clear_end_leaves_a_line(send: Send, lines: list[str])
     assert KEY not in line
 
 
-def test_a_refused_write_leaves_a_line(send: Send, lines: list[str]) -> None:
+def test_a_refused_write_is_logged(send: Send, lines: list[str]) -> None:
     with Loopback(answer(status=403, body={"detail": "no"})) as service, pytest.raises(WorkspaceRequestError):
         send(service.url, CREATE)
     assert "outcome=rejected attempts=1" in lines[0]
 
 
-def test_a_read_leaves_none(send: Send, lines: list[str]) -> None:
+def test_a_read_is_not_logged(send: Send, lines: list[str]) -> None:
     with Loopback(answer(body=PROJECT)) as service:
         send(service.url, ops.GetProject(organization_id="o", project_id=7))
     assert not lines
 
 
-def test_a_call_is_a_span(send: Send, exporter: InMemorySpanExporter) -> None:
+def test_a_call_has_a_trace_span(send: Send, exporter: InMemorySpanExporter) -> None:
     exporter.clear()
     with Loopback(RESET_AFTER_READING, answer(body=PROJECT)) as service:
         send(service.url, ops.GetProject(organization_id="o", project_id=7))
@@ -150,7 +150,7 @@ def test_a_call_is_a_span(send: Send, exporter: InMemorySpanExporter) -> None:
     }
 
 
-def test_the_span_of_a_failure_says_so_and_tells_no_secret(send: Send, exporter: InMemorySpanExporter) -> None:
+def test_the_span_of_a_failure_has_the_error_and_no_secret(send: Send, exporter: InMemorySpanExporter) -> None:
     exporter.clear()
     with (
         Loopback(answer(status=401, body={"detail": f"{KEY} is wrong"})) as service,

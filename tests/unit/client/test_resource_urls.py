@@ -27,13 +27,13 @@ WEB = "https://app.example.com"
         ({"dashboard": f"{WEB}/d/{{"}, "dashboard", {"dashboard_id": 7}, ""),
     ],
 )
-def test_address(web_url: Any, kind: str, ids: dict[str, object], address: str) -> None:
+def test_resource_url(web_url: Any, kind: str, ids: dict[str, object], address: str) -> None:
     settings = Settings(BASE, "key", organization_id="o", project_id="1", web_url=web_url)
     assert settings.url_for(kind, ids) == address
 
 
 @pytest.mark.parametrize("kind", RESOURCE_PATHS)
-def test_every_kind_has_both_addresses(kind: str) -> None:
+def test_every_kind_has_an_api_and_a_web_url(kind: str) -> None:
     ids = dict.fromkeys(("organization_id", "project_id", "dashboard_id", "batch_export_id", "domain_id"), "x")
     assert Settings(BASE, "key", web_url=WEB).url_for(kind, ids).startswith(f"{WEB}/")
     assert Settings(BASE, "key").url_for(kind, ids).startswith(f"{BASE}/api/")

@@ -52,7 +52,7 @@ FOUND = answer(200, {"id": 7, "name": "Sales"})
 # What goes over the wire
 
 
-def test_a_read(send: Send) -> None:
+def test_a_read_sends_the_documented_request(send: Send) -> None:
     with Loopback(FOUND) as service:
         assert send(service.url, READ).result.name == "Sales"
     (request,) = service.requests
@@ -64,7 +64,7 @@ def test_a_read(send: Send) -> None:
     assert not {"content-type", "content-length", "cookie"} & set(request.headers)
 
 
-def test_a_write(send: Send) -> None:
+def test_a_write_sends_the_documented_request(send: Send) -> None:
     with Loopback(answer(201, {"id": 8})) as service:
         send(f"{service.url}/base", CreateDashboard(project_id="1", name="Umsätze"))
     (request,) = service.requests
@@ -80,13 +80,13 @@ def test_a_path_arrives_as_it_was_encoded(send: Send, value: str) -> None:
     assert [request.target for request in service.requests] == [operation.request().target]
 
 
-def test_an_answer_may_be_packed(send: Send) -> None:
+def test_compressed_answers_are_read(send: Send) -> None:
     with Loopback(answer(200, {"id": 7, "name": "x" * 100_000}, packed=True)) as service:
         assert len(send(service.url, READ).result.name) == 100_000
         assert "gzip" in service.requests[0].headers["accept-encoding"]
 
 
-def test_no_cookie_is_kept(send: Send) -> None:
+def test_cookies_are_not_kept(send: Send) -> None:
     pages = [answer(200, {"next": "?offset=1", "results": [{}]}, Set_Cookie="session=1; Path=/"), answer(200, [])]
     with Loopback(*pages) as service:
         send(service.url, ListMembers(organization_id="o"), rows=True)
@@ -122,7 +122,9 @@ def patience(scene: Scene) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(("scene", "kind"), BROKEN.values(), ids=BROKEN)
-def test_a_read_is_repeated(send: Send, scene: Scene, kind: type, patience: dict[str, float]) -> None:
+def test_a_read_is_retried_after_a_broken_answer(
+    send: Send, scene: Scene, kind: type, patience: dict[str, float]
+) -> None:
     with Loopback(scene, FOUND) as service:
         sent = send(service.url, READ, **patience)
     assert (sent.result.id, sent.error, len(sent.waits), service.connections) == (7, None, 1, 2)
@@ -133,7 +135,9 @@ def test_a_read_is_repeated(send: Send, scene: Scene, kind: type, patience: dict
 
 
 @pytest.mark.parametrize(("scene", "kind"), BROKEN.values(), ids=BROKEN)
-def test_a_create_is_never_repeated(send: Send, scene: Scene, kind: type, patience: dict[str, float]) -> None:
+def test_a_create_is_not_retried_after_a_broken_answer(
+    send: Send, scene: Scene, kind: type, patience: dict[str, float]
+) -> None:
     with Loopback(scene) as service:
         sent = send(service.url, CREATE, **patience)
     assert type(sent.error) is WorkspaceOutcomeUnknownError
@@ -143,32 +147,32 @@ def test_a_create_is_never_repeated(send: Send, scene: Scene, kind: type, patien
 
 @pytest.mark.parametrize("operation", [CHANGE, PAUSE], ids=["change", "pause"])
 @pytest.mark.parametrize("scene", [scene for scene, _ in LOST.values()], ids=LOST)
-def test_a_write_that_may_be_repeated_is(send: Send, scene: Scene, operation: Any, patience: dict[str, float]) -> None:
+def test_a_repeatable_write_is_retried(send: Send, scene: Scene, operation: Any, patience: dict[str, float]) -> None:
     with Loopback(scene, answer(200, {"id": 7})) as service:
         sent = send(service.url, operation, **patience)
     assert (sent.error, service.connections) == (None, 2)
 
 
 @pytest.mark.parametrize("scene", [scene for scene, _ in LOST.values()], ids=LOST)
-def test_a_delete_that_finds_nothing_any_more_is_done(send: Send, scene: Scene, patience: dict[str, float]) -> None:
+def test_404_on_a_retried_delete_succeeds(send: Send, scene: Scene, patience: dict[str, float]) -> None:
     with Loopback(scene, answer(404)) as service:
         sent = send(service.url, DELETE, **patience)
     assert (sent.result, sent.error, service.connections) == (None, None, 2)
 
 
-def test_a_login_page_is_no_answer_to_a_pause(send: Send) -> None:
+def test_a_login_page_is_a_response_error(send: Send) -> None:
     with Loopback(answer(200, b"<html>Log in</html>")) as service:
         assert type(send(service.url, PAUSE).error) is WorkspaceResponseError
 
 
-def test_a_delete_of_what_never_was_is_an_error(send: Send) -> None:
+def test_404_on_a_first_delete_is_an_error(send: Send) -> None:
     with Loopback(answer(404)) as service:
         assert "returned 404" in str(send(service.url, DELETE).error)
     with Loopback(answer(429), answer(404)) as service:
         assert "returned 404" in str(send(service.url, DELETE).error)
 
 
-def test_the_last_error_does_not_hide_that_an_earlier_attempt_may_have_been_applied(send: Send) -> None:
+def test_final_error_says_that_an_earlier_attempt_may_have_been_applied(send: Send) -> None:
     with Loopback(loopback.RESET_AFTER_READING, answer(403, {"detail": "no"})) as service:
         sent = send(service.url, PAUSE)
     assert (sent.error.outcome, sent.error.attempts) == ("unknown", 2)
@@ -181,20 +185,20 @@ def test_the_last_error_does_not_hide_that_an_earlier_attempt_may_have_been_appl
 
 
 @pytest.mark.parametrize("operation", [READ, CREATE, PAUSE, DELETE], ids=lambda operation: type(operation).__name__)
-def test_what_was_not_sent_is_repeated(send: Send, operation: Any) -> None:
+def test_connect_failures_are_retried(send: Send, operation: Any) -> None:
     sent = send(f"http://127.0.0.1:{closed_port()}", operation)
     assert type(sent.error) is WorkspaceConnectionError
     assert (sent.error.outcome, sent.error.attempts, len(sent.waits)) == ("not_sent", 3, 2)
     assert "Check the host, port and proxy of the settings." in str(sent.error)
 
 
-def test_a_name_nobody_knows(send: Send) -> None:
+def test_an_unknown_host_is_a_connection_error(send: Send) -> None:
     sent = send("http://nobody.invalid", CREATE, max_attempts=1)
     assert type(sent.error) is WorkspaceConnectionError
 
 
 @pytest.mark.parametrize("host", ["\u0661.invalid", "xn--.invalid"])
-def test_a_host_that_is_no_name(send: Send, host: str) -> None:
+def test_an_invalid_host_name_is_a_connection_error(send: Send, host: str) -> None:
     sent = send(f"http://{host}", CREATE, max_attempts=1)
     assert type(sent.error) is WorkspaceConnectionError
     assert sent.error.outcome == "not_sent"
@@ -206,7 +210,7 @@ def test_a_host_that_is_no_name(send: Send, host: str) -> None:
     ids=["seconds", "date", "past date", "nonsense"],
 )
 @pytest.mark.parametrize("operation", [READ, CREATE], ids=["read", "create"])
-def test_429_waits_as_long_as_asked(
+def test_429_waits_for_retry_after(
     send: Send, operation: Any, retry_after: str | timedelta, least: float, most: float
 ) -> None:
     if isinstance(retry_after, timedelta):
@@ -217,21 +221,21 @@ def test_429_waits_as_long_as_asked(
     assert least <= sent.waits[0] <= most
 
 
-def test_429_that_asks_for_more_than_a_worker_is_worth(send: Send) -> None:
+def test_429_with_a_long_retry_after_fails_without_waiting(send: Send) -> None:
     with Loopback(answer(429, Retry_After="3600")) as service:
         sent = send(service.url, CREATE)
     assert type(sent.error) is WorkspaceRateLimitError
     assert (sent.error.retry_after, sent.error.attempts, sent.waits) == (3600, 1, [])
 
 
-def test_a_refusal_is_final(send: Send) -> None:
+def test_400_is_not_retried(send: Send) -> None:
     with Loopback(answer(400, {"detail": "Too long.", "attr": "name"})) as service:
         sent = send(service.url, CREATE)
     assert type(sent.error) is WorkspaceBadRequestError
     assert (sent.error.attempts, service.connections) == (1, 1)
 
 
-def test_the_number_of_attempts_is_a_setting(send: Send) -> None:
+def test_max_attempts_and_max_retry_wait_are_settings(send: Send) -> None:
     with Loopback(answer(500)) as service:
         assert send(service.url, READ, max_attempts=1).error.attempts == 1
         assert send(service.url, READ, max_attempts=6, max_retry_wait=0.0).waits == [0.0] * 5
@@ -241,7 +245,7 @@ def test_the_number_of_attempts_is_a_setting(send: Send) -> None:
 
 
 @pytest.mark.parametrize("location", ["{url}/moved/?a=b", "/moved/?a=b", "../../../../../moved/?a=b#c"])
-def test_a_read_follows_within_its_origin(send: Send, location: str) -> None:
+def test_a_read_follows_redirects_within_the_origin(send: Send, location: str) -> None:
     with Loopback(redirect(location), FOUND) as service:
         assert send(service.url, READ).result.id == 7
     assert [request.target for request in service.requests][1] == "/moved/?a=b"
@@ -249,7 +253,7 @@ def test_a_read_follows_within_its_origin(send: Send, location: str) -> None:
 
 
 @pytest.mark.parametrize("operation", [READ, CREATE, CHANGE, DELETE], ids=lambda operation: type(operation).__name__)
-def test_no_redirect_takes_the_key_abroad(send: Send, operation: Any) -> None:
+def test_redirects_to_another_origin_are_not_followed(send: Send, operation: Any) -> None:
     with Loopback(FOUND) as abroad, Loopback(redirect(f"{abroad.url}/steal/", 307)) as service:
         sent = send(service.url, operation)
     assert (abroad.connections, service.connections) == (0, 1)
@@ -257,13 +261,13 @@ def test_no_redirect_takes_the_key_abroad(send: Send, operation: Any) -> None:
     assert f"It points to {abroad.url}, which was not followed." in str(sent.error)
 
 
-def test_a_write_follows_nowhere(send: Send) -> None:
+def test_a_write_follows_no_redirect(send: Send) -> None:
     with Loopback(redirect("/moved/", 308), FOUND) as service:
         assert type(send(service.url, CHANGE).error) is WorkspaceRedirectError
     assert service.connections == 1
 
 
-def test_redirects_in_a_circle_end(send: Send) -> None:
+def test_a_redirect_loop_is_an_error(send: Send) -> None:
     with Loopback(redirect("{url}/moved/")) as service:
         assert type(send(service.url, READ).error) is WorkspaceRedirectError
     assert service.connections == 6
@@ -272,7 +276,7 @@ def test_redirects_in_a_circle_end(send: Send) -> None:
 @pytest.mark.parametrize(
     "location", ["http://[::1", "{url}:port/", "?\xff", "http://\x7f/", "//", "http:///", "http://a b/", "%", "\xa0"]
 )
-def test_a_redirect_to_nonsense_is_an_error_of_ours(send: Send, location: str) -> None:
+def test_a_redirect_to_an_invalid_url_is_a_workspace_error(send: Send, location: str) -> None:
     with Loopback(redirect(location)) as service:
         for operation in (READ, CREATE):
             assert send(service.url, operation, max_attempts=1).error.outcome == "unknown"
@@ -295,7 +299,7 @@ def test_rows_come_page_after_page(send: Send) -> None:
 
 
 @pytest.mark.parametrize("more", [{"count": 3}, None])
-def test_pages_that_do_not_point_on_are_followed_as_well(send: Send, more: dict[str, int] | None) -> None:
+def test_pages_without_next_are_followed_by_offset(send: Send, more: dict[str, int] | None) -> None:
     rows: list[list[dict[str, str]]] = [[{"id": "a"}, {"id": "b"}], [{"id": "c"}], []]
     pages = [answer(200, page if more is None else {**more, "results": page}) for page in rows]
     with Loopback(*pages) as service:
@@ -310,7 +314,7 @@ def test_a_service_without_pages_gives_each_row_once(send: Send) -> None:
     assert [row.id for row in sent.result] == ["a", "b"]
 
 
-def test_a_list_that_never_ends_is_an_error(send: Send) -> None:
+def test_an_endless_list_is_an_error(send: Send) -> None:
     with Loopback(answer(200, {"next": "?offset=0", "results": [{"id": "a"}]})) as service:
         sent = send(service.url, ListMembers(organization_id="o"), rows=True)
     assert type(sent.error) is WorkspacePaginationError

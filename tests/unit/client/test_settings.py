@@ -25,13 +25,13 @@ def refused(host: str | None = HOST, **parts: Any) -> str:
     return str(error.value)
 
 
-def test_what_stands_where_nothing_is_said() -> None:
+def test_default_settings() -> None:
     assert read() == Settings(base_url=HOST, api_key="key", source=SOURCE)
     policy = read().retry_policy()
     assert (policy.max_attempts, policy.max_wait) == (5, 60.0)
 
 
-def test_everything_that_can_be_said(tmp_path: Path) -> None:
+def test_all_settings(tmp_path: Path) -> None:
     bundle = tmp_path / "ca.pem"
     bundle.touch()
     extra = {
@@ -71,7 +71,7 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
     )
 
 
-def test_empty_values_of_a_form_are_not_given() -> None:
+def test_empty_form_fields_are_ignored() -> None:
     assert read(**dict.fromkeys(EXTRAS, ""), password=" key\n") == read(**dict.fromkeys(EXTRAS)) == read()
 
 
@@ -100,7 +100,7 @@ def test_an_extra_may_be_missing(extra: str | None) -> None:
         ("http://[::1]", 8000, "http://[::1]:8000"),
     ],
 )
-def test_hosts(host: str, port: int | None, base_url: str) -> None:
+def test_valid_hosts_are_accepted(host: str, port: int | None, base_url: str) -> None:
     assert read(host, port=port).base_url == base_url
 
 
@@ -147,12 +147,12 @@ PLAIN = (
         ("http://workspace.example.com", PLAIN),
     ],
 )
-def test_hosts_that_are_refused(host: str | None, message: str) -> None:
+def test_invalid_hosts_are_refused(host: str | None, message: str) -> None:
     assert refused(host) == message
 
 
 @pytest.mark.parametrize("host", ["http://10.0.0.1", "http://localhost.example.com", "http://127.0.0.1.example.com"])
-def test_what_is_not_this_machine_is_not_sent_the_key_in_plain_text(host: str) -> None:
+def test_plain_http_is_refused_except_for_loopback(host: str) -> None:
     assert "unencrypted" in refused(host)
     assert read(host, allow_http=True).base_url == host
 
@@ -176,7 +176,7 @@ def test_a_key_must_fit_into_a_header(password: str) -> None:
 
 
 @pytest.mark.parametrize("extra", ["{", "[]", '"organization_id"', "7", "null", "[" * 100_000])
-def test_an_extra_that_is_no_object(extra: str) -> None:
+def test_an_extra_must_be_a_json_object(extra: str) -> None:
     with pytest.raises(WorkspaceConfigError) as error:
         read_settings(host=HOST, password="key", extra=extra, source=SOURCE)
     assert str(error.value) == (
@@ -224,7 +224,7 @@ PAGES = "batch_export, dashboard, domain, domains, invites, members, project, pr
         ("allow_http", ["yes", 1, []], "true or false"),
     ],
 )
-def test_extras_of_the_wrong_kind(key: str, values: list[Any], expected: str | list[str]) -> None:
+def test_extras_of_the_wrong_type_are_refused(key: str, values: list[Any], expected: str | list[str]) -> None:
     messages = [expected] if isinstance(expected, str) else expected
     for value in values:
         assert refused(**{key: value}) in [f"The extra '{key}' of connection 'w' must be {text}." for text in messages]
@@ -235,6 +235,6 @@ def test_verify_may_come_as_text(given: Any, verify: bool) -> None:  # noqa: FBT
     assert read(verify=given).verify is verify
 
 
-def test_pages_for_people_may_be_templates() -> None:
+def test_web_url_may_be_a_template() -> None:
     templates = {"dashboard": "https://app.example.com/d/{dashboard_id}"}
     assert read(web_url=templates).web_url == templates

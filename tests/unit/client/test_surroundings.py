@@ -76,7 +76,7 @@ def _bare_surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("http://[::1]:8000", {"ALL_PROXY": "http://p:1"}, None),
     ],
 )
-def test_the_proxy_of_the_environment(
+def test_the_proxy_of_the_environment_is_used(
     monkeypatch: pytest.MonkeyPatch, base_url: str, environment: dict[str, str], proxy: str | None
 ) -> None:
     for name, value in environment.items():
@@ -85,7 +85,7 @@ def test_the_proxy_of_the_environment(
     assert proxy_for(Settings(base_url, "key", proxy="http://own:2")) == "http://own:2"
 
 
-def test_a_proxy_of_another_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_of_another_scheme_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALL_PROXY", "socks5h://user:s3cret@p:1")
     with pytest.raises(WorkspaceConfigError) as error:
         WorkspaceClient(Settings("https://host.example.com", "key", source="connection 'w'"))
@@ -104,22 +104,20 @@ def test_requests_go_through_the_proxy(send: Send) -> None:
     assert request.target == "http://host.invalid/base/api/environments/1/dashboards/7/"
 
 
-def test_a_service_on_this_machine_is_asked_without_the_proxy_of_the_environment(
-    send: Send, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_loopback_bypasses_the_proxy_of_the_environment(send: Send, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{closed_port()}")
     with Loopback(FOUND) as service:
         assert send(service.url, READ).result.id == 7
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy_that_is_down_has_sent_nothing(send: Send, scheme: str) -> None:
+def test_a_proxy_that_is_down_has_outcome_not_sent(send: Send, scheme: str) -> None:
     sent = send(f"{scheme}://host.invalid", CREATE, proxy=f"http://127.0.0.1:{closed_port()}")
     assert type(sent.error) is WorkspaceConnectionError
     assert (sent.error.outcome, sent.error.attempts) == ("not_sent", 3)
 
 
-def test_a_proxy_that_refuses_has_sent_nothing(send: Send) -> None:
+def test_a_proxy_that_refuses_has_outcome_not_sent(send: Send) -> None:
     with Loopback(answer(407)) as proxy:
         sent = send("https://host.invalid", CREATE, proxy=proxy.url, max_attempts=1)
     assert type(sent.error) is WorkspaceConnectionError
@@ -132,7 +130,7 @@ def test_a_proxy_that_refuses_has_sent_nothing(send: Send) -> None:
 
 
 @pytest.mark.parametrize("scene", [CLOSED_AFTER_READING, RESET_AFTER_READING, CUT], ids=["closed", "reset", "cut"])
-def test_a_request_lost_behind_a_proxy_may_have_been_sent(send: Send, scene: Scene) -> None:
+def test_a_request_lost_behind_a_proxy_has_outcome_unknown(send: Send, scene: Scene) -> None:
     with Loopback(scene) as proxy:
         sent = send("http://host.invalid", CREATE, proxy=proxy.url)
     assert (sent.error.outcome, proxy.connections) == ("unknown", 1)
@@ -180,12 +178,12 @@ def server_tls(certificate: Path) -> ssl.SSLContext:
     return context
 
 
-def test_an_authority_of_ones_own(send: Send, server_tls: ssl.SSLContext, certificate: Path) -> None:
+def test_a_custom_ca_is_trusted(send: Send, server_tls: ssl.SSLContext, certificate: Path) -> None:
     with Loopback(FOUND, tls=server_tls) as service:
         assert send(service.url, READ, verify=str(certificate)).result.id == 7
 
 
-def test_the_authority_of_the_environment(
+def test_the_ca_of_the_environment_is_trusted(
     send: Send, server_tls: ssl.SSLContext, certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
@@ -193,7 +191,7 @@ def test_the_authority_of_the_environment(
         assert send(service.url, READ).result.id == 7
 
 
-def test_a_certificate_nobody_vouches_for_gets_no_request(send: Send, server_tls: ssl.SSLContext) -> None:
+def test_an_untrusted_certificate_has_outcome_not_sent(send: Send, server_tls: ssl.SSLContext) -> None:
     with Loopback(FOUND, tls=server_tls) as service:
         sent = send(service.url, CREATE)
     assert type(sent.error) is WorkspaceConnectionError
@@ -203,12 +201,12 @@ def test_a_certificate_nobody_vouches_for_gets_no_request(send: Send, server_tls
 
 
 @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
-def test_checking_nothing_is_a_setting(send: Send, server_tls: ssl.SSLContext) -> None:
+def test_verification_can_be_disabled(send: Send, server_tls: ssl.SSLContext) -> None:
     with Loopback(FOUND, tls=server_tls) as service:
         assert send(service.url, READ, verify=False).result.id == 7
 
 
-def test_a_server_that_speaks_no_tls_gets_no_request(send: Send) -> None:
+def test_a_server_without_tls_has_outcome_not_sent(send: Send) -> None:
     with Loopback(Scene(b"HTTP/1.1 400 Bad Request\r\n\r\n", reads=False)) as service:
         sent = send(service.url.replace("http://", "https://"), CREATE)
     assert type(sent.error) is WorkspaceConnectionError
@@ -216,7 +214,9 @@ def test_a_server_that_speaks_no_tls_gets_no_request(send: Send) -> None:
 
 
 @pytest.mark.parametrize("content", [None, "no certificate"])
-def test_authorities_that_cannot_be_read(tmp_path: Path, content: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_ca_file_is_an_error(
+    tmp_path: Path, content: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bundle = tmp_path / "bundle.pem"
     if content:
         bundle.write_text(content)
@@ -228,7 +228,7 @@ def test_authorities_that_cannot_be_read(tmp_path: Path, content: str | None, mo
         assert str(error.value).endswith("or REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE, SSL_CERT_FILE in the environment.")
 
 
-def test_authorities_in_a_folder(tmp_path: Path) -> None:
+def test_a_ca_folder_is_trusted(tmp_path: Path) -> None:
     assert tls_context(str(tmp_path)).verify_mode is ssl.CERT_REQUIRED
     assert tls_context(str(tmp_path)) is tls_context(str(tmp_path))
 
@@ -239,7 +239,7 @@ def test_authorities_in_a_folder(tmp_path: Path) -> None:
 KEPT = Scene(b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}")
 
 
-def test_a_connection_that_was_closed_while_idle_costs_no_create() -> None:
+def test_an_idle_connection_that_was_closed_loses_no_create() -> None:
     with Loopback(KEPT) as service, WorkspaceClient(Settings(service.url, "key", max_attempts=1)) as client:
         for _ in range(3):
             client.send(CREATE)
@@ -247,7 +247,7 @@ def test_a_connection_that_was_closed_while_idle_costs_no_create() -> None:
     assert len(service.requests) == 3
 
 
-def test_a_connection_that_was_closed_while_idle_costs_no_create_in_the_event_loop() -> None:
+def test_an_idle_connection_that_was_closed_loses_no_async_create() -> None:
     async def create(base_url: str, closed: threading.Semaphore) -> None:
         async with WorkspaceAsyncClient(Settings(base_url, "key", max_attempts=1)) as client:
             for _ in range(3):
@@ -262,7 +262,7 @@ def test_a_connection_that_was_closed_while_idle_costs_no_create_in_the_event_lo
 # Nothing tells the key
 
 
-def test_no_client_prints_the_key() -> None:
+def test_repr_of_a_client_has_no_key() -> None:
     settings = Settings("http://127.0.0.1:1", "phx_s3cret", proxy="http://user:s3cret@p:1", source="connection 'w'")
     assert repr(settings) == "Settings('http://127.0.0.1:1', source=\"connection 'w'\")"
     with WorkspaceClient(settings) as client:

@@ -25,7 +25,7 @@ def enter(limit: ConcurrencyLimit, *, throttled: bool = False) -> Call[None]:
     return call
 
 
-def test_no_more_than_so_many() -> None:
+def test_concurrency_is_limited() -> None:
     limit = ConcurrencyLimit(2)
     first = enter(limit)
     enter(limit)
@@ -34,7 +34,7 @@ def test_no_more_than_so_many() -> None:
     assert limit.admits()
 
 
-def test_nobody_begins_while_one_waits_out_a_429() -> None:
+def test_no_request_starts_while_one_waits_for_retry_after() -> None:
     limit = ConcurrencyLimit(4)
     call = enter(limit)
     assert limit.admits()
@@ -42,7 +42,7 @@ def test_nobody_begins_while_one_waits_out_a_429() -> None:
     assert not limit.admits()
 
 
-def test_after_it_they_go_one_at_a_time_and_then_more() -> None:
+def test_concurrency_drops_to_one_after_429_and_recovers() -> None:
     limit = ConcurrencyLimit(4)
     limit.leave(enter(limit, throttled=True))
     widths = []
@@ -74,11 +74,11 @@ def most_at_once(throttle: Throttle) -> int:
     return most[0]
 
 
-def test_threads_take_turns() -> None:
+def test_threads_share_the_concurrency_limit() -> None:
     assert most_at_once(Throttle(3)) == 3
 
 
-def test_coroutines_take_turns() -> None:
+def test_coroutines_share_the_concurrency_limit() -> None:
     async def go_all() -> int:
         throttle, inside, most = AsyncThrottle(3), 0, 0
 

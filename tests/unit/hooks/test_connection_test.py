@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.conftest import Connect
 
 
-def test_says_what_reading_confirmed(sandbox: SandboxServer, connect: Connect) -> None:
+def test_connection_test_reports_confirmed_scopes(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     works, message = WorkspaceHook().test_connection()
     assert works
@@ -26,7 +26,7 @@ def test_says_what_reading_confirmed(sandbox: SandboxServer, connect: Connect) -
     assert {request["method"] for request in sandbox.requests()} == {"GET"}
 
 
-def test_names_a_scope_that_is_missing(sandbox: SandboxServer, connect: Connect) -> None:
+def test_connection_test_names_a_missing_scope(sandbox: SandboxServer, connect: Connect) -> None:
     sandbox.add_key("some-scopes", "some", ["project:read"], organization_id=sandbox.seed.organization_id)
     connect("some-scopes")
     works, message = WorkspaceHook().test_connection()
@@ -45,7 +45,7 @@ def test_names_a_scope_that_is_missing(sandbox: SandboxServer, connect: Connect)
         ("sandbox-no-scopes", {}, "Nothing of its organization can be read"),
     ],
 )
-def test_says_what_is_wrong(connect: Connect, key: str, extra: dict[str, object], says: str) -> None:
+def test_connection_test_reports_errors(connect: Connect, key: str, extra: dict[str, object], says: str) -> None:
     connect(key, **extra)
     works, message = WorkspaceHook().test_connection()
     assert not works
@@ -53,7 +53,7 @@ def test_says_what_is_wrong(connect: Connect, key: str, extra: dict[str, object]
     assert "sandbox-admin" not in message
 
 
-def test_says_that_nobody_listens(connect: Connect) -> None:
+def test_connection_test_reports_an_unreachable_host(connect: Connect) -> None:
     connect(host="http://127.0.0.1:9", max_attempts=1)
     works, message = WorkspaceHook().test_connection()
     assert not works

@@ -60,7 +60,7 @@ def test_everybody_is_invited_once(call: Call, connect: Connect, sandbox: Sandbo
 
 
 @every_profile
-def test_ids_are_told_where_the_service_tells_them(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
+def test_the_report_has_the_ids_that_the_service_returns(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
     connect()
     (entry,) = call("create_invites", ["p1@example.org"]).entries
     told = sandbox.control("GET", "health")["profile"] == "live"
@@ -69,14 +69,14 @@ def test_ids_are_told_where_the_service_tells_them(call: Call, connect: Connect,
 
 
 @pytest.mark.parametrize("sandbox", ["lenient", "strict"], indirect=True)
-def test_one_object_per_request(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
+def test_object_body_sends_one_invite_per_request(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
     connect(bulk_invite_body="object")
     assert statuses(call("create_invites", people(3))) == {"invited": 3}
     assert sorted(body["first_name"] for body in writes(sandbox)) == ["P 1", "P 2", "P 3"]
 
 
 @every_profile
-def test_a_wrong_row_stops_everything_before_it_begins(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
+def test_an_invalid_row_fails_before_anything_is_sent(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
     connect()
     with pytest.raises(WorkspaceInputError, match=r"row 2 \(p2@example\): 'example' is not a domain"):
         call("create_invites", ["p1@example.org", "p2@example", "p3@example.org"])
@@ -86,7 +86,7 @@ def test_a_wrong_row_stops_everything_before_it_begins(call: Call, connect: Conn
 
 
 @live
-def test_a_row_the_service_refuses_costs_only_itself(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
+def test_a_refused_row_fails_alone(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
     connect()
     rows = people(10)
     rows[6]["level"] = 7
@@ -100,9 +100,7 @@ def test_a_row_the_service_refuses_costs_only_itself(call: Call, connect: Connec
 
 
 @live
-def test_a_service_that_has_enough_for_today_is_continued_later(
-    call: Call, connect: Connect, sandbox: SandboxServer
-) -> None:
+def test_a_rate_limited_run_is_continued_later(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
     connect(max_concurrency=1)
     with pytest.raises(WorkspaceInvitesIncompleteError) as error:
         call("create_invites", people(90))

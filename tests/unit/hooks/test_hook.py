@@ -51,7 +51,7 @@ def test_the_connection_names_organization_and_project(call: Call, connect: Conn
         ),
     ],
 )
-def test_hook_and_call_may_name_others(
+def test_hook_and_call_override_the_connection(
     call: Call, connect: Connect, sandbox: SandboxServer, hook: dict[str, Any], arguments: Any
 ) -> None:
     connect(key=SEED.research_key)
@@ -65,7 +65,7 @@ def test_hook_and_call_may_name_others(
     ("method", "arguments", "name"),
     [("get_project", {"project_id": 1}, "organization_id"), ("get_dashboard", {"dashboard_id": 1}, "project_id")],
 )
-def test_where_nobody_names_one(
+def test_a_missing_organization_or_project_is_an_error(
     call: Call, connect: Connect, sandbox: SandboxServer, method: str, arguments: dict[str, Any], name: str
 ) -> None:
     connect(organization_id=None, project_id=None)
@@ -84,7 +84,7 @@ def test_an_empty_id_is_not_replaced_by_that_of_the_connection(call: Call, conne
 # Connection
 
 
-def test_another_connection(call: Call, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conn_id_selects_the_connection(call: Call, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> None:
     connection = {"conn_type": "workspace", "host": sandbox.url, "password": SEED.reader_key}
     monkeypatch.setenv("AIRFLOW_CONN_READ_ONLY", json.dumps(connection))
     hook = {"workspace_conn_id": "read_only", "organization_id": SEED.organization_id, "project_id": 1}
@@ -105,7 +105,7 @@ def test_the_connection_is_looked_up_once_until_the_hook_is_closed(connect: Conn
     hook.close()
 
 
-def test_the_same_in_the_event_loop(connect: Connect) -> None:
+def test_the_async_hook_looks_up_the_connection_once(connect: Connect) -> None:
     async def look_up() -> None:
         hook = WorkspaceAsyncHook()
         await hook.aclose()
@@ -136,7 +136,7 @@ def test_lists_come_in_pages(
     assert queries == [{"limit": limit, "offset": offset} for limit, offset in pages]
 
 
-def test_a_page_is_read_when_it_is_needed(connect: Connect, sandbox: SandboxServer) -> None:
+def test_pages_are_read_lazily(connect: Connect, sandbox: SandboxServer) -> None:
     connect(page_size=2)
     members = WorkspaceHook().list_members()
     assert sandbox.requests() == []
@@ -144,7 +144,7 @@ def test_a_page_is_read_when_it_is_needed(connect: Connect, sandbox: SandboxServ
     assert len(sandbox.requests()) == 1
 
 
-def test_a_dashboard_is_deleted_the_way_that_works(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
+def test_delete_dashboard_sets_deleted(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
     connect()
     assert call("delete_dashboard", dashboard_id=1).deleted is True
     (request,) = sandbox.requests()
@@ -184,7 +184,7 @@ def lines() -> Iterator[list[str]]:
     progress.log.setLevel(level)
 
 
-def test_progress_is_told_at_the_start_and_at_the_end(lines: list[str]) -> None:
+def test_progress_is_logged_at_start_and_end(lines: list[str]) -> None:
     tell = ProgressLog("Invites")
     for done in (0, 10, 20, 40):
         tell(done, 40)
@@ -193,7 +193,7 @@ def test_progress_is_told_at_the_start_and_at_the_end(lines: list[str]) -> None:
     assert len(lines) == 2
 
 
-def test_progress_tells_the_time_left(lines: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_estimates_the_remaining_time(lines: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "SECONDS_BETWEEN", 0.0)
     tell = ProgressLog("Invites")
     tell(10, 40)

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from tests.conftest import Connect
     from tests.unit.hooks.conftest import Call
 
-PAUSE = 0.4
+PAUSE = 0.1
 NOBODY = answer(body={"count": 0, "next": None, "previous": None, "results": []})
 ADA = answer(body={"count": 1, "next": None, "previous": None, "results": [{"target_email": "ada@example.com"}]})
 
 
-def test_looks_for_them_after_a_pause(call: Call, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bulk_invites_wait_before_looking_up_a_lost_answer(
+    call: Call, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bulk_invites, "CONSISTENCY_SECONDS", PAUSE)
     with Loopback(NOBODY, NOBODY, RESET_AFTER_READING, ADA, NOBODY) as service:
         connect(host=service.url)

@@ -21,22 +21,22 @@ from airflow_provider_workspace.operators.arguments import (
 @pytest.mark.parametrize(
     ("value", "fields"), [(None, {}), ({}, {}), ({"name": "Sales"}, {"name": "Sales"}), (' {"level": 1}', {"level": 1})]
 )
-def test_fields(value: Any, fields: dict[str, Any]) -> None:
+def test_valid_fields_are_accepted(value: Any, fields: dict[str, Any]) -> None:
     assert parse_fields("settings", value) == fields
 
 
 @pytest.mark.parametrize("value", ["name", "{'name': 1}", "[1]", 5, ["name"], {5: 6}, "[" * 100_000])
-def test_what_are_no_fields(value: Any) -> None:
+def test_invalid_fields_are_refused(value: Any) -> None:
     with pytest.raises(WorkspaceInputError, match="settings must be a mapping of fields by name"):
         parse_fields("settings", value)
 
 
-def test_a_field_that_is_an_argument_of_its_own() -> None:
+def test_a_field_that_is_an_argument_is_refused() -> None:
     with pytest.raises(WorkspaceInputError, match="body holds 'domain_id', which is an argument of its own"):
         parse_fields("body", {"domain_id": "x"}, taken=("domain_id",))
 
 
-def test_a_field_of_the_name_that_python_itself_uses() -> None:
+def test_a_field_named_self_is_refused() -> None:
     with pytest.raises(WorkspaceInputError, match="body holds 'self'"):
         parse_fields("body", {"self": 1})
 
@@ -51,28 +51,28 @@ def test_a_field_of_the_name_that_python_itself_uses() -> None:
         ([UUID(int=7)], [str(UUID(int=7))]),
     ],
 )
-def test_names(value: Any, names: list[str]) -> None:
+def test_valid_names_are_accepted(value: Any, names: list[str]) -> None:
     assert parse_names("fields", value) == names
 
 
 @pytest.mark.parametrize("value", [5, [5], [None], {"a": 1}, b"ab"])
-def test_what_are_no_names(value: Any) -> None:
+def test_invalid_names_are_refused(value: Any) -> None:
     with pytest.raises(WorkspaceInputError, match="fields must be a list of names"):
         parse_names("fields", value)
 
 
 @pytest.mark.parametrize(("value", "number"), [(5, 5), (" 5 ", 5)])
-def test_whole_numbers(value: Any, number: int) -> None:
+def test_valid_integers_are_accepted(value: Any, number: int) -> None:
     assert parse_integer("max_rows", value) == number
 
 
 @pytest.mark.parametrize("value", [None, "", "many", "1.5", 1.5, True, "9" * 5000, 10**4400], ids=range(8))
-def test_what_is_no_whole_number(value: Any) -> None:
+def test_invalid_integers_are_refused(value: Any) -> None:
     with pytest.raises(WorkspaceInputError, match="max_rows must be a whole number"):
         parse_integer("max_rows", value)
 
 
-def test_one_of_some_words() -> None:
+def test_a_choice_must_be_known() -> None:
     assert parse_choice("if_exists", "fail", ("return", "fail")) == "fail"
     with pytest.raises(WorkspaceInputError, match="if_exists is 'ignore'; expected 'return' or 'fail'"):
         parse_choice("if_exists", "ignore", ("return", "fail"))
@@ -92,17 +92,17 @@ def test_one_of_some_words() -> None:
     ],
     ids=["no value", "bool", "huge", "list", "number", "uuid"],
 )
-def test_ids_and_addresses_that_are_none(name: str, value: Any, says: str) -> None:
+def test_invalid_ids_and_addresses_are_refused(name: str, value: Any, says: str) -> None:
     with pytest.raises(WorkspaceInputError, match=says):
         check_ids(SimpleNamespace(**{name: value}), [name])
 
 
-def test_an_id_that_cannot_be_printed() -> None:
+def test_an_id_that_cannot_be_printed_is_refused() -> None:
     with pytest.raises(WorkspaceInputError, match=r"project_id holds characters that cannot be printed: '\\x00'"):
         check_ids(SimpleNamespace(project_id="\x00"), ["project_id"])
 
 
-def test_ids_and_what_else_a_task_has() -> None:
+def test_valid_ids_are_accepted() -> None:
     check_ids(
         SimpleNamespace(project_id=1, domain_id=UUID(int=7), user_uuid="u", name=["no id"]),
         ["project_id", "domain_id", "user_uuid", "name"],

@@ -65,7 +65,9 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         (WorkspaceAddDashboardCollaboratorOperator, {"dashboard_id": 1, "user_uuid": SEED.member_uuid}),
     ],
 )
-def test_a_create_says_whether_it_made_it(connect: Connect, operator: type[Any], arguments: dict[str, Any]) -> None:
+def test_xcom_created_is_true_only_for_the_first_create(
+    connect: Connect, operator: type[Any], arguments: dict[str, Any]
+) -> None:
     connect()
     pushed = []
     for _ in range(2):
@@ -76,14 +78,14 @@ def test_a_create_says_whether_it_made_it(connect: Connect, operator: type[Any],
     assert [xcoms["created"] for xcoms in pushed] == [True, False]
 
 
-def test_what_creates_nothing_says_nothing(connect: Connect) -> None:
+def test_operators_that_create_nothing_push_no_xcom_created(connect: Connect) -> None:
     connect()
     ti = FakeTaskInstance()
     WorkspaceGetProjectOperator(task_id="task", project_id=1).execute({"ti": ti})
     assert ti.xcoms == {"id": 1}
 
 
-def test_what_is_found_after_a_lost_answer_was_made() -> None:
+def test_a_record_found_after_a_lost_answer_counts_as_created() -> None:
     made: list[str] = []
 
     def answer(operation: Operation[Any]) -> Any:
@@ -102,8 +104,9 @@ def test_what_is_found_after_a_lost_answer_was_made() -> None:
     assert drive(procedure, answer) == ("it", True)
 
 
+@pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-def test_of_two_that_create_at_once_one_takes_what_the_other_made(connect: Connect, sandbox: SandboxServer) -> None:
+def test_concurrent_creates_return_the_same_record(connect: Connect, sandbox: SandboxServer) -> None:
     """The list does not show yet what the first one made."""
     connect()
     first, second = (
@@ -115,8 +118,9 @@ def test_of_two_that_create_at_once_one_takes_what_the_other_made(connect: Conne
     assert (first.created, second.created) == (True, False)
 
 
+@pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-def test_what_is_taken_elsewhere_is_refused(connect: Connect, sandbox: SandboxServer) -> None:
+def test_a_domain_of_another_organization_is_refused(connect: Connect, sandbox: SandboxServer) -> None:
     connect(key=sandbox.seed.research_key, organization_id=sandbox.seed.other_organization_id)
     WorkspaceCreateDomainOperator(task_id="first", domain="taken.example.com").execute({})
     connect()

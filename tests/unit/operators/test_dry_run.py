@@ -30,13 +30,13 @@ def writes(sandbox: SandboxServer) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("cls", [cls for cls in OPERATORS if not cls.__module__.endswith(".windows")])
-def test_every_operator_that_writes_can_plan(cls: type[WorkspaceOperator]) -> None:
+def test_every_operator_that_writes_has_dry_run(cls: type[WorkspaceOperator]) -> None:
     assert issubclass(cls, WorkspaceWriteOperator) != bool(READS.fullmatch(cls.__name__))
 
 
 @live
 @pytest.mark.parametrize(("cls", "arguments", "holds", "changes"), WRITING)
-def test_what_is_planned_is_what_is_sent(
+def test_dry_run_shows_the_request_that_is_sent(
     sandbox: SandboxServer,
     connect: Connect,
     cls: type[Any],
@@ -59,7 +59,7 @@ def test_what_is_planned_is_what_is_sent(
 
 
 @live
-def test_a_plan_says_what_and_why(sandbox: SandboxServer, connect: Connect) -> None:
+def test_dry_run_logs_the_request_and_the_reason(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     path = f"/api/organizations/{SEED.organization_id}/projects/"
     assert run(projects.WorkspaceCreateProjectOperator, name="Northwind", timezone="UTC", dry_run=True) == {
@@ -79,7 +79,7 @@ def test_a_plan_says_what_and_why(sandbox: SandboxServer, connect: Connect) -> N
 
 @live
 @pytest.mark.usefixtures("sandbox")
-def test_a_plan_keeps_secrets_to_itself(connect: Connect) -> None:
+def test_dry_run_shows_no_secrets(connect: Connect) -> None:
     connect()
     arguments = {"domain_id": SEED.domain_id, "saml_x509_cert": "a-certificate", "dry_run": True}
     assert run(domains.WorkspaceUpdateDomainOperator, **arguments)["fields"] == {}
@@ -88,7 +88,7 @@ def test_a_plan_keeps_secrets_to_itself(connect: Connect) -> None:
 
 
 @live
-def test_the_plan_of_bulk_invites_is_their_report(sandbox: SandboxServer, connect: Connect) -> None:
+def test_dry_run_of_bulk_invites_returns_the_report(sandbox: SandboxServer, connect: Connect) -> None:
     connect(key=SEED.reader_key)
     rows = ["ada@example.com", "liv.invited@example.com", "grace.analyst@example.com", "Ada@example.com", "nobody"]
     report = run(invites.WorkspaceCreateInvitesOperator, invites=rows, on_invalid="skip", dry_run=True)
@@ -103,7 +103,7 @@ def test_the_plan_of_bulk_invites_is_their_report(sandbox: SandboxServer, connec
 
 
 @live
-def test_a_planned_dashboard_is_not_remembered(
+def test_dry_run_does_not_register_a_dashboard(
     sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect()

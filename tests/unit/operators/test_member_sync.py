@@ -55,9 +55,7 @@ def done(plan: dict[str, Any]) -> dict[str, int]:
     return {action: count for action, count in plan["counts"].items() if count}
 
 
-def test_the_members_are_those_of_the_roster_and_a_second_time_nothing(
-    sandbox: SandboxServer, connect: Connect
-) -> None:
+def test_member_sync_is_idempotent(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     plan = sync()
     assert done(plan) == {"withdraw": 1, "remove": 1, "change_level": 1, "invite": 1, "skip": 1, "keep": 2}
@@ -76,7 +74,7 @@ def test_the_members_are_those_of_the_roster_and_a_second_time_nothing(
     assert len(writes(sandbox)) == 4
 
 
-def test_a_plan_is_what_the_run_does_and_sends_nothing(sandbox: SandboxServer, connect: Connect) -> None:
+def test_dry_run_equals_the_run_and_sends_nothing(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     plan = sync(dry_run=True)
     assert writes(sandbox) == []
@@ -85,13 +83,13 @@ def test_a_plan_is_what_the_run_does_and_sends_nothing(sandbox: SandboxServer, c
     assert effects(sandbox) == CHANGES
 
 
-def test_a_plan_needs_no_scope_to_write(sandbox: SandboxServer, connect: Connect) -> None:
+def test_dry_run_needs_no_write_scope(sandbox: SandboxServer, connect: Connect) -> None:
     connect(key=SEED.reader_key)
     assert sync(dry_run=True)["pending"] == 4
     assert effects(sandbox) == []
 
 
-def test_a_change_that_was_not_approved_stops_the_run(sandbox: SandboxServer, connect: Connect) -> None:
+def test_an_unapproved_change_stops_the_run(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     plan = sync(dry_run=True)
     with pytest.raises(AirflowFailException, match=r"remove grace\.analyst@example\.com"):
@@ -101,7 +99,7 @@ def test_a_change_that_was_not_approved_stops_the_run(sandbox: SandboxServer, co
     assert effects(sandbox) == []
 
 
-def test_protected_people_stay_and_owners_go_only_if_asked(sandbox: SandboxServer, connect: Connect) -> None:
+def test_protected_people_stay_and_owners_are_removed_only_if_allowed(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     others = ["adam.admin@example.com", "noah.newton@example.com"]
     assert done(sync(["mina.member@example.com"], protected=others)) == {
@@ -132,7 +130,7 @@ def test_protected_people_stay_and_owners_go_only_if_asked(sandbox: SandboxServe
     ],
 )
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_what_could_be_a_mistake_is_refused(
+def test_implausible_changes_are_refused(
     sandbox: SandboxServer, connect: Connect, arguments: dict[str, Any], message: str, *, dry_run: bool
 ) -> None:
     connect()
@@ -152,7 +150,7 @@ def test_reads_a_file_and_fills_in_defaults(sandbox: SandboxServer, connect: Con
     assert made["detail"]["send_email"] is False
 
 
-def test_a_retry_goes_on_where_the_first_try_was_killed(
+def test_a_retry_continues_after_a_killed_try(
     sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect()
@@ -174,6 +172,7 @@ def test_a_retry_goes_on_where_the_first_try_was_killed(
     assert effects(sandbox) == CHANGES
 
 
+@pytest.mark.usefixtures("no_waits")
 def test_lost_answers_change_nothing_twice(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     for operation in ("delete_invite", "delete_member", "update_member", "create_invites"):
@@ -182,7 +181,7 @@ def test_lost_answers_change_nothing_twice(sandbox: SandboxServer, connect: Conn
     assert Counter(effects(sandbox)) == Counter(CHANGES)
 
 
-def test_a_refusal_keeps_nobody_else_from_theirs(sandbox: SandboxServer, connect: Connect) -> None:
+def test_a_refused_change_does_not_stop_the_others(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     sandbox.inject("status_before", "delete_member", status=403)
     with pytest.raises(AirflowFailException, match=r"remove noah\.newton@example\.com"):
@@ -192,7 +191,7 @@ def test_a_refusal_keeps_nobody_else_from_theirs(sandbox: SandboxServer, connect
     assert Counter(effects(sandbox)) == Counter(CHANGES)
 
 
-def test_many_refusals_end_it(sandbox: SandboxServer, connect: Connect) -> None:
+def test_many_refusals_stop_the_sync(sandbox: SandboxServer, connect: Connect) -> None:
     connect(key=SEED.reader_key)
     sandbox.add_members(MAX_REFUSALS + 3)
     with pytest.raises(AirflowFailException, match=f"refused {MAX_REFUSALS} changes"):
@@ -200,7 +199,7 @@ def test_many_refusals_end_it(sandbox: SandboxServer, connect: Connect) -> None:
     assert len(writes(sandbox)) == MAX_REFUSALS
 
 
-def test_who_leaves_meanwhile_is_no_error(
+def test_a_member_who_leaves_meanwhile_is_not_an_error(
     sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect()
@@ -219,7 +218,7 @@ def test_who_leaves_meanwhile_is_no_error(
     ]
 
 
-def test_an_outage_is_left_to_the_retries(sandbox: SandboxServer, connect: Connect) -> None:
+def test_an_outage_is_left_to_task_retries(sandbox: SandboxServer, connect: Connect) -> None:
     connect(max_attempts=1)
     sandbox.inject("status_before", "delete_member", status=503)
     with pytest.raises(WorkspaceError):

@@ -105,7 +105,7 @@ ONCE: list[tuple[type[Any], dict[str, Any], dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("cls", "arguments", "holds", "changes"), ONCE)
-def test_does_what_it_says(
+def test_operator_makes_its_change(
     sandbox: SandboxServer,
     connect: Connect,
     cls: type[Any],
@@ -127,7 +127,7 @@ def test_does_what_it_says(
         if changes and "Update" not in cls.__name__ and cls is not dashboards.WorkspaceCreateDashboardOperator
     ],
 )
-def test_a_second_time_changes_nothing(
+def test_operators_are_idempotent(
     sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any]
 ) -> None:
     connect()
@@ -152,7 +152,7 @@ def test_a_second_time_changes_nothing(
         ),
     ],
 )
-def test_fails_if_asked_to_where_there_is_one(
+def test_if_exists_fail_refuses_an_existing_record(
     sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any]
 ) -> None:
     connect()
@@ -168,7 +168,7 @@ def test_fails_if_asked_to_where_there_is_one(
         ("delete_domain", domains.WorkspaceDeleteDomainOperator, {"domain_id": SEED.domain_id}),
     ],
 )
-def test_a_delete_whose_answer_is_lost_was_a_delete(
+def test_a_delete_with_a_lost_answer_succeeds(
     sandbox: SandboxServer, connect: Connect, operation: str, cls: type[Any], arguments: dict[str, Any]
 ) -> None:
     connect()
@@ -189,7 +189,7 @@ def test_a_delete_whose_answer_is_lost_was_a_delete(
         ),
     ],
 )
-def test_deleting_what_is_gone(
+def test_deleting_what_is_gone_fails_only_with_if_missing_fail(
     sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any]
 ) -> None:
     connect()
@@ -218,7 +218,7 @@ def test_deleting_what_is_gone(
         (None, domains.WorkspaceGetDomainOperator, {"domain_id": "not-a-uuid"}, "expected a UUID"),
     ],
 )
-def test_what_no_retry_can_mend_fails_at_once(
+def test_permanent_errors_fail_without_retry(
     sandbox: SandboxServer, connect: Connect, key: str | None, cls: type[Any], arguments: dict[str, Any], says: str
 ) -> None:
     connect(key or sandbox.seed.admin_key)
@@ -227,13 +227,13 @@ def test_what_no_retry_can_mend_fails_at_once(
     assert effects(sandbox) == []
 
 
-def test_what_a_retry_may_mend_is_left_to_it(connect: Connect) -> None:
+def test_transient_errors_are_left_to_task_retries(connect: Connect) -> None:
     connect(host="http://127.0.0.1:9", max_attempts=1)
     with pytest.raises(WorkspaceConnectionError):
         run(projects.WorkspaceGetProjectOperator, project_id=1)
 
 
-def test_secrets_stay_out_unless_asked_for(connect: Connect) -> None:
+def test_secrets_are_returned_only_with_return_secrets(connect: Connect) -> None:
     connect()
     secrets = {"api_token", "live_events_token", "slack_incoming_webhook"}
     assert not secrets & set(run(projects.WorkspaceGetProjectOperator, project_id=1))
@@ -247,7 +247,7 @@ def test_a_field_is_set_to_null_by_its_name(sandbox: SandboxServer, connect: Con
     assert sandbox.requests()[-1]["body"] == {"description": None}
 
 
-def test_lists_keep_what_is_asked_for(connect: Connect) -> None:
+def test_lists_are_filtered_by_where_and_fields(connect: Connect) -> None:
     connect(page_size=2)
     listing = members.WorkspaceListMembersOperator
     assert run(listing, where={"user.email": ["mina.member@example.com"]}, fields=["user.uuid", "level"]) == [
@@ -263,7 +263,7 @@ def test_lists_keep_what_is_asked_for(connect: Connect) -> None:
         run(listing, max_rows=4)
 
 
-def test_the_link_leads_to_what_was_made(sandbox: SandboxServer, connect: Connect) -> None:
+def test_the_extra_link_points_to_the_created_record(sandbox: SandboxServer, connect: Connect) -> None:
     def link(**extra: Any) -> str:
         connect(**extra)
         operator = projects.WorkspaceGetProjectOperator(task_id="task", project_id=1)
@@ -287,7 +287,7 @@ def test_a_paused_export_is_resumed_once(connect: Connect, sandbox: SandboxServe
 
 
 @pytest.mark.parametrize("project_id", ['"1"', "1"])
-def test_a_dashboard_that_is_remembered_is_not_made_again(
+def test_a_registered_dashboard_is_reused(
     sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch, project_id: str
 ) -> None:
     connect()
@@ -297,7 +297,7 @@ def test_a_dashboard_that_is_remembered_is_not_made_again(
     assert effects(sandbox) == []
 
 
-def test_a_variable_that_remembers_something_else_is_no_reason_to_create(
+def test_a_variable_of_another_dashboard_is_an_error(
     sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect()
@@ -309,7 +309,7 @@ def test_a_variable_that_remembers_something_else_is_no_reason_to_create(
     assert effects(sandbox) == []
 
 
-def test_a_create_that_was_cut_off_is_not_repeated_blindly(
+def test_an_interrupted_create_is_not_repeated(
     sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect()

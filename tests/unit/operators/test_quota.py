@@ -53,7 +53,7 @@ def clock(monkeypatch: pytest.MonkeyPatch, sandbox: SandboxServer) -> Any:
 
 
 @pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
-def test_no_more_than_so_many_an_hour(connect: Connect, sandbox: SandboxServer, clock: Any) -> None:
+def test_invites_per_hour_is_kept(connect: Connect, sandbox: SandboxServer, clock: Any) -> None:
     connect()
     first = deferred(operator(max_per_hour=50), None)
     sent = [len(sandbox.effects("create_invite"))]
@@ -70,9 +70,7 @@ def test_no_more_than_so_many_an_hour(connect: Connect, sandbox: SandboxServer, 
 
 
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-def test_a_service_that_has_enough_for_now_is_continued_later(
-    connect: Connect, sandbox: SandboxServer, clock: Any
-) -> None:
+def test_bulk_invites_defer_after_429_and_continue(connect: Connect, sandbox: SandboxServer, clock: Any) -> None:
     """The rate of the profile is 50 an hour; the author set no limit."""
     connect()
     state, parts = None, 0
@@ -90,9 +88,7 @@ def test_a_service_that_has_enough_for_now_is_continued_later(
 
 
 @pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
-def test_gives_up_when_one_wait_after_the_other_was_in_vain(
-    connect: Connect, sandbox: SandboxServer, clock: Any
-) -> None:
+def test_gives_up_after_repeated_empty_rounds(connect: Connect, sandbox: SandboxServer, clock: Any) -> None:
     connect()
     sandbox.inject("rate_limit", "create_invites", seconds=600, times=None)
     state = None
@@ -106,7 +102,7 @@ def test_gives_up_when_one_wait_after_the_other_was_in_vain(
 
 
 @pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
-def test_a_wait_of_days_is_no_wait(connect: Connect, sandbox: SandboxServer) -> None:
+def test_fails_if_retry_after_exceeds_the_longest_wait(connect: Connect, sandbox: SandboxServer) -> None:
     connect()
     sandbox.inject("rate_limit", "create_invites", seconds=86_400, times=None)
     deferred(operator(), None)
@@ -119,7 +115,7 @@ def test_a_wait_of_days_is_no_wait(connect: Connect, sandbox: SandboxServer) -> 
 
 
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-def test_a_refused_row_does_not_keep_those_beyond_the_limit_waiting_for_ever(
+def test_a_refused_row_does_not_block_the_rows_beyond_the_limit(
     connect: Connect, sandbox: SandboxServer, clock: Any
 ) -> None:
     """It is reported in the end, when everybody else is invited."""
@@ -136,14 +132,14 @@ def test_a_refused_row_does_not_keep_those_beyond_the_limit_waiting_for_ever(
     assert sorted(effect["target"] for effect in sandbox.effects("create_invite")) == sorted(PEOPLE[1:30])
 
 
-def test_a_wrong_limit_is_told_before_anything_is_sent(connect: Connect, sandbox: SandboxServer) -> None:
+def test_an_invalid_limit_fails_before_anything_is_sent(connect: Connect, sandbox: SandboxServer) -> None:
     connect()
     with pytest.raises(AirflowFailException, match="max_per_hour must be a whole number of at least 1"):
         operator(max_per_hour=0).execute({})
     assert not sandbox.requests()
 
 
-def test_the_pause_is_plain_json_and_ends_by_the_wall_clock() -> None:
+def test_the_deferral_is_plain_json_and_ends_by_the_wall_clock() -> None:
     path, arguments = WorkspaceDeadlineTrigger(end_at=0.0, state={"parts": [], "empty_rounds": 0}).serialize()
     assert path == "airflow_provider_workspace.triggers.workspace.WorkspaceDeadlineTrigger"
 

@@ -83,7 +83,7 @@ def dashboard(**arguments: Any) -> WorkspaceCreateDashboardOperator:
     return WorkspaceCreateDashboardOperator(task_id="t", name="Revenue", do_xcom_push=False, **arguments)
 
 
-def test_what_the_killed_try_made_is_no_reason_to_fail(
+def test_if_exists_fail_accepts_what_a_killed_try_created(
     connect: Connect, sandbox: SandboxServer, killed_after: Any
 ) -> None:
     connect()
@@ -97,7 +97,7 @@ def test_what_the_killed_try_made_is_no_reason_to_fail(
     assert len(sandbox.effects("create_project")) == 1
 
 
-def test_without_memory_the_next_try_finds_it_and_cannot_know_whose_it_is(
+def test_without_task_state_a_retry_finds_the_record_but_not_its_creator(
     connect: Connect, sandbox: SandboxServer, killed_after: Any
 ) -> None:
     connect()
@@ -121,8 +121,9 @@ class Retry:
         """Push nowhere."""
 
 
+@pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize("context", [{"task_state_store": True}, {"ti": Retry()}], ids=["remembered", "any retry"])
-def test_a_list_that_lags_does_not_make_a_retry_create_again(
+def test_a_retry_creates_nothing_twice_when_the_list_lags(
     connect: Connect, sandbox: SandboxServer, killed_after: Any, context: Any
 ) -> None:
     connect()
@@ -136,9 +137,10 @@ def test_a_list_that_lags_does_not_make_a_retry_create_again(
     assert len(sandbox.effects("create_project")) == 1
 
 
+@pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize("task", [invites, sync])
 @pytest.mark.parametrize("context", [{"task_state_store": True}, {"ti": Retry()}], ids=["remembered", "any retry"])
-def test_nor_a_retry_invite_again(
+def test_a_retry_invites_nobody_twice_when_the_list_lags(
     connect: Connect,
     sandbox: SandboxServer,
     killed_after: Any,
@@ -159,7 +161,7 @@ def test_nor_a_retry_invite_again(
     assert len(sandbox.effects("create_invite")) == 1
 
 
-def test_a_refused_create_is_forgotten(connect: Connect, sandbox: SandboxServer) -> None:
+def test_a_refused_create_clears_the_task_state(connect: Connect, sandbox: SandboxServer) -> None:
     connect()
     store = Store()
     sandbox.inject("status_before", "create_project", status=403)
@@ -169,7 +171,7 @@ def test_a_refused_create_is_forgotten(connect: Connect, sandbox: SandboxServer)
     assert not store.held
 
 
-def test_a_plan_remembers_nothing(connect: Connect) -> None:
+def test_dry_run_writes_no_task_state(connect: Connect) -> None:
     connect()
     store = Store()
     context: Any = {"task_state_store": store}
@@ -178,7 +180,7 @@ def test_a_plan_remembers_nothing(connect: Connect) -> None:
     assert not store.held
 
 
-def test_a_dashboard_whose_create_was_cut_off_is_not_created_again(
+def test_an_interrupted_dashboard_create_is_not_repeated(
     connect: Connect, sandbox: SandboxServer, killed_after: Any
 ) -> None:
     connect()
@@ -193,7 +195,7 @@ def test_a_dashboard_whose_create_was_cut_off_is_not_created_again(
     assert len(sandbox.effects("create_dashboard")) == 2
 
 
-def test_a_dashboard_that_an_earlier_try_made_is_confirmed(connect: Connect, sandbox: SandboxServer) -> None:
+def test_a_retry_returns_the_dashboard_of_an_earlier_try(connect: Connect, sandbox: SandboxServer) -> None:
     connect()
     context: Any = {"task_state_store": Store()}
     first, again = dashboard().execute(context), dashboard().execute(context)

@@ -118,12 +118,12 @@ def test_everybody_is_invited_in_chunks() -> None:
     assert report.counts == {"rows": 10, **dict.fromkeys(STATUSES, 0), "invited": 10}
 
 
-def test_an_answer_may_say_nothing() -> None:
+def test_an_empty_answer_counts_as_invited() -> None:
     report = run(Service(faults=["quiet"]), people(2))
     assert report.entries == [Entry(n, f"p{n}@example.com", "invited") for n in (1, 2)]
 
 
-def test_who_is_left_out() -> None:
+def test_members_and_invited_people_are_left_out() -> None:
     service = Service(members=["Member@example.com"], expired="expired@example.com")
     service.invite(["living@example.com"])
     rows = ["member@example.com", "living@example.com", "expired@example.com", "EXPIRED@example.com", "wrong"]
@@ -138,32 +138,32 @@ def test_who_is_left_out() -> None:
     assert service.mailed == Counter(["living@example.com", "expired@example.com"])
 
 
-def test_a_second_run_sends_nothing() -> None:
+def test_bulk_invites_are_idempotent() -> None:
     service = Service()
     run(service, people(10))
     assert statuses(run(service, people(10))) == {"already_invited": 10}
     assert service.mailed == Counter(people(10))
 
 
-def test_nobody_to_invite_asks_nothing() -> None:
+def test_an_empty_list_sends_no_request() -> None:
     service = Service()
     service.readable = False
     assert run(service, []).summary() == "0 rows: nothing to do"
 
 
-def test_one_object_per_request() -> None:
+def test_object_body_sends_one_invite_per_request() -> None:
     service = Service()
     run(service, people(3), body="object")
     assert service.sent == [1, 1, 1]
 
 
-def test_progress() -> None:
+def test_progress_is_reported_per_chunk() -> None:
     told: list[tuple[int, int]] = []
     run(Service(faults=["lost", "vanished"]), people(340), progress=lambda *numbers: told.append(numbers))
     assert told == [(0, 340), (156, 340), (316, 340), (340, 340)]
 
 
-def test_wrong_rows_are_named_before_anything_is_sent() -> None:
+def test_invalid_rows_fail_before_anything_is_sent() -> None:
     service = Service()
     with pytest.raises(WorkspaceInputError) as error:
         run(service, ["", "ok@example.com", *["wrong"] * 21])
@@ -177,7 +177,7 @@ def test_wrong_rows_are_named_before_anything_is_sent() -> None:
     assert service.sent == []
 
 
-def test_what_to_do_with_wrong_rows_is_one_of_two() -> None:
+def test_on_invalid_accepts_only_fail_and_skip() -> None:
     with pytest.raises(WorkspaceInputError, match="on_invalid is 'ignore'; expected 'fail' or 'skip'"):
         run(Service(), people(1), on_invalid="ignore")
 
@@ -185,7 +185,7 @@ def test_what_to_do_with_wrong_rows_is_one_of_two() -> None:
 # When answers get lost
 
 
-def test_what_arrived_is_found_and_not_sent_again() -> None:
+def test_applied_invites_are_not_sent_again_after_a_lost_answer() -> None:
     service = Service(faults=["lost"])
     report = run(service, people(4))
     assert service.sent == [4]
@@ -193,14 +193,14 @@ def test_what_arrived_is_found_and_not_sent_again() -> None:
     assert statuses(report) == {"invited": 4}
 
 
-def test_what_did_not_arrive_is_sent_again() -> None:
+def test_invites_that_were_not_applied_are_sent_again() -> None:
     service = Service(faults=["vanished", "vanished"])
     assert statuses(run(service, people(4))) == {"invited": 4}
     assert service.sent == [4, 4, 4]
     assert service.mailed == Counter(people(4))
 
 
-def test_somebody_who_joined_meanwhile_is_a_member() -> None:
+def test_a_person_who_joins_meanwhile_counts_as_member() -> None:
     service = Service(faults=["lost"])
 
     def joined(op: Operation[Any]) -> Any:
@@ -213,7 +213,7 @@ def test_somebody_who_joined_meanwhile_is_a_member() -> None:
     assert statuses(run(service, people(2))) == {"member": 2}
 
 
-def test_a_service_that_never_answers_is_given_up() -> None:
+def test_gives_up_when_every_answer_is_lost() -> None:
     service = Service(faults=["vanished"] * 5)
     with pytest.raises(WorkspaceInvitesIncompleteError) as error:
         run(service, people(3))
@@ -239,7 +239,7 @@ def test_when_reading_back_fails_the_report_says_what_is_unknown() -> None:
     assert statuses(error.value.report) == {"invited": 4, "unknown": 6}
 
 
-def test_when_it_cannot_be_read_who_is_known_nothing_is_sent() -> None:
+def test_nothing_is_sent_if_members_cannot_be_read() -> None:
     service = Service()
     service.readable = False
     with pytest.raises(WorkspaceConnectionError, match="the list is out of reach"):
@@ -250,7 +250,7 @@ def test_when_it_cannot_be_read_who_is_known_nothing_is_sent() -> None:
 # When the service refuses
 
 
-def test_a_refused_chunk_is_halved_down_to_the_bad_row() -> None:
+def test_a_refused_chunk_is_bisected_to_the_bad_row() -> None:
     service = Service(bad=["p3@example.com"])
     with pytest.raises(WorkspaceInvitesIncompleteError) as error:
         run(service, people(8), limit=8)
@@ -273,13 +273,13 @@ def test_a_chunk_that_is_refused_half_way_is_completed() -> None:
     assert service.sent == [4, 1, 1]
 
 
-def test_a_refusal_without_words_is_its_own_reason() -> None:
+def test_a_refusal_without_details_reports_the_status() -> None:
     service = Service(faults=["half"])
     report = run(service, people(1), on_invalid="skip")
     assert report.entries == [Entry(1, "p1@example.com", "failed", "400")]
 
 
-def test_a_revoked_key_ends_it() -> None:
+def test_a_revoked_key_stops_bulk_invites() -> None:
     service = Service(faults=[*["ok"] * 39, "denied"])
     with pytest.raises(WorkspaceInvitesIncompleteError, match="the key is revoked") as error:
         run(service, people(164))

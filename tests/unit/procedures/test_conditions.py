@@ -115,7 +115,9 @@ PEOPLE = Snapshot(invites={"open@b.de": False, "late@b.de": True}, members={"in@
         ),
     ],
 )
-def test_verdicts(name: str, arguments: dict[str, Any], seen: Snapshot, done: bool, message: str) -> None:  # noqa: FBT001
+def test_conditions_evaluate_a_snapshot(
+    name: str, arguments: dict[str, Any], seen: Snapshot, done: bool, message: str
+) -> None:  # noqa: FBT001
     verdict = build_condition(name, arguments).evaluate(seen)
     assert (verdict.done, verdict.message, verdict.found) == (done, message, True)
 
@@ -128,7 +130,7 @@ def test_verdicts(name: str, arguments: dict[str, Any], seen: Snapshot, done: bo
         ("project_onboarded", {"project_id": "9"}, "project 9 not found"),
     ],
 )
-def test_what_does_not_exist(name: str, arguments: dict[str, Any], message: str) -> None:
+def test_a_missing_resource_is_an_error(name: str, arguments: dict[str, Any], message: str) -> None:
     assert build_condition(name, arguments).evaluate(project()) == Result(done=False, message=message, found=False)
 
 
@@ -136,21 +138,21 @@ def test_what_does_not_exist(name: str, arguments: dict[str, Any], message: str)
     ("share", "people", "needed"),
     [(1.0, 3, 3), (0.0, 3, 1), (0.5, 3, 2), (0.34, 3, 2), (0.01, 300, 3), (0.7, 10, 7), (0.07, 100, 7)],
 )
-def test_how_many_must_have_joined(share: float, people: int, needed: int) -> None:
+def test_required_number_from_share(share: float, people: int, needed: int) -> None:
     emails = [f"p{number}@b.de" for number in range(people)]
     condition = MembersJoined(emails, share)
     assert not condition.evaluate(Snapshot(members=set(emails[: needed - 1]))).done
     assert condition.evaluate(Snapshot(members=set(emails[:needed]))).done
 
 
-def test_a_message_names_twenty_people() -> None:
+def test_a_message_names_at_most_twenty_people() -> None:
     message = MembersJoined([f"p{number}@b.de" for number in range(25)]).evaluate(Snapshot()).message
     assert message.count("(no invite)") == 20
     assert message.endswith("p19@b.de (no invite) and 5 more")
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_which_addresses_are_of_interest(name: str) -> None:
+def test_condition_selects_its_addresses(name: str) -> None:
     about_people = CONDITIONS[name].subject == "people"
     condition = build_condition(
         name, {"emails": ["In@b.de"]} if about_people else {f"{name.partition('_')[0]}_id": "7"}
@@ -158,7 +160,7 @@ def test_which_addresses_are_of_interest(name: str) -> None:
     assert condition.wanted() == ({"in@b.de"} if about_people else None)
 
 
-def test_addresses() -> None:
+def test_invalid_addresses_are_refused() -> None:
     assert check_addresses(["In@B.de", "in@b.de", " two@b.de "]) == ["in@b.de", "two@b.de"]
     for wrong in ("in@b.de", [], None, {"in@b.de": 1}):
         with pytest.raises(WorkspaceInputError, match="emails must be a list with at least one address"):
@@ -167,7 +169,7 @@ def test_addresses() -> None:
         check_addresses(["in"])
 
 
-def test_share() -> None:
+def test_invalid_share_is_refused() -> None:
     assert [check_share(join) for join in ("all", "any", 1, 0.25)] == [1.0, 0.0, 1.0, 0.25]
     for wrong in ("most", 0, 1.1, -1, True, None, float("nan")):
         with pytest.raises(WorkspaceInputError, match="expected 'all', 'any', or a share above 0 and up to 1"):

@@ -63,7 +63,9 @@ CASES: list[tuple[list[Any], Member | Invite | None, str, str, str]] = [
 
 
 @pytest.mark.parametrize(("rows", "there", "action", "levels", "why"), CASES)
-def test_an_address(rows: list[Any], there: Member | Invite | None, action: str, levels: str, why: str) -> None:
+def test_plan_for_one_address(
+    rows: list[Any], there: Member | Invite | None, action: str, levels: str, why: str
+) -> None:
     planned = plan(rows, *([there] if there else []), member("lin@example.com", 1))
     about = [change for change in planned.changes if change.email.casefold() == "ada@example.com"]
     if action == "keep":
@@ -77,32 +79,32 @@ def test_an_address(rows: list[Any], there: Member | Invite | None, action: str,
 
 
 @pytest.mark.parametrize("record", [member(None), member(user=None), invite(None)])
-def test_nothing_is_done_about_people_without_an_address(record: Member | Invite) -> None:
+def test_people_without_an_address_are_left_alone(record: Member | Invite) -> None:
     assert [action for action, *_ in summary(plan(OTHER, record))] == ["invite", "skip"]
 
 
 @pytest.mark.parametrize("rows", [OTHER, [ADA, *OTHER]])
 @pytest.mark.parametrize("there", [member(), invite()])
-def test_who_is_protected_is_left_alone(rows: list[Any], there: Member | Invite) -> None:
+def test_protected_people_are_not_changed(rows: list[Any], there: Member | Invite) -> None:
     planned = plan(rows, there, member("lin@example.com"), protected=(" ADA@example.com",))
     assert [action for action, *_ in summary(planned)] == ["skip"]
 
 
-def test_who_is_protected_can_be_invited() -> None:
+def test_protected_people_can_be_invited() -> None:
     assert summary(plan([ADA], protected=("ada@example.com",))) == [("invite", "Ada@example.com", "8")]
 
 
-def test_owners_are_like_others_where_that_is_asked() -> None:
+def test_owners_are_removed_if_allowed() -> None:
     assert summary(plan(OTHER, member(level=15), owner_level=None))[0] == ("remove", "ada@example.com", "15")
     assert summary(plan(OTHER, member(level=None), owner_level=None))[0] == ("remove", "ada@example.com", "")
     assert summary(plan([ADA], member(level=15), owner_level=None)) == [("change_level", "ada@example.com", "15 to 8")]
 
 
-def test_who_has_no_id_is_kept() -> None:
+def test_duplicate_records_count_once() -> None:
     assert plan([{"email": "a@example.com"}, {"email": "b@example.com"}], member("a@example.com", id=None)).keep == 1
 
 
-def test_who_left_goes_first_and_the_first_row_of_an_address_counts() -> None:
+def test_removals_come_first_and_the_first_row_of_an_address_counts() -> None:
     planned = plan(
         [ADA, "ada@example.com", *OTHER, "new@example.com"], member(), member("old@example.com"), invite("x@x.org")
     )
@@ -127,7 +129,7 @@ def test_who_left_goes_first_and_the_first_row_of_an_address_counts() -> None:
         ([{"email": "ada@example.com", "level": "high"}], "row 1"),
     ],
 )
-def test_a_roster_that_cannot_be_the_truth_is_refused(rows: list[Any], message: str) -> None:
+def test_an_implausible_roster_is_refused(rows: list[Any], message: str) -> None:
     with pytest.raises(WorkspaceInputError, match=message):
         plan(rows, member())
 
@@ -146,7 +148,7 @@ def test_too_many_removals_are_refused() -> None:
         planned.check_removals(1)
 
 
-def test_an_approval_holds_for_what_was_approved_and_less() -> None:
+def test_an_approval_covers_the_approved_changes_and_subsets() -> None:
     approved = plan([ADA, *OTHER], member(), member("old@example.com")).to_dict()
     plan([ADA, *OTHER], member(), member("old@example.com")).check_approved(approved)
     plan([ADA, *OTHER], member(level=8), member("lin@example.com")).check_approved(approved)
@@ -161,7 +163,7 @@ def test_an_approval_holds_for_what_was_approved_and_less() -> None:
         plan(OTHER).check_approved({})
 
 
-def test_the_table_tells_each_change_and_its_reason() -> None:
+def test_the_plan_table_shows_each_change_and_reason() -> None:
     lines = plan([ADA, *OTHER], member(), member("old@example.com", 8)).table().splitlines()
     assert lines[0] == "0 withdraw, 1 remove, 1 change level, 1 invite, 0 skip, 0 keep"
     assert lines[1].split(maxsplit=3) == ["remove", "old@example.com", "8", "not on the roster"]
@@ -173,7 +175,7 @@ def test_the_table_tells_each_change_and_its_reason() -> None:
     assert len(lines) == 4
 
 
-def test_a_long_table_is_cut_and_says_so() -> None:
+def test_a_long_plan_table_is_truncated_with_a_note() -> None:
     lines = plan([f"p{number}@example.com" for number in range(MAX_LINES + 3)]).table().splitlines()
     assert len(lines) == MAX_LINES + 2
     assert lines[-1].split() == ["invite", "…", "and", "3", "more"]

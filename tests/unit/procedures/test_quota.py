@@ -14,11 +14,11 @@ from airflow_provider_workspace.procedures.quota import DAY, HOUR, MIN_BATCH, Qu
 NOW = 1_800_000_000.0
 
 
-def test_without_a_limit_all_may_go() -> None:
+def test_without_a_limit_everything_may_be_sent() -> None:
     assert Quota(NOW).grants([NOW - 1] * 1000, 500) == (500, None)
 
 
-def test_what_is_left_of_the_hour() -> None:
+def test_remaining_quota_of_the_hour() -> None:
     sent = [NOW - 600.0] * 30 + [NOW - HOUR - 1] * 100
     assert Quota(NOW, per_hour=50).grants(sent, 20) == (20, None)
     granted, again = Quota(NOW, per_hour=50).grants(sent, 100)
@@ -26,12 +26,12 @@ def test_what_is_left_of_the_hour() -> None:
     assert again == NOW - 600 + HOUR + 1
 
 
-def test_what_is_left_of_the_day_counts_as_well() -> None:
+def test_remaining_quota_of_the_day() -> None:
     sent = [NOW - 5 * HOUR] * 195
     assert Quota(NOW, per_hour=50, per_day=200).grants(sent, 100) == (5, NOW - 5 * HOUR + DAY + 1)
 
 
-def test_comes_back_when_it_is_worthwhile() -> None:
+def test_resumes_when_a_minimum_batch_fits() -> None:
     """Not for each single invite that is a minute older than an hour."""
     sent = [NOW - 60.0 * minute for minute in range(50)]
     granted, again = Quota(NOW, per_hour=50).grants(sent, 100)
@@ -39,16 +39,16 @@ def test_comes_back_when_it_is_worthwhile() -> None:
     assert again == sorted(sent)[MIN_BATCH - 1] + HOUR + 1
 
 
-def test_what_was_just_granted_counts() -> None:
+def test_granted_quota_is_used_up() -> None:
     assert Quota(NOW, per_hour=50).grants([], 120) == (50, NOW + HOUR + 1)
 
 
-def test_what_the_task_sent_counts_though_the_service_does_not_list_it() -> None:
+def test_sent_invites_count_even_if_not_listed() -> None:
     assert Quota(NOW, per_hour=50, sent_before=[NOW - 10] * 50).grants([], 5)[0] == 0
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "50", True, [-(10**4400)]])
-def test_a_limit_is_a_whole_number(wrong: Any) -> None:
+def test_a_limit_must_be_an_integer(wrong: Any) -> None:
     with pytest.raises(WorkspaceInputError, match="max_per_hour"):
         Quota(NOW, per_hour=wrong)
     with pytest.raises(WorkspaceInputError, match="max_per_day"):
@@ -61,7 +61,7 @@ def test_a_limit_is_a_whole_number(wrong: Any) -> None:
     per_hour=st.none() | st.integers(1, 100),
     per_day=st.none() | st.integers(1, 300),
 )
-def test_never_more_than_the_limits_and_in_the_end_all(
+def test_limits_hold_and_everything_is_sent_in_the_end(
     ages: list[float], wanted: int, per_hour: int | None, per_day: int | None
 ) -> None:
     """A clock that jumps to when it says to come back, until everybody is invited."""

@@ -34,7 +34,7 @@ from airflow_provider_workspace.procedures.roster import (
         f"ivo@{'x' * 63}.com",
     ],
 )
-def test_addresses(address: str) -> None:
+def test_valid_addresses_are_accepted(address: str) -> None:
     assert address_problem(address) is None
 
 
@@ -72,12 +72,12 @@ def test_addresses(address: str) -> None:
         ("ivo\ud800@example.com", "the address holds an invisible character (U+D800)"),
     ],
 )
-def test_what_is_no_address(address: str, problem: str) -> None:
+def test_invalid_addresses_are_refused(address: str, problem: str) -> None:
     assert address_problem(address) == problem
 
 
 @given(st.text())
-def test_any_text_is_judged(address: str) -> None:
+def test_any_text_is_an_address_or_a_reason(address: str) -> None:
     if address_problem(address) is None:
         assert address.count("@") == 1
         assert not any(char.isspace() for char in address)
@@ -94,11 +94,11 @@ def test_any_text_is_judged(address: str) -> None:
         ("ivo+a@example.com", "ivo@example.com", False),
     ],
 )
-def test_when_two_spellings_are_one_address(one: str, other: str, same: bool) -> None:  # noqa: FBT001
+def test_equal_spellings_of_an_address(one: str, other: str, same: bool) -> None:  # noqa: FBT001
     assert (address_key(one) == address_key(other)) is same
 
 
-def test_rows_that_can_be_invited() -> None:
+def test_valid_rows_become_invites() -> None:
     roster = check_roster(
         [
             " Ivo.Sample@EXAMPLE.com ",
@@ -167,13 +167,13 @@ def test_rows_that_can_be_invited() -> None:
         ),
     ],
 )
-def test_rows_that_are_wrong(row: Any, email: str, reason: str) -> None:
+def test_invalid_rows_are_reported(row: Any, email: str, reason: str) -> None:
     roster = check_roster(["first@example.com", row])
     assert roster.invalid == [Entry(2, email, "invalid", reason)]
     assert [item.number for item in roster.rows] == [1]
 
 
-def test_who_stands_in_an_earlier_row() -> None:
+def test_duplicate_addresses_name_the_earlier_row() -> None:
     roster = check_roster(["ivo@example.com", "mara@example.com", "IVO@example.com", {"email": "mara@Example.Com"}])
     assert [row.number for row in roster.rows] == [1, 2]
     assert [entry.to_dict() for entry in roster.duplicates] == [
@@ -194,7 +194,7 @@ def test_who_stands_in_an_earlier_row() -> None:
     ]
 
 
-def test_one_address() -> None:
+def test_a_single_address_is_checked() -> None:
     assert check_address(" Ivo@Example.COM ") == "Ivo@example.com"
     with pytest.raises(WorkspaceInputError) as error:
         check_address("ivo")
@@ -202,12 +202,12 @@ def test_one_address() -> None:
 
 
 @pytest.mark.parametrize("rows", ["ada@example.com", b"ada", {"email": "ada@example.com"}, 5, None])
-def test_what_are_no_rows(rows: Any) -> None:
+def test_values_that_are_not_rows_are_refused(rows: Any) -> None:
     with pytest.raises(WorkspaceInputError, match="invites must be rows or addresses"):
         check_roster(rows)
 
 
 @pytest.mark.parametrize("address", [None, 5, ["ada@example.com"]])
-def test_what_is_no_text_is_no_address(address: Any) -> None:
+def test_an_address_must_be_a_string(address: Any) -> None:
     with pytest.raises(WorkspaceInputError, match="an e-mail address is expected"):
         check_address(address)

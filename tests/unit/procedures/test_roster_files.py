@@ -76,14 +76,14 @@ def test_reads_files(tmp_path: Path, name: str, content: str, rows: list[Any]) -
         ("a.xlsx", "", "is no roster: expected a name that ends in .csv, .json, .jsonl"),
     ],
 )
-def test_says_what_is_wrong_with_a_file(tmp_path: Path, name: str, content: str | bytes, says: str) -> None:
+def test_file_errors_name_the_line(tmp_path: Path, name: str, content: str | bytes, says: str) -> None:
     with pytest.raises(WorkspaceInputError) as caught:
         list(read_roster(None, write(tmp_path, name, content)))
     assert says in str(caught.value)
     assert str(caught.value).endswith("Nothing was sent.")
 
 
-def test_says_that_there_is_no_file(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceInputError, match=r"There is no file '.*' on this worker"):
         list(read_roster(None, str(tmp_path / "none.csv")))
 
@@ -107,7 +107,7 @@ def test_reads_what_another_task_returned(value: Any) -> None:
         ('{"email": "a@example.com"}', None, "invites must be a list"),
     ],
 )
-def test_says_what_is_wrong_with_a_value(invites: Any, path: str | None, says: str) -> None:
+def test_value_errors_name_the_row(invites: Any, path: str | None, says: str) -> None:
     with pytest.raises(WorkspaceInputError, match=f"(?i){says}"):
         list(read_roster(invites, path))
 

@@ -96,29 +96,29 @@ SAME = Snapshot(invites={"open@example.com": False}, members={"before@example.co
         ),
     ],
 )
-def test_no_more_is_read_than_needed(options: dict[str, Any], asked: list[str]) -> None:
+def test_a_snapshot_reads_no_more_than_needed(options: dict[str, Any], asked: list[str]) -> None:
     reader = Reader()
     reader.run("people", **options)
     assert reader.asked == asked
 
 
-def test_the_members_of_before_are_kept_where_they_are_not_read_again() -> None:
+def test_a_snapshot_keeps_the_previous_members_that_it_did_not_read() -> None:
     assert Reader().run("people", previous=SAME).members == {"before@example.com"}
 
 
-def test_where_the_service_does_not_count_all_members_are_read() -> None:
+def test_all_members_are_read_if_the_service_gives_no_count() -> None:
     reader = Reader(count=False)
     seen = reader.run("people", previous=Snapshot(member_count=None))
     assert reader.asked == ALL
     assert seen.members == {"one@example.com", "two@example.com"}
 
 
-def test_one_bad_page_ends_the_look() -> None:
+def test_one_bad_page_fails_the_snapshot() -> None:
     with pytest.raises(WorkspaceServerError, match="500"):
         drive(take_snapshot("domains", "o", 2), lambda _: WorkspaceServerError("500"))
 
 
-def test_there_are_three_subjects() -> None:
+def test_unknown_snapshot_subjects_are_refused() -> None:
     with pytest.raises(ValueError, match="dashboards"):
         next(take_snapshot("dashboards", "o", 2))
 
@@ -142,31 +142,31 @@ class Skipping(Reader):
         return drive(search, self.answer)
 
 
-def test_a_row_is_found_without_reading_on() -> None:
+def test_find_stops_at_the_first_match() -> None:
     reader = Skipping(0)
     assert reader.find("d1").id == "d1"
     assert len(reader.asked) == 1
 
 
-def test_a_skipped_row_is_found_when_the_list_is_read_again() -> None:
+def test_find_reads_again_if_rows_are_missing() -> None:
     reader = Skipping(1)
     assert reader.find("d3").id == "d3"
     assert len(reader.asked) == 4
 
 
-def test_a_whole_list_is_read_once() -> None:
+def test_a_complete_list_is_read_once() -> None:
     reader = Skipping(0)
     assert reader.find("nowhere") is None
     assert len(reader.asked) == 2
 
 
-def test_a_count_that_is_wrong_for_good_does_not_keep_us() -> None:
+def test_a_permanently_wrong_count_ends_the_rereading() -> None:
     reader = Skipping(99)
     assert reader.find("d3") is None
     assert len(reader.asked) == 2 * MAX_READS
 
 
-def test_people_are_all_looked_at_again_when_rows_are_missing() -> None:
+def test_people_are_read_again_if_rows_are_missing() -> None:
     reader = Skipping(1)
     seen = reader.run("people", complete=True)
     assert seen.members == {"one@example.com", "two@example.com"}

@@ -45,7 +45,7 @@ def done(sensor: WorkspaceSensor) -> Any:
     return found.xcom_value if found.is_done else None
 
 
-def test_a_domain_is_verified_once_its_challenge_is_published(sandbox: SandboxServer) -> None:
+def test_domain_verified_after_dns_is_published(sandbox: SandboxServer) -> None:
     domain = WorkspaceHook().create_domain(domain="new.example.com")
     asking = WorkspaceDomainVerifiedSensor(task_id="asking", domain_id=str(domain.id))
     looking = WorkspaceDomainVerifiedSensor(task_id="looking", domain_id=str(domain.id), ask_verification=False)
@@ -59,7 +59,7 @@ def test_a_domain_is_verified_once_its_challenge_is_published(sandbox: SandboxSe
 @pytest.mark.parametrize(
     ("join", "is_done"), [("all", False), ("any", True), (0.5, True), (0.51, False), ("0.5", None), (2, None)]
 )
-def test_members_join(join: Any, is_done: Any) -> None:
+def test_members_joined(join: Any, is_done: Any) -> None:
     sensor = WorkspaceMembersJoinedSensor(task_id="joined", emails=[GRACE, ADA], join=join)
     if is_done is None:
         with pytest.raises(AirflowFailException, match="expected 'all', 'any', or a share"):
@@ -80,7 +80,7 @@ def test_members_are_read_only_if_they_can_have_joined(sandbox: SandboxServer) -
     assert done(sensor) == {"joined": ["Ada@example.com"], "missing": {}}
 
 
-def test_invites_settle(sandbox: SandboxServer) -> None:
+def test_invites_settled(sandbox: SandboxServer) -> None:
     hook = WorkspaceHook()
     invites = {name: hook.create_invite(target_email=f"{name}@example.com") for name in ("ada", "lin", "joe")}
     sensor = WorkspaceInvitesSettledSensor(
@@ -99,7 +99,7 @@ def test_invites_settle(sandbox: SandboxServer) -> None:
     }
 
 
-def test_projects(sandbox: SandboxServer) -> None:
+def test_project_receives_events(sandbox: SandboxServer) -> None:
     project = WorkspaceHook().create_project(name="Quiet")
     events = WorkspaceProjectReceivingEventsSensor(task_id="events", project_id=str(project.id))
     onboarded = WorkspaceProjectOnboardedSensor(task_id="onboarded", project_id=str(project.id))
@@ -125,7 +125,7 @@ SENSORS: list[tuple[type[WorkspaceSensor], dict[str, Any]]] = [
 
 @pytest.mark.parametrize("deferrable", [False, True])
 @pytest.mark.parametrize(("cls", "arguments"), SENSORS)
-def test_a_wait_that_makes_no_sense_fails_at_once(
+def test_a_missing_resource_fails_at_once(
     cls: type[WorkspaceSensor], arguments: dict[str, Any], *, deferrable: bool
 ) -> None:
     with pytest.raises(AirflowFailException):
@@ -135,7 +135,7 @@ def test_a_wait_that_makes_no_sense_fails_at_once(
 
 
 @pytest.mark.parametrize("deferrable", [False, True])
-def test_what_was_just_made_may_not_be_listed_yet(sandbox: SandboxServer, *, deferrable: bool) -> None:
+def test_a_new_resource_may_not_be_listed_yet(sandbox: SandboxServer, *, deferrable: bool) -> None:
     hook = WorkspaceHook()
     project_id, domain_id = hook.create_project(name="New").id, hook.create_domain(domain="new.example.com").id
     waits: list[WorkspaceSensor] = [
@@ -155,7 +155,7 @@ def test_what_was_just_made_may_not_be_listed_yet(sandbox: SandboxServer, *, def
 
 
 @pytest.mark.parametrize("status", [400, 409, 422])
-def test_a_verification_that_is_refused_for_now_is_asked_for_again(sandbox: SandboxServer, status: int) -> None:
+def test_verification_is_asked_again_after_a_transient_error(sandbox: SandboxServer, status: int) -> None:
     domain = WorkspaceHook().create_domain(domain="new.example.com")
     sensor = WorkspaceDomainVerifiedSensor(task_id="verified", domain_id=str(domain.id))
     sandbox.inject("status_before", "verify_domain", status=status)
@@ -172,7 +172,7 @@ def test_a_revoked_key_ends_the_wait(sandbox: SandboxServer) -> None:
         sensor.poke({})
 
 
-def test_a_service_that_is_away_for_a_moment_does_not(connect: Connect) -> None:
+def test_a_short_outage_does_not_end_the_wait(connect: Connect) -> None:
     sensor = WorkspaceMembersJoinedSensor(task_id="joined", emails=[GRACE])
     connect(host="http://127.0.0.1:9", max_attempts=1)
     assert done(sensor) is None
@@ -193,7 +193,7 @@ def test_defers_with_plain_json() -> None:
     assert deferred.value.timeout.total_seconds() > 100
 
 
-def test_does_not_defer_for_what_is_so_already() -> None:
+def test_does_not_defer_if_the_condition_holds() -> None:
     sensor = WorkspaceMembersJoinedSensor(task_id="joined", emails=[GRACE], deferrable=True)
     assert sensor.execute({}) == {"joined": [GRACE], "missing": {}}
 
@@ -210,7 +210,7 @@ def test_does_not_defer_for_what_is_so_already() -> None:
         (None, False, RuntimeError),
     ],
 )
-def test_ends_as_the_event_says(event: Any, ends: type[Exception], *, soft_fail: bool) -> None:
+def test_execute_complete_ends_as_the_event_says(event: Any, ends: type[Exception], *, soft_fail: bool) -> None:
     sensor = WorkspaceMembersJoinedSensor(task_id="joined", emails=[ADA], soft_fail=soft_fail)
     with pytest.raises(ends):
         sensor.execute_complete({}, event)

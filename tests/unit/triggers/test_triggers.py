@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from tests.conftest import Connect
 
 ADA = "ada@example.com"
-INTERVAL = 0.2
+INTERVAL = 0.1
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +57,7 @@ def waiting(**changes: Any) -> WorkspaceWaitTrigger:
         WorkspaceDeadlineTrigger(end_at=12.5, dag_id="d", run_id="r", close_task_id="c"),
     ],
 )
-def test_a_trigger_survives_the_database(trigger: BaseTrigger) -> None:
+def test_triggers_survive_serialization(trigger: BaseTrigger) -> None:
     path, kwargs = trigger.serialize()
     assert json.loads(json.dumps(kwargs)) == kwargs
     module, _, name = path.rpartition(".")
@@ -70,7 +71,7 @@ async def first_event(trigger: Any) -> Any:
     return None
 
 
-def test_fires_when_it_is_so(sandbox: SandboxServer) -> None:
+def test_trigger_fires_when_the_condition_holds(sandbox: SandboxServer) -> None:
     invite = WorkspaceHook().create_invite(target_email=ADA)
 
     async def scenario() -> Any:
@@ -85,7 +86,7 @@ def test_fires_when_it_is_so(sandbox: SandboxServer) -> None:
     assert event.payload["result"] == {"joined": [ADA], "missing": {}}
 
 
-def test_gives_up_by_the_wall_clock_and_says_who_is_missing() -> None:
+def test_trigger_times_out_by_the_wall_clock_and_names_the_missing() -> None:
     event = asyncio.run(asyncio.wait_for(first_event(waiting(end_at=time.time() + 2 * INTERVAL)), 5))
     assert event.payload["status"] == "timeout"
     assert event.payload["message"] == f"0 of 1 joined, 1 needed; missing: {ADA} (no invite)"
@@ -99,7 +100,7 @@ def test_a_refused_key_ends_the_wait_at_once(sandbox: SandboxServer) -> None:
     assert len(sandbox.requests()) == 1
 
 
-def test_a_key_that_is_replaced_is_noticed(sandbox: SandboxServer, connect: Connect) -> None:
+def test_a_rotated_key_is_picked_up(sandbox: SandboxServer, connect: Connect) -> None:
     invite = WorkspaceHook().create_invite(target_email=ADA)
 
     async def scenario() -> Any:
@@ -115,7 +116,7 @@ def test_a_key_that_is_replaced_is_noticed(sandbox: SandboxServer, connect: Conn
     assert [event.payload["status"] for event in asyncio.run(scenario())] == ["done"] * 2
 
 
-def test_streams_share_a_look_up_and_connections() -> None:
+def test_streams_share_a_hook_and_its_client() -> None:
     async def scenario() -> None:
         async with SharedHook("workspace_default") as one, SharedHook("workspace_default") as other:
             assert one.hook is other.hook
@@ -127,7 +128,7 @@ def test_streams_share_a_look_up_and_connections() -> None:
     asyncio.run(scenario())
 
 
-def test_a_service_that_is_away_does_not(connect: Connect) -> None:
+def test_an_outage_does_not_end_the_wait(connect: Connect) -> None:
     WorkspaceHook().create_invite(target_email=ADA)
     connect(host="http://127.0.0.1:9", max_attempts=1)
     event = asyncio.run(asyncio.wait_for(first_event(waiting(end_at=time.time() + 3 * INTERVAL)), 5))
@@ -135,7 +136,7 @@ def test_a_service_that_is_away_does_not(connect: Connect) -> None:
     assert "the last poll failed: WorkspaceConnectionError" in event.payload["message"]
 
 
-def test_asks_for_verification_at_each_look(sandbox: SandboxServer) -> None:
+def test_each_poll_asks_for_verification(sandbox: SandboxServer) -> None:
     domain = WorkspaceHook().create_domain(domain="new.example.com")
     sandbox.publish_dns("_workspace-challenge.new.example.com", str(domain.verification_challenge))
     trigger = waiting(condition="domain_verified", arguments={"domain_id": str(domain.id)}, ask_verification=True)
@@ -143,7 +144,7 @@ def test_asks_for_verification_at_each_look(sandbox: SandboxServer) -> None:
     assert event.payload["result"]["domain"] == "new.example.com"
 
 
-def test_in_the_place_of_a_task_it_ends_the_task(sandbox: SandboxServer) -> None:
+def test_start_from_trigger_ends_the_task(sandbox: SandboxServer) -> None:
     def ends(domain_id: str) -> Any:
         trigger = WorkspaceDomainVerifiedTrigger(domain_id=domain_id, poll_interval=INTERVAL)
         return asyncio.run(asyncio.wait_for(first_event(trigger), 5))
@@ -191,7 +192,7 @@ class _Quiet:
 
 
 @pytest.mark.needs_airflow("3.3", "shared trigger streams")
-def test_two_hundred_waits_cost_one_look_per_interval(sandbox: SandboxServer) -> None:
+def test_two_hundred_waits_share_one_poll_per_interval(sandbox: SandboxServer) -> None:
     invite = WorkspaceHook().create_invite(target_email=ADA)
     before = len(sandbox.requests())
 
@@ -211,7 +212,7 @@ def test_two_hundred_waits_cost_one_look_per_interval(sandbox: SandboxServer) ->
 
 
 @pytest.mark.needs_airflow("3.3", "shared trigger streams")
-def test_a_look_that_fails_ends_nobodys_wait(connect: Connect, tmp_path: Path) -> None:
+def test_a_failed_poll_ends_no_wait(connect: Connect, tmp_path: Path) -> None:
     with SandboxServer(database=str(tmp_path / "workspace.db")) as server:
         connect(host=server.url, max_attempts=1)
         invite = WorkspaceHook().create_invite(target_email=ADA)
@@ -241,18 +242,18 @@ def test_a_look_that_fails_ends_nobodys_wait(connect: Connect, tmp_path: Path) -
         ({"condition": "domain_verified", "arguments": {"domain_id": SEED.domain_id}}, False),
     ],
 )
-def test_who_shares_with_whom(changes: dict[str, Any], *, shares: bool) -> None:
+def test_shared_stream_key(changes: dict[str, Any], *, shares: bool) -> None:
     assert (waiting().shared_stream_key() == waiting(**changes).shared_stream_key()) == shares
 
 
 @pytest.mark.parametrize(
     ("interval", "failures", "pause"), [(60, 1, 60), (60, 2, 120), (60, 99, 600), (900, 5, 900), (0.1, 3, 0.4)]
 )
-def test_failures_slow_the_looks_down(interval: float, failures: int, pause: float) -> None:
+def test_polls_back_off_after_failures(interval: float, failures: int, pause: float) -> None:
     assert max(interval, backoff(interval, failures, MAX_PAUSE)) == pause
 
 
-def test_a_stream_that_is_cancelled_while_its_answer_comes_ends() -> None:
+def test_a_stream_can_be_cancelled_while_a_poll_ends() -> None:
     async def scenario() -> None:
         answer = asyncio.get_running_loop().create_future()
 
@@ -270,7 +271,7 @@ def test_a_stream_that_is_cancelled_while_its_answer_comes_ends() -> None:
     asyncio.run(scenario())
 
 
-def test_a_look_that_takes_too_long_is_given_up() -> None:
+def test_a_poll_has_a_timeout() -> None:
     async def scenario() -> None:
         with pytest.raises(TimeoutError):
             await within(0.01, asyncio.sleep(60))
@@ -292,12 +293,19 @@ class _Store:
         self.values[key] = value
 
 
-def test_arrivals_are_told_once_also_over_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+async def until(true: Callable[[], bool]) -> None:
+    """Wait for what should not take long."""
+    end = time.monotonic() + 10
+    while not true() and time.monotonic() < end:  # noqa: ASYNC110 - what it waits for tells nobody
+        await asyncio.sleep(0.01)
+
+
+def test_arrivals_fire_once_across_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airflow_provider_workspace.triggers.workspace.STORED_SECONDS", 0.0)
     store = _Store()
     hook = WorkspaceHook()
 
-    async def watch(seconds: float, *names: str) -> list[str]:
+    async def watch(*names: str, expected: int) -> list[str]:
         trigger = WorkspaceArrivalTrigger(what="project", poll_interval=INTERVAL)
         trigger.asset_state_store = store  # type: ignore[assignment]
         told: list[str] = []
@@ -307,20 +315,21 @@ def test_arrivals_are_told_once_also_over_a_restart(monkeypatch: pytest.MonkeyPa
                 told.append(event.payload["name"])  # noqa: PERF401 - it never ends
 
         task = asyncio.create_task(listen())
-        await asyncio.sleep(3 * INTERVAL)
+        await until(lambda: bool(store.values))
         for name in names:
             await asyncio.to_thread(hook.create_project, name=name)
-        await asyncio.sleep(seconds)
+        await until(lambda: len(told) >= expected)
+        await asyncio.sleep(2 * INTERVAL)
         task.cancel()
         return told
 
-    assert asyncio.run(watch(4 * INTERVAL, "First", "Second")) == ["First", "Second"]
+    assert asyncio.run(watch("First", "Second", expected=2)) == ["First", "Second"]
     hook.create_project(name="While nobody watched")
-    assert asyncio.run(watch(2 * INTERVAL)) == ["While nobody watched"]
-    assert asyncio.run(watch(2 * INTERVAL)) == []
+    assert asyncio.run(watch(expected=1)) == ["While nobody watched"]
+    assert asyncio.run(watch(expected=0)) == []
 
 
-def test_a_window_is_over_by_the_wall_clock() -> None:
+def test_a_window_ends_by_the_wall_clock() -> None:
     began = time.time()
     event = asyncio.run(first_event(WorkspaceDeadlineTrigger(end_at=began + 0.3)))
     assert event.payload == {"status": "over", "state": None}

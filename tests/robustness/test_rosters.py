@@ -18,7 +18,7 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.procedures import roster_files
 from airflow_provider_workspace.procedures.roster import check_roster
 from airflow_provider_workspace.procedures.roster_files import read_roster
-from tests.hard.values import NASTY_TEXTS, texts
+from tests.robustness.values import NASTY_TEXTS, texts
 
 # One folder for all examples: each writes its file anew.
 ANY = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -70,7 +70,9 @@ def attempt(path: Path) -> list[Any] | None:
 
 @ANY
 @given(names=columns, rows=st.lists(st.lists(cells, max_size=5), max_size=5), data=st.data())
-def test_a_table(tmp_path: Path, names: list[str], rows: list[list[str]], data: st.DataObject) -> None:
+def test_a_csv_file_is_read_as_written(
+    tmp_path: Path, names: list[str], rows: list[list[str]], data: st.DataObject
+) -> None:
     # The header tells the delimiter; one of a single column cannot.
     delimiter = data.draw(st.sampled_from(",;\t")) if len(names) > 1 else ","
     encoding = data.draw(st.sampled_from(ENCODINGS))
@@ -91,7 +93,7 @@ def test_a_table(tmp_path: Path, names: list[str], rows: list[list[str]], data: 
 
 @ANY
 @given(content=st.binary(max_size=200), suffix=st.sampled_from([".csv", ".json", ".jsonl"]))
-def test_any_bytes(tmp_path: Path, content: bytes, suffix: str) -> None:
+def test_any_bytes_are_rows_or_a_named_error(tmp_path: Path, content: bytes, suffix: str) -> None:
     path = tmp_path / f"roster{suffix}"
     path.write_bytes(content)
     attempt(path)
@@ -117,7 +119,9 @@ rows_of_json = st.lists(
     chunk=st.integers(1, 9),
     encoding=st.sampled_from(ENCODINGS),
 )
-def test_an_array(tmp_path: Path, rows: list[Any], indent: int | None, chunk: int, encoding: str) -> None:  # fmt: skip
+def test_a_json_array_is_read_as_json_does(
+    tmp_path: Path, rows: list[Any], indent: int | None, chunk: int, encoding: str
+) -> None:
     """Read piece by piece, wherever a piece may end, it is what the whole would be."""
     text = json.dumps(rows, indent=indent)
     path = tmp_path / "roster.json"
@@ -133,7 +137,7 @@ def test_an_array(tmp_path: Path, rows: list[Any], indent: int | None, chunk: in
 
 @ANY
 @given(rows=rows_of_json, at=st.integers(0, 400), junk=st.sampled_from(["", ",", "]", "}", "[", '"', "x", "\x00", "1"]))
-def test_an_array_that_is_damaged(tmp_path: Path, rows: list[Any], at: int, junk: str) -> None:
+def test_a_damaged_json_array_is_a_named_error(tmp_path: Path, rows: list[Any], at: int, junk: str) -> None:
     """It is refused exactly where it is no JSON."""
     text = json.dumps(rows)
     damaged = text[: at % (len(text) + 1)] + junk + text[at % (len(text) + 1) + 1 :]
@@ -149,7 +153,7 @@ def test_an_array_that_is_damaged(tmp_path: Path, rows: list[Any], at: int, junk
 
 @ANY
 @given(value=rows_of_json | texts | rows_of_json.map(json.dumps) | st.integers() | st.none() | st.just(b"[]"))
-def test_what_another_task_returned(value: Any) -> None:
+def test_any_xcom_value_is_rows_or_a_named_error(value: Any) -> None:
     try:
         rows = list(read_roster(value, defaults={"level": 1}))
         check_roster(rows)
@@ -163,7 +167,7 @@ def test_what_another_task_returned(value: Any) -> None:
     | st.integers()
     | st.sampled_from(["\x00.csv", "a/" * 3000 + ".csv", ".csv", "/.json", "x\ud800.csv", ["a.csv"]])
 )
-def test_any_path(path: Any) -> None:
+def test_any_path_is_read_or_a_named_error(path: Any) -> None:
     with pytest.raises(WorkspaceInputError, match=r"Nothing was sent\.$"):
         list(read_roster(None, path))
 
@@ -193,7 +197,7 @@ OF_NUL = "has a column 'e\\x00m\\x00" if TAKES_NUL else "after line 0: line cont
         ("a.jsonl", b'"a@example.com"\n' + b"[" * 100_000, "line 2: JSON that is nested too deeply"),
     ],
 )  # fmt: skip
-def test_says_where(tmp_path: Path, name: str, content: bytes, says: str) -> None:
+def test_errors_name_the_line(tmp_path: Path, name: str, content: bytes, says: str) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(WorkspaceInputError) as caught:

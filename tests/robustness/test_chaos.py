@@ -25,7 +25,7 @@ from airflow_provider_workspace.sandbox.service import Service, Settings
 from airflow_provider_workspace.triggers import polling, shared_hook
 from airflow_provider_workspace.triggers import workspace as triggers
 from airflow_provider_workspace.triggers.workspace import WorkspaceWaitTrigger
-from tests.hard.fast_forward import FastForward
+from tests.robustness.fast_forward import FastForward
 
 if TYPE_CHECKING:
     from airflow.triggers.shared_stream import SharedStreamManager
@@ -79,7 +79,7 @@ class Waiter:
 
 @pytest.mark.slow
 @pytest.mark.needs_airflow("3.3", "shared trigger streams")
-def test_a_day_of_chaos(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_waiter_ends_during_a_day_of_faults(monkeypatch: pytest.MonkeyPatch) -> None:
     seed = int(os.environ.get("CHAOS_SEED", random.SystemRandom().randrange(2**31)))
     print(f"\nCHAOS_SEED={seed}")
     loop = FastForward()

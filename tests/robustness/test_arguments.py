@@ -33,8 +33,8 @@ from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.contract.reference import EXPECTED
 from tests.contract.test_contract import IDS, arguments
-from tests.hard.values import anything, build
 from tests.meta.test_operators import OPERATORS, SENSORS
+from tests.robustness.values import anything, build
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
@@ -122,7 +122,9 @@ def signature(method: str) -> dict[str, inspect.Parameter]:
 @pytest.mark.parametrize("method", sorted(METHODS))
 @EXAMPLES
 @given(data=st.data())
-def test_a_method_of_the_hook(watched: Watched, method: str, data: st.DataObject) -> None:
+def test_any_argument_of_a_hook_method_is_sent_or_a_named_error(
+    watched: Watched, method: str, data: st.DataObject
+) -> None:
     kwargs = build(data.draw(spoiled(arguments_of(method))))
     hook = WorkspaceHook()
 
@@ -140,7 +142,9 @@ def test_a_method_of_the_hook(watched: Watched, method: str, data: st.DataObject
 @pytest.mark.parametrize("method", sorted(METHODS))
 @EXAMPLES
 @given(data=st.data())
-def test_a_method_of_the_async_hook(watched: Watched, method: str, data: st.DataObject) -> None:
+def test_any_argument_of_an_async_hook_method_is_sent_or_a_named_error(
+    watched: Watched, method: str, data: st.DataObject
+) -> None:
     kwargs = build(data.draw(spoiled(arguments_of(method))))
 
     async def call() -> None:
@@ -156,7 +160,9 @@ def test_a_method_of_the_async_hook(watched: Watched, method: str, data: st.Data
 
 @EXAMPLES
 @given(data=st.data(), organization_id=anything, project_id=anything)
-def test_the_hook_itself(watched: Watched, data: st.DataObject, organization_id: Any, project_id: Any) -> None:
+def test_any_argument_of_the_hook_is_accepted_or_a_named_error(
+    watched: Watched, data: st.DataObject, organization_id: Any, project_id: Any
+) -> None:
     def call() -> None:
         hook = WorkspaceHook(**build({"organization_id": organization_id, "project_id": project_id}))
         try:
@@ -209,7 +215,7 @@ def own_arguments(cls: type[BaseOperator]) -> dict[str, Any]:
 @pytest.mark.parametrize("cls", TASKS, ids=lambda cls: cls.__name__)
 @EXAMPLES
 @given(data=st.data())
-def test_a_task(watched: Watched, cls: Any, data: st.DataObject) -> None:
+def test_any_argument_of_a_task_is_sent_or_a_named_error(watched: Watched, cls: Any, data: st.DataObject) -> None:
     """As a rendered template leaves it: the arguments are set after the operator is built."""
     good = own_arguments(cls)
     kwargs = build(data.draw(spoiled(good)))

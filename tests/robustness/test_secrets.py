@@ -21,7 +21,7 @@ from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
-from tests.hard.service import Recorder
+from tests.robustness.service import Recorder
 
 pytestmark = pytest.mark.slow
 

@@ -22,8 +22,8 @@ from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestEr
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.procedures.snapshot import take_snapshot
 from tests.contract.test_contract import BODIES, IDS
-from tests.hard.service import Recorder
-from tests.hard.values import texts
+from tests.robustness.service import Recorder
+from tests.robustness.values import texts
 
 # Names that mean something somewhere, so that what is drawn is not skipped as unknown.
 NAMES = sorted(
@@ -109,7 +109,7 @@ def check_result(answer: Any, result: Any) -> None:
 
 @settings(max_examples=200)
 @given(operation=st.sampled_from(OPERATIONS), body=bodies)
-def test_any_body(operation: Any, body: bytes) -> None:
+def test_any_body_is_parsed_or_a_named_error(operation: Any, body: bytes) -> None:
     with suppress(UnreadableAnswerError):
         check_result(operation.endpoint.answer, decode(operation.endpoint.answer, body))
 
@@ -163,7 +163,9 @@ headers = st.fixed_dictionaries(
 
 @settings(max_examples=100)
 @given(op=st.sampled_from(SENT), status=statuses, headers=headers, body=bodies)
-def test_any_answer(read: Read, service: Recorder, op: Any, status: int, headers: dict[str, str], body: bytes) -> None:
+def test_any_response_is_a_result_or_a_named_error(
+    read: Read, service: Recorder, op: Any, status: int, headers: dict[str, str], body: bytes
+) -> None:
     if status in (204, 304):
         body = b""
     service.answer = (status, headers, body)
@@ -183,7 +185,7 @@ def test_any_answer(read: Read, service: Recorder, op: Any, status: int, headers
 
 @settings(max_examples=60)
 @given(body=(pages | values).map(lambda value: json.dumps(value).encode()) | st.sampled_from(RAW), data=st.data())
-def test_what_is_built_on_lists(service: Recorder, body: bytes, data: st.DataObject) -> None:
+def test_bulk_invites_and_snapshots_survive_any_list(service: Recorder, body: bytes, data: st.DataObject) -> None:
     """Looks of sensors and bulk invites read lists and answers of their own."""
     service.answer = (200, {}, body)
     connection = {"conn_type": "workspace", "host": service.url, "password": "k", "extra": {"max_attempts": 1}}

@@ -1,8 +1,8 @@
 """
 A thousand invitations by a worker that is killed fifty times, over a network that loses answers.
 
-``KILLS_SEED=… make test-slow ARGS=tests/hard/test_kills.py`` plays the same accidents again, as far as the machine's
-timing allows.
+``KILLS_SEED=… make test-slow ARGS=tests/robustness/test_kills.py`` plays the same accidents again, as far as the
+machine's timing allows.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def measure(setup: str, walk: str) -> tuple[int, float, float]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_long_list(client: str) -> None:
+def test_a_long_list_is_read_in_constant_memory(client: str) -> None:
     imports, walk, build = CLIENTS[client]
     with SandboxServer("lenient") as server:
         server.inject("large_list", "list_members", rows=ROWS)
@@ -100,7 +100,7 @@ def write_roster(path: Path) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
-def test_a_large_roster(tmp_path: Path, suffix: str) -> None:
+def test_a_large_roster_is_read_in_bounded_memory(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"roster{suffix}"
     written = write_roster(path)
     setup = "from airflow_provider_workspace.procedures.roster_files import read_roster\n"

@@ -1,0 +1,125 @@
+"""Airflow's command line for tests: each command is a fork of one process, in a home of its own."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+FORKSERVER = Path(__file__).with_name("airflow_forkserver.py")
+
+
+class AirflowCli:
+    """
+    The command ``airflow``, without the imports: see ``airflow_forkserver.py``.
+
+    :param folder: for the home of the forkserver, and what commands print
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._numbers = count()
+        self._forkserver = subprocess.Popen(
+            [sys.executable, FORKSERVER],
+            env={**os.environ, "AIRFLOW_HOME": str(folder)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._forkserver.communicate()
+
+    def run(
+        self, *arguments: str | Path, home: Path, cwd: Path | None = None, timeout: float = 240, **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end; ``env`` comes on top of the environment of the test."""
+        stdout, stderr = self._outputs()
+        pid = self._start(arguments, home, cwd, env, stdout, stderr)
+        code = self._ask(wait=[pid, timeout])
+        if code is None:
+            os.kill(pid, signal.SIGKILL)
+            raise subprocess.TimeoutExpired([*arguments], timeout, stdout.read_bytes(), stderr.read_bytes())
+        return subprocess.CompletedProcess([*arguments], code, stdout.read_text(), stderr.read_text())
+
+    @contextmanager
+    def running(self, *arguments: str | Path, home: Path, **env: str) -> Iterator[None]:
+        """Run a command while the statement does, and terminate it then."""
+        pid = self._start(arguments, home, None, env, *self._outputs())
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGTERM)
+            if self._ask(wait=[pid, 30]) is None:
+                os.kill(pid, signal.SIGKILL)
+
+    def preload_dag_test(self) -> None:
+        """Import what ``dags test`` needs, which is worth its seconds where there are several of them."""
+        self._ask(preload="dags test")
+
+    def migrated_home(self, home: Path, template: Path) -> None:
+        """Give a home a migrated database: a copy of the template, which the first worker of xdist to ask makes."""
+        template.parent.mkdir(exist_ok=True)
+        with template.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not template.exists():
+                migrated = self.run("db", "migrate", home=home)
+                assert migrated.returncode == 0, migrated.stderr[-3000:]
+                shutil.copy(home / "airflow.db", template)
+        shutil.copy(template, home / "airflow.db")
+
+    def _outputs(self) -> tuple[Path, Path]:
+        number = next(self._numbers)
+        return self.folder / f"{number}.stdout", self.folder / f"{number}.stderr"
+
+    def _start(
+        self,
+        arguments: tuple[str | Path, ...],
+        home: Path,
+        cwd: Path | None,
+        env: dict[str, str],
+        stdout: Path,
+        stderr: Path,
+    ) -> int:
+        home.mkdir(exist_ok=True)
+        database = f"sqlite:///{home / 'airflow.db'}"
+        pid: int = self._ask(
+            start={
+                "arguments": [str(argument) for argument in arguments],
+                "env": {
+                    **os.environ,
+                    "AIRFLOW_HOME": str(home),
+                    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database,
+                    **env,
+                },
+                "cwd": str(cwd or Path.cwd()),
+                "stdout": str(stdout),
+                "stderr": str(stderr),
+            }
+        )
+        return pid
+
+    def _ask(self, **request: Any) -> Any:
+        assert self._forkserver.stdin is not None
+        assert self._forkserver.stdout is not None
+        print(json.dumps(request), file=self._forkserver.stdin, flush=True)
+        return json.loads(self._forkserver.stdout.readline())

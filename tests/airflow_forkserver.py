@@ -1,0 +1,118 @@
+"""
+A process that has imported Airflow and forks for each command: `airflow …` without its seconds of imports.
+
+It reads requests from its standard input and answers each with a line, both in JSON. A command sees what it would see
+in a process of its own: arguments, environment, working directory, database, output and exit code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import json
+import os
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+
+def main() -> None:
+    """Serve until the standard input ends."""
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what imports print is no reply
+
+    from airflow.cli import cli_parser
+
+    cli_parser.get_parser()
+    for line in sys.stdin:
+        request = json.loads(line)
+        reply: Any = None
+        if "start" in request:
+            reply = os.fork()
+            if not reply:
+                run(**request["start"])
+        elif "wait" in request:
+            reply = wait(*request["wait"])
+        else:
+            import_dag_test()
+        print(json.dumps(reply), file=replies, flush=True)
+
+
+def run(arguments: list[str], env: dict[str, str], cwd: str, stdout: str, stderr: str) -> None:
+    """Be the command, in a fork."""
+    for number, path in ((0, os.devnull), (1, stdout), (2, stderr)):
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+
+    from airflow import settings
+
+    settings.dispose_orm()
+    settings.configure_vars()
+    settings.configure_orm()
+
+    from airflow.__main__ import main as airflow
+
+    sys.argv = ["airflow", *arguments]
+    airflow()
+    sys.exit()
+
+
+def wait(pid: int, seconds: float) -> int | None:
+    """Return the exit code of a command, or none if it takes longer."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
+    return None
+
+
+# What `airflow dags test` imports on its way, besides what its own module does.
+DAG_TEST = (
+    "airflow.cli.commands.dag_command",
+    "airflow.providers.standard.decorators.python",
+    "airflow.sdk.execution_time.supervisor",
+    "airflow.utils.db",
+    "alembic.context",
+)
+
+
+def import_dag_test() -> None:
+    """Import what runs a Dag, and build its API server, which each ``airflow dags test`` would do for itself."""
+    from sqlalchemy.orm import configure_mappers
+
+    from airflow_provider_workspace.get_provider_info import get_provider_info
+
+    ours = [module for kind in ("hooks", "operators") for module in get_provider_info()[kind][0]["python-modules"]]
+    for module in (*DAG_TEST, *ours):
+        with suppress(ImportError):  # its place in Airflow 3.3
+            importlib.import_module(module)
+    configure_mappers()
+    with suppress(ImportError):  # its place in Airflow 3.3
+        from airflow.sdk.execution_time.supervisor import in_process_api_server
+
+        asyncio.run(ask(in_process_api_server().app))
+    gc.collect()
+    gc.freeze()
+
+
+async def ask(app: Any) -> None:
+    """Send a first request, at which an app builds its routes."""
+    import httpx
+
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://in-process") as client:
+        await client.get("/")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    main()

@@ -63,56 +63,66 @@ def get_provider_info() -> dict[str, Any]:
     }
 
 
-# The extra, as the connection form shows it; client/settings.py checks it. A test holds names and bounds equal.
+# The extra, as the connection form shows it. It follows from the fields of client/settings.py.
+# Start of what dev/make_connection.py writes
 CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
     "organization_id": {
         "label": "Organization",
-        "description": "Id of the organization that is meant where a task names none. Testing the connection needs it.",
+        "description": "Organization id for tasks that do not set one. Required to test the connection.",
         "schema": {"type": ["string", "null"]},
     },
     "project_id": {
         "label": "Project",
-        "description": "Number of the project that is meant where a task names none.",
+        "description": "Project id for tasks that do not set one.",
         "schema": {"type": ["string", "null"]},
     },
     "connect_timeout": {
-        "label": "Connect timeout (seconds)",
-        "description": "How long it may take until the service is reached. From 0.01 to 600.",
+        "label": "Connect timeout",
+        "description": "Connect timeout in seconds. From 0.01 to 600.",
         "schema": {"type": ["number", "null"], "default": 10, "minimum": 0.01, "maximum": 600},
     },
     "read_timeout": {
-        "label": "Read timeout (seconds)",
-        "description": "Silence of the service after which an answer is given up. From 0.01 to 3600.",
+        "label": "Read timeout",
+        "description": "Read timeout in seconds: the longest wait for the next part of a response. From 0.01 to 3600.",
         "schema": {"type": ["number", "null"], "default": 60, "minimum": 0.01, "maximum": 3600},
     },
     "max_attempts": {
-        "label": "Attempts",
-        "description": "How often a request is sent at most, where sending it again is safe. From 1 to 20.",
+        "label": "Maximum attempts",
+        "description": (
+            "Attempts per request, including the first. Only requests that are safe to repeat are retried. From 1 to "
+            "20."
+        ),
         "schema": {"type": ["integer", "null"], "default": 5, "minimum": 1, "maximum": 20},
     },
     "max_retry_wait": {
-        "label": "Longest wait (seconds)",
-        "description": "Longest wait between two attempts; asked for more, the request fails. From 0 to 3600.",
+        "label": "Maximum retry wait",
+        "description": (
+            "Longest wait between two attempts in seconds; if Retry-After is longer, the task fails instead of "
+            "waiting. From 0 to 3600."
+        ),
         "schema": {"type": ["number", "null"], "default": 60, "minimum": 0, "maximum": 3600},
     },
     "page_size": {
         "label": "Page size",
-        "description": "Rows asked for per page of a list. From 1 to 10000.",
-        "schema": {"type": ["integer", "null"], "default": 100, "minimum": 1, "maximum": 10_000},
+        "description": "Rows requested per page of a list. From 1 to 10000.",
+        "schema": {"type": ["integer", "null"], "default": 100, "minimum": 1, "maximum": 10000},
     },
     "max_concurrency": {
-        "label": "Requests at once",
-        "description": "How many requests one task has under way at once; bulk invites make use of it. From 1 to 100.",
+        "label": "Maximum concurrency",
+        "description": "Concurrent requests per task. Used by bulk invites. From 1 to 100.",
         "schema": {"type": ["integer", "null"], "default": 4, "minimum": 1, "maximum": 100},
     },
     "bulk_invite_limit": {
-        "label": "Invites per request",
-        "description": "How many invites one bulk request carries at most. From 1 to 10000.",
-        "schema": {"type": ["integer", "null"], "default": 20, "minimum": 1, "maximum": 10_000},
+        "label": "Bulk invite limit",
+        "description": "Maximum invites per bulk request. From 1 to 10000.",
+        "schema": {"type": ["integer", "null"], "default": 20, "minimum": 1, "maximum": 10000},
     },
     "bulk_invite_body": {
-        "label": "Body of bulk invites",
-        "description": "What the service reads. With one object, each request carries one invite.",
+        "label": "Bulk invite body",
+        "description": (
+            "Body of a bulk request: an array of invites, or one object. With an object, each request carries one "
+            "invite."
+        ),
         "schema": {
             "type": ["string", "null"],
             "default": "array",
@@ -121,23 +131,24 @@ CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
         },
     },
     "verify": {
-        "label": "Check TLS certificates",
-        "description": "true, false, or the path of a file or folder with the certificate authorities to trust.",
+        "label": "Verify TLS certificates",
+        "description": "true, false, or the path of a CA file or directory.",
         "schema": {"type": ["string", "null"], "default": "true"},
     },
     "proxy": {
         "label": "Proxy",
-        "description": "Such as http://proxy.example.com:3128. If empty, the environment counts.",
+        "description": "Proxy URL, such as http://proxy.example.com:3128. Default: proxy of the environment.",
         "schema": {"type": ["string", "null"]},
     },
     "web_url": {
-        "label": "Web address",
-        "description": "Where people open the workspace in a browser. Tasks link there to what they made.",
+        "label": "Web URL",
+        "description": "URL of the workspace in a browser. Links of tasks lead there.",
         "schema": {"type": ["string", "null"]},
     },
     "allow_http": {
         "label": "Allow plain http://",
-        "description": "Send the API key unencrypted to another machine. Off: only to this one.",
+        "description": "Allow sending the API key unencrypted over http:// to hosts other than localhost.",
         "schema": {"type": ["boolean", "null"], "default": False},
     },
 }
+# End of what dev/make_connection.py writes

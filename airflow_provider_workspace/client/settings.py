@@ -1,65 +1,219 @@
-"""The settings of a client, read from the parts of a connection and checked before anything is sent."""
+"""
+The settings of a client: one field for each, and the check of a connection.
 
-from __future__ import annotations
+The keys of the extra, their checks and messages follow from the fields. ``dev/make_connection.py`` writes the
+connection form and the tables of the documentation from them.
+"""
+
+# Without postponed annotations: pydantic would have to compile each one when this is imported.
 
 import ipaddress
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import unquote, urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core.core_schema import PlainValidatorFunctionSchema, no_info_plain_validator_function
 
 from airflow_provider_workspace.api.retry import RetryPolicy
 from airflow_provider_workspace.client.resource_urls import RESOURCE_PATHS, url_for
 from airflow_provider_workspace.errors import WorkspaceConfigError
 
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+# Readers of one kind of setting each. What they raise says what is expected.
+
+
+def _boolean(value: Any) -> bool:
+    """Read true or false; forms and environments deliver them as text too."""
+    if isinstance(value, str):
+        value = {"true": True, "false": False}.get(value.strip().lower(), value)
+    if not isinstance(value, bool):
+        raise ValueError("true or false")  # noqa: TRY004 - pydantic collects ValueError only
+    return value
+
+
+def _identifier(value: Any) -> str:
+    """Read an id, which forms and JSON deliver as text or as a number."""
+    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
+        raise ValueError("an id")
+    return str(value).strip()
+
+
+def _url(value: Any) -> str:
+    """Read a URL, and drop its trailing slashes."""
+    if not isinstance(value, str) or not re.match(r"https?://[^\s/]+", value):
+        raise ValueError("a URL that begins with http:// or https://")
+    return value.rstrip("/")
+
+
+def _url_or_templates(value: Any) -> str | dict[str, str]:
+    """Read a URL, or a URL template per kind of resource."""
+    if not isinstance(value, dict):
+        return _url(value)
+    for kind, template in value.items():
+        if kind not in RESOURCE_PATHS or not isinstance(template, str) or not re.match(r"https?://[^\s/]+", template):
+            raise ValueError(f"a URL, or an object of URL templates for {', '.join(RESOURCE_PATHS)}")
+    return value
+
+
+def _verify(value: Any) -> bool | str:
+    """Read whether to verify TLS certificates, and with which authorities."""
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return value.strip().lower() == "true"
+    if isinstance(value, str) and not Path(value).exists():
+        raise ValueError("true, false, or the path of a CA file that exists on this machine")
+    if not isinstance(value, bool | str):
+        raise ValueError("true, false, or the path of a CA file")  # noqa: TRY004 - pydantic collects ValueError only
+    return value
+
+
+class _ReadBy:
+    """Name the reader of a type. As pydantic's ``PlainValidator``, which takes twice as long to build."""
+
+    def __init__(self, reader: Callable[[Any], object]) -> None:
+        self.reader = reader
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> PlainValidatorFunctionSchema:
+        """Return pydantic's description of the reader."""
+        return no_info_plain_validator_function(self.reader)
+
+
+Boolean = Annotated[bool, _ReadBy(_boolean)]
+Identifier = Annotated[str, _ReadBy(_identifier)]
+Url = Annotated[str, _ReadBy(_url)]
+UrlOrTemplates = Annotated[str | dict[str, str], _ReadBy(_url_or_templates)]
+Verify = Annotated[bool | str, _ReadBy(_verify)]
+
+
+class Settings(BaseModel):
     """
     Everything a client needs to know. See the connection page of the documentation.
+
+    A field with a title is a key of the connection's extra; the title is its label in the connection form. In
+    ``json_schema_extra``, ``allowed`` and ``default_text`` describe in words what type, bounds and default do not;
+    ``values_display`` goes into the form.
 
     :param base_url: address of the service without a trailing slash, such as ``https://workspace.example.com``
     :param api_key: personal API key
     :param source: where the settings come from, for messages
-    :param organization_id: default organization; may be ``None``
-    :param project_id: default project; may be ``None``
-    :param connect_timeout: seconds until a connection must stand
-    :param read_timeout: seconds of silence after which an answer is given up
-    :param max_attempts: attempts per request, the first included
-    :param max_retry_wait: longest wait between two attempts in seconds
-    :param page_size: rows asked for per page of a list
-    :param max_concurrency: requests of one hook that are under way at once; bulk invites make use of it
-    :param bulk_invite_limit: invites per bulk request
-    :param bulk_invite_body: whether a bulk request carries an array or one object
-    :param verify: whether to check the TLS certificate, or the file with the authorities to check it against
-    :param proxy: URL of a proxy; ``None`` for that of the environment
-    :param web_url: address of the workspace's pages for people, or a template per kind of resource (see
-        :data:`~airflow_provider_workspace.client.resource_urls.RESOURCE_PATHS`); ``None`` if there are none
+    :param extra: keys of the extra; those that are ``None`` or empty count as not given
+    :raises WorkspaceConfigError: naming each key that is wrong and what is expected there
     """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        defer_build=True,
+        hide_input_in_errors=True,
+        allow_inf_nan=False,
+        protected_namespaces=(),
+    )
 
     base_url: str
     api_key: str
     source: str = "the settings"
-    organization_id: str | None = None
-    project_id: str | None = None
-    connect_timeout: float = 10.0
-    read_timeout: float = 60.0
-    max_attempts: int = 5
-    max_retry_wait: float = 60.0
-    page_size: int = 100
-    max_concurrency: int = 4
-    bulk_invite_limit: int = 20
-    bulk_invite_body: Literal["array", "object"] = "array"
-    verify: bool | str = True
-    proxy: str | None = None
-    web_url: str | dict[str, str] | None = None
 
-    def __repr__(self) -> str:
+    organization_id: Identifier | None = Field(
+        default=None,
+        title="Organization",
+        description="Organization id for tasks that do not set one. Required to test the connection.",
+        json_schema_extra={"allowed": "id (text or number)"},
+    )
+    project_id: Identifier | None = Field(
+        default=None,
+        title="Project",
+        description="Project id for tasks that do not set one.",
+        json_schema_extra={"allowed": "id (text or number)"},
+    )
+    connect_timeout: float = Field(
+        default=10.0, ge=0.01, le=600, title="Connect timeout", description="Connect timeout in seconds."
+    )
+    read_timeout: float = Field(
+        default=60.0,
+        ge=0.01,
+        le=3600,
+        title="Read timeout",
+        description="Read timeout in seconds: the longest wait for the next part of a response.",
+    )
+    max_attempts: int = Field(
+        default=5,
+        ge=1,
+        le=20,
+        title="Maximum attempts",
+        description="Attempts per request, including the first. Only requests that are safe to repeat are retried.",
+    )
+    max_retry_wait: float = Field(
+        default=60.0,
+        ge=0,
+        le=3600,
+        title="Maximum retry wait",
+        description="Longest wait between two attempts in seconds; if Retry-After is longer, the task fails instead of "
+        "waiting.",
+    )
+    page_size: int = Field(
+        default=100, ge=1, le=10_000, title="Page size", description="Rows requested per page of a list."
+    )
+    max_concurrency: int = Field(
+        default=4,
+        ge=1,
+        le=100,
+        title="Maximum concurrency",
+        description="Concurrent requests per task. Used by bulk invites.",
+    )
+    bulk_invite_limit: int = Field(
+        default=20, ge=1, le=10_000, title="Bulk invite limit", description="Maximum invites per bulk request."
+    )
+    bulk_invite_body: Literal["array", "object"] = Field(
+        default="array",
+        title="Bulk invite body",
+        description="Body of a bulk request: an array of invites, or one object. With an object, each request carries "
+        "one invite.",
+        json_schema_extra={"values_display": {"array": "array of invites", "object": "one object"}},
+    )
+    verify: Verify = Field(
+        default=True,
+        title="Verify TLS certificates",
+        description="true, false, or the path of a CA file or directory.",
+        json_schema_extra={"allowed": "true, false, path"},
+    )
+    proxy: Url | None = Field(
+        default=None,
+        title="Proxy",
+        description="Proxy URL, such as http://proxy.example.com:3128.",
+        json_schema_extra={"allowed": "`http://…`, `https://…`", "default_text": "proxy of the environment"},
+    )
+    web_url: UrlOrTemplates | None = Field(
+        default=None,
+        title="Web URL",
+        description="URL of the workspace in a browser. Links of tasks lead there.",
+        json_schema_extra={"allowed": "URL, or object of URL templates"},
+    )
+    allow_http: Boolean = Field(
+        default=False,
+        title="Allow plain http://",
+        description="Allow sending the API key unencrypted over http:// to hosts other than localhost.",
+    )
+
+    def __init__(self, base_url: str, api_key: str, source: str = "the settings", **extra: Any) -> None:
+        given = {key: value for key, value in extra.items() if value not in (None, "")}
+        for key in BOUNDS.keys() & given:
+            if isinstance(given[key], bool):  # pydantic would read true as 1; text is refused
+                given[key] = str(given[key])
+        try:
+            super().__init__(base_url=base_url, api_key=api_key, source=source, **given)
+        except ValidationError as error:
+            findings = error.errors(include_url=False, include_input=False)
+            raise WorkspaceConfigError(" ".join(_messages(findings, source))) from None
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Print where the settings come from, and no secret."""
-        return f"Settings({self.base_url!r}, source={self.source!r})"
+        yield None, self.base_url
+        yield "source", self.source
 
     def secrets(self) -> tuple[str, ...]:
         """Return what no log and no message may hold: the key, and the password of the proxy."""
@@ -82,22 +236,42 @@ class Settings:
         return RetryPolicy(max_attempts=self.max_attempts, max_wait=self.max_retry_wait)
 
 
-EXTRAS = (
-    "organization_id",
-    "project_id",
-    "connect_timeout",
-    "read_timeout",
-    "max_attempts",
-    "max_retry_wait",
-    "page_size",
-    "max_concurrency",
-    "bulk_invite_limit",
-    "bulk_invite_body",
-    "verify",
-    "proxy",
-    "web_url",
-    "allow_http",
-)
+EXTRAS = tuple(name for name, field in Settings.model_fields.items() if field.title)
+"""The keys of the extra of a connection."""
+BOUNDS: dict[str, tuple[float, float]] = {
+    name: (limits["ge"], limits["le"])
+    for name, field in Settings.model_fields.items()
+    if (limits := {key: getattr(item, key) for item in field.metadata for key in ("ge", "le") if hasattr(item, key)})
+}
+"""The least and the greatest value of each number; every number has both."""
+
+
+def _messages(findings: "list[ErrorDetails]", source: str) -> Iterator[str]:
+    """Say what is expected of each setting that is wrong."""
+    for finding in findings:
+        key = str(finding["loc"][0])
+        if finding["type"] == "extra_forbidden":
+            yield _unknown_key(key, source)
+        elif finding["type"] != "default_factory_not_called":  # only follows from another one
+            yield f"The extra '{key}' of {source} must be {_expected(key, finding)}."
+
+
+def _expected(key: str, finding: "ErrorDetails") -> str:
+    """Say what is expected of a setting: in the words of its reader, or its choices, or its bounds."""
+    if key not in BOUNDS:
+        context = finding.get("ctx", {})
+        return str(context.get("expected") or context.get("error") or "text")
+    low, high = BOUNDS[key]
+    return f"a {'whole ' if finding['type'].startswith('int_') else ''}number from {low} to {high}"
+
+
+def _unknown_key(key: str, source: str) -> str:
+    """Name the known keys, and the nearest."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(key, EXTRAS, n=1)
+    hint = f"did you mean '{close[0]}'? " if close else ""
+    return f"The extra of {source} has an unknown key '{key}': {hint}Known are {', '.join(EXTRAS)}."
 
 
 def read_settings(
@@ -113,40 +287,20 @@ def read_settings(
     :param port: added to the host where that names none
     :raises WorkspaceConfigError: naming the part that is wrong and what is expected there
     """
-    given = read_extra(extra, source)
-    base_url = read_base_url(host, port, source, allow_http=boolean(given, "allow_http", source, default=False))
-    api_key = (password or "").strip()
-    if not api_key:
-        msg = f"{source} has no API key: put the personal API key into its password."
+    given = _read_extra(extra, source)
+    settings = Settings(_read_base_url(host, port, source), _read_api_key(password, source), source, **given)
+    hostname = urlsplit(settings.base_url).hostname or ""
+    if settings.base_url.startswith("http://") and not settings.allow_http and not is_loopback(hostname):
+        msg = (
+            f"The host of {source} is plain http://, which would send the API key unencrypted to {hostname}: "
+            'use https://, or set "allow_http": true in the extra if the network between is trusted.'
+        )
         raise WorkspaceConfigError(msg)
-    if not api_key.isascii() or not api_key.isprintable() or " " in api_key:
-        msg = f"{source}: the API key in the password holds characters that cannot be sent in a header."
-        raise WorkspaceConfigError(msg)
-    body = given.get("bulk_invite_body", "array")
-    if body not in ("array", "object"):
-        raise wrong(source, "bulk_invite_body", "'array' or 'object'")
-    return Settings(
-        base_url=base_url,
-        api_key=api_key,
-        source=source,
-        organization_id=identifier(given, "organization_id", source),
-        project_id=identifier(given, "project_id", source),
-        connect_timeout=number(given, "connect_timeout", source, default=10.0, low=0.01, high=600),
-        read_timeout=number(given, "read_timeout", source, default=60.0, low=0.01, high=3600),
-        max_attempts=whole(given, "max_attempts", source, default=5, low=1, high=20),
-        max_retry_wait=number(given, "max_retry_wait", source, default=60.0, low=0, high=3600),
-        page_size=whole(given, "page_size", source, default=100, low=1, high=10_000),
-        max_concurrency=whole(given, "max_concurrency", source, default=4, low=1, high=100),
-        bulk_invite_limit=whole(given, "bulk_invite_limit", source, default=20, low=1, high=10_000),
-        bulk_invite_body=body,
-        verify=read_verify(given, source),
-        proxy=web_address(given, "proxy", source),
-        web_url=read_web_url(given, source),
-    )
+    return settings
 
 
-def read_extra(extra: str | None, source: str) -> dict[str, Any]:
-    """Parse the extra; empty values count as not given, unknown keys are refused."""
+def _read_extra(extra: str | None, source: str) -> dict[str, Any]:
+    """Parse the extra; unknown keys are refused."""
     try:
         value = json.loads(extra) if extra and extra.strip() else {}
     except (ValueError, RecursionError):
@@ -156,17 +310,24 @@ def read_extra(extra: str | None, source: str) -> dict[str, Any]:
         raise WorkspaceConfigError(msg)
     for key in value:
         if key not in EXTRAS:
-            from difflib import get_close_matches
-
-            close = get_close_matches(key, EXTRAS, n=1)
-            hint = f"did you mean '{close[0]}'? " if close else ""
-            msg = f"The extra of {source} has an unknown key '{key}': {hint}Known are {', '.join(EXTRAS)}."
-            raise WorkspaceConfigError(msg)
-    return {key: item for key, item in value.items() if item not in (None, "")}
+            raise WorkspaceConfigError(_unknown_key(key, source))
+    return value
 
 
-def read_base_url(host: str | None, port: int | None, source: str, *, allow_http: bool) -> str:
-    """Check the base URL; plain http is for loopback, or for those who say that they want it."""
+def _read_api_key(password: str | None, source: str) -> str:
+    """Check the personal API key, which goes into a header."""
+    api_key = (password or "").strip()
+    if not api_key:
+        msg = f"{source} has no API key: put the personal API key into its password."
+        raise WorkspaceConfigError(msg)
+    if not api_key.isascii() or not api_key.isprintable() or " " in api_key:
+        msg = f"{source}: the API key in the password holds characters that cannot be sent in a header."
+        raise WorkspaceConfigError(msg)
+    return api_key
+
+
+def _read_base_url(host: str | None, port: int | None, source: str) -> str:
+    """Check the base URL, and add the port where it names none."""
     given = (host or "").strip()
     url = given.rstrip("/")
     if not url:
@@ -197,12 +358,6 @@ def read_base_url(host: str | None, port: int | None, source: str, *, allow_http
     if parts.path.rstrip("/").endswith("/api"):
         msg = f"The host of {source} ends in /api, which every request adds by itself: leave it out."
         raise WorkspaceConfigError(msg)
-    if parts.scheme == "http" and not allow_http and not is_loopback(parts.hostname):
-        msg = (
-            f"The host of {source} is plain http://, which would send the API key unencrypted to {parts.hostname}: "
-            'use https://, or set "allow_http": true in the extra if the network between is trusted.'
-        )
-        raise WorkspaceConfigError(msg)
     port_text = f":{port}" if own_port is None and port else ""
     return f"{parts.scheme}://{parts.netloc}{port_text}{parts.path}"
 
@@ -215,81 +370,3 @@ def is_loopback(hostname: str) -> bool:
         return ipaddress.ip_address(hostname).is_loopback
     except ValueError:
         return False
-
-
-def wrong(source: str, key: str, expected: str) -> WorkspaceConfigError:
-    """Build the error for an extra of the wrong kind."""
-    return WorkspaceConfigError(f"The extra '{key}' of {source} must be {expected}.")
-
-
-def boolean(given: dict[str, Any], key: str, source: str, *, default: bool) -> bool:
-    """Read true or false; forms and environments deliver them as text too."""
-    value = given.get(key, default)
-    if isinstance(value, str):
-        value = {"true": True, "false": False}.get(value.strip().lower(), value)
-    if not isinstance(value, bool):
-        raise wrong(source, key, "true or false")
-    return value
-
-
-def number(given: dict[str, Any], key: str, source: str, *, default: float, low: float, high: float) -> float:
-    """Read a number within bounds."""
-    value = given.get(key, default)
-    try:
-        result = float("nan") if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        result = float("nan")
-    if not low <= result <= high:
-        raise wrong(source, key, f"a number from {low:g} to {high:g}")
-    return result
-
-
-def whole(given: dict[str, Any], key: str, source: str, *, default: int, low: int, high: int) -> int:
-    """Read a whole number within bounds."""
-    value = number(given, key, source, default=default, low=low, high=high)
-    if value != int(value):
-        raise wrong(source, key, f"a whole number from {low} to {high}")
-    return int(value)
-
-
-def identifier(given: dict[str, Any], key: str, source: str) -> str | None:
-    """Read an id, which forms and JSON deliver as text or as a number."""
-    value = given.get(key)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        raise wrong(source, key, "an id")
-    return str(value).strip()
-
-
-def web_address(given: dict[str, Any], key: str, source: str) -> str | None:
-    """Read an address that begins with http:// or https://."""
-    value = given.get(key)
-    if value is None:
-        return None
-    if not isinstance(value, str) or not re.match(r"https?://[^\s/]+", value):
-        raise wrong(source, key, "a URL that begins with http:// or https://")
-    return value.rstrip("/")
-
-
-def read_web_url(given: dict[str, Any], source: str) -> str | dict[str, str] | None:
-    """Read the address of the pages for people, or a template per kind of resource."""
-    templates = given.get("web_url")
-    if not isinstance(templates, dict):
-        return web_address(given, "web_url", source)
-    for kind, template in templates.items():
-        if kind not in RESOURCE_PATHS or not isinstance(template, str) or not re.match(r"https?://[^\s/]+", template):
-            raise wrong(source, "web_url", f"a URL, or an object of URL templates for {', '.join(RESOURCE_PATHS)}")
-    return templates
-
-
-def read_verify(given: dict[str, Any], source: str) -> bool | str:
-    """Read whether and against what TLS certificates are checked."""
-    value = given.get("verify", True)
-    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
-        return value.strip().lower() == "true"
-    if isinstance(value, str) and not Path(value).exists():
-        raise wrong(source, "verify", "true, false, or the path of a CA file that exists on this machine")
-    if not isinstance(value, bool | str):
-        raise wrong(source, "verify", "true, false, or the path of a CA file")
-    return value

@@ -68,6 +68,7 @@ def test_all_settings(tmp_path: Path) -> None:
         verify=str(bundle),
         proxy="http://proxy.example.com:3128",
         web_url="https://app.example.com",
+        allow_http=True,
     )
 
 
@@ -191,8 +192,7 @@ def test_an_extra_must_be_a_json_object(extra: str) -> None:
 def test_an_unknown_extra_names_the_known_ones(key: str, hint: str) -> None:
     assert refused(**{key: "x"}) == (
         f"The extra of connection 'w' has an unknown key '{key}': {hint}Known are organization_id, project_id, "
-        "connect_timeout, read_timeout, max_attempts, max_retry_wait, page_size, max_concurrency, bulk_invite_limit, "
-        "bulk_invite_body, verify, proxy, web_url, allow_http."
+        f"{', '.join(EXTRAS[2:])}."
     )
 
 
@@ -228,6 +228,31 @@ def test_extras_of_the_wrong_type_are_refused(key: str, values: list[Any], expec
     messages = [expected] if isinstance(expected, str) else expected
     for value in values:
         assert refused(**{key: value}) in [f"The extra '{key}' of connection 'w' must be {text}." for text in messages]
+
+
+def test_all_that_is_wrong_is_named_at_once() -> None:
+    assert refused(max_attempts=0, verify=1) == (
+        "The extra 'max_attempts' of connection 'w' must be a number from 1 to 20. "
+        "The extra 'verify' of connection 'w' must be true, false, or the path of a CA file."
+    )
+
+
+def test_settings_are_checked_without_a_connection_too() -> None:
+    with pytest.raises(
+        WorkspaceConfigError, match="'page_size' of the settings must be a whole number from 1 to 10000"
+    ):
+        Settings(HOST, "key", page_size=True)
+    with pytest.raises(WorkspaceConfigError, match="unknown key 'pagesize': did you mean 'page_size'"):
+        Settings(base_url=HOST, api_key="key", pagesize=1)
+    with pytest.raises(WorkspaceConfigError, match="'base_url' of the settings must be text"):
+        Settings(base_url=None, api_key="key")  # type: ignore[arg-type]
+
+
+def test_settings_do_not_change_and_show_no_secret() -> None:
+    settings = Settings(HOST, "s3cret", proxy="http://user:s3cret@proxy.example.com:3128")
+    with pytest.raises(ValueError, match="frozen") as error:
+        settings.page_size = 1  # type: ignore[misc]
+    assert "s3cret" not in f"{settings} {settings!r} {error.value}"
 
 
 @pytest.mark.parametrize(("given", "verify"), [(True, True), ("true", True), (False, False), (" False ", False)])

@@ -1,0 +1,132 @@
+"""Write what follows from the settings: the connection form, and the tables in README.md and docs/connection.md."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import ModuleType, NoneType
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+from airflow_provider_workspace.client import settings
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+ROOT = Path(__file__).resolve().parent.parent
+WIDTH = 120
+TYPES = {float: "number", int: "integer", bool: "boolean"}
+
+
+def form_type(field: FieldInfo) -> str:
+    """Return the type that the connection form knows for a setting."""
+    types = set(get_args(field.annotation) or [field.annotation]) - {NoneType}
+    return TYPES.get(types.pop(), "string") if len(types) == 1 else "string"
+
+
+def choices(field: FieldInfo) -> list[str]:
+    """Return the values to choose from; empty if any will do."""
+    return list(get_args(field.annotation)) if get_origin(field.annotation) is Literal else []
+
+
+def default(field: FieldInfo) -> Any:
+    """Return the default as people write it; ``None`` if there is none, or if it depends on another setting."""
+    value = None if field.default_factory else field.default
+    if isinstance(value, bool):
+        return value if form_type(field) == "boolean" else str(value).lower()
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def form(source: ModuleType = settings) -> dict[str, dict[str, Any]]:
+    """Return the fields of the connection form."""
+    fields: dict[str, dict[str, Any]] = {}
+    for key in source.EXTRAS:
+        field = source.Settings.model_fields[key]
+        extra = field.json_schema_extra or {}
+        description = field.description
+        schema: dict[str, Any] = {"type": [form_type(field), "null"]}
+        if default(field) is not None:
+            schema["default"] = default(field)
+        if "default_text" in extra:
+            description += f" Default: {extra['default_text']}."
+        if key in source.BOUNDS:
+            low, high = source.BOUNDS[key]
+            schema |= {"minimum": low, "maximum": high}
+            description += f" From {low} to {high}."
+        if choices(field):
+            schema["enum"] = choices(field)
+        if "values_display" in extra:
+            schema["values_display"] = extra["values_display"]
+        fields[key] = {"label": field.title, "description": description, "schema": schema}
+    return fields
+
+
+def table(source: ModuleType = settings) -> str:
+    """Return the table of the extra."""
+    rows = ["| key | default | allowed | meaning |", "| --- | --- | --- | --- |"]
+    for key in source.EXTRAS:
+        field = source.Settings.model_fields[key]
+        extra = field.json_schema_extra or {}
+        value = default(field)
+        shown = f"`{value}`" if choices(field) else "none" if value is None else str(value).lower()
+        allowed = ", ".join(f"`{choice}`" for choice in choices(field)) or "true, false"
+        if key in source.BOUNDS:
+            low, high = source.BOUNDS[key]
+            allowed = f"{low} to {high}" + (", integer" if form_type(field) == "integer" else "")
+        cells = (f"`{key}`", extra.get("default_text", shown), extra.get("allowed", allowed), field.description)
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def one_line(value: Any) -> str:
+    """Write a value as Python on one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{one_line(key)}: {one_line(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(one_line, value)) + "]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+def literal(value: Any, margin: str = "", before: int = 0) -> str:
+    """
+    Write a value as ruff formats it: on one line if that is short enough.
+
+    :param margin: spaces before the line
+    :param before: characters before the value in its line
+    """
+    line = one_line(value)
+    if len(margin) + before + len(line) < WIDTH:
+        return line
+    inner = f"{margin}    "
+    if isinstance(value, str):
+        parts = re.findall(rf".{{1,{WIDTH - len(inner) - 3}}}(?: |$)", value)
+        return "(\n" + "".join(f"{inner}{one_line(part)}\n" for part in parts) + f"{margin})"
+    items = [(f"{one_line(key)}: ", item) for key, item in value.items()]
+    return "{\n" + "".join(f"{inner}{key}{literal(item, inner, len(key))},\n" for key, item in items) + f"{margin}}}"
+
+
+def replaced(path: Path, comment: str, text: str) -> str:
+    """
+    Return a file with a new text between its marker comments.
+
+    :param comment: how a comment is written there, such as ``# {}``
+    """
+    start, end = (comment.format(f"{word} of what dev/make_connection.py writes") for word in ("Start", "End"))
+    head, _, rest = path.read_text(encoding="utf-8").partition(f"{start}\n")
+    _, _, tail = rest.partition(f"{end}\n")
+    return f"{head}{start}\n{text}{end}\n{tail}"
+
+
+def files() -> dict[Path, str]:
+    """Return each file with the text it should have."""
+    code = f"CONNECTION_FIELDS: dict[str, dict[str, Any]] = {literal(form())}\n"
+    pages = {ROOT / page: replaced(ROOT / page, "<!-- {} -->", f"\n{table()}\n") for page in PAGES}
+    return {CODE: replaced(CODE, "# {}", code), **pages}
+
+
+CODE = ROOT / "airflow_provider_workspace" / "get_provider_info.py"
+PAGES = ("README.md", "docs/connection.md")
+
+if __name__ == "__main__":
+    for path, text in files().items():
+        path.write_text(text, encoding="utf-8")

@@ -116,6 +116,11 @@ class Response:
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
 
+    @property
+    def request_id(self) -> str | None:
+        """The service's identifier of the request; ``None`` if it sends none. It may repeat a secret."""
+        return self.headers.get("x-request-id") or self.headers.get("request-id")
+
 
 class Operation(BaseModel, Generic[T]):
     """

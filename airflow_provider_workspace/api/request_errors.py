@@ -111,7 +111,7 @@ def unreadable_error(
         f"{context.source} is the address of the service itself and that no login page or proxy answers in its place.",
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
-        request_id=request_id(response, context),
+        request_id=context.redacted(response.request_id or "") or None,
     )
 
 
@@ -141,7 +141,7 @@ def status_error(
         outcome=outcome_of_status(status).value,
         retryable=status in TRY_LATER or (status >= 500 and status != 501),
         retry_after=retry_after,
-        request_id=request_id(response, context),
+        request_id=context.redacted(response.request_id or "") or None,
     )
 
 
@@ -233,12 +233,6 @@ def _missing_scope(op: Operation[Any], detail: str | None) -> str | None:
     if named:
         return named.group(1)
     return op.endpoint.scope if not detail or "scope" in detail.lower() else None
-
-
-def request_id(response: Response, context: RequestContext) -> str | None:
-    """Return the service's identifier of a request, if it sends one; it may repeat a secret there."""
-    sent = response.headers.get("x-request-id") or response.headers.get("request-id")
-    return context.redacted(sent) or None if sent else None
 
 
 def final_error(

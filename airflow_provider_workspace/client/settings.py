@@ -13,13 +13,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core.core_schema import PlainValidatorFunctionSchema, no_info_plain_validator_function
 
 from airflow_provider_workspace.api.retry import RetryPolicy
-from airflow_provider_workspace.client.resource_urls import RESOURCE_PATHS, url_for
+from airflow_provider_workspace.client.resource_urls import RESOURCE_PATHS
 from airflow_provider_workspace.errors import WorkspaceConfigError
 
 if TYPE_CHECKING:
@@ -229,7 +229,13 @@ class Settings(BaseModel):
         """
         defaults = {"organization_id": self.organization_id, "project_id": self.project_id}
         known = defaults | {name: value for name, value in ids.items() if value is not None}
-        return url_for(kind, known, base_url=self.base_url, web_url=self.web_url)
+        page, endpoint = RESOURCE_PATHS[kind]
+        pages = {kind: self.web_url + page} if isinstance(self.web_url, str) else self.web_url or {}
+        try:
+            quoted = {name: quote(str(value), safe="") for name, value in known.items() if value is not None}
+            return pages.get(kind, self.base_url + endpoint).format_map(quoted)
+        except (KeyError, ValueError, IndexError):
+            return ""
 
     def retry_policy(self) -> RetryPolicy:
         """Return the policy that both clients follow."""

@@ -17,7 +17,7 @@ from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.api.outcome import refuses_all
 from airflow_provider_workspace.api.pagination import Pages
 from airflow_provider_workspace.api.procedure import Pause
-from airflow_provider_workspace.api.request_errors import RequestContext, not_sent, request_id, transport_error
+from airflow_provider_workspace.api.request_errors import RequestContext, not_sent, transport_error
 from airflow_provider_workspace.api.response import follow, parse_response
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.client.call import MAX_REDIRECTS, Call, headers_for, secrets_in
@@ -175,7 +175,8 @@ class WorkspaceClient:
                 break
             url = target
             response = self._exchange(call, url)
-        call.request_id = request_id(response, self._context.with_secrets_of(call.op))
+        if response.request_id is not None:
+            call.request_id = self._context.with_secrets_of(call.op).redacted(response.request_id)
         return parse_response(
             call.op,
             response,

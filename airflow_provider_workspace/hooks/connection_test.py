@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.api.operations import (
-    GetProject,
-    ListDomains,
-    ListInvites,
-    ListMembers,
-    ListProjects,
-)
+from airflow_provider_workspace.api.operations.domains import ListDomains
+from airflow_provider_workspace.api.operations.invites import ListInvites
+from airflow_provider_workspace.api.operations.members import ListMembers
+from airflow_provider_workspace.api.operations.projects import GetProject, ListProjects
 from airflow_provider_workspace.errors import (
     WorkspaceAuthenticationError,
     WorkspaceNotFoundError,

@@ -66,18 +66,22 @@ class WorkspaceHook(WorkspaceConnectedHook):
 
     def create_dashboard(self, *, project_id: str | int | None = None, **fields: Unpack[DashboardBody]) -> Dashboard:
         """Create a dashboard in a project. Scope ``dashboard:write``."""
-        return self.send(ops.CreateDashboard(project_id=self.project_or_default(project_id), **fields))
+        return self.send(ops.dashboards.CreateDashboard(project_id=self.project_or_default(project_id), **fields))
 
     def get_dashboard(self, *, dashboard_id: int | str, project_id: str | int | None = None) -> Dashboard:
         """Retrieve a dashboard. Scope ``dashboard:read``."""
-        return self.send(ops.GetDashboard(project_id=self.project_or_default(project_id), dashboard_id=dashboard_id))
+        return self.send(
+            ops.dashboards.GetDashboard(project_id=self.project_or_default(project_id), dashboard_id=dashboard_id)
+        )
 
     def update_dashboard(
         self, *, dashboard_id: int | str, project_id: str | int | None = None, **fields: Unpack[DashboardBody]
     ) -> Dashboard:
         """Change a dashboard. Scope ``dashboard:write``."""
         return self.send(
-            ops.UpdateDashboard(project_id=self.project_or_default(project_id), dashboard_id=dashboard_id, **fields)
+            ops.dashboards.UpdateDashboard(
+                project_id=self.project_or_default(project_id), dashboard_id=dashboard_id, **fields
+            )
         )
 
     def delete_dashboard(self, *, dashboard_id: int | str, project_id: str | int | None = None) -> Dashboard:
@@ -89,7 +93,9 @@ class WorkspaceHook(WorkspaceConnectedHook):
     ) -> Dashboard:
         """Retrieve a dashboard with the key owner's access level. The interface shows no scope."""
         return self.send(
-            ops.GetDashboardAccessControls(project_id=self.project_or_default(project_id), dashboard_id=dashboard_id)
+            ops.dashboards.GetDashboardAccessControls(
+                project_id=self.project_or_default(project_id), dashboard_id=dashboard_id
+            )
         )
 
     def list_dashboard_collaborators(
@@ -97,7 +103,9 @@ class WorkspaceHook(WorkspaceConnectedHook):
     ) -> Iterator[DashboardCollaborator]:
         """Yield the collaborators of a dashboard. Scope ``dashboard:read``."""
         return self._rows(
-            ops.ListDashboardCollaborators(project_id=self.project_or_default(project_id), dashboard_id=dashboard_id)
+            ops.dashboards.ListDashboardCollaborators(
+                project_id=self.project_or_default(project_id), dashboard_id=dashboard_id
+            )
         )
 
     def add_dashboard_collaborator(
@@ -110,7 +118,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     ) -> DashboardCollaborator:
         """Let a person work on a dashboard. Scope ``dashboard:write``."""
         return self.send(
-            ops.AddDashboardCollaborator(
+            ops.dashboards.AddDashboardCollaborator(
                 project_id=self.project_or_default(project_id), dashboard_id=dashboard_id, user_uuid=user_uuid, **fields
             )
         )
@@ -120,7 +128,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     ) -> None:
         """Take a person off a dashboard. Scope ``dashboard:write``."""
         return self.send(
-            ops.RemoveDashboardCollaborator(
+            ops.dashboards.RemoveDashboardCollaborator(
                 project_id=self.project_or_default(project_id), dashboard_id=dashboard_id, user_uuid=user_uuid
             )
         )
@@ -130,7 +138,9 @@ class WorkspaceHook(WorkspaceConnectedHook):
     ) -> DashboardSharing:
         """Retrieve how a dashboard is shared; ``access_token`` is a secret. Scope ``sharing_configuration:read``."""
         return self.send(
-            ops.GetDashboardSharing(project_id=self.project_or_default(project_id), dashboard_id=dashboard_id)
+            ops.dashboards.GetDashboardSharing(
+                project_id=self.project_or_default(project_id), dashboard_id=dashboard_id
+            )
         )
 
     # Batch exports
@@ -144,7 +154,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     ) -> None:
         """Pause a batch export. Scope ``batch_export:write``."""
         return self.send(
-            ops.PauseBatchExport(
+            ops.batch_exports.PauseBatchExport(
                 organization_id=self.organization_or_default(organization_id), batch_export_id=batch_export_id, **fields
             )
         )
@@ -158,7 +168,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     ) -> None:
         """Resume a batch export. Scope ``batch_export:write``."""
         return self.send(
-            ops.UnpauseBatchExport(
+            ops.batch_exports.UnpauseBatchExport(
                 organization_id=self.organization_or_default(organization_id), batch_export_id=batch_export_id, **fields
             )
         )
@@ -170,7 +180,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     ) -> Iterator[Domain]:
         """Yield the domains of an organization. Scope ``organization:read``."""
         return self._rows(
-            ops.ListDomains(
+            ops.domains.ListDomains(
                 organization_id=self.organization_or_default(organization_id),
                 limit=self.client.settings.page_size if limit is None else limit,
                 offset=offset,
@@ -182,13 +192,15 @@ class WorkspaceHook(WorkspaceConnectedHook):
     ) -> Domain:
         """Claim a domain. Scope ``organization:write``."""
         return self.send(
-            ops.CreateDomain(organization_id=self.organization_or_default(organization_id), domain=domain, **fields)
+            ops.domains.CreateDomain(
+                organization_id=self.organization_or_default(organization_id), domain=domain, **fields
+            )
         )
 
     def get_domain(self, *, domain_id: UUID | str, organization_id: str | None = None) -> Domain:
         """Retrieve a domain. Scope ``organization:read``."""
         return self.send(
-            ops.GetDomain(organization_id=self.organization_or_default(organization_id), domain_id=domain_id)
+            ops.domains.GetDomain(organization_id=self.organization_or_default(organization_id), domain_id=domain_id)
         )
 
     def update_domain(
@@ -196,7 +208,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     ) -> Domain:
         """Change a domain. Scope ``organization:write``."""
         return self.send(
-            ops.UpdateDomain(
+            ops.domains.UpdateDomain(
                 organization_id=self.organization_or_default(organization_id), domain_id=domain_id, **fields
             )
         )
@@ -204,7 +216,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     def delete_domain(self, *, domain_id: UUID | str, organization_id: str | None = None) -> None:
         """Delete a domain. Scope ``organization:write``."""
         return self.send(
-            ops.DeleteDomain(organization_id=self.organization_or_default(organization_id), domain_id=domain_id)
+            ops.domains.DeleteDomain(organization_id=self.organization_or_default(organization_id), domain_id=domain_id)
         )
 
     def verify_domain(
@@ -212,7 +224,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     ) -> Domain | None:
         """Ask for verification now; ``None`` if the answer says nothing, so read the domain. No scope is shown."""
         return self.send(
-            ops.VerifyDomain(
+            ops.domains.VerifyDomain(
                 organization_id=self.organization_or_default(organization_id), domain_id=domain_id, **fields
             )
         )
@@ -224,7 +236,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     ) -> Iterator[Invite]:
         """Yield the invites of an organization, expired ones included. Scope ``organization_member:read``."""
         return self._rows(
-            ops.ListInvites(
+            ops.invites.ListInvites(
                 organization_id=self.organization_or_default(organization_id),
                 limit=self.client.settings.page_size if limit is None else limit,
                 offset=offset,
@@ -236,7 +248,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     ) -> Invite:
         """Invite one person. Scope ``organization_member:write``."""
         return self.send(
-            ops.CreateInvite(
+            ops.invites.CreateInvite(
                 organization_id=self.organization_or_default(organization_id), target_email=target_email, **fields
             )
         )
@@ -244,7 +256,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     def delete_invite(self, *, invite_id: UUID | str, organization_id: str | None = None) -> None:
         """Withdraw an invite. Scope ``organization_member:write``."""
         return self.send(
-            ops.DeleteInvite(organization_id=self.organization_or_default(organization_id), invite_id=invite_id)
+            ops.invites.DeleteInvite(organization_id=self.organization_or_default(organization_id), invite_id=invite_id)
         )
 
     def create_invites(
@@ -289,7 +301,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     ) -> Iterator[Member]:
         """Yield the members of an organization. Scope ``organization_member:read``."""
         return self._rows(
-            ops.ListMembers(
+            ops.members.ListMembers(
                 organization_id=self.organization_or_default(organization_id),
                 limit=self.client.settings.page_size if limit is None else limit,
                 offset=offset,
@@ -299,7 +311,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     def update_member(self, *, user_uuid: str, level: int, organization_id: str | None = None) -> Member:
         """Change the access level of a member. Scope ``organization_member:write``."""
         return self.send(
-            ops.UpdateMember(
+            ops.members.UpdateMember(
                 organization_id=self.organization_or_default(organization_id), user_uuid=user_uuid, level=level
             )
         )
@@ -307,7 +319,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     def delete_member(self, *, user_uuid: str, organization_id: str | None = None) -> None:
         """Remove a member from the organization. Scope ``organization_member:write``."""
         return self.send(
-            ops.DeleteMember(organization_id=self.organization_or_default(organization_id), user_uuid=user_uuid)
+            ops.members.DeleteMember(organization_id=self.organization_or_default(organization_id), user_uuid=user_uuid)
         )
 
     # Projects
@@ -317,7 +329,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     ) -> Iterator[ProjectItem]:
         """Yield the projects of an organization. Scope ``project:read``."""
         return self._rows(
-            ops.ListProjects(
+            ops.projects.ListProjects(
                 organization_id=self.organization_or_default(organization_id),
                 limit=self.client.settings.page_size if limit is None else limit,
                 offset=offset,
@@ -326,10 +338,14 @@ class WorkspaceHook(WorkspaceConnectedHook):
 
     def create_project(self, *, organization_id: str | None = None, **fields: Unpack[ProjectBody]) -> Project:
         """Create a project. Scope ``project:write``."""
-        return self.send(ops.CreateProject(organization_id=self.organization_or_default(organization_id), **fields))
+        return self.send(
+            ops.projects.CreateProject(organization_id=self.organization_or_default(organization_id), **fields)
+        )
 
     def get_project(self, *, project_id: int | str, organization_id: str | None = None) -> Project:
         """Retrieve a project. Scope ``project:read``."""
         return self.send(
-            ops.GetProject(organization_id=self.organization_or_default(organization_id), project_id=project_id)
+            ops.projects.GetProject(
+                organization_id=self.organization_or_default(organization_id), project_id=project_id
+            )
         )

@@ -56,12 +56,14 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
         self, *, project_id: str | int | None = None, **fields: Unpack[DashboardBody]
     ) -> Dashboard:
         """Create a dashboard in a project. Scope ``dashboard:write``."""
-        return await self.send(ops.CreateDashboard(project_id=await self.project_or_default(project_id), **fields))
+        return await self.send(
+            ops.dashboards.CreateDashboard(project_id=await self.project_or_default(project_id), **fields)
+        )
 
     async def get_dashboard(self, *, dashboard_id: int | str, project_id: str | int | None = None) -> Dashboard:
         """Retrieve a dashboard. Scope ``dashboard:read``."""
         return await self.send(
-            ops.GetDashboard(project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id)
+            ops.dashboards.GetDashboard(project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id)
         )
 
     async def update_dashboard(
@@ -69,7 +71,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     ) -> Dashboard:
         """Change a dashboard. Scope ``dashboard:write``."""
         return await self.send(
-            ops.UpdateDashboard(
+            ops.dashboards.UpdateDashboard(
                 project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id, **fields
             )
         )
@@ -83,7 +85,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     ) -> Dashboard:
         """Retrieve a dashboard with the key owner's access level. The interface shows no scope."""
         return await self.send(
-            ops.GetDashboardAccessControls(
+            ops.dashboards.GetDashboardAccessControls(
                 project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id
             )
         )
@@ -93,7 +95,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     ) -> AsyncIterator[DashboardCollaborator]:
         """Yield the collaborators of a dashboard. Scope ``dashboard:read``."""
         async for row in self._rows(
-            ops.ListDashboardCollaborators(
+            ops.dashboards.ListDashboardCollaborators(
                 project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id
             )
         ):
@@ -109,7 +111,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     ) -> DashboardCollaborator:
         """Let a person work on a dashboard. Scope ``dashboard:write``."""
         return await self.send(
-            ops.AddDashboardCollaborator(
+            ops.dashboards.AddDashboardCollaborator(
                 project_id=await self.project_or_default(project_id),
                 dashboard_id=dashboard_id,
                 user_uuid=user_uuid,
@@ -122,7 +124,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     ) -> None:
         """Take a person off a dashboard. Scope ``dashboard:write``."""
         return await self.send(
-            ops.RemoveDashboardCollaborator(
+            ops.dashboards.RemoveDashboardCollaborator(
                 project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id, user_uuid=user_uuid
             )
         )
@@ -132,7 +134,9 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     ) -> DashboardSharing:
         """Retrieve how a dashboard is shared; ``access_token`` is a secret. Scope ``sharing_configuration:read``."""
         return await self.send(
-            ops.GetDashboardSharing(project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id)
+            ops.dashboards.GetDashboardSharing(
+                project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id
+            )
         )
 
     # Batch exports
@@ -146,7 +150,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     ) -> None:
         """Pause a batch export. Scope ``batch_export:write``."""
         return await self.send(
-            ops.PauseBatchExport(
+            ops.batch_exports.PauseBatchExport(
                 organization_id=await self.organization_or_default(organization_id),
                 batch_export_id=batch_export_id,
                 **fields,
@@ -162,7 +166,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     ) -> None:
         """Resume a batch export. Scope ``batch_export:write``."""
         return await self.send(
-            ops.UnpauseBatchExport(
+            ops.batch_exports.UnpauseBatchExport(
                 organization_id=await self.organization_or_default(organization_id),
                 batch_export_id=batch_export_id,
                 **fields,
@@ -176,7 +180,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     ) -> AsyncIterator[Domain]:
         """Yield the domains of an organization. Scope ``organization:read``."""
         async for row in self._rows(
-            ops.ListDomains(
+            ops.domains.ListDomains(
                 organization_id=await self.organization_or_default(organization_id),
                 limit=(await self.client()).settings.page_size if limit is None else limit,
                 offset=offset,
@@ -189,7 +193,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     ) -> Domain:
         """Claim a domain. Scope ``organization:write``."""
         return await self.send(
-            ops.CreateDomain(
+            ops.domains.CreateDomain(
                 organization_id=await self.organization_or_default(organization_id), domain=domain, **fields
             )
         )
@@ -197,7 +201,9 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     async def get_domain(self, *, domain_id: UUID | str, organization_id: str | None = None) -> Domain:
         """Retrieve a domain. Scope ``organization:read``."""
         return await self.send(
-            ops.GetDomain(organization_id=await self.organization_or_default(organization_id), domain_id=domain_id)
+            ops.domains.GetDomain(
+                organization_id=await self.organization_or_default(organization_id), domain_id=domain_id
+            )
         )
 
     async def update_domain(
@@ -205,7 +211,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     ) -> Domain:
         """Change a domain. Scope ``organization:write``."""
         return await self.send(
-            ops.UpdateDomain(
+            ops.domains.UpdateDomain(
                 organization_id=await self.organization_or_default(organization_id), domain_id=domain_id, **fields
             )
         )
@@ -213,7 +219,9 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     async def delete_domain(self, *, domain_id: UUID | str, organization_id: str | None = None) -> None:
         """Delete a domain. Scope ``organization:write``."""
         return await self.send(
-            ops.DeleteDomain(organization_id=await self.organization_or_default(organization_id), domain_id=domain_id)
+            ops.domains.DeleteDomain(
+                organization_id=await self.organization_or_default(organization_id), domain_id=domain_id
+            )
         )
 
     async def verify_domain(
@@ -221,7 +229,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     ) -> Domain | None:
         """Ask for verification now; ``None`` if the answer says nothing, so read the domain. No scope is shown."""
         return await self.send(
-            ops.VerifyDomain(
+            ops.domains.VerifyDomain(
                 organization_id=await self.organization_or_default(organization_id), domain_id=domain_id, **fields
             )
         )
@@ -233,7 +241,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     ) -> AsyncIterator[Invite]:
         """Yield the invites of an organization, expired ones included. Scope ``organization_member:read``."""
         async for row in self._rows(
-            ops.ListInvites(
+            ops.invites.ListInvites(
                 organization_id=await self.organization_or_default(organization_id),
                 limit=(await self.client()).settings.page_size if limit is None else limit,
                 offset=offset,
@@ -246,7 +254,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     ) -> Invite:
         """Invite one person. Scope ``organization_member:write``."""
         return await self.send(
-            ops.CreateInvite(
+            ops.invites.CreateInvite(
                 organization_id=await self.organization_or_default(organization_id), target_email=target_email, **fields
             )
         )
@@ -254,7 +262,9 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     async def delete_invite(self, *, invite_id: UUID | str, organization_id: str | None = None) -> None:
         """Withdraw an invite. Scope ``organization_member:write``."""
         return await self.send(
-            ops.DeleteInvite(organization_id=await self.organization_or_default(organization_id), invite_id=invite_id)
+            ops.invites.DeleteInvite(
+                organization_id=await self.organization_or_default(organization_id), invite_id=invite_id
+            )
         )
 
     async def create_invites(
@@ -299,7 +309,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     ) -> AsyncIterator[Member]:
         """Yield the members of an organization. Scope ``organization_member:read``."""
         async for row in self._rows(
-            ops.ListMembers(
+            ops.members.ListMembers(
                 organization_id=await self.organization_or_default(organization_id),
                 limit=(await self.client()).settings.page_size if limit is None else limit,
                 offset=offset,
@@ -310,7 +320,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     async def update_member(self, *, user_uuid: str, level: int, organization_id: str | None = None) -> Member:
         """Change the access level of a member. Scope ``organization_member:write``."""
         return await self.send(
-            ops.UpdateMember(
+            ops.members.UpdateMember(
                 organization_id=await self.organization_or_default(organization_id), user_uuid=user_uuid, level=level
             )
         )
@@ -318,7 +328,9 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     async def delete_member(self, *, user_uuid: str, organization_id: str | None = None) -> None:
         """Remove a member from the organization. Scope ``organization_member:write``."""
         return await self.send(
-            ops.DeleteMember(organization_id=await self.organization_or_default(organization_id), user_uuid=user_uuid)
+            ops.members.DeleteMember(
+                organization_id=await self.organization_or_default(organization_id), user_uuid=user_uuid
+            )
         )
 
     # Projects
@@ -328,7 +340,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     ) -> AsyncIterator[ProjectItem]:
         """Yield the projects of an organization. Scope ``project:read``."""
         async for row in self._rows(
-            ops.ListProjects(
+            ops.projects.ListProjects(
                 organization_id=await self.organization_or_default(organization_id),
                 limit=(await self.client()).settings.page_size if limit is None else limit,
                 offset=offset,
@@ -339,11 +351,13 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     async def create_project(self, *, organization_id: str | None = None, **fields: Unpack[ProjectBody]) -> Project:
         """Create a project. Scope ``project:write``."""
         return await self.send(
-            ops.CreateProject(organization_id=await self.organization_or_default(organization_id), **fields)
+            ops.projects.CreateProject(organization_id=await self.organization_or_default(organization_id), **fields)
         )
 
     async def get_project(self, *, project_id: int | str, organization_id: str | None = None) -> Project:
         """Retrieve a project. Scope ``project:read``."""
         return await self.send(
-            ops.GetProject(organization_id=await self.organization_or_default(organization_id), project_id=project_id)
+            ops.projects.GetProject(
+                organization_id=await self.organization_or_default(organization_id), project_id=project_id
+            )
         )

@@ -78,7 +78,8 @@ class WorkspaceOperator(BaseOperator):
             with closing(self.hook) as hook:
                 self.link_to(hook)
                 result = self.work(hook)
-                self.link_to(hook, result)
+                if not self.workspace_url:
+                    self.link_to(hook, result)
         except WorkspaceError as error:
             if error.permanent and not has_own_retry_policy(self):
                 msg = f"{type(error).__name__}: {error}"
@@ -110,6 +111,8 @@ class WorkspaceOperator(BaseOperator):
         :param taken: names that are arguments of their own
         :raises WorkspaceInputError: if it holds something else
         """
+        if getattr(self, name) is None:
+            return {}
         from airflow_provider_workspace.operators.arguments import parse_fields
 
         return parse_fields(name, getattr(self, name), taken)

@@ -41,7 +41,7 @@ class WorkspacePauseBatchExportOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Pause it."""
-        from airflow_provider_workspace.api.operations import PauseBatchExport
+        from airflow_provider_workspace.api.operations.batch_exports import PauseBatchExport
         from airflow_provider_workspace.api.procedure import send_one
 
         body = self.parse_fields("body", "batch_export_id", "organization_id")
@@ -79,7 +79,7 @@ class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Resume it."""
-        from airflow_provider_workspace.api.operations import UnpauseBatchExport
+        from airflow_provider_workspace.api.operations.batch_exports import UnpauseBatchExport
         from airflow_provider_workspace.api.procedure import send_one
 
         body = self.parse_fields("body", "batch_export_id", "organization_id")

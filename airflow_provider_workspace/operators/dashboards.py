@@ -190,7 +190,7 @@ class WorkspaceUpdateDashboardOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Change it."""
-        from airflow_provider_workspace.api.operations import UpdateDashboard
+        from airflow_provider_workspace.api.operations.dashboards import UpdateDashboard
         from airflow_provider_workspace.api.procedure import send_one
 
         fields = {**self.given(WRITABLE), **self.nulls(self.set_null, "dashboard_id", "project_id")}
@@ -227,7 +227,7 @@ class WorkspaceDeleteDashboardOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Mark it as deleted."""
-        from airflow_provider_workspace.api.operations import UpdateDashboard
+        from airflow_provider_workspace.api.operations.dashboards import UpdateDashboard
         from airflow_provider_workspace.procedures.create_or_get import delete_if_present
 
         deleted = yield from delete_if_present(
@@ -325,7 +325,10 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Add them unless they are there."""
-        from airflow_provider_workspace.api.operations import AddDashboardCollaborator, ListDashboardCollaborators
+        from airflow_provider_workspace.api.operations.dashboards import (
+            AddDashboardCollaborator,
+            ListDashboardCollaborators,
+        )
         from airflow_provider_workspace.procedures.create_or_get import create_or_get
         from airflow_provider_workspace.procedures.snapshot import find_row
 
@@ -389,7 +392,7 @@ class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Remove them."""
-        from airflow_provider_workspace.api.operations import RemoveDashboardCollaborator
+        from airflow_provider_workspace.api.operations.dashboards import RemoveDashboardCollaborator
         from airflow_provider_workspace.procedures.create_or_get import delete_if_present
 
         deleted = yield from delete_if_present(

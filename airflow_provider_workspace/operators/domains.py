@@ -89,7 +89,7 @@ class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Claim it unless the organization has it."""
-        from airflow_provider_workspace.api.operations import CreateDomain, ListDomains
+        from airflow_provider_workspace.api.operations.domains import CreateDomain, ListDomains
         from airflow_provider_workspace.procedures.create_or_get import create_or_get
         from airflow_provider_workspace.procedures.snapshot import find_row
 
@@ -181,7 +181,7 @@ class WorkspaceUpdateDomainOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Change it."""
-        from airflow_provider_workspace.api.operations import UpdateDomain
+        from airflow_provider_workspace.api.operations.domains import UpdateDomain
         from airflow_provider_workspace.api.procedure import send_one
 
         fields = {**self.given(["domain", *SETTINGS]), **self.nulls(self.set_null, "domain_id", "organization_id")}
@@ -217,7 +217,7 @@ class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Delete it."""
-        from airflow_provider_workspace.api.operations import DeleteDomain
+        from airflow_provider_workspace.api.operations.domains import DeleteDomain
         from airflow_provider_workspace.procedures.create_or_get import delete_if_present
 
         deleted = yield from delete_if_present(
@@ -261,7 +261,7 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Ask, then read: the answer need not say whether it worked."""
-        from airflow_provider_workspace.api.operations import GetDomain, VerifyDomain
+        from airflow_provider_workspace.api.operations.domains import GetDomain, VerifyDomain
         from airflow_provider_workspace.api.procedure import send_one
 
         organization_id = hook.organization_or_default(self.organization_id)

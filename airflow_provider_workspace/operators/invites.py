@@ -101,7 +101,7 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Invite them unless they hold an invite that has not expired."""
-        from airflow_provider_workspace.api.operations import CreateInvite, ListInvites
+        from airflow_provider_workspace.api.operations.invites import CreateInvite, ListInvites
         from airflow_provider_workspace.procedures.create_or_get import create_or_get
         from airflow_provider_workspace.procedures.roster import address_key, check_address
         from airflow_provider_workspace.procedures.snapshot import find_row
@@ -152,7 +152,7 @@ class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Withdraw it."""
-        from airflow_provider_workspace.api.operations import DeleteInvite
+        from airflow_provider_workspace.api.operations.invites import DeleteInvite
         from airflow_provider_workspace.procedures.create_or_get import delete_if_present
 
         deleted = yield from delete_if_present(

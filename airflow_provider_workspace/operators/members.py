@@ -47,7 +47,7 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Change it."""
-        from airflow_provider_workspace.api.operations import UpdateMember
+        from airflow_provider_workspace.api.operations.members import UpdateMember
         from airflow_provider_workspace.api.procedure import send_one
 
         organization_id = hook.organization_or_default(self.organization_id)
@@ -84,7 +84,7 @@ class WorkspaceDeleteMemberOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Remove them."""
-        from airflow_provider_workspace.api.operations import DeleteMember
+        from airflow_provider_workspace.api.operations.members import DeleteMember
         from airflow_provider_workspace.procedures.create_or_get import delete_if_present
 
         deleted = yield from delete_if_present(

@@ -97,7 +97,7 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Create it unless there is one of that name."""
-        from airflow_provider_workspace.api.operations import CreateProject, GetProject, ListProjects
+        from airflow_provider_workspace.api.operations.projects import CreateProject, GetProject, ListProjects
         from airflow_provider_workspace.api.procedure import send_one
         from airflow_provider_workspace.errors import WorkspaceResponseError
         from airflow_provider_workspace.procedures.create_or_get import create_or_get

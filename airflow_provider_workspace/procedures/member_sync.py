@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.api.operations import DeleteInvite, DeleteMember, ListInvites, ListMembers, UpdateMember
+from airflow_provider_workspace.api.operations.invites import DeleteInvite, ListInvites
+from airflow_provider_workspace.api.operations.members import DeleteMember, ListMembers, UpdateMember
 from airflow_provider_workspace.api.procedure import Procedure, send_one
 from airflow_provider_workspace.errors import (
     WorkspaceBadRequestError,

@@ -66,13 +66,13 @@ def take_snapshot(
     seen = Snapshot()
     if subject == "domains":
         yield from _each_row(
-            ops.ListDomains(organization_id=organization_id, limit=page_size),
+            ops.domains.ListDomains(organization_id=organization_id, limit=page_size),
             lambda row: seen.domains.__setitem__(str(row.id).lower(), row),
             complete=complete,
         )
     elif subject == "projects":
         yield from _each_row(
-            ops.ListProjects(organization_id=organization_id, limit=page_size),
+            ops.projects.ListProjects(organization_id=organization_id, limit=page_size),
             lambda row: seen.projects.__setitem__(str(row.id), row),
             complete=complete,
         )
@@ -99,14 +99,14 @@ def _read_people(
     neither happened since the previous snapshot, its members are still right, and one page told so.
     """
     yield from _each_row(
-        ops.ListInvites(organization_id=organization_id, limit=page_size),
+        ops.invites.ListInvites(organization_id=organization_id, limit=page_size),
         lambda row: _note_invite(seen, row),
         complete=complete,
     )
     living = seen.living()
     if wanted is not None and living.issuperset(wanted):
         return
-    members = ops.ListMembers(organization_id=organization_id, limit=page_size)
+    members = ops.members.ListMembers(organization_id=organization_id, limit=page_size)
     if complete:
         yield from _each_row(members, lambda row: _note_member(seen, row), complete=True)
         return

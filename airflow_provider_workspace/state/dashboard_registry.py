@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.api.operations import CreateDashboard, GetDashboard
+from airflow_provider_workspace.api.operations.dashboards import CreateDashboard, GetDashboard
 from airflow_provider_workspace.api.procedure import send_one
 from airflow_provider_workspace.errors import (
     WorkspaceError,

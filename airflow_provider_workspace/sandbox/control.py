@@ -36,6 +36,7 @@ from airflow_provider_workspace.sandbox.responses import (
     not_found,
     to_response,
 )
+from airflow_provider_workspace.sandbox.routes.batch_exports import export_runs
 from airflow_provider_workspace.sandbox.routes.members import add_member, add_user, is_member
 from airflow_provider_workspace.sandbox.seed import SEED, add_fictional_members, add_organization
 from airflow_provider_workspace.sandbox.state import Key
@@ -125,6 +126,14 @@ def list_batch_exports(request: ControlRequest) -> object:
     rows = request.state.db.execute("SELECT * FROM batch_exports ORDER BY organization_id, id")
     exports = [dict(row) | {"paused": bool(row["paused"])} for row in rows]
     return {"count": len(exports), "batch_exports": exports}
+
+
+def list_runs(request: ControlRequest) -> object:
+    """Tell which intervals of a batch export were exported and which are missing."""
+    export = request.state.one("SELECT * FROM batch_exports WHERE id = ?", request.path["id"])
+    if export is None:
+        raise not_found()
+    return export_runs(request.state, export)
 
 
 def list_dns(request: ControlRequest) -> object:
@@ -268,6 +277,7 @@ CALLS = (
     ControlCall("GET", "/_sandbox/effects", list_effects),
     ControlCall("GET", "/_sandbox/requests", list_requests),
     ControlCall("GET", "/_sandbox/batch_exports", list_batch_exports),
+    ControlCall("GET", "/_sandbox/batch_exports/{id}/runs", list_runs),
     ControlCall("GET", "/_sandbox/dns", list_dns),
     ControlCall("POST", "/_sandbox/dns", publish_dns, {"name": ("string", REQUIRED), "value": ("string", REQUIRED)}),
     ControlCall("POST", "/_sandbox/clock", advance_clock, {"advance_seconds": ("number", REQUIRED)}),

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import Response
 
 from airflow_provider_workspace.sandbox.connection import RawConnection, reset
-from airflow_provider_workspace.sandbox.responses import JsonObject, json_response
+from airflow_provider_workspace.sandbox.responses import JsonObject, invalid, json_response
 from airflow_provider_workspace.sandbox.routes import LISTS, OPERATIONS
 
 if TYPE_CHECKING:
@@ -149,6 +149,11 @@ async def status_after(context: FaultContext, status: int, body: str) -> Respons
     """Do what was asked, then answer a failure."""
     context.handle()
     return _failure(status, body)
+
+
+async def scheduler_error(_context: FaultContext) -> Response:
+    """Refuse to pause or unpause an export with 400, as where the scheduler fails for a while; nothing was done."""
+    return invalid("Invalid request to unpause a BatchExport could not be carried out").response()
 
 
 async def empty_body(context: FaultContext) -> Response:
@@ -283,6 +288,7 @@ KINDS = (
     FaultKind(rate_limit, _THROTTLE),
     FaultKind(status_before, _FAILURE),
     FaultKind(status_after, _FAILURE),
+    FaultKind(scheduler_error, operations=("pause_batch_export", "unpause_batch_export")),
     FaultKind(empty_body),
     FaultKind(cut_body),
     FaultKind(invalid_json),

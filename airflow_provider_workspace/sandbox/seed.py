@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from airflow_provider_workspace.sandbox.limits import DAY, HOUR
 from airflow_provider_workspace.sandbox.routes.collaborators import add_collaborator
 from airflow_provider_workspace.sandbox.routes.dashboards import add_dashboard
 from airflow_provider_workspace.sandbox.routes.domains import add_domain
@@ -70,7 +71,11 @@ ONBOARDING_SCOPES = READ_SCOPES | {
     "organization_member:write",
     "dashboard:write",
 }
-EXPORTS = (("Events to warehouse", "events"), ("Persons to warehouse", "persons"), ("Events to lake", "events"))
+EXPORTS = (
+    ("Events to warehouse", "events", HOUR),
+    ("Persons to warehouse", "persons", HOUR),
+    ("Events to lake", "events", DAY),
+)
 FIRST_NAMES = ("Ada", "Ben", "Cleo", "Dara", "Emil", "Fern", "Gus", "Hana", "Ivo", "June", "Kai", "Lena")
 LAST_NAMES = ("Archer", "Baker", "Carter", "Dyer", "Fisher", "Glover", "Hunter", "Mason", "Porter", "Weaver")
 
@@ -157,8 +162,16 @@ def _add_person(state: State, name: str, uuid: str, level: int, **more: object) 
 
 
 def _add_batch_exports(state: State, organization_id: str, export_ids: tuple[str, ...]) -> None:
-    for export_id, (name, model) in zip(export_ids, EXPORTS, strict=True):
-        state.insert("batch_exports", id=export_id, organization_id=organization_id, name=name, model=model)
+    for export_id, (name, model, interval_seconds) in zip(export_ids, EXPORTS, strict=True):
+        state.insert(
+            "batch_exports",
+            id=export_id,
+            organization_id=organization_id,
+            name=name,
+            model=model,
+            interval_seconds=interval_seconds,
+            created_at=state.timestamp(),
+        )
 
 
 def _days_ago(state: State, days: int) -> str:

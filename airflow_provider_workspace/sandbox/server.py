@@ -147,6 +147,16 @@ class SandboxServer:
         exports: list[JsonObject] = self.control("GET", "batch_exports")["batch_exports"]
         return exports
 
+    def export_runs(self, batch_export_id: str) -> JsonObject:
+        """
+        Return which intervals of a batch export were ``exported`` by now and which are ``missing``.
+
+        Each has an ``interval_start`` and an ``interval_end``; a run has the time it ``started_at`` and its ``status``,
+        ``running`` or ``completed``.
+        """
+        runs: JsonObject = self.control("GET", f"batch_exports/{batch_export_id}/runs")
+        return runs
+
     # --- Faults ---
 
     def inject(self, kind: str, operation: str | None = None, **options: object) -> JsonObject:

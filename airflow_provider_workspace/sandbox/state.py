@@ -52,8 +52,13 @@ CREATE TABLE collaborators (
     UNIQUE (dashboard_id, user_uuid));
 CREATE TABLE batch_exports (
     id TEXT PRIMARY KEY, organization_id TEXT NOT NULL, name TEXT NOT NULL, model TEXT NOT NULL,
-    paused INTEGER NOT NULL DEFAULT 0, last_paused_at TEXT);
+    interval_seconds INTEGER NOT NULL, created_at TEXT NOT NULL, paused INTEGER NOT NULL DEFAULT 0,
+    last_paused_at TEXT);
 CREATE INDEX batch_exports_organization ON batch_exports (organization_id, id);
+CREATE TABLE export_pauses (
+    seq INTEGER PRIMARY KEY, export_id TEXT NOT NULL, paused_at REAL NOT NULL, resumed_at REAL,
+    backfill INTEGER NOT NULL DEFAULT 0);
+CREATE INDEX export_pauses_export ON export_pauses (export_id);
 CREATE TABLE dns (name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (name, value));
 CREATE TABLE audit (
     id INTEGER PRIMARY KEY, at TEXT NOT NULL, operation TEXT NOT NULL, organization_id TEXT NOT NULL,
@@ -228,3 +233,8 @@ class State:
 def format_time(moment: datetime) -> str:
     """Write a time in UTC as answers show it; such strings sort as the times do."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse_time(text: str) -> datetime:
+    """Read a time that :func:`format_time` wrote."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))

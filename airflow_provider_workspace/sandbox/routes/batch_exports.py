@@ -1,11 +1,19 @@
-"""Batch exports of an organization: pause and unpause. There is no way to read them in the interface."""
+"""
+Batch exports of an organization: pause and unpause. There is no way to read them in the interface.
+
+An export is due at the end of each of its intervals, by the clock of the sandbox. What is due during a pause is not
+exported, unless the pause ends with a backfill. All of this follows from the pauses, so no run is stored.
+"""
 
 from __future__ import annotations
 
+import math
 import sqlite3
+from datetime import datetime, timezone
 
 from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, Fields
 from airflow_provider_workspace.sandbox.responses import JsonObject, not_found
+from airflow_provider_workspace.sandbox.state import State, format_time, parse_time
 
 # They are checked and then dropped: what they do to an export is not shown.
 FIELDS: Fields = {
@@ -21,12 +29,38 @@ FIELDS: Fields = {
 }
 
 
+RUN_SECONDS = 300
+"""How long a run takes; a pause does not stop it."""
+
+
+def export_runs(state: State, export: sqlite3.Row) -> JsonObject:
+    """Tell which intervals of an export have been exported, or are being exported, and which are missing."""
+    sql = "SELECT paused_at, resumed_at, backfill FROM export_pauses WHERE export_id = ?"
+    pauses = state.db.execute(sql, (export["id"],)).fetchall()
+    now, seconds = state.now().timestamp(), export["interval_seconds"]
+    first = math.floor(parse_time(export["created_at"]).timestamp() / seconds) + 1
+    runs: list[JsonObject] = []
+    missing: list[JsonObject] = []
+    for number in range(first, math.floor(now / seconds) + 1):
+        due = number * seconds
+        interval = {"interval_start": _format(due - seconds), "interval_end": _format(due)}
+        hit_by = [row for row in pauses if row["paused_at"] <= due < (row["resumed_at"] or math.inf)]
+        if not all(row["backfill"] for row in hit_by):
+            missing.append(interval)
+            continue
+        started = max([due, *(row["resumed_at"] for row in hit_by)])
+        status = "running" if now < started + RUN_SECONDS else "completed"
+        runs.append({**interval, "started_at": _format(started), "status": status})
+    return {"batch_export_id": export["id"], "exported": runs, "missing": missing}
+
+
 def pause_batch_export(request: ApiRequest) -> object:
     """Pause a batch export; a paused one stays as it is."""
     export = _find(request)
     if not export["paused"]:
         sql = "UPDATE batch_exports SET paused = 1, last_paused_at = ? WHERE id = ?"
         request.state.db.execute(sql, (request.state.timestamp(), export["id"]))
+        request.state.insert("export_pauses", export_id=export["id"], paused_at=request.state.now().timestamp())
         request.audit("pause_batch_export", export["organization_id"], export["id"], name=export["name"])
     return _response(request, paused=True)
 
@@ -37,6 +71,9 @@ def unpause_batch_export(request: ApiRequest) -> object:
     if export["paused"]:
         request.state.db.execute("UPDATE batch_exports SET paused = 0 WHERE id = ?", (export["id"],))
         detail = {"backfill": bool(request.body.get("backfill"))} if request.profile.unpause_reads_backfill else {}
+        sql = "UPDATE export_pauses SET resumed_at = ?, backfill = ? WHERE export_id = ? AND resumed_at IS NULL"
+        values = (request.state.now().timestamp(), detail.get("backfill", False), export["id"])
+        request.state.db.execute(sql, values)
         request.audit("unpause_batch_export", export["organization_id"], export["id"], name=export["name"], **detail)
     return _response(request, paused=False)
 
@@ -49,6 +86,10 @@ def _find(request: ApiRequest) -> sqlite3.Row:
     if export is None:
         raise not_found()
     return export
+
+
+def _format(seconds: float) -> str:
+    return format_time(datetime.fromtimestamp(seconds, timezone.utc))
 
 
 def _response(request: ApiRequest, *, paused: bool) -> JsonObject | None:

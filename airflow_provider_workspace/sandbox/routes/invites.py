@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import uuid4
 
 from airflow_provider_workspace.sandbox.request import (
@@ -22,7 +22,7 @@ from airflow_provider_workspace.sandbox.responses import (
     not_found,
 )
 from airflow_provider_workspace.sandbox.routes.members import LEVELS, MEMBER_LEVEL, is_member
-from airflow_provider_workspace.sandbox.state import State, format_time
+from airflow_provider_workspace.sandbox.state import State, format_time, parse_time
 
 INVITE_DAYS = 3
 
@@ -59,13 +59,12 @@ def add_invite(
         "updated_at": at,
         **more,
     }
-    created_at = datetime.fromisoformat(record["created_at"].replace("Z", "+00:00"))
     state.insert(
         "invites",
         id=record["id"],
         organization_id=organization_id,
         email=record["target_email"].lower(),
-        expires_at=format_time(created_at + timedelta(days=INVITE_DAYS)),
+        expires_at=format_time(parse_time(record["created_at"]) + timedelta(days=INVITE_DAYS)),
         record=dumps(record),
     )
     return record

@@ -59,15 +59,11 @@ class ControlRequest:
     """What a control call gets."""
 
     service: Service
+    state: State
     path: Mapping[str, str]
     query: Mapping[str, str]
     body: JsonObject
     """The checked fields; those that were not given have their defaults."""
-
-    @property
-    def state(self) -> State:
-        """The state of the sandbox."""
-        return self.service.state
 
 
 @dataclass(frozen=True)
@@ -85,23 +81,21 @@ class ControlCall:
     """Whether callers from other machines may use it."""
 
 
-def show_page(_request: ControlRequest) -> Response:
-    """Show the page."""
+def _show_page(_request: ControlRequest) -> Response:
     return HTMLResponse(PAGE, headers=HEADERS)
 
 
-def health(request: ControlRequest) -> object:
-    """Tell that the sandbox is up."""
+def _health(request: ControlRequest) -> object:
     return {"status": "ok", "profile": request.service.settings.profile.name}
 
 
-def workspace(request: ControlRequest) -> object:
+def _workspace(request: ControlRequest) -> object:
     """Summarize an organization for the page; without secrets."""
     organization_id = request.query.get("organization_id", SEED.organization_id)
     return summarize(request.service, organization_id)
 
 
-def list_effects(request: ControlRequest) -> object:
+def _list_effects(request: ControlRequest) -> object:
     """List what writes have changed, oldest first, filtered by operation, organization or target."""
     wanted = {name: request.query[name] for name in ("operation", "organization_id", "target") if name in request.query}
     where = " AND ".join(f"{name} = ?" for name in wanted) or "1"
@@ -111,8 +105,7 @@ def list_effects(request: ControlRequest) -> object:
     return {"count": len(effects), "effects": effects}
 
 
-def list_requests(request: ControlRequest) -> object:
-    """List the latest requests of the interface, oldest first."""
+def _list_requests(request: ControlRequest) -> object:
     entries = list(request.service.log)
     limit = parse_number(request.query.get("limit", str(len(entries))))
     if limit is None:
@@ -121,40 +114,35 @@ def list_requests(request: ControlRequest) -> object:
     return {"total": request.service.request_total, "count": len(entries), "requests": entries}
 
 
-def list_batch_exports(request: ControlRequest) -> object:
-    """List all batch exports with their state, which the interface cannot show."""
+def _list_batch_exports(request: ControlRequest) -> object:
     rows = request.state.db.execute("SELECT * FROM batch_exports ORDER BY organization_id, id")
     exports = [dict(row) | {"paused": bool(row["paused"])} for row in rows]
     return {"count": len(exports), "batch_exports": exports}
 
 
-def list_runs(request: ControlRequest) -> object:
-    """Tell which intervals of a batch export were exported and which are missing."""
+def _list_runs(request: ControlRequest) -> object:
     export = request.state.one("SELECT * FROM batch_exports WHERE id = ?", request.path["id"])
     if export is None:
         raise not_found()
     return export_runs(request.state, export)
 
 
-def list_dns(request: ControlRequest) -> object:
-    """List the TXT records."""
+def _list_dns(request: ControlRequest) -> object:
     rows = request.state.db.execute("SELECT name, value FROM dns ORDER BY name, value")
     return {"records": [dict(row) for row in rows]}
 
 
-def publish_dns(request: ControlRequest) -> None:
-    """Publish a TXT record."""
+def _publish_dns(request: ControlRequest) -> None:
     name = request.body["name"].lower().rstrip(".")
     request.state.db.execute("INSERT OR IGNORE INTO dns VALUES (?, ?)", (name, request.body["value"]))
 
 
-def advance_clock(request: ControlRequest) -> object:
-    """Move the clock of the sandbox."""
+def _advance_clock(request: ControlRequest) -> object:
     request.state.advance_clock(request.body["advance_seconds"])
     return {"now": request.state.timestamp()}
 
 
-def accept_invite(request: ControlRequest) -> object:
+def _accept_invite(request: ControlRequest) -> object:
     """Accept an invite as its addressee would: a new member, and the invite is gone."""
     state = request.state
     row = state.one("SELECT * FROM invites WHERE id = ?", request.path["id"])
@@ -174,8 +162,7 @@ def accept_invite(request: ControlRequest) -> object:
     return member
 
 
-def set_project(request: ControlRequest) -> object:
-    """Set any fields of a project, such as ``ingested_event``."""
+def _set_project(request: ControlRequest) -> object:
     project_id = path_integer(request.path["id"])
     record = request.state.record("SELECT record FROM projects WHERE id = ?", project_id)
     if record is None:
@@ -188,20 +175,19 @@ def set_project(request: ControlRequest) -> object:
     return record
 
 
-def add_key(request: ControlRequest) -> None:
+def _add_key(request: ControlRequest) -> None:
     """Issue an API key; it acts for the owner of the seed."""
     body = request.body
     scopes, organizations = frozenset(body["scopes"]), frozenset({body["organization_id"]})
     request.state.add_key(Key(body["key"], body["name"], scopes, organizations, SEED.owner_uuid))
 
 
-def revoke_key(request: ControlRequest) -> None:
-    """Revoke an API key."""
+def _revoke_key(request: ControlRequest) -> None:
     if not request.state.db.execute("UPDATE keys SET revoked = 1 WHERE key = ?", (request.body["key"],)).rowcount:
         raise not_found()
 
 
-def add_members(request: ControlRequest) -> object:
+def _add_members(request: ControlRequest) -> object:
     """Add many fictional members."""
     organization_id, count = request.body["organization_id"], request.body["count"]
     if request.state.one("SELECT 1 FROM organizations WHERE id = ?", organization_id) is None:
@@ -214,14 +200,12 @@ def add_members(request: ControlRequest) -> object:
     return {"organization_id": organization_id, "count": total}
 
 
-def new_organization(request: ControlRequest) -> object:
-    """Add an organization."""
+def _new_organization(request: ControlRequest) -> object:
     with request.state.transaction():
         return add_organization(request.state, request.body["name"])
 
 
-def change_settings(request: ControlRequest) -> object:
-    """Change latency, profile or rates until the next reset."""
+def _change_settings(request: ControlRequest) -> object:
     wanted = {name: value for name, value in request.body.items() if value is not None}
     if "profile" in wanted:
         if wanted["profile"] not in PROFILES:
@@ -234,27 +218,24 @@ def change_settings(request: ControlRequest) -> object:
     return {**dataclasses.asdict(settings), "profile": settings.profile.name}
 
 
-def list_faults(request: ControlRequest) -> object:
+def _list_faults(request: ControlRequest) -> object:
     """List the faults that were switched on, also those that have hit as often as they should."""
     faults = [fault.describe() for fault in request.service.faults.active]
     return {"count": len(faults), "faults": faults}
 
 
-def inject_fault(request: ControlRequest) -> object:
-    """Switch a fault on."""
+def _inject_fault(request: ControlRequest) -> object:
     try:
         return request.service.faults.inject(request.body).describe()
     except ValueError as error:
         raise invalid(str(error)) from error
 
 
-def clear_faults(request: ControlRequest) -> None:
-    """Switch all faults off."""
+def _clear_faults(request: ControlRequest) -> None:
     request.service.faults.clear()
 
 
-def reset(request: ControlRequest) -> None:
-    """Go back to the seed."""
+def _reset(request: ControlRequest) -> None:
     request.service.reset()
 
 
@@ -268,30 +249,30 @@ MEMBERS_FIELDS: Fields = {"count": ("integer", REQUIRED), "organization_id": ("s
 NAME_FIELD: Fields = {"name": ("string", REQUIRED)}
 SETTINGS: Fields = {"profile": ("string", None), "latency_ms": ("number", None), "rate_limit": ("boolean", None)}
 CALLS = (
-    ControlCall("GET", "/", show_page, public=True),
+    ControlCall("GET", "/", _show_page, public=True),
     # Where the links of tasks lead whose connection has the sandbox as its web_url.
-    ControlCall("GET", "/organization/{path:path}", show_page, public=True),
-    ControlCall("GET", "/project/{path:path}", show_page, public=True),
-    ControlCall("GET", "/_sandbox/health", health, public=True),
-    ControlCall("GET", "/_sandbox/workspace", workspace, public=True),
-    ControlCall("GET", "/_sandbox/effects", list_effects),
-    ControlCall("GET", "/_sandbox/requests", list_requests),
-    ControlCall("GET", "/_sandbox/batch_exports", list_batch_exports),
-    ControlCall("GET", "/_sandbox/batch_exports/{id}/runs", list_runs),
-    ControlCall("GET", "/_sandbox/dns", list_dns),
-    ControlCall("POST", "/_sandbox/dns", publish_dns, {"name": ("string", REQUIRED), "value": ("string", REQUIRED)}),
-    ControlCall("POST", "/_sandbox/clock", advance_clock, {"advance_seconds": ("number", REQUIRED)}),
-    ControlCall("POST", "/_sandbox/invites/{id}/accept", accept_invite, status=201),
-    ControlCall("PATCH", "/_sandbox/projects/{id}", set_project),
-    ControlCall("POST", "/_sandbox/keys", add_key, KEY_FIELDS),
-    ControlCall("POST", "/_sandbox/keys/revoke", revoke_key, {"key": ("string", REQUIRED)}),
-    ControlCall("POST", "/_sandbox/members", add_members, MEMBERS_FIELDS, 201),
-    ControlCall("POST", "/_sandbox/organizations", new_organization, NAME_FIELD, 201),
-    ControlCall("POST", "/_sandbox/settings", change_settings, SETTINGS),
-    ControlCall("GET", "/_sandbox/faults", list_faults),
-    ControlCall("POST", "/_sandbox/faults", inject_fault, status=201),
-    ControlCall("DELETE", "/_sandbox/faults", clear_faults),
-    ControlCall("POST", "/_sandbox/reset", reset),
+    ControlCall("GET", "/organization/{path:path}", _show_page, public=True),
+    ControlCall("GET", "/project/{path:path}", _show_page, public=True),
+    ControlCall("GET", "/_sandbox/health", _health, public=True),
+    ControlCall("GET", "/_sandbox/workspace", _workspace, public=True),
+    ControlCall("GET", "/_sandbox/effects", _list_effects),
+    ControlCall("GET", "/_sandbox/requests", _list_requests),
+    ControlCall("GET", "/_sandbox/batch_exports", _list_batch_exports),
+    ControlCall("GET", "/_sandbox/batch_exports/{id}/runs", _list_runs),
+    ControlCall("GET", "/_sandbox/dns", _list_dns),
+    ControlCall("POST", "/_sandbox/dns", _publish_dns, {"name": ("string", REQUIRED), "value": ("string", REQUIRED)}),
+    ControlCall("POST", "/_sandbox/clock", _advance_clock, {"advance_seconds": ("number", REQUIRED)}),
+    ControlCall("POST", "/_sandbox/invites/{id}/accept", _accept_invite, status=201),
+    ControlCall("PATCH", "/_sandbox/projects/{id}", _set_project),
+    ControlCall("POST", "/_sandbox/keys", _add_key, KEY_FIELDS),
+    ControlCall("POST", "/_sandbox/keys/revoke", _revoke_key, {"key": ("string", REQUIRED)}),
+    ControlCall("POST", "/_sandbox/members", _add_members, MEMBERS_FIELDS, 201),
+    ControlCall("POST", "/_sandbox/organizations", _new_organization, NAME_FIELD, 201),
+    ControlCall("POST", "/_sandbox/settings", _change_settings, SETTINGS),
+    ControlCall("GET", "/_sandbox/faults", _list_faults),
+    ControlCall("POST", "/_sandbox/faults", _inject_fault, status=201),
+    ControlCall("DELETE", "/_sandbox/faults", _clear_faults),
+    ControlCall("POST", "/_sandbox/reset", _reset),
 )
 
 
@@ -306,7 +287,9 @@ def _endpoint(service: Service, call: ControlCall) -> Callable[[Request], object
             if not call.public:
                 _check_caller(request)
             body = _check_body(call.fields, await request.body())
-            result = call.handler(ControlRequest(service, request.path_params, request.query_params, body))
+            result = call.handler(
+                ControlRequest(service, service.state, request.path_params, request.query_params, body)
+            )
             return to_response(result, 204 if result is None else call.status)
         except ApiError as error:
             return error.response()

@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 COMMON = ("operation", "times", "after", "probability", "seed")
 """The parameters of every fault."""
 
-FAILURE_BODIES = ("json", "empty", "html")
-RETRY_AFTER = ("seconds", "date", "nonsense", "none")
-REDIRECTS = (301, 302, 303, 307, 308)
-
 
 @dataclass(frozen=True)
 class FaultContext:
@@ -252,31 +248,26 @@ def _is_seconds(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value <= 86_400
 
 
+def _is_seconds_or_none(value: Any) -> bool:
+    return value is None or _is_seconds(value)
+
+
+def _is_header_or_none(value: Any) -> bool:
+    return value is None or is_header(value)
+
+
+def _one_of(name: str, *choices: Any) -> Parameter:
+    return Parameter(name, choices[0], f"one of {', '.join(map(str, choices))}", choices.__contains__)
+
+
+_STATUS = Parameter(
+    "status", 503, "a status code from 400 to 599", lambda value: type(value) is int and 400 <= value <= 599
+)
+_BODY = _one_of("body", "json", "empty", "html")
 _PATIENCE = Parameter(
-    "seconds",
-    None,
-    "how long to wait for the client before closing the connection, null for ever",
-    lambda value: value is None or _is_seconds(value),
+    "seconds", None, "how long to wait for the client before closing the connection, null for ever", _is_seconds_or_none
 )
-_FAILURE = (
-    Parameter("status", 503, "a status code from 400 to 599", lambda value: type(value) is int and 400 <= value <= 599),
-    Parameter("body", "json", f"one of {', '.join(FAILURE_BODIES)}", lambda value: value in FAILURE_BODIES),
-)
-_THROTTLE = (
-    Parameter(
-        "retry_after", "seconds", f"how the wait is told, one of {', '.join(RETRY_AFTER)}", RETRY_AFTER.__contains__
-    ),
-    Parameter("seconds", 1, "how long to wait", _is_seconds),
-)
-_REDIRECT = (
-    Parameter("status", 307, f"one of {', '.join(map(str, REDIRECTS))}", REDIRECTS.__contains__),
-    Parameter(
-        "location",
-        None,
-        "a path or a URL, null for the same address again",
-        lambda value: value is None or is_header(value),
-    ),
-)
+_LOCATION = Parameter("location", None, "a path or a URL, null for the same address again", _is_header_or_none)
 
 KINDS = (
     FaultKind(refuse, reads_body=False),
@@ -285,16 +276,22 @@ KINDS = (
     FaultKind(reset_after),
     FaultKind(time_out_before, (_PATIENCE,)),
     FaultKind(time_out_after, (_PATIENCE,)),
-    FaultKind(rate_limit, _THROTTLE),
-    FaultKind(status_before, _FAILURE),
-    FaultKind(status_after, _FAILURE),
+    FaultKind(
+        rate_limit,
+        (
+            _one_of("retry_after", "seconds", "date", "nonsense", "none"),
+            Parameter("seconds", 1, "how long to wait", _is_seconds),
+        ),
+    ),
+    FaultKind(status_before, (_STATUS, _BODY)),
+    FaultKind(status_after, (_STATUS, _BODY)),
     FaultKind(scheduler_error, operations=("pause_batch_export", "unpause_batch_export")),
     FaultKind(empty_body),
     FaultKind(cut_body),
     FaultKind(invalid_json),
     FaultKind(html_body),
     FaultKind(slow_drip, (Parameter("pause", 0.05, "the seconds between two bytes", _is_seconds),)),
-    FaultKind(redirect, _REDIRECT),
+    FaultKind(redirect, (_one_of("status", 307, 301, 302, 303, 308), _LOCATION)),
     FaultKind(late_rows, (Parameter("rows", 1, "how many rows", is_count),), operations=LISTS),
 )
 

@@ -23,12 +23,7 @@ def dumps(value: object) -> str:
 
 def json_response(value: object, status: int = 200) -> Response:
     """Answer a JSON value."""
-    return json_text_response(dumps(value), status)
-
-
-def json_text_response(text: str, status: int = 200) -> Response:
-    """Answer JSON that is already written, as stored records are."""
-    return Response(text, status, media_type="application/json")
+    return Response(dumps(value), status, media_type="application/json")
 
 
 def to_response(result: object, status: int) -> Response:
@@ -52,7 +47,7 @@ def page_response(url: str, limit: int, offset: int, count: int, records: Iterab
     following = page_url(offset + limit) if offset + limit < count else None
     previous = page_url(max(0, offset - limit)) if offset > 0 else None
     head = f'{{"count":{count},"next":{dumps(following)},"previous":{dumps(previous)},"results":['
-    return json_text_response(head + ",".join(records) + "]}")
+    return Response(head + ",".join(records) + "]}", media_type="application/json")
 
 
 class ApiError(Exception):

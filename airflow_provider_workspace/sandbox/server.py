@@ -132,20 +132,18 @@ class SandboxServer:
             ``invite``, ``delete``, ``batch_export``
         :param filters: only this ``organization_id`` or ``target``
         """
-        entries: list[JsonObject] = self.control("GET", f"effects?{urlencode(filters)}")["effects"]
+        entries = self._list(f"effects?{urlencode(filters)}", "effects")
         return [entry for entry in entries if operation is None or f"_{operation}_" in f"_{entry['operation']}_"]
 
     effects = audit
 
     def requests(self) -> list[JsonObject]:
         """Return the latest requests of the interface, oldest first."""
-        requests: list[JsonObject] = self.control("GET", "requests")["requests"]
-        return requests
+        return self._list("requests", "requests")
 
     def batch_exports(self) -> list[JsonObject]:
         """Return the batch exports with their state."""
-        exports: list[JsonObject] = self.control("GET", "batch_exports")["batch_exports"]
-        return exports
+        return self._list("batch_exports", "batch_exports")
 
     def export_runs(self, batch_export_id: str) -> JsonObject:
         """
@@ -174,8 +172,7 @@ class SandboxServer:
 
     def faults(self) -> list[JsonObject]:
         """Return the faults that were switched on, with how many requests each has ``seen`` and ``hits``."""
-        faults: list[JsonObject] = self.control("GET", "faults")["faults"]
-        return faults
+        return self._list("faults", "faults")
 
     def clear_faults(self) -> None:
         """Switch all faults off, and let go of the clients they keep waiting."""
@@ -249,6 +246,10 @@ class SandboxServer:
         if response.status >= 400:
             raise ValueError(f"{method} /_sandbox/{path} was refused with {response.status}: {text.decode()}")
         return json.loads(text) if text else None
+
+    def _list(self, path: str, name: str) -> list[JsonObject]:
+        rows: list[JsonObject] = self.control("GET", path)[name]
+        return rows
 
 
 class Listener(uvicorn.Server):

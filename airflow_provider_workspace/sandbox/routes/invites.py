@@ -13,14 +13,7 @@ from airflow_provider_workspace.sandbox.request import (
     require,
     with_defaults,
 )
-from airflow_provider_workspace.sandbox.responses import (
-    ApiError,
-    JsonObject,
-    dumps,
-    invalid,
-    json_response,
-    not_found,
-)
+from airflow_provider_workspace.sandbox.responses import ApiError, JsonObject, dumps, invalid, json_response, not_found
 from airflow_provider_workspace.sandbox.routes.members import LEVELS, MEMBER_LEVEL, is_member
 from airflow_provider_workspace.sandbox.state import State, format_time, parse_time
 

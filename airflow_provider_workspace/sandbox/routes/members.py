@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, Fields
-from airflow_provider_workspace.sandbox.responses import (
-    JsonObject,
-    dumps,
-    forbidden,
-    invalid,
-)
+from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, forbidden, invalid
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.state import State

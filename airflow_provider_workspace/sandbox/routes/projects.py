@@ -100,7 +100,7 @@ def add_project(state: State, organization_id: str, fields: JsonObject, **more: 
 
 def list_projects(request: ApiRequest) -> object:
     """List the projects, oldest first, with the fewer fields of a list."""
-    return request.page("projects", shorten=list_item)
+    return request.page("projects", shorten=_list_item)
 
 
 def create_project(request: ApiRequest) -> object:
@@ -121,8 +121,7 @@ def retrieve_project(request: ApiRequest) -> object:
     return request.find(sql, path_integer(request.path["id"]), organization_id)
 
 
-def list_item(record: str) -> str:
-    """Return what a list shows of a stored project, as JSON text."""
+def _list_item(record: str) -> str:
     project = json.loads(record)
     return dumps({name: project[name] for name in LIST_FIELDS})
 

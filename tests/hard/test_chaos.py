@@ -164,7 +164,7 @@ async def scenario(chance: random.Random, loop: FastForward, patch: pytest.Monke
     await serving
     await asyncio.sleep(5)
     total = service.request_total
-    service.state.close()
+    service.state.db.close()
     return waiters, total
 
 

@@ -26,7 +26,7 @@ is a scope that the interface does not name. `python dev/make_endpoints.py` writ
 def method_of(operation: str) -> str | None:
     """Return the hook method that sends an operation, found in its source."""
     for name, method in vars(WorkspaceHook).items():
-        if not name.startswith("_") and callable(method) and f"ops.{operation}(" in inspect.getsource(method):
+        if not name.startswith("_") and callable(method) and f".{operation}(" in inspect.getsource(method):
             return name
     return "create_invites" if operation == "CreateInvites" else None
 

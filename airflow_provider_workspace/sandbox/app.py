@@ -8,7 +8,6 @@ and its row in the audit are stored together or not at all.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,12 +15,19 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.routing import BaseRoute, Route
 
-from airflow_provider_workspace.sandbox.answers import JsonObject, Refused, denied, invalid
-from airflow_provider_workspace.sandbox.call import Call, Endpoint
-from airflow_provider_workspace.sandbox.connection import Connection
-from airflow_provider_workspace.sandbox.control import Control
-from airflow_provider_workspace.sandbox.fault_plays import Exchange
-from airflow_provider_workspace.sandbox.routes import ENDPOINTS
+from airflow_provider_workspace.sandbox.connection import RawConnection
+from airflow_provider_workspace.sandbox.control import control_routes
+from airflow_provider_workspace.sandbox.faults import FaultContext
+from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, parse_json
+from airflow_provider_workspace.sandbox.responses import (
+    LONE_SURROGATE,
+    ApiError,
+    JsonObject,
+    forbidden,
+    invalid,
+    to_response,
+)
+from airflow_provider_workspace.sandbox.routes import ROUTES
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -35,48 +41,37 @@ BODY_METHODS = ("POST", "PATCH", "PUT")
 
 
 def create_app(service: Service) -> Starlette:
-    """
-    Put the application together.
-
-    :param service: The running sandbox.
-    """
-    paths: dict[str, dict[str, Endpoint]] = {}
-    for endpoint in ENDPOINTS:
-        paths.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+    """Put the application together."""
+    paths: dict[str, dict[str, ApiRoute]] = {}
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.method] = route
     # Paths that end in an id go last: "bulk" must not be taken for the id of an invite.
     routes: list[BaseRoute] = [
         Route(path, ApiPath(service, paths[path])) for path in sorted(paths, key=lambda path: path.endswith("{id}/"))
     ]
-    routes += Control(service).routes()
+    routes += control_routes(service)
     # Last, and for all the rest: otherwise a path without its final slash would be redirected instead of refused.
     routes.append(Route("/api/{path:path}", ApiPath(service, {})))
-    return Starlette(routes=routes, exception_handlers={Refused: _send_refusal})
+    return Starlette(routes=routes)
 
 
 class ApiPath:
     """
     One path of the interface, as an ASGI application.
 
-    :param service: The running sandbox.
-    :param endpoints: The operations by method; empty for a path the interface does not have.
+    :param routes: the operations by method; empty for a path the interface does not have
     """
 
-    def __init__(self, service: Service, endpoints: Mapping[str, Endpoint]) -> None:
+    def __init__(self, service: Service, routes: Mapping[str, ApiRoute]) -> None:
         self.service = service
-        self.endpoints = endpoints
+        self.routes = routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """
-        Serve a request.
-
-        :param scope: The request line and headers.
-        :param receive: Where the body comes from.
-        :param send: Where the answer goes.
-        """
+        """Serve a request, or let the fault that hits it do so."""
         request = Request(scope, receive)
-        endpoint = self.endpoints.get(request.method)
-        entry = self._log(request, endpoint)
-        fault = self.service.faults.choose(entry["operation"], later_page=_is_later_page(request))
+        route = self.routes.get(request.method)
+        entry = self._log(request, route)
+        fault = self.service.faults.choose(entry["operation"], request)
         raw = b""
         if fault is None or fault.kind.reads_body:
             try:
@@ -88,31 +83,31 @@ class ApiPath:
                 await asyncio.sleep(self.service.settings.latency_ms / 1000)
 
         def handle(request: Request) -> Response:
-            return self._handle(request, raw, endpoint, entry)
+            return self._handle(request, raw, route, entry)
 
         if fault is None:
             entry["status"] = 500
             response: Response | None = handle(request)
         else:
             entry["fault"] = {"id": fault.number, "kind": fault.kind.name}
-            connection = Connection(scope, receive, self.service.faults.held)
-            exchange = Exchange(request, entry["operation"] or "", connection, handle, self.service.take_down)
-            response = await fault.kind.play(exchange, **fault.parameters)
+            connection = RawConnection(scope, receive, self.service.faults.held)
+            context = FaultContext(request, entry["operation"] or "", connection, handle, self.service.take_down)
+            response = await fault.kind.handler(context, **fault.parameters)
         if response is not None:
             entry["status"] = response.status_code
             await response(scope, receive, send)
 
-    def _log(self, request: Request, endpoint: Endpoint | None) -> JsonObject:
+    def _log(self, request: Request, route: ApiRoute | None) -> JsonObject:
         entry: JsonObject = {
             "at": self.service.state.timestamp(),
-            "operation": endpoint.operation if endpoint else None,
+            "operation": route.operation if route else None,
             "method": request.method,
             "path": request.scope["raw_path"].decode("ascii"),
             "query": [list(pair) for pair in request.query_params.multi_items()],
             "body": None,
             "content_type": request.headers.get("content-type"),
             "key_name": None,
-            "scope": endpoint.scope if endpoint else None,
+            "scope": route.scope if route else None,
             "handled": None,
             "status": None,
             "fault": None,
@@ -120,42 +115,43 @@ class ApiPath:
         self.service.log_request(entry)
         return entry
 
-    def _handle(self, request: Request, raw: bytes, endpoint: Endpoint | None, entry: JsonObject) -> Response:
+    def _handle(self, request: Request, raw: bytes, route: ApiRoute | None, entry: JsonObject) -> Response:
         entry["handled"] = 500
         try:
             with self.service.state.transaction():
-                response = self._perform(request, raw, endpoint, entry)
-        except Refused as refused:
-            response = refused.response()
+                response = self._perform(request, raw, route, entry)
+        except ApiError as error:
+            response = error.response()
+        except UnicodeEncodeError:
+            response = invalid(LONE_SURROGATE).response()
         entry["handled"] = response.status_code
         return response
 
-    def _perform(self, request: Request, raw: bytes, endpoint: Endpoint | None, entry: JsonObject) -> Response:
-        if not self.endpoints:
-            raise Refused(404, "invalid_request", "not_found", "Endpoint not found.")
+    def _perform(self, request: Request, raw: bytes, route: ApiRoute | None, entry: JsonObject) -> Response:
+        if not self.routes:
+            raise ApiError(404, "invalid_request", "not_found", "Endpoint not found.")
         profile = self.service.settings.profile
         key = self._authenticate(request)
         entry["key_name"] = key.name
-        if endpoint is None:
+        if route is None:
             self._refuse_method(request.method)
-        _check_scope(profile, key, endpoint.scope)
+        _check_scope(profile, key, route.scope)
         limits = self.service.active_limits
         if limits is not None:
             limits.take(limits.requests, key.key, 1, self.service.state.now().timestamp())
         if profile.unnamed_refused:
-            _check_query(request, endpoint)
-        return endpoint.handler(
-            Call(
-                state=self.service.state,
-                profile=profile,
-                limits=limits,
-                key=key,
-                path=request.path_params,
-                query=request.query_params,
-                body=_read_body(profile, request, raw),
-                url=str(request.url.replace(query="")),
-            )
+            _check_query(request, route)
+        api_request = ApiRequest(
+            state=self.service.state,
+            profile=profile,
+            limits=limits,
+            key=key,
+            path=request.path_params,
+            query=request.query_params,
+            body=_read_body(profile, request, raw),
+            url=str(request.url.replace(query="")),
         )
+        return to_response(route.handler(api_request), route.status)
 
     def _authenticate(self, request: Request) -> Key:
         scheme, _, secret = request.headers.get("authorization", "").partition(" ")
@@ -168,17 +164,12 @@ class ApiPath:
 
     def _refuse_method(self, method: str) -> NoReturn:
         detail = f'Method "{method}" not allowed.'
-        headers = {"Allow": ", ".join(self.endpoints)}
-        raise Refused(405, "invalid_request", "method_not_allowed", detail, headers=headers)
-
-
-def _is_later_page(request: Request) -> bool:
-    offset = request.query_params.get("offset", "")
-    return offset.isascii() and offset.isdigit() and len(offset) < 16 and int(offset) > 0
+        headers = {"Allow": ", ".join(self.routes)}
+        raise ApiError(405, "invalid_request", "method_not_allowed", detail, headers=headers)
 
 
 def _refuse_key(code: str, detail: str) -> NoReturn:
-    raise Refused(401, "authentication_error", code, detail, headers={"WWW-Authenticate": "Bearer"})
+    raise ApiError(401, "authentication_error", code, detail, headers={"WWW-Authenticate": "Bearer"})
 
 
 def _check_scope(profile: Profile, key: Key, scope: str | None) -> None:
@@ -186,18 +177,18 @@ def _check_scope(profile: Profile, key: Key, scope: str | None) -> None:
         return
     if scope is None:
         if profile.unscoped_needs_all:
-            raise denied("This action does not support API keys with scopes.")
+            raise forbidden("This action does not support API keys with scopes.")
         return
     granted = {scope}
     if profile.write_includes_read:
         granted.add(scope.replace(":read", ":write"))
     if not granted & key.scopes:
-        raise denied(f"API key missing required scope '{scope}'")
+        raise forbidden(f"API key missing required scope '{scope}'")
 
 
-def _check_query(request: Request, endpoint: Endpoint) -> None:
+def _check_query(request: Request, route: ApiRoute) -> None:
     for name in request.query_params:
-        if name not in endpoint.query:
+        if name not in route.query:
             raise invalid("This query parameter is not part of the interface.", name, "unknown_field")
 
 
@@ -211,29 +202,12 @@ def _read_body(profile: Profile, request: Request, raw: bytes) -> Any:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if profile.content_type_checked and media_type != "application/json":
         detail = f'Unsupported media type "{media_type}" in request.'
-        raise Refused(415, "invalid_request", "unsupported_media_type", detail)
-    try:
-        return _parse(raw)
-    except (ValueError, RecursionError) as error:
-        raise invalid("JSON parse error.", code="parse_error") from error
-
-
-def _parse(raw: bytes) -> Any:
-    # NaN and the infinities, which Python reads and JSON does not know, raise here.
-    return json.loads(raw, parse_constant=_refuse_constant)
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(name)
+        raise ApiError(415, "invalid_request", "unsupported_media_type", detail)
+    return parse_json(raw)
 
 
 def _parsed_or_none(raw: bytes) -> Any:
     try:
-        return _parse(raw) if raw else None
-    except (ValueError, RecursionError):
+        return parse_json(raw) if raw else None
+    except ApiError:
         return None
-
-
-async def _send_refusal(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)  # noqa: S101 -- registered for nothing else
-    return error.response()

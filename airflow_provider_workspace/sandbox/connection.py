@@ -22,36 +22,28 @@ class Protocol(H11Protocol):
     """The protocol of uvicorn that is always there; its requests find their connection in the scope."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """
-        Remember the connection.
-
-        :param transport: The connection.
-        """
+        """Remember the connection."""
         super().connection_made(transport)
         # uvicorn hands a copy of this to each request.
         self.app_state: dict[str, Any] = {**self.app_state, "transport": transport}
 
 
 def reset(transport: asyncio.Transport) -> None:
-    """
-    Break a connection with a TCP reset.
-
-    :param transport: The connection.
-    """
+    """Break a connection with a TCP reset."""
     with suppress(OSError):  # the client was faster
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
     transport.abort()
 
 
-class Connection:
+class RawConnection:
     """
     The connection of one request.
 
     Once something here has written to it or closed it, the request must not be answered in the ordinary way.
 
-    :param scope: The request line and headers, and the transport that :class:`Protocol` left there.
-    :param receive: What tells when the client has gone.
-    :param held: Where connections are noted that the sandbox keeps waiting, so that it can let go of all of them.
+    :param scope: the request line and headers, and the transport that :class:`Protocol` left there
+    :param receive: tells when the client has gone
+    :param held: collects the connections that the sandbox keeps waiting, so that it can let go of all of them
     """
 
     def __init__(self, scope: Scope, receive: Receive, held: set[asyncio.Transport]) -> None:
@@ -65,21 +57,13 @@ class Connection:
         await self._gone()
 
     async def close(self, data: bytes = b"") -> None:
-        """
-        Close the connection in peace.
-
-        :param data: What to send before.
-        """
+        """Send these bytes, then close the connection."""
         self._transport.write(data)
         self._transport.close()
         await self._gone()
 
     async def keep_silent(self, seconds: float | None) -> None:
-        """
-        Send nothing until the client goes, and close the connection when it does not.
-
-        :param seconds: How long to wait for that; for ever if None.
-        """
+        """Send nothing until the client goes, and close the connection after so many seconds; None: never."""
         self._held.add(self._transport)
         try:
             await asyncio.wait_for(self._gone(), seconds)
@@ -89,12 +73,7 @@ class Connection:
             self._held.discard(self._transport)
 
     async def drip(self, data: bytes, pause: float) -> None:
-        """
-        Send byte after byte, then close the connection.
-
-        :param data: What to send.
-        :param pause: The seconds between two bytes.
-        """
+        """Send byte after byte with a pause of so many seconds, then close the connection."""
         self._held.add(self._transport)
         try:
             for byte in data:

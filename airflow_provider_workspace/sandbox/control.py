@@ -1,7 +1,7 @@
 """
 The control calls under ``/_sandbox/``, which change or show what the interface cannot; no key, this machine only.
 
-Only what the page shows, which holds no secret, is for others too, where they are let in by ``--allow-remote``.
+Only the page and what it shows, which holds no secret, is for others too, where ``--allow-remote`` lets them in.
 """
 
 from __future__ import annotations
@@ -9,257 +9,310 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from airflow_provider_workspace.sandbox import records, seed
-from airflow_provider_workspace.sandbox.answers import JsonObject, answer, denied, dumps, empty, invalid, not_found
-from airflow_provider_workspace.sandbox.page import CONTENT_SECURITY_POLICY, PAGE
+from airflow_provider_workspace.sandbox.page import HEADERS, PAGE
 from airflow_provider_workspace.sandbox.profiles import PROFILES
+from airflow_provider_workspace.sandbox.request import (
+    Fields,
+    check_fields,
+    parse_json,
+    parse_number,
+    path_integer,
+    require,
+)
+from airflow_provider_workspace.sandbox.responses import (
+    LONE_SURROGATE,
+    ApiError,
+    JsonObject,
+    dumps,
+    forbidden,
+    invalid,
+    not_found,
+    to_response,
+)
+from airflow_provider_workspace.sandbox.routes.batch_exports import export_runs
+from airflow_provider_workspace.sandbox.routes.members import add_member, add_user, is_member
+from airflow_provider_workspace.sandbox.seed import SEED, add_fictional_members, add_organization
 from airflow_provider_workspace.sandbox.state import Key
-from airflow_provider_workspace.sandbox.workspace import describe_workspace
+from airflow_provider_workspace.sandbox.summary import summarize
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from airflow_provider_workspace.sandbox.service import Service
+    from airflow_provider_workspace.sandbox.state import State
 
-EFFECT_FILTERS = ("operation", "organization_id", "target")
+MAX_LATENCY_MS = 600_000
+MAX_NEW_MEMBERS = 1_000_000
+REQUIRED = object()
+"""Stands for the default of a field that must be given."""
 
 
-class Control:
-    """
-    The handlers of the control calls.
+@dataclass(frozen=True)
+class ControlRequest:
+    """What a control call gets."""
 
-    :param service: The running sandbox.
-    """
+    service: Service
+    state: State
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    body: JsonObject
+    """The checked fields; those that were not given have their defaults."""
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self.state = service.state
 
-    def routes(self) -> list[BaseRoute]:
-        """Return the page, at ``/`` and where tasks link to, and every control call."""
-        return [
-            Route("/", self.page),
-            # Where the links of tasks lead whose connection has the sandbox as its web_url.
-            Route("/organization/{path:path}", self.page),
-            Route("/project/{path:path}", self.page),
-            Route("/_sandbox/health", self.health),
-            Route("/_sandbox/workspace", self.workspace),
-            Route("/_sandbox/effects", self.effects),
-            Route("/_sandbox/requests", self.requests),
-            Route("/_sandbox/batch_exports", self.batch_exports),
-            Route("/_sandbox/dns", self.list_dns, methods=["GET"]),
-            Route("/_sandbox/dns", self.publish_dns, methods=["POST"]),
-            Route("/_sandbox/clock", self.advance_clock, methods=["POST"]),
-            Route("/_sandbox/invites/{id}/accept", self.accept_invite, methods=["POST"]),
-            Route("/_sandbox/projects/{id:int}", self.set_project, methods=["PATCH"]),
-            Route("/_sandbox/keys", self.add_key, methods=["POST"]),
-            Route("/_sandbox/keys/revoke", self.revoke_key, methods=["POST"]),
-            Route("/_sandbox/members", self.add_members, methods=["POST"]),
-            Route("/_sandbox/organizations", self.add_organization, methods=["POST"]),
-            Route("/_sandbox/settings", self.change_settings, methods=["POST"]),
-            Route("/_sandbox/faults", self.list_faults, methods=["GET"]),
-            Route("/_sandbox/faults", self.inject_fault, methods=["POST"]),
-            Route("/_sandbox/faults", self.clear_faults, methods=["DELETE"]),
-            Route("/_sandbox/reset", self.reset, methods=["POST"]),
-        ]
+@dataclass(frozen=True)
+class ControlCall:
+    """One row of the table of control calls."""
 
-    async def page(self, _request: Request) -> Response:
-        """Show the page."""
-        return HTMLResponse(PAGE, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
+    method: str
+    path: str
+    handler: Callable[[ControlRequest], object]
+    """Returns the body of the answer, or None for a 204."""
+    fields: Fields | None = None
+    """The fields of its body; None: the handler checks them itself, or there are none."""
+    status: int = 200
+    public: bool = False
+    """Whether callers from other machines may use it."""
 
-    async def health(self, _request: Request) -> Response:
-        """Tell that the sandbox is up."""
-        return answer({"status": "ok", "profile": self.service.settings.profile.name})
 
-    async def workspace(self, request: Request) -> Response:
-        """Describe an organization for the page; without secrets."""
-        organization_id = request.query_params.get("organization_id", seed.SEED.organization_id)
-        return answer(describe_workspace(self.service, organization_id))
+def _show_page(_request: ControlRequest) -> Response:
+    return HTMLResponse(PAGE, headers=HEADERS)
 
-    async def effects(self, request: Request) -> Response:
-        """List what writes have changed, oldest first, filtered by operation, organization or target."""
-        _check_caller(request)
-        wanted = {name: request.query_params[name] for name in EFFECT_FILTERS if name in request.query_params}
-        where = " AND ".join(f"{name} = ?" for name in wanted) or "1"
-        sql = f"SELECT * FROM effects WHERE {where} ORDER BY id"  # noqa: S608 -- names of our own
-        effects = [
-            dict(row) | {"detail": json.loads(row["detail"])} for row in self.state.db.execute(sql, (*wanted.values(),))
-        ]
-        return answer({"count": len(effects), "effects": effects})
 
-    async def requests(self, request: Request) -> Response:
-        """List the latest requests of the interface, oldest first."""
-        _check_caller(request)
-        entries = list(self.service.log)
-        limit = request.query_params.get("limit", str(len(entries)))
-        if not limit.isdecimal():
-            raise invalid("A valid integer is required.", "limit")
-        entries = entries[max(0, len(entries) - int(limit)) :]
-        return answer({"total": self.service.request_total, "count": len(entries), "requests": entries})
+def _health(request: ControlRequest) -> object:
+    return {"status": "ok", "profile": request.service.settings.profile.name}
 
-    async def batch_exports(self, request: Request) -> Response:
-        """List all batch exports with their state, which the interface cannot show."""
-        _check_caller(request)
-        rows = self.state.db.execute("SELECT * FROM batch_exports ORDER BY organization_id, id")
-        exports = [dict(row) | {"paused": bool(row["paused"])} for row in rows]
-        return answer({"count": len(exports), "batch_exports": exports})
 
-    async def list_dns(self, request: Request) -> Response:
-        """List the TXT records."""
-        _check_caller(request)
-        rows = self.state.db.execute("SELECT name, value FROM dns ORDER BY name, value")
-        return answer({"records": [dict(row) for row in rows]})
+def _workspace(request: ControlRequest) -> object:
+    """Summarize an organization for the page; without secrets."""
+    organization_id = request.query.get("organization_id", SEED.organization_id)
+    return summarize(request.service, organization_id)
 
-    async def publish_dns(self, request: Request) -> Response:
-        """Publish a TXT record."""
-        body = await _body(request)
-        name = _text(body, "name").lower().rstrip(".")
-        self.state.db.execute("INSERT OR IGNORE INTO dns VALUES (?, ?)", (name, _text(body, "value")))
-        return empty(204)
 
-    async def advance_clock(self, request: Request) -> Response:
-        """Move the clock of the sandbox."""
-        body = await _body(request)
-        self.state.advance_clock(float(_value(body, "advance_seconds", int, float)))
-        return answer({"now": self.state.timestamp()})
+def _list_effects(request: ControlRequest) -> object:
+    """List what writes have changed, oldest first, filtered by operation, organization or target."""
+    wanted = {name: request.query[name] for name in ("operation", "organization_id", "target") if name in request.query}
+    where = " AND ".join(f"{name} = ?" for name in wanted) or "1"
+    sql = f"SELECT * FROM audit WHERE {where} ORDER BY id"  # noqa: S608 -- names of our own
+    rows = request.state.db.execute(sql, (*wanted.values(),))
+    effects = [dict(row) | {"detail": json.loads(row["detail"])} for row in rows]
+    return {"count": len(effects), "effects": effects}
 
-    async def accept_invite(self, request: Request) -> Response:
-        """Accept an invite as its addressee would: a new member, and the invite is gone."""
-        _check_caller(request)
-        row = self.state.one("SELECT * FROM invites WHERE id = ?", request.path_params["id"])
-        if row is None:
-            raise not_found()
-        if row["expires_at"] <= self.state.timestamp():
-            raise invalid("This invite has expired.", code="expired")
-        if self.state.is_member(row["organization_id"], row["email"]):
-            raise invalid("The addressee is a member already.", code="unique")
-        invite = json.loads(row["record"])
-        with self.state.transaction():
-            user = self.state.record("SELECT record FROM users WHERE email = ?", row["email"])
-            if user is None:
-                user = self.state.add_user(invite["first_name"] or "", "", invite["target_email"])
-            member = records.member(user, invite["level"], self.state.timestamp())
-            self.state.add_member(row["organization_id"], member)
-            self.state.db.execute("DELETE FROM invites WHERE id = ?", (row["id"],))
-        return answer(member, 201)
 
-    async def set_project(self, request: Request) -> Response:
-        """Set any fields of a project, such as ``ingested_event``."""
-        fields = await _body(request)
-        project_id = request.path_params["id"]
-        record = self.state.record("SELECT record FROM projects WHERE id = ?", project_id)
-        if record is None:
-            raise not_found()
-        for name in fields:
-            if name not in record:
-                raise invalid("A project has no such field.", name, "unknown_field")
-        record |= fields | {"updated_at": self.state.timestamp()}
-        self.state.db.execute("UPDATE projects SET record = ? WHERE id = ?", (dumps(record), project_id))
-        return answer(record)
+def _list_requests(request: ControlRequest) -> object:
+    entries = list(request.service.log)
+    limit = parse_number(request.query.get("limit", str(len(entries))))
+    if limit is None:
+        raise invalid("A valid integer is required.", "limit")
+    entries = entries[max(0, len(entries) - limit) :]
+    return {"total": request.service.request_total, "count": len(entries), "requests": entries}
 
-    async def add_key(self, request: Request) -> Response:
-        """Issue an API key; it acts for the owner of the seed."""
-        body = await _body(request)
-        organization_id = body.get("organization_id", seed.SEED.organization_id)
-        scopes = frozenset(_value(body, "scopes", list))
-        name, secret = _text(body, "name"), _text(body, "key")
-        self.state.add_key(Key(secret, name, scopes, frozenset({organization_id}), seed.SEED.owner_uuid))
-        return empty(204)
 
-    async def revoke_key(self, request: Request) -> Response:
-        """Revoke an API key."""
-        body = await _body(request)
-        if not self.state.db.execute("UPDATE keys SET revoked = 1 WHERE key = ?", (_text(body, "key"),)).rowcount:
-            raise not_found()
-        return empty(204)
+def _list_batch_exports(request: ControlRequest) -> object:
+    rows = request.state.db.execute("SELECT * FROM batch_exports ORDER BY organization_id, id")
+    exports = [dict(row) | {"paused": bool(row["paused"])} for row in rows]
+    return {"count": len(exports), "batch_exports": exports}
 
-    async def add_members(self, request: Request) -> Response:
-        """Add many fictional members."""
-        body = await _body(request)
-        organization_id = body.get("organization_id") or seed.SEED.organization_id
-        if self.state.one("SELECT 1 FROM organizations WHERE id = ?", organization_id) is None:
-            raise not_found()
-        with self.state.transaction():
-            seed.add_members(self.state, organization_id, _value(body, "count", int))
-        count = self.state.lists.count("members", organization_id)
-        return answer({"organization_id": organization_id, "count": count}, 201)
 
-    async def add_organization(self, request: Request) -> Response:
-        """Add an organization."""
-        body = await _body(request)
-        with self.state.transaction():
-            return answer(seed.add_organization(self.state, _text(body, "name")), 201)
+def _list_runs(request: ControlRequest) -> object:
+    export = request.state.one("SELECT * FROM batch_exports WHERE id = ?", request.path["id"])
+    if export is None:
+        raise not_found()
+    return export_runs(request.state, export)
 
-    async def change_settings(self, request: Request) -> Response:
-        """Change latency, profile or rates until the next reset."""
-        body = await _body(request)
-        settings = self.service.settings
-        if "profile" in body:
-            if body["profile"] not in PROFILES:
-                raise invalid(f"Choose one of {', '.join(PROFILES)}.", "profile")
-            settings = dataclasses.replace(settings, profile=PROFILES[body["profile"]])
-        if "latency_ms" in body:
-            settings = dataclasses.replace(settings, latency_ms=float(_value(body, "latency_ms", int, float)))
-        if "rate_limit" in body:
-            settings = dataclasses.replace(settings, rate_limit=_value(body, "rate_limit", bool))
-        self.service.settings = settings
-        shown = {"latency_ms": settings.latency_ms, "profile": settings.profile.name, "rate_limit": settings.rate_limit}
-        return answer(shown)
 
-    async def list_faults(self, request: Request) -> Response:
-        """List the faults that were switched on, also those that have hit as often as they should."""
-        _check_caller(request)
-        faults = [fault.describe() for fault in self.service.faults.active]
-        return answer({"count": len(faults), "faults": faults})
+def _list_dns(request: ControlRequest) -> object:
+    rows = request.state.db.execute("SELECT name, value FROM dns ORDER BY name, value")
+    return {"records": [dict(row) for row in rows]}
 
-    async def inject_fault(self, request: Request) -> Response:
-        """Switch a fault on."""
-        body = await _body(request)
+
+def _publish_dns(request: ControlRequest) -> None:
+    name = request.body["name"].lower().rstrip(".")
+    request.state.db.execute("INSERT OR IGNORE INTO dns VALUES (?, ?)", (name, request.body["value"]))
+
+
+def _advance_clock(request: ControlRequest) -> object:
+    request.state.advance_clock(request.body["advance_seconds"])
+    return {"now": request.state.timestamp()}
+
+
+def _accept_invite(request: ControlRequest) -> object:
+    """Accept an invite as its addressee would: a new member, and the invite is gone."""
+    state = request.state
+    row = state.one("SELECT * FROM invites WHERE id = ?", request.path["id"])
+    if row is None:
+        raise not_found()
+    if row["expires_at"] <= state.timestamp():
+        raise invalid("This invite has expired.", code="expired")
+    if is_member(state, row["organization_id"], row["email"]):
+        raise invalid("The addressee is a member already.", code="unique")
+    invite = json.loads(row["record"])
+    with state.transaction():
+        user = state.record("SELECT record FROM users WHERE email = ?", row["email"])
+        if user is None:
+            user = add_user(state, invite["first_name"] or "", "", invite["target_email"])
+        member = add_member(state, row["organization_id"], user, invite["level"])
+        state.db.execute("DELETE FROM invites WHERE id = ?", (row["id"],))
+    return member
+
+
+def _set_project(request: ControlRequest) -> object:
+    project_id = path_integer(request.path["id"])
+    record = request.state.record("SELECT record FROM projects WHERE id = ?", project_id)
+    if record is None:
+        raise not_found()
+    for name in request.body:
+        if name not in record:
+            raise invalid("A project has no such field.", name, "unknown_field")
+    record |= request.body | {"updated_at": request.state.timestamp()}
+    request.state.db.execute("UPDATE projects SET record = ? WHERE id = ?", (dumps(record), project_id))
+    return record
+
+
+def _add_key(request: ControlRequest) -> None:
+    """Issue an API key; it acts for the owner of the seed."""
+    body = request.body
+    scopes, organizations = frozenset(body["scopes"]), frozenset({body["organization_id"]})
+    request.state.add_key(Key(body["key"], body["name"], scopes, organizations, SEED.owner_uuid))
+
+
+def _revoke_key(request: ControlRequest) -> None:
+    if not request.state.db.execute("UPDATE keys SET revoked = 1 WHERE key = ?", (request.body["key"],)).rowcount:
+        raise not_found()
+
+
+def _add_members(request: ControlRequest) -> object:
+    """Add many fictional members."""
+    organization_id, count = request.body["organization_id"], request.body["count"]
+    if request.state.one("SELECT 1 FROM organizations WHERE id = ?", organization_id) is None:
+        raise not_found()
+    if not 0 <= count <= MAX_NEW_MEMBERS:
+        raise invalid(f"A number from 0 to {MAX_NEW_MEMBERS} is required.", "count")
+    with request.state.transaction():
+        add_fictional_members(request.state, organization_id, count)
+    total = request.state.count("members", organization_id)
+    return {"organization_id": organization_id, "count": total}
+
+
+def _new_organization(request: ControlRequest) -> object:
+    with request.state.transaction():
+        return add_organization(request.state, request.body["name"])
+
+
+def _change_settings(request: ControlRequest) -> object:
+    wanted = {name: value for name, value in request.body.items() if value is not None}
+    if "profile" in wanted:
+        if wanted["profile"] not in PROFILES:
+            raise invalid(f"Choose one of {', '.join(PROFILES)}.", "profile")
+        wanted["profile"] = PROFILES[wanted["profile"]]
+    if not 0 <= wanted.get("latency_ms", 0) <= MAX_LATENCY_MS:
+        raise invalid(f"A number from 0 to {MAX_LATENCY_MS} is required.", "latency_ms")
+    settings = dataclasses.replace(request.service.settings, **wanted)
+    request.service.settings = settings
+    return {**dataclasses.asdict(settings), "profile": settings.profile.name}
+
+
+def _list_faults(request: ControlRequest) -> object:
+    """List the faults that were switched on, also those that have hit as often as they should."""
+    faults = [fault.describe() for fault in request.service.faults.active]
+    return {"count": len(faults), "faults": faults}
+
+
+def _inject_fault(request: ControlRequest) -> object:
+    try:
+        return request.service.faults.inject(request.body).describe()
+    except ValueError as error:
+        raise invalid(str(error)) from error
+
+
+def _clear_faults(request: ControlRequest) -> None:
+    request.service.faults.clear()
+
+
+def _reset(request: ControlRequest) -> None:
+    request.service.reset()
+
+
+KEY_FIELDS: Fields = {
+    "key": ("string", REQUIRED),
+    "name": ("string", REQUIRED),
+    "scopes": ("strings", REQUIRED),
+    "organization_id": ("string", SEED.organization_id),
+}
+MEMBERS_FIELDS: Fields = {"count": ("integer", REQUIRED), "organization_id": ("string", SEED.organization_id)}
+NAME_FIELD: Fields = {"name": ("string", REQUIRED)}
+SETTINGS: Fields = {"profile": ("string", None), "latency_ms": ("number", None), "rate_limit": ("boolean", None)}
+CALLS = (
+    ControlCall("GET", "/", _show_page, public=True),
+    # Where the links of tasks lead whose connection has the sandbox as its web_url.
+    ControlCall("GET", "/organization/{path:path}", _show_page, public=True),
+    ControlCall("GET", "/project/{path:path}", _show_page, public=True),
+    ControlCall("GET", "/_sandbox/health", _health, public=True),
+    ControlCall("GET", "/_sandbox/workspace", _workspace, public=True),
+    ControlCall("GET", "/_sandbox/effects", _list_effects),
+    ControlCall("GET", "/_sandbox/requests", _list_requests),
+    ControlCall("GET", "/_sandbox/batch_exports", _list_batch_exports),
+    ControlCall("GET", "/_sandbox/batch_exports/{id}/runs", _list_runs),
+    ControlCall("GET", "/_sandbox/dns", _list_dns),
+    ControlCall("POST", "/_sandbox/dns", _publish_dns, {"name": ("string", REQUIRED), "value": ("string", REQUIRED)}),
+    ControlCall("POST", "/_sandbox/clock", _advance_clock, {"advance_seconds": ("number", REQUIRED)}),
+    ControlCall("POST", "/_sandbox/invites/{id}/accept", _accept_invite, status=201),
+    ControlCall("PATCH", "/_sandbox/projects/{id}", _set_project),
+    ControlCall("POST", "/_sandbox/keys", _add_key, KEY_FIELDS),
+    ControlCall("POST", "/_sandbox/keys/revoke", _revoke_key, {"key": ("string", REQUIRED)}),
+    ControlCall("POST", "/_sandbox/members", _add_members, MEMBERS_FIELDS, 201),
+    ControlCall("POST", "/_sandbox/organizations", _new_organization, NAME_FIELD, 201),
+    ControlCall("POST", "/_sandbox/settings", _change_settings, SETTINGS),
+    ControlCall("GET", "/_sandbox/faults", _list_faults),
+    ControlCall("POST", "/_sandbox/faults", _inject_fault, status=201),
+    ControlCall("DELETE", "/_sandbox/faults", _clear_faults),
+    ControlCall("POST", "/_sandbox/reset", _reset),
+)
+
+
+def control_routes(service: Service) -> list[BaseRoute]:
+    """Return the page, at ``/`` and where tasks link to, and every control call."""
+    return [Route(call.path, _endpoint(service, call), methods=[call.method]) for call in CALLS]
+
+
+def _endpoint(service: Service, call: ControlCall) -> Callable[[Request], object]:
+    async def endpoint(request: Request) -> Response:
         try:
-            return answer(self.service.faults.inject(body).describe(), 201)
-        except ValueError as error:
-            raise invalid(str(error)) from error
+            if not call.public:
+                _check_caller(request)
+            body = _check_body(call.fields, await request.body())
+            result = call.handler(
+                ControlRequest(service, service.state, request.path_params, request.query_params, body)
+            )
+            return to_response(result, 204 if result is None else call.status)
+        except ApiError as error:
+            return error.response()
+        except UnicodeEncodeError:
+            return invalid(LONE_SURROGATE).response()
 
-    async def clear_faults(self, request: Request) -> Response:
-        """Switch all faults off."""
-        _check_caller(request)
-        self.service.faults.clear()
-        return empty(204)
-
-    async def reset(self, request: Request) -> Response:
-        """Go back to the seed."""
-        _check_caller(request)
-        self.service.reset()
-        return empty(204)
+    return endpoint
 
 
 def _check_caller(request: Request) -> None:
     if request.client is None or not ipaddress.ip_address(request.client.host).is_loopback:
-        raise denied("Control calls are for this machine only.")
+        raise forbidden("Control calls are for this machine only.")
 
 
-async def _body(request: Request) -> JsonObject:
-    _check_caller(request)
-    try:
-        body = await request.json()
-    except ValueError as error:
-        raise invalid("JSON parse error.", code="parse_error") from error
+def _check_body(fields: Fields | None, raw: bytes) -> JsonObject:
+    body = parse_json(raw) if raw else {}
     if not isinstance(body, dict):
         raise invalid("Expected an object.")
-    return body
-
-
-def _value(body: JsonObject, name: str, *types: type) -> Any:
-    value = body.get(name)
-    if not isinstance(value, types):
-        raise invalid(f"Expected {' or '.join(kind.__name__ for kind in types)}.", name)
-    return value
-
-
-def _text(body: JsonObject, name: str) -> str:
-    return str(_value(body, name, str))
+    if fields is None:
+        return body
+    given = check_fields(body, fields, unnamed_refused=True)
+    given = {name: value for name, value in given.items() if value is not None}
+    for name, (_, default) in fields.items():
+        if default is REQUIRED:
+            require(given, name)
+    return {name: given.get(name, default) for name, (_, default) in fields.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from airflow_provider_workspace.sandbox.answers import Refused
+from airflow_provider_workspace.sandbox.responses import ApiError
 
 MINUTE = 60
 HOUR = 3600
@@ -16,24 +16,18 @@ class Rate:
     """
     A number of units per sliding window of time, for each bucket on its own.
 
-    :param limit: The units that fit into the window.
-    :param seconds: The length of the window.
+    :param limit: the units that fit into the window
+    :param seconds: the length of the window
     """
 
     def __init__(self, limit: int, seconds: int) -> None:
         self.limit = limit
         self.seconds = seconds
-        self.spent: dict[str, deque[float]] = {}
+        self._spent: dict[str, deque[float]] = {}
 
     def wait(self, bucket: str, amount: int, now: float) -> int:
-        """
-        Return the whole seconds until ``amount`` more units fit, 0 when they fit now.
-
-        :param bucket: Whose units are counted.
-        :param amount: The units wanted.
-        :param now: The sandbox clock in seconds.
-        """
-        times = self.spent.setdefault(bucket, deque())
+        """Return the whole seconds until ``amount`` more units fit, 0 when they fit now."""
+        times = self._spent.setdefault(bucket, deque())
         while times and times[0] <= now - self.seconds:
             times.popleft()
         excess = len(times) + amount - self.limit
@@ -44,14 +38,8 @@ class Rate:
         return max(1, math.ceil(times[excess - 1] + self.seconds - now))
 
     def spend(self, bucket: str, amount: int, now: float) -> None:
-        """
-        Count units that were granted.
-
-        :param bucket: Whose units are counted.
-        :param amount: The units granted.
-        :param now: The sandbox clock in seconds.
-        """
-        self.spent.setdefault(bucket, deque()).extend([now] * amount)
+        """Count units that were granted."""
+        self._spent.setdefault(bucket, deque()).extend([now] * amount)
 
 
 class Limits:
@@ -65,14 +53,12 @@ class Limits:
         """
         Count units, or refuse them with the seconds to wait.
 
-        :param rates: The rates that all must have room.
-        :param bucket: Whose units are counted.
-        :param amount: The units wanted.
-        :param now: The sandbox clock in seconds.
+        :param rates: the rates that all must have room
+        :param now: the clock of the sandbox, in seconds
         """
         wait = max(rate.wait(bucket, amount, now) for rate in rates)
         if wait:
             detail = f"Request was throttled. Expected available in {wait} seconds."
-            raise Refused(429, "throttled_error", "throttled", detail, headers={"Retry-After": str(wait)})
+            raise ApiError(429, "throttled_error", "throttled", detail, headers={"Retry-After": str(wait)})
         for rate in rates:
             rate.spend(bucket, amount, now)

@@ -52,7 +52,7 @@ class Profile:
     pause_answers_state: bool = False
     """Pause and unpause answer ``{"paused": ...}`` instead of nothing."""
     unpause_reads_backfill: bool = False
-    """Unpause reads a field of which the interface does not tell."""
+    """Unpause reads ``backfill``, which the interface does not name: export what was missed during the pause."""
 
     # Domains
     domains_unique: bool = False

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from airflow_provider_workspace.sandbox import records
-from airflow_provider_workspace.sandbox.state import Key, State
+from airflow_provider_workspace.sandbox.limits import DAY, HOUR
+from airflow_provider_workspace.sandbox.routes.collaborators import add_collaborator
+from airflow_provider_workspace.sandbox.routes.dashboards import add_dashboard
+from airflow_provider_workspace.sandbox.routes.domains import add_domain
+from airflow_provider_workspace.sandbox.routes.invites import add_invite
+from airflow_provider_workspace.sandbox.routes.members import MEMBER_LEVEL, OWNER_LEVEL, add_member, add_user
+from airflow_provider_workspace.sandbox.routes.projects import add_project
+from airflow_provider_workspace.sandbox.state import Key, State, format_time
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.sandbox.answers import JsonObject
-
-READ_SCOPES = frozenset(
-    {"dashboard:read", "sharing_configuration:read", "organization:read", "organization_member:read", "project:read"}
-)
-ONBOARDING_SCOPES = READ_SCOPES | {
-    "project:write",
-    "organization:write",
-    "organization_member:write",
-    "dashboard:write",
-}
+    from airflow_provider_workspace.sandbox.responses import JsonObject
 
 
 @dataclass(frozen=True)
@@ -65,18 +61,39 @@ class Seed:
 
 SEED = Seed()
 
-EXPORTS = (("Events to warehouse", "events"), ("Persons to warehouse", "persons"), ("Events to lake", "events"))
+EVERYTHING = frozenset({"*"})
+READ_SCOPES = frozenset(
+    {"dashboard:read", "sharing_configuration:read", "organization:read", "organization_member:read", "project:read"}
+)
+ONBOARDING_SCOPES = READ_SCOPES | {
+    "project:write",
+    "organization:write",
+    "organization_member:write",
+    "dashboard:write",
+}
+EXPORTS = (
+    ("Events to warehouse", "events", HOUR),
+    ("Persons to warehouse", "persons", HOUR),
+    ("Events to lake", "events", DAY),
+)
+FIRST_NAMES = ("Ada", "Ben", "Cleo", "Dara", "Emil", "Fern", "Gus", "Hana", "Ivo", "June", "Kai", "Lena")
+LAST_NAMES = ("Archer", "Baker", "Carter", "Dyer", "Fisher", "Glover", "Hunter", "Mason", "Porter", "Weaver")
 
 
-def plant(state: State) -> None:
-    """
-    Fill an empty sandbox.
-
-    :param state: The state to fill.
-    """
-    state.add_organization(SEED.organization_id, "Example Analytics")
-    state.add_organization(SEED.other_organization_id, "Example Research")
-    _add_keys(state)
+def seed_state(state: State) -> None:
+    """Fill an empty sandbox."""
+    first, other = SEED.organization_id, SEED.other_organization_id
+    state.insert("organizations", id=first, name="Example Analytics")
+    state.insert("organizations", id=other, name="Example Research")
+    for key, name, scopes, organization_id, user_uuid in (
+        (SEED.admin_key, "admin", EVERYTHING, first, SEED.owner_uuid),
+        (SEED.onboarding_key, "onboarding", ONBOARDING_SCOPES, first, SEED.admin_uuid),
+        (SEED.exports_key, "exports", {"batch_export:write"}, first, SEED.admin_uuid),
+        (SEED.reader_key, "reader", READ_SCOPES, first, SEED.analyst_uuid),
+        (SEED.no_scopes_key, "no scopes", set[str](), first, SEED.member_uuid),
+        (SEED.research_key, "research", EVERYTHING, other, SEED.research_uuid),
+    ):
+        state.add_key(Key(key, name, frozenset(scopes), frozenset({organization_id}), user_uuid))
 
     owner = _add_person(state, "Olive Owner", SEED.owner_uuid, 15, is_2fa_enabled=True)
     _add_person(state, "Adam Admin", SEED.admin_uuid, 8, is_2fa_enabled=True, has_social_auth=True)
@@ -84,60 +101,38 @@ def plant(state: State) -> None:
     _add_person(state, "Noah Newton", SEED.absent_uuid, 1, last_login=_days_ago(state, 214))
     analyst = _add_person(state, "Grace Analyst", SEED.analyst_uuid, 1, has_social_auth=True)
 
-    project = state.add_project(SEED.organization_id, {"name": "Default project", "ingested_event": True})
-    dashboard = state.add_dashboard(project["id"], {"name": "Weekly overview", "pinned": True}, owner)
-    state.add_collaborator(
-        records.collaborator(dashboard["id"], analyst, records.COLLABORATOR_LEVEL, state.timestamp())
-    )
-    domain = {
-        **records.domain({"domain": "example.com"}),
-        "id": SEED.domain_id,
-        "is_verified": True,
-        "verified_at": _days_ago(state, 90),
-    }
-    state.add_domain(SEED.organization_id, domain)
-    _add_invite(state, SEED.invite_id, "liv.invited@example.com", owner, _days_ago(state, 1))
-    _add_invite(state, SEED.expired_invite_id, "exp.ired@example.com", owner, _days_ago(state, 10))
-    add_batch_exports(state, SEED.organization_id, SEED.batch_export_ids)
+    project = add_project(state, first, {}, ingested_event=True)
+    dashboard = add_dashboard(state, project["id"], {"name": "Weekly overview", "pinned": True}, owner)
+    add_collaborator(state, dashboard["id"], analyst)
+    verified = {"id": SEED.domain_id, "is_verified": True, "verified_at": _days_ago(state, 90)}
+    add_domain(state, first, {"domain": "example.com"}, **verified)
+    for invite_id, email, days in (
+        (SEED.invite_id, "liv.invited@example.com", 1),
+        (SEED.expired_invite_id, "exp.ired@example.com", 10),
+    ):
+        at = _days_ago(state, days)
+        add_invite(state, first, {"target_email": email}, owner, id=invite_id, created_at=at, updated_at=at)
+    _add_batch_exports(state, first, SEED.batch_export_ids)
 
-    researcher = state.add_user("Rhea", "Research", "rhea.research@example.org", SEED.research_uuid)
-    state.add_member(SEED.other_organization_id, records.member(researcher, 15, state.timestamp()))
-    state.add_project(SEED.other_organization_id, {"name": "Default project"})
-    add_batch_exports(state, SEED.other_organization_id, SEED.other_batch_export_ids)
-
-
-def add_batch_exports(state: State, organization_id: str, export_ids: tuple[str, ...]) -> None:
-    """
-    Give an organization its three batch exports.
-
-    :param state: The state to fill.
-    :param organization_id: UUID of the organization.
-    :param export_ids: UUIDs of the exports.
-    """
-    for export_id, (name, model) in zip(export_ids, EXPORTS, strict=True):
-        state.add_batch_export(organization_id, export_id, name, model)
+    researcher = add_user(state, "Rhea", "Research", "rhea.research@example.org", SEED.research_uuid)
+    add_member(state, other, researcher, OWNER_LEVEL)
+    add_project(state, other, {})
+    _add_batch_exports(state, other, SEED.other_batch_export_ids)
 
 
 def add_organization(state: State, name: str) -> JsonObject:
-    """
-    Add an organization with an owner, a project, batch exports and a key; the seeded admin key may act on it, too.
-
-    :param state: The state to fill.
-    :param name: Name of the organization.
-    """
+    """Add an organization with an owner, a project, batch exports and a key; the admin key may act on it, too."""
     organization_id, key = str(uuid4()), f"sandbox-{uuid4().hex}"
     export_ids = tuple(str(uuid4()) for _ in EXPORTS)
-    state.add_organization(organization_id, name)
-    owner = state.user(SEED.owner_uuid)
-    state.add_member(organization_id, records.member(owner, records.OWNER_LEVEL, state.timestamp()))
-    project = state.add_project(organization_id, {})
-    add_batch_exports(state, organization_id, export_ids)
-    everything = frozenset({"*"})
-    state.add_key(Key(key, f"admin of {name}", everything, frozenset({organization_id}), SEED.owner_uuid))
+    state.insert("organizations", id=organization_id, name=name)
+    owner = state.record("SELECT record FROM users WHERE uuid = ?", SEED.owner_uuid) or {}
+    add_member(state, organization_id, owner, OWNER_LEVEL)
+    project = add_project(state, organization_id, {})
+    _add_batch_exports(state, organization_id, export_ids)
+    state.add_key(Key(key, f"admin of {name}", EVERYTHING, frozenset({organization_id}), SEED.owner_uuid))
     admin = state.key(SEED.admin_key)
     if admin is not None:
-        organizations = admin.organizations | {organization_id}
-        state.add_key(Key(admin.key, admin.name, admin.scopes, organizations, admin.user_uuid))
+        state.add_key(replace(admin, organizations=admin.organizations | {organization_id}))
     return {
         "id": organization_id,
         "name": name,
@@ -147,60 +142,37 @@ def add_organization(state: State, name: str) -> JsonObject:
     }
 
 
-FIRST_NAMES = ("Ada", "Ben", "Cleo", "Dara", "Emil", "Fern", "Gus", "Hana", "Ivo", "June", "Kai", "Lena")
-LAST_NAMES = ("Archer", "Baker", "Carter", "Dyer", "Fisher", "Glover", "Hunter", "Mason", "Porter", "Weaver")
-
-
-def add_members(state: State, organization_id: str, count: int) -> None:
-    """
-    Add many fictional members.
-
-    :param state: The state to fill.
-    :param organization_id: UUID of the organization.
-    :param count: How many.
-    """
-    at = state.timestamp()
-    first = state.number("SELECT coalesce(max(id), 0) + 1 FROM users")
+def add_fictional_members(state: State, organization_id: str, count: int) -> None:
+    """Add many members, whose names and addresses follow from their numbers."""
+    first = state.next_id("users")
     for number in range(first, first + count):
         first_name = FIRST_NAMES[number % len(FIRST_NAMES)]
         last_name = LAST_NAMES[number // len(FIRST_NAMES) % len(LAST_NAMES)]
         email = f"{first_name}.{last_name}.{number}@example.com".lower()
-        member = records.member(state.add_user(first_name, last_name, email), records.MEMBER_LEVEL, at)
-        member["is_2fa_enabled"] = number % 3 != 0
-        state.add_member(organization_id, member)
+        user = add_user(state, first_name, last_name, email)
+        add_member(state, organization_id, user, MEMBER_LEVEL, is_2fa_enabled=number % 3 != 0)
 
 
-def _add_keys(state: State) -> None:
-    first, other = frozenset({SEED.organization_id}), frozenset({SEED.other_organization_id})
-    everything = frozenset({"*"})
-    for key in (
-        Key(SEED.admin_key, "admin", everything, first, SEED.owner_uuid),
-        Key(SEED.onboarding_key, "onboarding", ONBOARDING_SCOPES, first, SEED.admin_uuid),
-        Key(SEED.exports_key, "exports", frozenset({"batch_export:write"}), first, SEED.admin_uuid),
-        Key(SEED.reader_key, "reader", READ_SCOPES, first, SEED.analyst_uuid),
-        Key(SEED.no_scopes_key, "no scopes", frozenset(), first, SEED.member_uuid),
-        Key(SEED.research_key, "research", everything, other, SEED.research_uuid),
-    ):
-        state.add_key(key)
-
-
-def _add_person(state: State, name: str, uuid: str, level: int, **fields: object) -> JsonObject:
+def _add_person(state: State, name: str, uuid: str, level: int, **more: object) -> JsonObject:
     first_name, last_name = name.split()
-    user = state.add_user(first_name, last_name, f"{first_name}.{last_name}@example.com".lower(), uuid)
-    member = {
-        **records.member(user, level, _days_ago(state, 365)),
-        "updated_at": _days_ago(state, 30),
-        "last_login": _days_ago(state, 2),
-        **fields,
-    }
-    state.add_member(SEED.organization_id, member)
+    user = add_user(state, first_name, last_name, f"{first_name}.{last_name}@example.com".lower(), uuid)
+    times = {"joined_at": _days_ago(state, 365), "updated_at": _days_ago(state, 30), "last_login": _days_ago(state, 2)}
+    add_member(state, SEED.organization_id, user, level, **{**times, **more})
     return user
 
 
-def _add_invite(state: State, invite_id: str, email: str, created_by: JsonObject, at: str) -> None:
-    record = {**records.invite({"target_email": email}, created_by, at), "id": invite_id}
-    state.add_invite(SEED.organization_id, record)
+def _add_batch_exports(state: State, organization_id: str, export_ids: tuple[str, ...]) -> None:
+    for export_id, (name, model, interval_seconds) in zip(export_ids, EXPORTS, strict=True):
+        state.insert(
+            "batch_exports",
+            id=export_id,
+            organization_id=organization_id,
+            name=name,
+            model=model,
+            interval_seconds=interval_seconds,
+            created_at=state.timestamp(),
+        )
 
 
 def _days_ago(state: State, days: int) -> str:
-    return records.format_time(state.now() - timedelta(days=days))
+    return format_time(state.now() - timedelta(days=days))

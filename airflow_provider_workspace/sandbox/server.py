@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
+import os
+import socket
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -11,16 +14,20 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from airflow_provider_workspace.sandbox.faults import read_fault
-from airflow_provider_workspace.sandbox.listener import Listener
+import uvicorn
+
+from airflow_provider_workspace.sandbox.app import create_app
+from airflow_provider_workspace.sandbox.connection import Protocol, reset
+from airflow_provider_workspace.sandbox.faults import FaultKind, Faults
+from airflow_provider_workspace.sandbox.guard import BrowserGuard
 from airflow_provider_workspace.sandbox.profiles import PROFILES
 from airflow_provider_workspace.sandbox.seed import SEED, Seed
-from airflow_provider_workspace.sandbox.service import Service, Settings
+from airflow_provider_workspace.sandbox.service import SandboxSettings, Service
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from airflow_provider_workspace.sandbox.answers import JsonObject
+    from airflow_provider_workspace.sandbox.responses import JsonObject
 
 STOP_SECONDS = 5
 
@@ -29,14 +36,16 @@ class SandboxServer:
     """
     A sandbox that listens while it is entered as a context, or between :meth:`start` and :meth:`stop`.
 
-    :param profile: ``lenient``, ``strict`` or ``live``.
-    :param database: A file that is kept, or ``:memory:``.
-    :param port: The port; 0 picks a free one.
-    :param host: The address to listen on.
-    :param latency_ms: How long each request of the interface waits.
-    :param rate_limit: Whether a profile with rates keeps them.
-    :param faults: Faults from the start, each as :meth:`inject` takes it, with its ``kind``.
-    :raises ValueError: If a fault cannot be understood.
+    :param profile: ``lenient``, ``strict`` or ``live``
+    :param database: a file that is kept, or ``:memory:``
+    :param port: the port; 0 picks a free one
+    :param host: the address to listen on
+    :param latency_ms: how long each request of the interface waits
+    :param rate_limit: whether a profile with rates keeps them
+    :param faults: faults from the start, each as :meth:`inject` takes it, with its ``kind``
+    :param fault_kinds: kinds of faults besides those that every sandbox has
+    :param allow_hosts: names, besides those of this machine, by which it may be reached
+    :raises ValueError: if a fault cannot be understood
     """
 
     seed: Seed = SEED
@@ -52,14 +61,15 @@ class SandboxServer:
         latency_ms: float = 0,
         rate_limit: bool = True,
         faults: Iterable[Mapping[str, Any]] = (),
+        fault_kinds: Iterable[FaultKind] = (),
+        allow_hosts: Iterable[str] = (),
     ) -> None:
         self.database = database
         self.host = host
         self.port = port
-        self._settings = Settings(PROFILES[profile], latency_ms, rate_limit)
-        self._faults = [dict(fault) for fault in faults]
-        for fault in self._faults:
-            read_fault(fault)
+        self._settings = SandboxSettings(PROFILES[profile], latency_ms, rate_limit)
+        self._faults = Faults([dict(fault) for fault in faults], fault_kinds)
+        self._allow_hosts = tuple(allow_hosts)
         self._listener: Listener | None = None
         self._thread: threading.Thread | None = None
 
@@ -73,19 +83,20 @@ class SandboxServer:
         """
         Return an Airflow connection to the sandbox as JSON, for a variable ``AIRFLOW_CONN_…``.
 
-        :param key: The API key; by default one that may do everything.
-        :param extra: Keys of the connection's extra, besides or instead of the first organization and project.
+        :param key: the API key; by default one that may do everything
+        :param extra: keys of the connection's extra, besides or instead of the first organization and project
         """
         defaults = {"organization_id": self.seed.organization_id, "project_id": self.seed.project_id}
         return json.dumps({"conn_type": "workspace", "host": self.url, "password": key, "extra": {**defaults, **extra}})
 
     def start(self) -> Self:
         """Listen, and return when requests are answered."""
+        self._faults.restart()
         service = Service(self.database, self._settings, self._faults)
         try:
-            listener = Listener(service, self.host, self.port)
-        except OSError:
-            service.state.close()
+            listener = Listener(service, self.host, self.port, self._allow_hosts)
+        except (OSError, OverflowError):
+            service.state.db.close()
             raise
         self.port = listener.port
         thread = threading.Thread(target=listener.serve_until_stopped, name="workspace-sandbox", daemon=True)
@@ -105,67 +116,73 @@ class SandboxServer:
             self._listener = self._thread = None
 
     def __enter__(self) -> Self:
-        """Start."""
         return self.start()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop."""
         self.stop()
 
-    # The control calls
+    # --- What happened ---
 
-    def effects(self, operation: str | None = None, **filters: str) -> list[JsonObject]:
+    def audit(self, operation: str | None = None, **filters: str) -> list[JsonObject]:
         """
         Return what writes have changed, oldest first.
 
-        :param operation: Only this operation, such as ``create_invite``, or all with these words in their names:
-            ``invite``, ``delete``, ``batch_export``.
-        :param filters: Only this ``organization_id`` or ``target``.
+        :param operation: only this operation, such as ``create_invite``, or all with these words in their names:
+            ``invite``, ``delete``, ``batch_export``
+        :param filters: only this ``organization_id`` or ``target``
         """
-        effects: list[JsonObject] = self.control("GET", f"effects?{urlencode(filters)}")["effects"]
-        return [effect for effect in effects if operation is None or f"_{operation}_" in f"_{effect['operation']}_"]
+        entries = self._list(f"effects?{urlencode(filters)}", "effects")
+        return [entry for entry in entries if operation is None or f"_{operation}_" in f"_{entry['operation']}_"]
+
+    effects = audit
 
     def requests(self) -> list[JsonObject]:
         """Return the latest requests of the interface, oldest first."""
-        requests: list[JsonObject] = self.control("GET", "requests")["requests"]
-        return requests
+        return self._list("requests", "requests")
 
     def batch_exports(self) -> list[JsonObject]:
         """Return the batch exports with their state."""
-        exports: list[JsonObject] = self.control("GET", "batch_exports")["batch_exports"]
-        return exports
+        return self._list("batch_exports", "batch_exports")
+
+    def export_runs(self, batch_export_id: str) -> JsonObject:
+        """
+        Return which intervals of a batch export were ``exported`` by now and which are ``missing``.
+
+        Each has an ``interval_start`` and an ``interval_end``; a run has the time it ``started_at`` and its ``status``,
+        ``running`` or ``completed``.
+        """
+        runs: JsonObject = self.control("GET", f"batch_exports/{batch_export_id}/runs")
+        return runs
+
+    # --- Faults ---
 
     def inject(self, kind: str, operation: str | None = None, **options: object) -> JsonObject:
         """
         Switch a fault on and return it, with its ``id``.
 
-        :param kind: The kind of fault; ``python -m airflow_provider_workspace.sandbox --help`` lists all.
-        :param operation: Name or pattern (``create_*``) of the operations to hit; all of them when absent.
+        :param kind: the kind of fault; ``python -m airflow_provider_workspace.sandbox --faults`` lists all
+        :param operation: name or pattern (``create_*``) of the operations to hit; all of them when absent
         :param options: ``times`` (how many requests to hit: 1 when absent, None for ever), ``after`` (how many to let
             pass before), ``probability`` and ``seed`` (hit a random share, the same for the same seed), and the
-            parameters of the kind.
+            parameters of the kind
         """
         fault: JsonObject = self.control("POST", "faults", {"kind": kind, "operation": operation, **options})
         return fault
 
     def faults(self) -> list[JsonObject]:
         """Return the faults that were switched on, with how many requests each has ``seen`` and ``hits``."""
-        faults: list[JsonObject] = self.control("GET", "faults")["faults"]
-        return faults
+        return self._list("faults", "faults")
 
     def clear_faults(self) -> None:
         """Switch all faults off, and let go of the clients they keep waiting."""
         self.control("DELETE", "faults")
 
-    def publish_dns(self, name: str, value: str) -> None:
-        """
-        Publish a TXT record.
+    # --- What the interface cannot do ---
 
-        :param name: Name of the record.
-        :param value: Its text.
-        """
+    def publish_dns(self, name: str, value: str) -> None:
+        """Publish a TXT record."""
         self.control("POST", "dns", {"name": name, "value": value})
 
     def reset(self) -> None:
@@ -173,83 +190,50 @@ class SandboxServer:
         self.control("POST", "reset")
 
     def advance_clock(self, seconds: float) -> None:
-        """
-        Move the clock of the sandbox.
-
-        :param seconds: How far.
-        """
+        """Move the clock of the sandbox; a negative number moves it back."""
         self.control("POST", "clock", {"advance_seconds": seconds})
 
     def accept_invite(self, invite_id: str) -> JsonObject:
-        """
-        Accept an invite and return the new Member.
-
-        :param invite_id: UUID of the invite.
-        """
+        """Accept an invite and return the new Member."""
         member: JsonObject = self.control("POST", f"invites/{invite_id}/accept")
         return member
 
     def set_project(self, project_id: int, **fields: object) -> None:
-        """
-        Set fields of a project.
-
-        :param project_id: Number of the project.
-        :param fields: Any fields of the project record.
-        """
+        """Set any fields of a project record."""
         self.control("PATCH", f"projects/{project_id}", fields)
 
     def add_key(self, key: str, name: str, scopes: list[str], organization_id: str = SEED.organization_id) -> None:
         """
         Issue an API key.
 
-        :param key: The secret.
-        :param name: The name under which audit and log know it.
-        :param scopes: What it may do.
-        :param organization_id: Where it may do it.
+        :param key: the secret
+        :param name: the name under which audit and log know it
         """
         self.control("POST", "keys", {"key": key, "name": name, "scopes": scopes, "organization_id": organization_id})
 
     def revoke_key(self, key: str) -> None:
-        """
-        Revoke an API key.
-
-        :param key: The secret.
-        """
+        """Revoke an API key, given as the secret."""
         self.control("POST", "keys/revoke", {"key": key})
 
     def add_members(self, count: int, organization_id: str | None = None) -> None:
-        """
-        Add many fictional members.
-
-        :param count: How many.
-        :param organization_id: Where; the first organization when absent.
-        """
+        """Add many fictional members, to the first organization if none is given."""
         self.control("POST", "members", {"count": count, "organization_id": organization_id})
 
     def add_organization(self, name: str) -> JsonObject:
-        """
-        Add an organization and return its ``id``, ``name``, ``project_id``, ``batch_exports`` and ``key``.
-
-        :param name: Its name.
-        """
+        """Add an organization and return its ``id``, ``name``, ``project_id``, ``batch_exports`` and ``key``."""
         organization: JsonObject = self.control("POST", "organizations", {"name": name})
         return organization
 
     def change_settings(self, **settings: object) -> None:
-        """
-        Change settings until the next reset.
-
-        :param settings: ``latency_ms``, ``profile`` or ``rate_limit``.
-        """
+        """Change ``latency_ms``, ``profile`` or ``rate_limit`` until the next reset."""
         self.control("POST", "settings", settings)
 
     def control(self, method: str, path: str, body: object = None) -> Any:
         """
         Send any control call and return the parsed answer; while a fault has taken the sandbox down, wait.
 
-        :param method: The method.
-        :param path: The path below ``/_sandbox/``.
-        :param body: The body, sent as JSON.
+        :param path: the path below ``/_sandbox/``
+        :param body: sent as JSON
         """
         if self._listener is not None:
             self._listener.up.wait()
@@ -263,3 +247,94 @@ class SandboxServer:
         if response.status >= 400:
             raise ValueError(f"{method} /_sandbox/{path} was refused with {response.status}: {text.decode()}")
         return json.loads(text) if text else None
+
+    def _list(self, path: str, name: str) -> list[JsonObject]:
+        rows: list[JsonObject] = self.control("GET", path)[name]
+        return rows
+
+
+class Listener(uvicorn.Server):
+    """
+    The web server of a running sandbox; it holds the port from when it is built, and listens while it runs.
+
+    :param port: the port; 0 picks a free one
+    :param allow_hosts: names, besides those of this machine, by which it may be reached
+    """
+
+    def __init__(self, service: Service, host: str, port: int, allow_hosts: Iterable[str] = ()) -> None:
+        self.service = service
+        self.host = host
+        self.socket = _bind(host, port)
+        self.port: int = self.socket.getsockname()[1]
+        self.up = threading.Event()
+        """Whether the port takes connections."""
+        self.up.set()
+        self._outages: set[asyncio.Task[None]] = set()
+        service.take_down = self.take_down
+        super().__init__(
+            uvicorn.Config(
+                BrowserGuard(create_app(service), host, allow_hosts),
+                http=Protocol,
+                loop="asyncio",
+                ws="none",
+                lifespan="off",
+                log_level="warning",
+                access_log=False,
+                timeout_graceful_shutdown=1,
+            )
+        )
+
+    def serve_until_stopped(self) -> None:
+        """Answer requests until ``should_exit`` is set, then close the database."""
+        try:
+            self.run(sockets=[self.socket])
+        finally:
+            self.service.state.db.close()
+
+    def take_down(self, seconds: float) -> None:
+        """Break all connections, and refuse new ones for so many seconds."""
+        if not self.up.is_set():
+            return
+        self.up.clear()
+        for server in self.servers:
+            server.close()
+        # The port stays ours: a socket that is bound and does not listen refuses connections.
+        self.socket = _bind(self.host, self.port)
+        for connection in list(self.server_state.connections):
+            reset(connection.transport)
+        outage = asyncio.get_running_loop().create_task(self._come_back(seconds))
+        self._outages.add(outage)
+        outage.add_done_callback(self._outages.discard)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop, without waiting for the clients that a fault keeps waiting."""
+        for outage in self._outages:
+            outage.cancel()
+        self.up.set()
+        self.service.faults.let_go()
+        await super().shutdown(sockets)
+        self.socket.close()
+
+    async def _come_back(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        again = await asyncio.get_running_loop().create_server(self._protocol, sock=self.socket)
+        self.servers = [again]
+        self.up.set()
+
+    def _protocol(self) -> Protocol:
+        return Protocol(self.config, self.server_state, self.lifespan.state)
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol is named because asyncio turns Nagle's algorithm off only then; with it, every answer that is
+    # sent in two pieces waits 40 ms for the acknowledgement of the first.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        if os.name == "posix":
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+    except (OSError, OverflowError):
+        sock.close()
+        raise
+    return sock

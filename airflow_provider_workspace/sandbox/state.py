@@ -1,4 +1,4 @@
-"""The state of the sandbox in one SQLite database: its schema, its clock, and what is added to it."""
+"""The state of the sandbox in one SQLite database: its tables, its clock, its lists and its audit."""
 
 from __future__ import annotations
 
@@ -8,14 +8,65 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
-from airflow_provider_workspace.sandbox import records
-from airflow_provider_workspace.sandbox.answers import JsonObject, dumps
-from airflow_provider_workspace.sandbox.lists import Lists
-from airflow_provider_workspace.sandbox.schema import SCHEMA, SCHEMA_VERSION
+from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, invalid
 
-INVITE_DAYS = 3
+MAX_CLOCK_OFFSET = 10 * 366 * 86_400
+"""How many seconds the clock of the sandbox may differ from the real one."""
+
+SCHEMA_VERSION = 2
+
+# A table holds the columns that queries need, and beside them the record as it is answered.
+SCHEMA = """
+CREATE TABLE clock (offset_seconds REAL NOT NULL);
+CREATE TABLE organizations (id TEXT PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE keys (
+    key TEXT PRIMARY KEY, name TEXT NOT NULL, scopes TEXT NOT NULL, organizations TEXT NOT NULL,
+    user_uuid TEXT NOT NULL, revoked INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE users (id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, email TEXT NOT NULL, record TEXT NOT NULL);
+CREATE INDEX users_email ON users (email);
+CREATE TABLE members (
+    seq INTEGER PRIMARY KEY, organization_id TEXT NOT NULL, user_uuid TEXT NOT NULL, email TEXT NOT NULL,
+    record TEXT NOT NULL, UNIQUE (organization_id, user_uuid));
+CREATE INDEX members_page ON members (organization_id, seq);
+CREATE INDEX members_email ON members (organization_id, email);
+CREATE TABLE invites (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, organization_id TEXT NOT NULL, email TEXT NOT NULL,
+    expires_at TEXT NOT NULL, record TEXT NOT NULL);
+CREATE INDEX invites_page ON invites (organization_id, seq);
+CREATE INDEX invites_email ON invites (organization_id, email);
+CREATE INDEX invites_expiry ON invites (organization_id, expires_at);
+CREATE TABLE domains (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, organization_id TEXT NOT NULL, domain TEXT NOT NULL,
+    record TEXT NOT NULL);
+CREATE INDEX domains_page ON domains (organization_id, seq);
+CREATE INDEX domains_name ON domains (domain);
+CREATE TABLE projects (id INTEGER PRIMARY KEY, organization_id TEXT NOT NULL, record TEXT NOT NULL);
+CREATE INDEX projects_page ON projects (organization_id, id);
+CREATE TABLE dashboards (
+    id INTEGER PRIMARY KEY, project_id INTEGER NOT NULL, deleted INTEGER NOT NULL, record TEXT NOT NULL,
+    sharing TEXT NOT NULL);
+CREATE INDEX dashboards_project ON dashboards (project_id, id);
+CREATE TABLE collaborators (
+    seq INTEGER PRIMARY KEY, dashboard_id INTEGER NOT NULL, user_uuid TEXT NOT NULL, record TEXT NOT NULL,
+    UNIQUE (dashboard_id, user_uuid));
+CREATE TABLE batch_exports (
+    id TEXT PRIMARY KEY, organization_id TEXT NOT NULL, name TEXT NOT NULL, model TEXT NOT NULL,
+    interval_seconds INTEGER NOT NULL, created_at TEXT NOT NULL, paused INTEGER NOT NULL DEFAULT 0,
+    last_paused_at TEXT);
+CREATE INDEX batch_exports_organization ON batch_exports (organization_id, id);
+CREATE TABLE export_pauses (
+    seq INTEGER PRIMARY KEY, export_id TEXT NOT NULL, paused_at REAL NOT NULL, resumed_at REAL,
+    backfill INTEGER NOT NULL DEFAULT 0);
+CREATE INDEX export_pauses_export ON export_pauses (export_id);
+CREATE TABLE dns (name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (name, value));
+CREATE TABLE audit (
+    id INTEGER PRIMARY KEY, at TEXT NOT NULL, operation TEXT NOT NULL, organization_id TEXT NOT NULL,
+    target TEXT NOT NULL, key_name TEXT NOT NULL, detail TEXT NOT NULL);
+CREATE INDEX audit_operation ON audit (operation, id);
+CREATE INDEX audit_organization ON audit (organization_id, id);
+CREATE INDEX audit_target ON audit (target, id);
+"""
 
 
 @dataclass(frozen=True)
@@ -35,13 +86,12 @@ class State:
 
     All requests are served by one thread, one after the other; only the construction may happen in another.
 
-    :param database: A file, or ``:memory:``.
+    :param database: a file, or ``:memory:``
     """
 
     def __init__(self, database: str) -> None:
         self.db = sqlite3.connect(database, isolation_level=None, check_same_thread=False)
         self.db.row_factory = sqlite3.Row
-        self.lists = Lists(self.db)
         self.db.execute("PRAGMA journal_mode = WAL")
         self.db.execute("PRAGMA synchronous = NORMAL")
         version = self.db.execute("PRAGMA user_version").fetchone()[0]
@@ -50,10 +100,8 @@ class State:
         elif version != SCHEMA_VERSION:
             self.db.close()
             raise ValueError(f"{database} was written by another version of the sandbox: choose another file.")
-
-    def close(self) -> None:
-        """Close the database."""
-        self.db.close()
+        self._row_ids: dict[tuple[str, str], list[int]] = {}
+        self._row_ids_as_of = -1
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -67,241 +115,126 @@ class State:
         self.db.execute("COMMIT")
 
     def clear(self) -> None:
-        """Remove every row and begin numbering anew."""
+        """Remove every row."""
         tables = [row["name"] for row in self.db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for table in tables:
             self.db.execute(f'DELETE FROM "{table}"')  # noqa: S608 -- names of our own schema
 
-    # The clock
+    # --- The clock ---
 
     def now(self) -> datetime:
         """Return the time of the sandbox: the real one, and what the clock was advanced by."""
-        offset = self.db.execute("SELECT coalesce(sum(offset_seconds), 0) FROM clock").fetchone()[0]
-        return datetime.now(timezone.utc) + timedelta(seconds=offset)
+        return datetime.now(timezone.utc) + timedelta(seconds=self._clock_offset())
 
     def timestamp(self) -> str:
         """Return the time of the sandbox as answers show it."""
-        return records.format_time(self.now())
+        return format_time(self.now())
 
     def advance_clock(self, seconds: float) -> None:
-        """
-        Move the clock of the sandbox.
-
-        :param seconds: How far; negative moves it back.
-        """
+        """Move the clock of the sandbox; a negative number moves it back."""
+        # The number itself first: an integer may be too large to be added to a float.
+        if abs(seconds) > 2 * MAX_CLOCK_OFFSET or abs(self._clock_offset() + seconds) > MAX_CLOCK_OFFSET:
+            raise invalid("The clock may differ from the real one by ten years at most.", "advance_seconds")
         self.db.execute("INSERT INTO clock VALUES (?)", (seconds,))
 
-    # What is read in several places
+    def _clock_offset(self) -> float:
+        return float(self.db.execute("SELECT coalesce(sum(offset_seconds), 0) FROM clock").fetchone()[0])
+
+    # --- What is read ---
 
     def one(self, sql: str, *values: object) -> sqlite3.Row | None:
-        """
-        Return the first row of a query.
-
-        :param sql: The query.
-        :param values: Its values.
-        """
+        """Return the first row of a query."""
         row: sqlite3.Row | None = self.db.execute(sql, values).fetchone()
         return row
 
     def number(self, sql: str, *values: object) -> int:
-        """
-        Return the number that a query counts.
-
-        :param sql: The query.
-        :param values: Its values.
-        """
+        """Return the number that a query counts."""
         return int(self.db.execute(sql, values).fetchone()[0])
 
-    def key(self, key: str) -> Key | None:
-        """
-        Return an API key that is not revoked.
-
-        :param key: The secret itself.
-        """
-        row = self.one("SELECT * FROM keys WHERE key = ? AND NOT revoked", key)
-        if row is None:
-            return None
-        scopes, organizations = json.loads(row["scopes"]), json.loads(row["organizations"])
-        return Key(key, row["name"], frozenset(scopes), frozenset(organizations), row["user_uuid"])
-
-    def user(self, uuid: str) -> JsonObject:
-        """
-        Return the User record of a key's owner.
-
-        :param uuid: UUID of the user.
-        """
-        return self.record("SELECT record FROM users WHERE uuid = ?", uuid) or {}
-
     def record(self, sql: str, *values: object) -> JsonObject | None:
-        """
-        Return the stored record that a query finds.
-
-        :param sql: A query of one column.
-        :param values: Its values.
-        """
+        """Return the stored record that a query of one column finds."""
         row = self.one(sql, *values)
         if row is None:
             return None
         record: JsonObject = json.loads(row[0])
         return record
 
-    def is_member(self, organization_id: str, email: str) -> bool:
-        """
-        Tell whether an address belongs to a member.
+    def key(self, key: str) -> Key | None:
+        """Return an API key that is not revoked."""
+        row = self.one("SELECT * FROM keys WHERE key = ? AND NOT revoked", key)
+        if row is None:
+            return None
+        scopes, organizations = json.loads(row["scopes"]), json.loads(row["organizations"])
+        return Key(key, row["name"], frozenset(scopes), frozenset(organizations), row["user_uuid"])
 
-        :param organization_id: UUID of the organization.
-        :param email: The address, in any case.
-        """
-        sql = "SELECT 1 FROM members WHERE organization_id = ? AND email = ?"
-        return self.one(sql, organization_id, email.lower()) is not None
+    def count(self, table: str, organization_id: str) -> int:
+        """Count the rows of an organization."""
+        return len(self._rows_of(table, organization_id))
 
-    # What is added
-
-    def add_organization(self, organization_id: str, name: str) -> None:
+    def page(
+        self, table: str, organization_id: str, limit: int, offset: int, column: str = "record", *values: object
+    ) -> list[str]:
         """
-        Add an organization with nothing in it.
+        Return records of an organization as JSON text, oldest first.
 
-        :param organization_id: UUID of the organization.
-        :param name: Its name.
+        :param column: what to select
+        :param values: the values in ``column``
         """
-        self.db.execute("INSERT INTO organizations VALUES (?, ?)", (organization_id, name))
+        rows = self._rows_of(table, organization_id)[offset : offset + limit]
+        if not rows:
+            return []
+        where = "organization_id = ? AND rowid BETWEEN ? AND ? ORDER BY rowid"
+        sql = f"SELECT {column} FROM {table} WHERE {where}"  # noqa: S608 -- names of our own schema
+        return [row[0] for row in self.db.execute(sql, (*values, organization_id, rows[0], rows[-1]))]
+
+    def _rows_of(self, table: str, organization_id: str) -> list[int]:
+        # SQLite counts and skips rows one by one, which takes longer than all the rest when a client reads through a
+        # hundred thousand members. So the row ids of a list are kept until anything in the database changes.
+        if self._row_ids_as_of != self.db.total_changes:
+            self._row_ids.clear()
+            self._row_ids_as_of = self.db.total_changes
+        place = (table, organization_id)
+        if place not in self._row_ids:
+            sql = f"SELECT rowid FROM {table} WHERE organization_id = ? ORDER BY rowid"  # noqa: S608 -- as above
+            self._row_ids[place] = [row[0] for row in self.db.execute(sql, (organization_id,))]
+        return self._row_ids[place]
+
+    # --- What is written ---
+
+    def insert(self, table: str, **columns: object) -> None:
+        """Insert a row."""
+        names, marks = ", ".join(columns), ", ".join("?" * len(columns))
+        sql = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 -- names of our own schema
+        self.db.execute(sql, (*columns.values(),))
+
+    def next_id(self, table: str) -> int:
+        """Return the number of the next row."""
+        return self.number(f"SELECT coalesce(max(id), 0) + 1 FROM {table}")  # noqa: S608 -- as above
 
     def add_key(self, key: Key) -> None:
-        """
-        Add an API key, or replace the one of the same secret.
+        """Add an API key, or replace the one of the same secret."""
+        scopes, organizations = dumps(sorted(key.scopes)), dumps(sorted(key.organizations))
+        sql = "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?, 0)"
+        self.db.execute(sql, (key.key, key.name, scopes, organizations, key.user_uuid))
 
-        :param key: The key.
-        """
-        self.db.execute(
-            "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?, 0)",
-            (key.key, key.name, dumps(sorted(key.scopes)), dumps(sorted(key.organizations)), key.user_uuid),
+    def audit(self, operation: str, organization_id: str, target: str, key_name: str, detail: JsonObject) -> None:
+        """Note what a write has changed; without secrets."""
+        self.insert(
+            "audit",
+            at=self.timestamp(),
+            operation=operation,
+            organization_id=organization_id,
+            target=target,
+            key_name=key_name,
+            detail=dumps(detail),
         )
 
-    def add_user(self, first_name: str, last_name: str, email: str, uuid: str | None = None) -> JsonObject:
-        """
-        Add a user and return the User record.
 
-        :param first_name: First name.
-        :param last_name: Last name.
-        :param email: E-mail address.
-        :param uuid: UUID, made from the number of the user when absent.
-        """
-        user_id = self.number("SELECT coalesce(max(id), 0) + 1 FROM users")
-        record = records.user(user_id, uuid or records.numbered_uuid(user_id), first_name, last_name, email)
-        self.db.execute(
-            "INSERT INTO users VALUES (?, ?, ?, ?)", (user_id, record["uuid"], email.lower(), dumps(record))
-        )
-        return record
+def format_time(moment: datetime) -> str:
+    """Write a time in UTC as answers show it; such strings sort as the times do."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
-    def add_member(self, organization_id: str, record: JsonObject) -> None:
-        """
-        Add a member.
 
-        :param organization_id: UUID of the organization.
-        :param record: The Member.
-        """
-        user = record["user"]
-        self.db.execute(
-            "INSERT INTO members (organization_id, user_uuid, email, record) VALUES (?, ?, ?, ?)",
-            (organization_id, user["uuid"], user["email"].lower(), dumps(record)),
-        )
-
-    def add_invite(self, organization_id: str, record: JsonObject) -> None:
-        """
-        Add an invite, which expires three days after its creation.
-
-        :param organization_id: UUID of the organization.
-        :param record: The Invite.
-        """
-        expires = datetime.fromisoformat(record["created_at"].replace("Z", "+00:00")) + timedelta(days=INVITE_DAYS)
-        email = record["target_email"].lower()
-        self.db.execute(
-            "INSERT INTO invites (id, organization_id, email, expires_at, record) VALUES (?, ?, ?, ?, ?)",
-            (record["id"], organization_id, email, records.format_time(expires), dumps(record)),
-        )
-
-    def add_domain(self, organization_id: str, record: JsonObject) -> None:
-        """
-        Add a domain.
-
-        :param organization_id: UUID of the organization.
-        :param record: The Domain.
-        """
-        self.db.execute(
-            "INSERT INTO domains (id, organization_id, domain, record) VALUES (?, ?, ?, ?)",
-            (record["id"], organization_id, record["domain"].lower(), dumps(record)),
-        )
-
-    def add_project(self, organization_id: str, fields: JsonObject) -> JsonObject:
-        """
-        Add a project and return its record.
-
-        :param organization_id: UUID of the organization.
-        :param fields: The checked fields of the request.
-        """
-        sql = "INSERT INTO projects (organization_id, record) VALUES (?, '')"
-        project_id = self._number_of_new(sql, organization_id)
-        record = records.project(project_id, organization_id, fields, self.timestamp())
-        self.db.execute("UPDATE projects SET record = ? WHERE id = ?", (dumps(record), project_id))
-        return record
-
-    def add_dashboard(self, project_id: int, fields: JsonObject, created_by: JsonObject) -> JsonObject:
-        """
-        Add a dashboard and return its record.
-
-        :param project_id: Number of its project.
-        :param fields: The checked fields of the request.
-        :param created_by: The User who creates it.
-        """
-        at = self.timestamp()
-        sql = "INSERT INTO dashboards (project_id, deleted, record, sharing) VALUES (?, ?, '', ?)"
-        deleted = bool(fields.get("deleted"))
-        dashboard_id = self._number_of_new(sql, project_id, deleted, dumps(records.sharing(at)))
-        record = records.dashboard(dashboard_id, fields, created_by, at)
-        self.db.execute("UPDATE dashboards SET record = ? WHERE id = ?", (dumps(record), dashboard_id))
-        return record
-
-    def add_collaborator(self, record: JsonObject) -> None:
-        """
-        Add a collaborator to a dashboard.
-
-        :param record: The Dashboard collaborator.
-        """
-        self.db.execute(
-            "INSERT INTO collaborators (dashboard_id, user_uuid, record) VALUES (?, ?, ?)",
-            (record["dashboard_id"], record["user_uuid"], dumps(record)),
-        )
-
-    def add_batch_export(self, organization_id: str, export_id: str, name: str, model: str) -> None:
-        """
-        Add a batch export that is running.
-
-        :param organization_id: UUID of the organization.
-        :param export_id: UUID of the export.
-        :param name: Its name.
-        :param model: ``events`` or ``persons``.
-        """
-        self.db.execute(
-            "INSERT INTO batch_exports (id, organization_id, name, model) VALUES (?, ?, ?, ?)",
-            (export_id, organization_id, name, model),
-        )
-
-    def add_effect(self, operation: str, organization_id: str, target: str, key_name: str, detail: JsonObject) -> None:
-        """
-        Note in the audit what a write has changed.
-
-        :param operation: Name of the operation.
-        :param organization_id: UUID of the organization.
-        :param target: What was changed.
-        :param key_name: Name of the key that asked for it.
-        :param detail: What else to know, without secrets.
-        """
-        self.db.execute(
-            "INSERT INTO effects (at, operation, organization_id, target, key_name, detail) VALUES (?, ?, ?, ?, ?, ?)",
-            (self.timestamp(), operation, organization_id, target, key_name, dumps(detail)),
-        )
-
-    def _number_of_new(self, sql: str, *values: Any) -> int:
-        number = self.db.execute(sql, values).lastrowid
-        assert number is not None  # noqa: S101 -- an INSERT into a table with row ids
-        return number
+def parse_time(text: str) -> datetime:
+    """Read a time that :func:`format_time` wrote."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))

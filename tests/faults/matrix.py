@@ -30,21 +30,16 @@ from airflow_provider_workspace.api.operations import HardDeleteDashboard
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
-from airflow_provider_workspace.operators import (
-    batch_exports,
-    dashboards,
-    domains,
-    invites,
-    members,
-    projects,
-)
-from airflow_provider_workspace.sandbox.fault_kinds import KINDS
+from airflow_provider_workspace.operators import batch_exports, dashboards, domains, invites, members, projects
+from airflow_provider_workspace.sandbox.faults import KINDS
 from airflow_provider_workspace.sandbox.routes import LISTS
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.contract.reference import EXPECTED
+from tests.list_faults import LIST_FAULTS
 
+OF_LISTS = {kind.name for kind in (*KINDS, *LIST_FAULTS) if kind.operations is LISTS}
 PEOPLE = ["ada@example.com", "grace@example.com", "lin@example.com"]
 
 
@@ -134,7 +129,7 @@ class Fault:
     pages_only: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pages_only", KINDS[self.kind].lists_only)
+        object.__setattr__(self, "pages_only", self.kind in OF_LISTS)
 
     @property
     def loses_rows(self) -> bool:
@@ -346,7 +341,11 @@ def verdict(cell: Cell, error: BaseException | None, hits: int, read: tuple[int 
 def surroundings() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]]:
     """Yield a sandbox with a connection to it, the faults, and what another server was asked; nothing waits."""
     asked: list[str] = []
-    with SandboxServer("lenient") as sandbox, listening(asked) as elsewhere, ExitStack() as stack:
+    with (
+        SandboxServer("lenient", fault_kinds=LIST_FAULTS) as sandbox,
+        listening(asked) as elsewhere,
+        ExitStack() as stack,
+    ):
         connection: dict[str, Any] = {
             "conn_type": "workspace",
             "host": sandbox.url,

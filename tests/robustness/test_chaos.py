@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.sandbox.answers import dumps
-from airflow_provider_workspace.sandbox.listener import Listener
+from airflow_provider_workspace.sandbox.faults import Faults
 from airflow_provider_workspace.sandbox.profiles import PROFILES
+from airflow_provider_workspace.sandbox.responses import dumps
 from airflow_provider_workspace.sandbox.seed import SEED
-from airflow_provider_workspace.sandbox.service import Service, Settings
+from airflow_provider_workspace.sandbox.server import Listener
+from airflow_provider_workspace.sandbox.service import SandboxSettings, Service
 from airflow_provider_workspace.triggers import polling, shared_hook
 from airflow_provider_workspace.triggers import workspace as triggers
 from airflow_provider_workspace.triggers.workspace import WorkspaceWaitTrigger
+from tests.list_faults import LIST_FAULTS
 from tests.robustness.fast_forward import FastForward
 
 if TYPE_CHECKING:
@@ -112,7 +114,7 @@ def test_every_waiter_ends_during_a_day_of_faults(monkeypatch: pytest.MonkeyPatc
 
 async def scenario(chance: random.Random, loop: FastForward, patch: pytest.MonkeyPatch) -> tuple[list[Waiter], int]:
     """Let everything happen, and return the waiters."""
-    service = Service(":memory:", Settings(PROFILES["lenient"]))
+    service = Service(":memory:", SandboxSettings(PROFILES["lenient"]), Faults(more_kinds=LIST_FAULTS))
     server = Quiet(service, "127.0.0.1", 0)
     serving = asyncio.ensure_future(server.serve(sockets=[server.socket]))
     while not server.started:  # noqa: ASYNC110 - it has no event for this
@@ -162,7 +164,7 @@ async def scenario(chance: random.Random, loop: FastForward, patch: pytest.Monke
     await serving
     await asyncio.sleep(5)
     total = service.request_total
-    service.state.close()
+    service.state.db.close()
     return waiters, total
 
 

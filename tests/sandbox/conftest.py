@@ -1,7 +1,8 @@
 """
 A test here that takes ``sandbox``, ``api`` or ``client_for`` runs once for each profile.
 
-One for a single profile is marked with ``@pytest.mark.parametrize("sandbox", ["live"], indirect=True)``.
+One for a single profile is marked with ``@pytest.mark.parametrize("sandbox", ["live"], indirect=True)``; a module names
+those of all its tests in ``PROFILES``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PROFILES = ("lenient", "strict", "live")
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     named = any(mark.args[0] == "sandbox" for mark in metafunc.definition.iter_markers("parametrize"))
     if "sandbox" in metafunc.fixturenames and not named:
-        metafunc.parametrize("sandbox", PROFILES, indirect=True)
+        metafunc.parametrize("sandbox", getattr(metafunc.module, "PROFILES", PROFILES), indirect=True)
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from airflow_provider_workspace.client.addresses import PATHS, address_of
 
+from airflow_provider_workspace.client.resource_urls import RESOURCE_PATHS
 from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.sandbox.__main__ import main
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -131,7 +131,7 @@ def test_wrong_control_calls_are_refused(sandbox: SandboxServer, method: str, pa
 
 
 @one_profile
-@pytest.mark.parametrize("kind", PATHS)
+@pytest.mark.parametrize("kind", RESOURCE_PATHS)
 def test_the_page_is_where_tasks_link_to(api: httpx.Client, sandbox: SandboxServer, kind: str) -> None:
     ids = {"organization_id": SEED.organization_id, "project_id": 1, "dashboard_id": 1, "batch_export_id": "e1"}
     linked = address_of(Settings(sandbox.url, "key", web_url=sandbox.url), kind, ids)

@@ -12,15 +12,15 @@ from airflow_provider_workspace.sandbox.routes import (
     projects,
 )
 
-ENDPOINTS = (
-    *dashboards.ENDPOINTS,
-    *collaborators.ENDPOINTS,
-    *batch_exports.ENDPOINTS,
-    *domains.ENDPOINTS,
-    *invites.ENDPOINTS,
-    *members.ENDPOINTS,
-    *projects.ENDPOINTS,
+ROUTES = (
+    *dashboards.ROUTES,
+    *collaborators.ROUTES,
+    *batch_exports.ROUTES,
+    *domains.ROUTES,
+    *invites.ROUTES,
+    *members.ROUTES,
+    *projects.ROUTES,
 )
-OPERATIONS = tuple(endpoint.operation for endpoint in ENDPOINTS)
-LISTS = tuple(endpoint.operation for endpoint in ENDPOINTS if "limit" in endpoint.query)
+OPERATIONS = tuple(route.operation for route in ROUTES)
+LISTS = tuple(route.operation for route in ROUTES if "limit" in route.query)
 """The operations that answer pages."""

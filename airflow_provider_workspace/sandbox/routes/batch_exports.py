@@ -1,62 +1,103 @@
-"""Batch exports of an organization: pause and unpause. There is no way to read them in the interface."""
+"""
+Batch exports of an organization: pause and unpause. There is no way to read them in the interface.
+
+An export is due at the end of each of its intervals, by the clock of the sandbox. What is due during a pause is not
+exported, unless the pause ends with a backfill. All of this follows from the pauses, so no run is stored.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+import sqlite3
+from datetime import datetime, timezone
 
-from airflow_provider_workspace.sandbox import fields
-from airflow_provider_workspace.sandbox.answers import answer, empty, not_found
-from airflow_provider_workspace.sandbox.call import Call, Endpoint
+from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, Fields
+from airflow_provider_workspace.sandbox.responses import JsonObject, not_found
+from airflow_provider_workspace.sandbox.state import State, format_time, parse_time
 
-if TYPE_CHECKING:
-    from starlette.responses import Response
+# They are checked and then dropped: what they do to an export is not shown.
+FIELDS: Fields = {
+    "name": ("string", None),
+    "model": ("model", None),
+    "destination": ("any", None),
+    "interval": ("any", None),
+    "paused": ("boolean", None),
+    "last_paused_at": ("string", None),
+    "start_at": ("string", None),
+    "end_at": ("string", None),
+    "hogql_query": ("string", None),
+}
 
 
-def pause_batch_export(call: Call) -> Response:
-    """
-    Pause a batch export; a paused one stays as it is.
+RUN_SECONDS = 300
+"""How long a run takes; a pause does not stop it."""
 
-    :param call: The request.
-    """
-    organization_id, export_id, name, was_paused = _find(call)
-    if not was_paused:
+
+def export_runs(state: State, export: sqlite3.Row) -> JsonObject:
+    """Tell which intervals of an export have been exported, or are being exported, and which are missing."""
+    sql = "SELECT paused_at, resumed_at, backfill FROM export_pauses WHERE export_id = ?"
+    pauses = state.db.execute(sql, (export["id"],)).fetchall()
+    now, seconds = state.now().timestamp(), export["interval_seconds"]
+    first = math.floor(parse_time(export["created_at"]).timestamp() / seconds) + 1
+    runs: list[JsonObject] = []
+    missing: list[JsonObject] = []
+    for number in range(first, math.floor(now / seconds) + 1):
+        due = number * seconds
+        interval = {"interval_start": _format(due - seconds), "interval_end": _format(due)}
+        hit_by = [row for row in pauses if row["paused_at"] <= due < (row["resumed_at"] or math.inf)]
+        if not all(row["backfill"] for row in hit_by):
+            missing.append(interval)
+            continue
+        started = max([due, *(row["resumed_at"] for row in hit_by)])
+        status = "running" if now < started + RUN_SECONDS else "completed"
+        runs.append({**interval, "started_at": _format(started), "status": status})
+    return {"batch_export_id": export["id"], "exported": runs, "missing": missing}
+
+
+def pause_batch_export(request: ApiRequest) -> object:
+    """Pause a batch export; a paused one stays as it is."""
+    export = _find(request)
+    if not export["paused"]:
         sql = "UPDATE batch_exports SET paused = 1, last_paused_at = ? WHERE id = ?"
-        call.state.db.execute(sql, (call.state.timestamp(), export_id))
-        call.effect("pause_batch_export", organization_id, export_id, name=name)
-    return _answer(call, paused=True)
+        request.state.db.execute(sql, (request.state.timestamp(), export["id"]))
+        request.state.insert("export_pauses", export_id=export["id"], paused_at=request.state.now().timestamp())
+        request.audit("pause_batch_export", export["organization_id"], export["id"], name=export["name"])
+    return _response(request, paused=True)
 
 
-def unpause_batch_export(call: Call) -> Response:
-    """
-    Let a batch export run again; a running one stays as it is.
+def unpause_batch_export(request: ApiRequest) -> object:
+    """Let a batch export run again; a running one stays as it is."""
+    export = _find(request)
+    if export["paused"]:
+        request.state.db.execute("UPDATE batch_exports SET paused = 0 WHERE id = ?", (export["id"],))
+        detail = {"backfill": bool(request.body.get("backfill"))} if request.profile.unpause_reads_backfill else {}
+        sql = "UPDATE export_pauses SET resumed_at = ?, backfill = ? WHERE export_id = ? AND resumed_at IS NULL"
+        values = (request.state.now().timestamp(), detail.get("backfill", False), export["id"])
+        request.state.db.execute(sql, values)
+        request.audit("unpause_batch_export", export["organization_id"], export["id"], name=export["name"], **detail)
+    return _response(request, paused=False)
 
-    :param call: The request.
-    """
-    organization_id, export_id, name, was_paused = _find(call)
-    if was_paused:
-        call.state.db.execute("UPDATE batch_exports SET paused = 0 WHERE id = ?", (export_id,))
-        detail = {"backfill": bool(call.body.get("backfill"))} if call.profile.unpause_reads_backfill else {}
-        call.effect("unpause_batch_export", organization_id, export_id, name=name, **detail)
-    return _answer(call, paused=False)
 
-
-def _find(call: Call) -> tuple[str, str, str, bool]:
-    organization_id = call.organization()
-    # The fields are checked and then let go: what they do to an export is not shown.
-    call.fields(fields.BATCH_EXPORT)
-    sql = "SELECT id, name, paused FROM batch_exports WHERE id = ? AND organization_id = ?"
-    row = call.state.one(sql, call.path["id"], organization_id)
-    if row is None:
+def _find(request: ApiRequest) -> sqlite3.Row:
+    organization_id = request.organization()
+    request.fields(FIELDS)
+    sql = "SELECT * FROM batch_exports WHERE id = ? AND organization_id = ?"
+    export = request.state.one(sql, request.path["id"], organization_id)
+    if export is None:
         raise not_found()
-    return organization_id, row["id"], row["name"], bool(row["paused"])
+    return export
 
 
-def _answer(call: Call, *, paused: bool) -> Response:
-    return answer({"paused": paused}) if call.profile.pause_answers_state else empty(200)
+def _format(seconds: float) -> str:
+    return format_time(datetime.fromtimestamp(seconds, timezone.utc))
+
+
+def _response(request: ApiRequest, *, paused: bool) -> JsonObject | None:
+    return {"paused": paused} if request.profile.pause_answers_state else None
 
 
 BATCH_EXPORT = "/api/organizations/{organization_id}/batch_exports/{id}/"
-ENDPOINTS = (
-    Endpoint("POST", BATCH_EXPORT + "pause/", "batch_export:write", pause_batch_export),
-    Endpoint("POST", BATCH_EXPORT + "unpause/", "batch_export:write", unpause_batch_export),
+ROUTES = (
+    ApiRoute("POST", BATCH_EXPORT + "pause/", "batch_export:write", pause_batch_export),
+    ApiRoute("POST", BATCH_EXPORT + "unpause/", "batch_export:write", unpause_batch_export),
 )

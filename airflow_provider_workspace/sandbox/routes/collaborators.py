@@ -4,55 +4,64 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
-from airflow_provider_workspace.sandbox import fields, records
-from airflow_provider_workspace.sandbox.answers import answer, empty, invalid, not_found
-from airflow_provider_workspace.sandbox.call import Call, Endpoint
-from airflow_provider_workspace.sandbox.routes.dashboards import find_dashboard
+from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, Fields, require
+from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, invalid
+from airflow_provider_workspace.sandbox.routes.dashboards import COLLABORATOR_LEVEL, find_dashboard
 
 if TYPE_CHECKING:
-    from starlette.responses import Response
+    from airflow_provider_workspace.sandbox.state import State
+
+FIELDS: Fields = {"level": ("integer", COLLABORATOR_LEVEL), "user_uuid": ("string", None)}
 
 
-def list_dashboard_collaborators(call: Call) -> Response:
-    """
-    List the collaborators, in the shape of the profile.
+def add_collaborator(state: State, dashboard_id: int, user: JsonObject, level: int = COLLABORATOR_LEVEL) -> JsonObject:
+    """Add a collaborator to a dashboard and return the record."""
+    at = state.timestamp()
+    record = {
+        "id": str(uuid4()),
+        "dashboard_id": dashboard_id,
+        "user": user,
+        "level": level,
+        "added_at": at,
+        "updated_at": at,
+        "user_uuid": user["uuid"],
+    }
+    state.insert("collaborators", dashboard_id=dashboard_id, user_uuid=user["uuid"], record=dumps(record))
+    return record
 
-    :param call: The request.
-    """
-    dashboard, _ = find_dashboard(call, "dashboard_id")
+
+def list_dashboard_collaborators(request: ApiRequest) -> object:
+    """List the collaborators, in the shape of the profile."""
+    dashboard, _ = find_dashboard(request, "dashboard_id")
     sql = "SELECT record FROM collaborators WHERE dashboard_id = ? ORDER BY seq"
-    collaborators = [json.loads(row["record"]) for row in call.state.db.execute(sql, (dashboard["id"],))]
-    shape = call.profile.collaborator_list
+    collaborators = [json.loads(row["record"]) for row in request.state.db.execute(sql, (dashboard["id"],))]
+    shape = request.profile.collaborator_list
     if shape == "envelope":
         count = len(collaborators)
-        return answer({"count": count, "next": None, "previous": None, "results": collaborators})
+        return {"count": count, "next": None, "previous": None, "results": collaborators}
     if shape == "single" and len(collaborators) == 1:
-        return answer(collaborators[0])
-    return answer(collaborators)
+        return collaborators[0]
+    return collaborators
 
 
-def add_dashboard_collaborator(call: Call) -> Response:
-    """
-    Add a member of the organization as collaborator, once.
-
-    :param call: The request.
-    """
-    dashboard, organization_id = find_dashboard(call, "dashboard_id")
-    wanted = call.fields(fields.COLLABORATOR)
-    fields.require(wanted, "user_uuid")
-    user_uuid = wanted["user_uuid"].lower()
+def add_dashboard_collaborator(request: ApiRequest) -> object:
+    """Add a member of the organization as collaborator, once."""
+    dashboard, organization_id = find_dashboard(request, "dashboard_id")
+    fields = request.fields(FIELDS)
+    require(fields, "user_uuid")
+    user_uuid = fields["user_uuid"].lower()
     sql = "SELECT record FROM members WHERE organization_id = ? AND user_uuid = ?"
-    member = call.state.record(sql, organization_id, user_uuid)
+    member = request.state.record(sql, organization_id, user_uuid)
     if member is None:
         raise invalid("User does not exist.", "user_uuid")
     sql = "SELECT 1 FROM collaborators WHERE dashboard_id = ? AND user_uuid = ?"
-    if call.state.one(sql, dashboard["id"], user_uuid):
+    if request.state.one(sql, dashboard["id"], user_uuid):
         raise invalid("User already is a collaborator.", "user_uuid", "unique")
-    level = wanted.get("level", records.COLLABORATOR_LEVEL)
-    record = records.collaborator(dashboard["id"], member["user"], level, call.state.timestamp())
-    call.state.add_collaborator(record)
-    call.effect(
+    level = fields.get("level", COLLABORATOR_LEVEL)
+    record = add_collaborator(request.state, dashboard["id"], member["user"], level)
+    request.audit(
         "add_dashboard_collaborator",
         organization_id,
         user_uuid,
@@ -60,34 +69,28 @@ def add_dashboard_collaborator(call: Call) -> Response:
         dashboard_id=dashboard["id"],
         level=level,
     )
-    return answer(record, 201)
+    return record
 
 
-def remove_dashboard_collaborator(call: Call) -> Response:
-    """
-    Remove a collaborator.
-
-    :param call: The request.
-    """
-    dashboard, organization_id = find_dashboard(call, "dashboard_id")
-    place = (dashboard["id"], call.path["user__uuid"])
-    record = call.state.record("SELECT record FROM collaborators WHERE dashboard_id = ? AND user_uuid = ?", *place)
-    if record is None:
-        raise not_found()
-    call.state.db.execute("DELETE FROM collaborators WHERE dashboard_id = ? AND user_uuid = ?", place)
-    call.effect(
+def remove_dashboard_collaborator(request: ApiRequest) -> None:
+    """Remove a collaborator."""
+    dashboard, organization_id = find_dashboard(request, "dashboard_id")
+    place = (dashboard["id"], request.path["user__uuid"])
+    record = request.find("SELECT record FROM collaborators WHERE dashboard_id = ? AND user_uuid = ?", *place)
+    request.state.db.execute("DELETE FROM collaborators WHERE dashboard_id = ? AND user_uuid = ?", place)
+    user = record["user"]
+    request.audit(
         "remove_dashboard_collaborator",
         organization_id,
-        record["user"]["uuid"],
-        email=record["user"]["email"],
+        user["uuid"],
+        email=user["email"],
         dashboard_id=dashboard["id"],
     )
-    return empty(204)
 
 
 COLLABORATORS = "/api/environments/{project_id}/dashboards/{dashboard_id}/collaborators/"
-ENDPOINTS = (
-    Endpoint("GET", COLLABORATORS, "dashboard:read", list_dashboard_collaborators),
-    Endpoint("POST", COLLABORATORS, "dashboard:write", add_dashboard_collaborator),
-    Endpoint("DELETE", COLLABORATORS + "{user__uuid}/", "dashboard:write", remove_dashboard_collaborator),
+ROUTES = (
+    ApiRoute("GET", COLLABORATORS, "dashboard:read", list_dashboard_collaborators),
+    ApiRoute("POST", COLLABORATORS, "dashboard:write", add_dashboard_collaborator, 201),
+    ApiRoute("DELETE", COLLABORATORS + "{user__uuid}/", "dashboard:write", remove_dashboard_collaborator, 204),
 )

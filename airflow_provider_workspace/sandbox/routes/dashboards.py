@@ -2,116 +2,135 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING
 
-from airflow_provider_workspace.sandbox import fields
-from airflow_provider_workspace.sandbox.answers import JsonObject, answer, dumps, empty, not_found
-from airflow_provider_workspace.sandbox.call import Call, Endpoint, integer
+from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, Fields, path_integer, with_defaults
+from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, not_found
 
 if TYPE_CHECKING:
-    from starlette.responses import Response
+    from airflow_provider_workspace.sandbox.state import State
+
+COLLABORATOR_LEVEL = 37
+
+FIELDS: Fields = {
+    "name": ("string", None),
+    "description": ("string", ""),
+    "pinned": ("boolean", False),
+    "deleted": ("boolean", False),
+    "use_template": ("string", None),
+    "use_dashboard": ("integer", None),
+    "delete_insights": ("boolean", False),
+    "tags": ("array", []),
+    "restriction_level": ("integer", 21),
+}
 
 
-def create_dashboard(call: Call) -> Response:
-    """
-    Create a dashboard. Two of the same name are two dashboards.
+def add_dashboard(state: State, project_id: int, fields: JsonObject, created_by: JsonObject) -> JsonObject:
+    """Add a dashboard with its sharing configuration, and return its record."""
+    at = state.timestamp()
+    record: JsonObject = with_defaults(FIELDS, fields)
+    record |= {
+        "id": state.next_id("dashboards"),
+        "created_at": at,
+        "created_by": created_by,
+        "is_shared": False,
+        "deleted": bool(record["deleted"]),
+        "creation_mode": _creation_mode(record),
+        "filters": {},
+        "variables": {},
+        "tiles": [],
+        "effective_restriction_level": record["restriction_level"],
+        "effective_privilege_level": COLLABORATOR_LEVEL,
+        "user_access_level": "editor",
+    }
+    state.insert(
+        "dashboards",
+        id=record["id"],
+        project_id=project_id,
+        deleted=record["deleted"],
+        record=dumps(record),
+        sharing=dumps({"created_at": at, "enabled": False, "access_token": secrets.token_urlsafe(16)}),
+    )
+    return record
 
-    :param call: The request.
-    """
-    project_id, organization_id = call.project()
-    record = call.state.add_dashboard(project_id, call.fields(fields.DASHBOARD), call.user())
-    call.effect("create_dashboard", organization_id, str(record["id"]), name=record["name"], project_id=project_id)
-    return answer(record, 201)
+
+def create_dashboard(request: ApiRequest) -> object:
+    """Create a dashboard. Two of the same name are two dashboards."""
+    project_id, organization_id = request.project()
+    record = add_dashboard(request.state, project_id, request.fields(FIELDS), request.user())
+    request.audit("create_dashboard", organization_id, str(record["id"]), name=record["name"], project_id=project_id)
+    return record
 
 
-def retrieve_dashboard(call: Call) -> Response:
-    """
-    Retrieve a dashboard.
-
-    :param call: The request.
-    """
-    record, _ = find_dashboard(call, "id")
-    return answer(record)
+def retrieve_dashboard(request: ApiRequest) -> object:
+    """Retrieve a dashboard."""
+    record, _ = find_dashboard(request, "id")
+    return record
 
 
-def update_dashboard(call: Call) -> Response:
-    """
-    Update a dashboard; ``deleted: true`` is how one is deleted.
-
-    :param call: The request.
-    """
-    record, organization_id = find_dashboard(call, "id")
-    wanted = call.fields(fields.DASHBOARD)
-    if "deleted" in wanted:
-        wanted["deleted"] = bool(wanted["deleted"])
-    changes = {name: value for name, value in wanted.items() if record[name] != value}
+def update_dashboard(request: ApiRequest) -> object:
+    """Update a dashboard; ``deleted: true`` is how one is deleted."""
+    record, organization_id = find_dashboard(request, "id")
+    fields = request.fields(FIELDS)
+    if "deleted" in fields:
+        fields["deleted"] = bool(fields["deleted"])
+    changes = {name: value for name, value in fields.items() if record[name] != value}
     if changes:
         record |= changes
         record["effective_restriction_level"] = record["restriction_level"]
-        call.state.db.execute(
-            "UPDATE dashboards SET record = ?, deleted = ? WHERE id = ?",
-            (dumps(record), record["deleted"], record["id"]),
-        )
+        sql = "UPDATE dashboards SET record = ?, deleted = ? WHERE id = ?"
+        request.state.db.execute(sql, (dumps(record), record["deleted"], record["id"]))
         operation = "delete_dashboard" if changes.get("deleted") else "update_dashboard"
-        call.effect(operation, organization_id, str(record["id"]), name=record["name"], changed=changes)
-    return answer(record)
+        request.audit(operation, organization_id, str(record["id"]), name=record["name"], changed=changes)
+    return record
 
 
-def hard_delete_dashboard(_call: Call) -> Response:
+def hard_delete_dashboard(_request: ApiRequest) -> None:
     """Refuse: dashboards are never removed, known or unknown."""
-    return empty(405)
 
 
-def retrieve_dashboard_access_controls(call: Call) -> Response:
-    """
-    Retrieve the access controls of a dashboard, which the interface depicts as the dashboard itself.
-
-    :param call: The request.
-    """
-    record, _ = find_dashboard(call, "id")
-    if not call.profile.access_controls_own_shape:
-        return answer(record)
-    return answer(
-        {
-            "access_controls": [],
-            "available_access_levels": ["none", "viewer", "editor", "manager"],
-            "default_access_level": record["user_access_level"],
-            "user_can_edit_access_levels": True,
-        }
-    )
+def retrieve_dashboard_access_controls(request: ApiRequest) -> object:
+    """Retrieve the access controls of a dashboard, which the interface depicts as the dashboard itself."""
+    record, _ = find_dashboard(request, "id")
+    if not request.profile.access_controls_own_shape:
+        return record
+    return {
+        "access_controls": [],
+        "available_access_levels": ["none", "viewer", "editor", "manager"],
+        "default_access_level": record["user_access_level"],
+        "user_can_edit_access_levels": True,
+    }
 
 
-def list_dashboard_sharing(call: Call) -> Response:
-    """
-    Retrieve the sharing configuration of a dashboard, a single object.
-
-    :param call: The request.
-    """
-    record, _ = find_dashboard(call, "dashboard_id")
-    return answer(call.state.record("SELECT sharing FROM dashboards WHERE id = ?", record["id"]))
+def list_dashboard_sharing(request: ApiRequest) -> object:
+    """Retrieve the sharing configuration of a dashboard, a single object."""
+    record, _ = find_dashboard(request, "dashboard_id")
+    return request.state.record("SELECT sharing FROM dashboards WHERE id = ?", record["id"])
 
 
-def find_dashboard(call: Call, parameter: str) -> tuple[JsonObject, str]:
-    """
-    Return the dashboard in the path and the organization of its project.
-
-    :param call: The request.
-    :param parameter: The path parameter that holds its number.
-    """
-    project_id, organization_id = call.project()
+def find_dashboard(request: ApiRequest, parameter: str) -> tuple[JsonObject, str]:
+    """Return the dashboard that a path parameter names, and the organization of its project."""
+    project_id, organization_id = request.project()
     sql = "SELECT record FROM dashboards WHERE id = ? AND project_id = ?"
-    record = call.state.record(sql, integer(call.path[parameter]), project_id)
-    if record is None or (record["deleted"] and call.profile.deleted_dashboards_gone):
+    record = request.find(sql, path_integer(request.path[parameter]), project_id)
+    if record["deleted"] and request.profile.deleted_dashboards_gone:
         raise not_found()
     return record, organization_id
 
 
+def _creation_mode(record: JsonObject) -> str:
+    if record["use_template"]:
+        return "template"
+    return "duplicate" if record["use_dashboard"] else "default"
+
+
 DASHBOARDS = "/api/environments/{project_id}/dashboards/"
-ENDPOINTS = (
-    Endpoint("POST", DASHBOARDS, "dashboard:write", create_dashboard),
-    Endpoint("GET", DASHBOARDS + "{id}/", "dashboard:read", retrieve_dashboard),
-    Endpoint("PATCH", DASHBOARDS + "{id}/", "dashboard:write", update_dashboard),
-    Endpoint("DELETE", DASHBOARDS + "{id}/", "dashboard:write", hard_delete_dashboard),
-    Endpoint("GET", DASHBOARDS + "{id}/access_controls/", None, retrieve_dashboard_access_controls),
-    Endpoint("GET", DASHBOARDS + "{dashboard_id}/sharing/", "sharing_configuration:read", list_dashboard_sharing),
+ROUTES = (
+    ApiRoute("POST", DASHBOARDS, "dashboard:write", create_dashboard, 201),
+    ApiRoute("GET", DASHBOARDS + "{id}/", "dashboard:read", retrieve_dashboard),
+    ApiRoute("PATCH", DASHBOARDS + "{id}/", "dashboard:write", update_dashboard),
+    ApiRoute("DELETE", DASHBOARDS + "{id}/", "dashboard:write", hard_delete_dashboard, 405),
+    ApiRoute("GET", DASHBOARDS + "{id}/access_controls/", None, retrieve_dashboard_access_controls),
+    ApiRoute("GET", DASHBOARDS + "{dashboard_id}/sharing/", "sharing_configuration:read", list_dashboard_sharing),
 )

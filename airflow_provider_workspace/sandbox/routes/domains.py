@@ -2,150 +2,157 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
-from airflow_provider_workspace.sandbox import fields, records
-from airflow_provider_workspace.sandbox.answers import JsonObject, answer, dumps, empty, invalid, not_found
-from airflow_provider_workspace.sandbox.call import Call, Endpoint
+from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, Fields, require, with_defaults
+from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, invalid
 
 if TYPE_CHECKING:
-    from starlette.responses import Response
+    from airflow_provider_workspace.sandbox.state import State
 
 CHALLENGE_PREFIX = "_workspace-challenge."
+
+FIELDS: Fields = {
+    "domain": ("domain", None),
+    "jit_provisioning_enabled": ("boolean", False),
+    "sso_enforcement": ("string", ""),
+    "saml_entity_id": ("string", None),
+    "saml_acs_url": ("string", None),
+    "saml_x509_cert": ("string", None),
+}
 SSO_FIELDS = ("jit_provisioning_enabled", "sso_enforcement")
+SAML_FIELDS = ("saml_entity_id", "saml_acs_url", "saml_x509_cert")
+SECRET_FIELDS = {"saml_x509_cert"}
+"""Fields whose values the audit does not hold."""
 
 
-def list_domains(call: Call) -> Response:
+def add_domain(state: State, organization_id: str, fields: JsonObject, **more: object) -> JsonObject:
     """
-    List the domains, oldest first.
+    Add a domain, not verified yet, and return its record.
 
-    :param call: The request.
+    :param more: what else the record of a seeded domain holds
     """
-    return call.page("domains", call.organization())
+    record: JsonObject = with_defaults(FIELDS, fields)
+    record |= {"id": str(uuid4()), "has_saml": _has_saml(record), **_unverified(), **more}
+    state.insert(
+        "domains",
+        id=record["id"],
+        organization_id=organization_id,
+        domain=record["domain"].lower(),
+        record=dumps(record),
+    )
+    return record
 
 
-def create_domain(call: Call) -> Response:
-    """
-    Create a domain, not verified yet.
-
-    :param call: The request.
-    """
-    organization_id = call.organization()
-    wanted = call.fields(fields.DOMAIN)
-    fields.require(wanted, "domain")
-    _check_unique(call, wanted["domain"])
-    if call.profile.sso_needs_verified_domain:
-        wanted = {name: value for name, value in wanted.items() if name not in SSO_FIELDS}
-    record = records.domain(wanted)
-    call.state.add_domain(organization_id, record)
-    call.effect("create_domain", organization_id, record["domain"], domain_id=record["id"])
-    return answer(record, 201)
+def list_domains(request: ApiRequest) -> object:
+    """List the domains, oldest first."""
+    return request.page("domains")
 
 
-def retrieve_domain(call: Call) -> Response:
-    """
-    Retrieve a domain.
+def create_domain(request: ApiRequest) -> object:
+    """Create a domain, not verified yet."""
+    organization_id = request.organization()
+    fields = request.fields(FIELDS)
+    require(fields, "domain")
+    _check_unique(request, fields["domain"])
+    if request.profile.sso_needs_verified_domain:
+        fields = {name: value for name, value in fields.items() if name not in SSO_FIELDS}
+    record = add_domain(request.state, organization_id, fields)
+    request.audit("create_domain", organization_id, record["domain"], domain_id=record["id"])
+    return record
 
-    :param call: The request.
-    """
-    record, _ = _find(call)
-    return answer(record)
+
+def retrieve_domain(request: ApiRequest) -> object:
+    """Retrieve a domain."""
+    record, _ = _find(request)
+    return record
 
 
-def update_domain(call: Call) -> Response:
-    """
-    Update a domain. Another name has to be verified anew.
-
-    :param call: The request.
-    """
-    record, organization_id = _find(call)
-    wanted = call.fields(fields.DOMAIN)
-    changes = {name: value for name, value in wanted.items() if record[name] != value}
-    if call.profile.sso_needs_verified_domain and not record["is_verified"]:
+def update_domain(request: ApiRequest) -> object:
+    """Update a domain. Another name has to be verified anew."""
+    record, organization_id = _find(request)
+    fields = request.fields(FIELDS)
+    changes = {name: value for name, value in fields.items() if record[name] != value}
+    if request.profile.sso_needs_verified_domain and not record["is_verified"]:
         for name in SSO_FIELDS:
             if name in changes:
                 detail = "This attribute cannot be updated until the domain is verified."
                 raise invalid(detail, name, "verification_required")
     if changes:
         if "domain" in changes:
-            _check_unique(call, changes["domain"], record["id"])
-            fresh = records.domain(changes)
-            for name in ("is_verified", "verified_at", "verification_challenge"):
-                record[name] = fresh[name]
+            _check_unique(request, changes["domain"], record["id"])
+            record |= _unverified()
         record |= changes
-        record["has_saml"] = records.has_saml(record)
-        _store(call, record)
-        shown = {name: value for name, value in changes.items() if name not in records.SECRET_FIELDS}
-        call.effect(
+        record["has_saml"] = _has_saml(record)
+        _store(request, record)
+        request.audit(
             "update_domain",
             organization_id,
             record["domain"],
             domain_id=record["id"],
-            changed=shown,
-            secrets_changed=sorted(changes.keys() & records.SECRET_FIELDS),
+            changed={name: value for name, value in changes.items() if name not in SECRET_FIELDS},
+            secrets_changed=sorted(changes.keys() & SECRET_FIELDS),
         )
-    return answer(record)
+    return record
 
 
-def delete_domain(call: Call) -> Response:
-    """
-    Delete a domain.
-
-    :param call: The request.
-    """
-    record, organization_id = _find(call)
-    call.state.db.execute("DELETE FROM domains WHERE id = ?", (record["id"],))
-    call.effect("delete_domain", organization_id, record["domain"], domain_id=record["id"])
-    return empty(204)
+def delete_domain(request: ApiRequest) -> None:
+    """Delete a domain."""
+    record, organization_id = _find(request)
+    request.state.db.execute("DELETE FROM domains WHERE id = ?", (record["id"],))
+    request.audit("delete_domain", organization_id, record["domain"], domain_id=record["id"])
 
 
-def verify_domain(call: Call) -> Response:
-    """
-    Look for the challenge in the DNS, and mark the domain as verified when it is there.
-
-    :param call: The request.
-    """
-    record, organization_id = _find(call)
-    call.fields(fields.DOMAIN)
+def verify_domain(request: ApiRequest) -> object:
+    """Look for the challenge in the DNS, and mark the domain as verified if it is there."""
+    record, organization_id = _find(request)
+    request.fields(FIELDS)
     if record["is_verified"]:
-        if call.profile.verify_answers_domain:
+        if request.profile.verify_answers_domain:
             raise invalid("This domain has already been verified.", code="already_verified")
-        return empty(200)
+        return None
     name = CHALLENGE_PREFIX + record["domain"].lower()
     sql = "SELECT 1 FROM dns WHERE name = ? AND value = ?"
-    if call.state.one(sql, name, record["verification_challenge"]):
-        record |= {"is_verified": True, "verified_at": call.state.timestamp()}
-        _store(call, record)
-        call.effect("verify_domain", organization_id, record["domain"], domain_id=record["id"])
-    return answer(record) if call.profile.verify_answers_domain else empty(200)
+    if request.state.one(sql, name, record["verification_challenge"]):
+        record |= {"is_verified": True, "verified_at": request.state.timestamp()}
+        _store(request, record)
+        request.audit("verify_domain", organization_id, record["domain"], domain_id=record["id"])
+    return record if request.profile.verify_answers_domain else None
 
 
-def _find(call: Call) -> tuple[JsonObject, str]:
-    organization_id = call.organization()
+def _find(request: ApiRequest) -> tuple[JsonObject, str]:
+    organization_id = request.organization()
     sql = "SELECT record FROM domains WHERE id = ? AND organization_id = ?"
-    record = call.state.record(sql, call.path["id"], organization_id)
-    if record is None:
-        raise not_found()
-    return record, organization_id
+    return request.find(sql, request.path["id"], organization_id), organization_id
 
 
-def _store(call: Call, record: JsonObject) -> None:
+def _store(request: ApiRequest, record: JsonObject) -> None:
     sql = "UPDATE domains SET domain = ?, record = ? WHERE id = ?"
-    call.state.db.execute(sql, (record["domain"].lower(), dumps(record), record["id"]))
+    request.state.db.execute(sql, (record["domain"].lower(), dumps(record), record["id"]))
 
 
-def _check_unique(call: Call, domain: str, own_id: str = "") -> None:
+def _check_unique(request: ApiRequest, domain: str, own_id: str = "") -> None:
     sql = "SELECT 1 FROM domains WHERE domain = ? AND id <> ?"
-    if call.profile.domains_unique and call.state.one(sql, domain.lower(), own_id):
+    if request.profile.domains_unique and request.state.one(sql, domain.lower(), own_id):
         raise invalid("Domain with this domain already exists.", "domain", "unique")
 
 
+def _unverified() -> JsonObject:
+    return {"is_verified": False, "verified_at": None, "verification_challenge": secrets.token_urlsafe(24)}
+
+
+def _has_saml(record: JsonObject) -> bool:
+    return all(record[name] for name in SAML_FIELDS)
+
+
 DOMAINS = "/api/organizations/{organization_id}/domains/"
-ENDPOINTS = (
-    Endpoint("GET", DOMAINS, "organization:read", list_domains, query=("limit", "offset")),
-    Endpoint("POST", DOMAINS, "organization:write", create_domain),
-    Endpoint("GET", DOMAINS + "{id}/", "organization:read", retrieve_domain),
-    Endpoint("PATCH", DOMAINS + "{id}/", "organization:write", update_domain),
-    Endpoint("DELETE", DOMAINS + "{id}/", "organization:write", delete_domain),
-    Endpoint("POST", DOMAINS + "{id}/verify/", None, verify_domain),
+ROUTES = (
+    ApiRoute("GET", DOMAINS, "organization:read", list_domains, query=("limit", "offset")),
+    ApiRoute("POST", DOMAINS, "organization:write", create_domain, 201),
+    ApiRoute("GET", DOMAINS + "{id}/", "organization:read", retrieve_domain),
+    ApiRoute("PATCH", DOMAINS + "{id}/", "organization:write", update_domain),
+    ApiRoute("DELETE", DOMAINS + "{id}/", "organization:write", delete_domain, 204),
+    ApiRoute("POST", DOMAINS + "{id}/verify/", None, verify_domain),
 )

@@ -2,149 +2,153 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from uuid import uuid4
 
-from airflow_provider_workspace.sandbox import fields, records
-from airflow_provider_workspace.sandbox.answers import (
-    JsonObject,
-    Refused,
-    answer,
-    answer_text,
-    dumps,
-    empty,
-    invalid,
-    not_found,
+from airflow_provider_workspace.sandbox.request import (
+    ApiRequest,
+    ApiRoute,
+    Fields,
+    check_fields,
+    require,
+    with_defaults,
 )
-from airflow_provider_workspace.sandbox.call import Call, Endpoint
+from airflow_provider_workspace.sandbox.responses import ApiError, JsonObject, dumps, invalid, json_response, not_found
+from airflow_provider_workspace.sandbox.routes.members import LEVELS, MEMBER_LEVEL, is_member
+from airflow_provider_workspace.sandbox.state import State, format_time, parse_time
 
-if TYPE_CHECKING:
-    from starlette.responses import Response
+INVITE_DAYS = 3
 
 # An invite expires as time goes by, so its flag is set when it is read.
 INVITE_COLUMN = """json_set(record, '$.is_expired', json(CASE WHEN expires_at <= ? THEN 'true' ELSE 'false' END))"""
 
+FIELDS: Fields = {
+    "target_email": ("email", None),
+    "first_name": ("string", ""),
+    "level": ("integer", MEMBER_LEVEL),
+    "message": ("string", None),
+    "private_project_access": ("array", None),
+    "send_email": ("boolean", True),
+    "combine_pending_invites": ("boolean", False),
+}
 
-def list_invites(call: Call) -> Response:
+
+def add_invite(
+    state: State, organization_id: str, fields: JsonObject, created_by: JsonObject, **more: object
+) -> JsonObject:
     """
-    List the invites, oldest first, expired ones too.
+    Add an invite and return its record.
 
-    :param call: The request.
+    :param more: what else the record of a seeded invite holds
     """
-    return call.page("invites", call.organization(), INVITE_COLUMN, call.state.timestamp())
+    at = state.timestamp()
+    record: JsonObject = with_defaults(FIELDS, fields)
+    record |= {
+        "id": str(uuid4()),
+        "emailing_attempt_made": bool(record["send_email"]),
+        "is_expired": False,
+        "created_by": created_by,
+        "created_at": at,
+        "updated_at": at,
+        **more,
+    }
+    state.insert(
+        "invites",
+        id=record["id"],
+        organization_id=organization_id,
+        email=record["target_email"].lower(),
+        expires_at=format_time(parse_time(record["created_at"]) + timedelta(days=INVITE_DAYS)),
+        record=dumps(record),
+    )
+    return record
 
 
-def create_invite(call: Call) -> Response:
-    """
-    Invite one address.
-
-    :param call: The request.
-    """
-    organization_id = call.organization()
-    wanted = _check(call, call.body)
-    _spend(call, organization_id, 1)
-    _refuse_member(call, organization_id, wanted)
-    return answer(_invite(call, organization_id, wanted), 201)
+def list_invites(request: ApiRequest) -> object:
+    """List the invites, oldest first, expired ones too."""
+    return request.page("invites", INVITE_COLUMN, request.state.timestamp())
 
 
-def create_invites(call: Call) -> Response:
-    """
-    Invite many addresses.
-
-    :param call: The request.
-    """
-    organization_id = call.organization()
-    wanted = _check_bulk(call)
-    _spend(call, organization_id, len(wanted))
-    if call.profile.bulk_stops_at_member:
-        return _invite_until_member(call, organization_id, wanted)
-    for item, invite in enumerate(wanted):
-        _refuse_member(call, organization_id, invite, item)
-    created = [dumps(_invite(call, organization_id, invite)) for invite in wanted]
-    return _bulk_answer(call, created)
+def create_invite(request: ApiRequest) -> object:
+    """Invite one address."""
+    organization_id = request.organization()
+    fields = _check(request, request.body)
+    _count(request, organization_id, 1)
+    _refuse_member(request, organization_id, fields)
+    return _invite(request, organization_id, fields)
 
 
-def delete_invite(call: Call) -> Response:
-    """
-    Delete an invite.
+def create_invites(request: ApiRequest) -> object:
+    """Invite many addresses."""
+    organization_id = request.organization()
+    invites = _check_bulk(request)
+    _count(request, organization_id, len(invites))
+    created = []
+    for item, fields in enumerate(invites):
+        try:
+            _refuse_member(request, organization_id, fields, item)
+        except ApiError as error:
+            if not request.profile.bulk_stops_at_member:
+                raise
+            # Answered, not raised, because the invites before it stay.
+            return error.response()
+        created.append(_invite(request, organization_id, fields))
+    return json_response(created, 201) if request.profile.bulk_answers_invites else None
 
-    :param call: The request.
-    """
-    organization_id = call.organization()
-    invite_id = call.path["id"]
-    row = call.state.one("SELECT email FROM invites WHERE id = ? AND organization_id = ?", invite_id, organization_id)
+
+def delete_invite(request: ApiRequest) -> None:
+    """Delete an invite."""
+    organization_id = request.organization()
+    place = (request.path["id"], organization_id)
+    row = request.state.one("SELECT email FROM invites WHERE id = ? AND organization_id = ?", *place)
     if row is None:
         raise not_found()
-    call.state.db.execute("DELETE FROM invites WHERE id = ?", (invite_id,))
-    call.effect("delete_invite", organization_id, row["email"], invite_id=invite_id)
-    return empty(204)
+    request.state.db.execute("DELETE FROM invites WHERE id = ? AND organization_id = ?", place)
+    request.audit("delete_invite", organization_id, row["email"], invite_id=request.path["id"])
 
 
-def _check(call: Call, body: object, item: int | None = None) -> JsonObject:
-    wanted = fields.check_fields(body, fields.INVITE, unnamed_refused=call.profile.unnamed_refused, item=item)
-    fields.require(wanted, "target_email", item)
-    if call.profile.levels_closed and wanted.get("level", records.MEMBER_LEVEL) not in records.LEVELS:
+def _check(request: ApiRequest, body: object, item: int | None = None) -> JsonObject:
+    fields = check_fields(body, FIELDS, unnamed_refused=request.profile.unnamed_refused, item=item)
+    require(fields, "target_email", item)
+    if request.profile.levels_closed and fields.get("level", MEMBER_LEVEL) not in LEVELS:
         attr = "level" if item is None else f"{item}__level"
-        raise invalid(f'"{wanted["level"]}" is not a valid choice.', attr, "invalid_choice")
-    if call.profile.email_domain_lowered:
-        local, _, domain = wanted["target_email"].rpartition("@")
-        wanted["target_email"] = f"{local}@{domain.lower()}"
-    return wanted
+        raise invalid(f'"{fields["level"]}" is not a valid choice.', attr, "invalid_choice")
+    if request.profile.email_domain_lowered:
+        local, _, domain = fields["target_email"].rpartition("@")
+        fields["target_email"] = f"{local}@{domain.lower()}"
+    return fields
 
 
-def _check_bulk(call: Call) -> list[JsonObject]:
-    body = call.body
+def _check_bulk(request: ApiRequest) -> list[JsonObject]:
+    body, limit = request.body, request.profile.bulk_limit
     if not isinstance(body, list):
-        if call.profile.bulk_array_only:
+        if request.profile.bulk_array_only:
             raise invalid("Expected a list of items.", code="not_a_list")
-        return [_check(call, body)]
-    if call.profile.bulk_limit is not None and len(body) > call.profile.bulk_limit:
-        raise invalid(f"A maximum of {call.profile.bulk_limit} invites can be sent in a single request.")
-    return [_check(call, invite, item) for item, invite in enumerate(body)]
+        return [_check(request, body)]
+    if limit is not None and len(body) > limit:
+        raise invalid(f"A maximum of {limit} invites can be sent in a single request.")
+    return [_check(request, invite, item) for item, invite in enumerate(body)]
 
 
-def _spend(call: Call, organization_id: str, amount: int) -> None:
-    if call.limits is not None:
-        call.limits.take(call.limits.invites, organization_id, amount, call.state.now().timestamp())
+def _count(request: ApiRequest, organization_id: str, amount: int) -> None:
+    if request.limits is not None:
+        request.limits.take(request.limits.invites, organization_id, amount, request.state.now().timestamp())
 
 
-def _refuse_member(call: Call, organization_id: str, wanted: JsonObject, item: int | None = None) -> None:
-    if call.state.is_member(organization_id, wanted["target_email"]):
+def _refuse_member(request: ApiRequest, organization_id: str, fields: JsonObject, item: int | None = None) -> None:
+    if is_member(request.state, organization_id, fields["target_email"]):
         attr = "target_email" if item is None else f"{item}__target_email"
         raise invalid("A user with this email address already belongs to the organization.", attr)
 
 
-def _invite_until_member(call: Call, organization_id: str, wanted: Iterable[JsonObject]) -> Response:
-    created = []
-    for item, invite in enumerate(wanted):
-        try:
-            _refuse_member(call, organization_id, invite, item)
-        except Refused as refused:
-            # Answered, not raised, because the invites before it stay.
-            return refused.response()
-        created.append(dumps(_invite(call, organization_id, invite)))
-    return _bulk_answer(call, created)
-
-
-def _bulk_answer(call: Call, created: list[str]) -> Response:
-    if not call.profile.bulk_answers_invites:
-        return empty(200)
-    response = answer_text(f"[{','.join(created)}]")
-    response.status_code = 201
-    return response
-
-
-def _invite(call: Call, organization_id: str, wanted: JsonObject) -> JsonObject:
+def _invite(request: ApiRequest, organization_id: str, fields: JsonObject) -> JsonObject:
     replaced = []
-    if call.profile.invites_replace:
-        sql = "DELETE FROM invites WHERE organization_id = ? AND email = ?"
-        older = "SELECT id FROM invites WHERE organization_id = ? AND email = ?"
-        place = (organization_id, wanted["target_email"].lower())
-        replaced = [row["id"] for row in call.state.db.execute(older, place)]
-        call.state.db.execute(sql, place)
-    record = records.invite(wanted, call.user(), call.state.timestamp())
-    call.state.add_invite(organization_id, record)
-    call.effect(
+    if request.profile.invites_replace:
+        place = (organization_id, fields["target_email"].lower())
+        older = request.state.db.execute("SELECT id FROM invites WHERE organization_id = ? AND email = ?", place)
+        replaced = [row["id"] for row in older]
+        request.state.db.execute("DELETE FROM invites WHERE organization_id = ? AND email = ?", place)
+    record = add_invite(request.state, organization_id, fields, request.user())
+    request.audit(
         "create_invite",
         organization_id,
         record["target_email"],
@@ -157,9 +161,9 @@ def _invite(call: Call, organization_id: str, wanted: JsonObject) -> JsonObject:
 
 
 INVITES = "/api/organizations/{organization_id}/invites/"
-ENDPOINTS = (
-    Endpoint("GET", INVITES, "organization_member:read", list_invites, query=("limit", "offset")),
-    Endpoint("POST", INVITES, "organization_member:write", create_invite),
-    Endpoint("POST", INVITES + "bulk/", "organization_member:write", create_invites),
-    Endpoint("DELETE", INVITES + "{id}/", "organization_member:write", delete_invite),
+ROUTES = (
+    ApiRoute("GET", INVITES, "organization_member:read", list_invites, query=("limit", "offset")),
+    ApiRoute("POST", INVITES, "organization_member:write", create_invite, 201),
+    ApiRoute("POST", INVITES + "bulk/", "organization_member:write", create_invites),
+    ApiRoute("DELETE", INVITES + "{id}/", "organization_member:write", delete_invite, 204),
 )

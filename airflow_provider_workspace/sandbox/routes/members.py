@@ -3,72 +3,118 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
-from airflow_provider_workspace.sandbox import fields, records
-from airflow_provider_workspace.sandbox.answers import JsonObject, answer, denied, dumps, empty, invalid, not_found
-from airflow_provider_workspace.sandbox.call import Call, Endpoint
+from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, Fields
+from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, forbidden, invalid
 
 if TYPE_CHECKING:
-    from starlette.responses import Response
+    from airflow_provider_workspace.sandbox.state import State
+
+MEMBER_LEVEL = 1
+OWNER_LEVEL = 15
+LEVELS = (MEMBER_LEVEL, 8, OWNER_LEVEL)
+
+FIELDS: Fields = {"level": ("integer", MEMBER_LEVEL)}
 
 
-def list_members(call: Call) -> Response:
+def add_user(state: State, first_name: str, last_name: str, email: str, uuid: str | None = None) -> JsonObject:
     """
-    List the members, in the order in which they joined.
+    Add a user and return the record.
 
-    :param call: The request.
+    :param uuid: made from the number of the user when absent, so that a seed is the same each time
     """
-    return call.page("members", call.organization())
+    user_id = state.next_id("users")
+    record = {
+        "id": user_id,
+        "uuid": uuid or f"0190c0de-0000-4000-8001-{user_id:012x}",
+        "distinct_id": f"user-{user_id}",
+        "first_name": first_name,
+        "last_name": last_name,
+        "email": email,
+        "is_email_verified": True,
+        "hedgehog_config": {},
+    }
+    state.insert("users", id=user_id, uuid=record["uuid"], email=email.lower(), record=dumps(record))
+    return record
 
 
-def update_member(call: Call) -> Response:
+def add_member(state: State, organization_id: str, user: JsonObject, level: int, **more: object) -> JsonObject:
     """
-    Change the level of a member.
+    Add a member who has just joined, and return the record.
 
-    :param call: The request.
+    :param more: what else the record of a seeded member holds
     """
-    record, organization_id = _find(call)
-    wanted = call.fields(fields.MEMBER)
+    at = state.timestamp()
+    record = {
+        "id": str(uuid4()),
+        "user": user,
+        "level": level,
+        "joined_at": at,
+        "updated_at": at,
+        "is_2fa_enabled": False,
+        "has_social_auth": False,
+        "last_login": None,
+        **more,
+    }
+    state.insert(
+        "members",
+        organization_id=organization_id,
+        user_uuid=user["uuid"],
+        email=user["email"].lower(),
+        record=dumps(record),
+    )
+    return record
+
+
+def is_member(state: State, organization_id: str, email: str) -> bool:
+    """Tell whether an e-mail address, in any case, belongs to a member."""
+    sql = "SELECT 1 FROM members WHERE organization_id = ? AND email = ?"
+    return state.one(sql, organization_id, email.lower()) is not None
+
+
+def list_members(request: ApiRequest) -> object:
+    """List the members, in the order in which they joined."""
+    return request.page("members")
+
+
+def update_member(request: ApiRequest) -> object:
+    """Change the level of a member."""
+    record, organization_id = _find(request)
+    fields = request.fields(FIELDS)
     user_uuid, old = record["user"]["uuid"], record["level"]
-    level = wanted.get("level", old)
-    if call.profile.levels_closed and level not in records.LEVELS:
+    level = fields.get("level", old)
+    if request.profile.levels_closed and level not in LEVELS:
         raise invalid(f'"{level}" is not a valid choice.', "level", "invalid_choice")
-    if call.profile.own_level_fixed and user_uuid == call.key.user_uuid:
-        raise denied("You can't change your own access level.")
+    if request.profile.own_level_fixed and user_uuid == request.key.user_uuid:
+        raise forbidden("You can't change your own access level.")
     if level != old:
-        record |= {"level": level, "updated_at": call.state.timestamp()}
+        record |= {"level": level, "updated_at": request.state.timestamp()}
         sql = "UPDATE members SET record = ? WHERE organization_id = ? AND user_uuid = ?"
-        call.state.db.execute(sql, (dumps(record), organization_id, user_uuid))
-        call.effect("update_member", organization_id, user_uuid, email=record["user"]["email"], level=level, old=old)
-    return answer(record)
+        request.state.db.execute(sql, (dumps(record), organization_id, user_uuid))
+        email = record["user"]["email"]
+        request.audit("update_member", organization_id, user_uuid, email=email, level=level, old=old)
+    return record
 
 
-def delete_member(call: Call) -> Response:
-    """
-    Remove a member from the organization.
-
-    :param call: The request.
-    """
-    record, organization_id = _find(call)
+def delete_member(request: ApiRequest) -> None:
+    """Remove a member from the organization."""
+    record, organization_id = _find(request)
     user_uuid = record["user"]["uuid"]
     sql = "DELETE FROM members WHERE organization_id = ? AND user_uuid = ?"
-    call.state.db.execute(sql, (organization_id, user_uuid))
-    call.effect("delete_member", organization_id, user_uuid, email=record["user"]["email"])
-    return empty(204)
+    request.state.db.execute(sql, (organization_id, user_uuid))
+    request.audit("delete_member", organization_id, user_uuid, email=record["user"]["email"])
 
 
-def _find(call: Call) -> tuple[JsonObject, str]:
-    organization_id = call.organization()
+def _find(request: ApiRequest) -> tuple[JsonObject, str]:
+    organization_id = request.organization()
     sql = "SELECT record FROM members WHERE organization_id = ? AND user_uuid = ?"
-    record = call.state.record(sql, organization_id, call.path["user__uuid"])
-    if record is None:
-        raise not_found()
-    return record, organization_id
+    return request.find(sql, organization_id, request.path["user__uuid"]), organization_id
 
 
 MEMBERS = "/api/organizations/{organization_id}/members/"
-ENDPOINTS = (
-    Endpoint("GET", MEMBERS, "organization_member:read", list_members, query=("limit", "offset")),
-    Endpoint("PATCH", MEMBERS + "{user__uuid}/", "organization_member:write", update_member),
-    Endpoint("DELETE", MEMBERS + "{user__uuid}/", "organization_member:write", delete_member),
+ROUTES = (
+    ApiRoute("GET", MEMBERS, "organization_member:read", list_members, query=("limit", "offset")),
+    ApiRoute("PATCH", MEMBERS + "{user__uuid}/", "organization_member:write", update_member),
+    ApiRoute("DELETE", MEMBERS + "{user__uuid}/", "organization_member:write", delete_member, 204),
 )

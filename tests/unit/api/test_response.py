@@ -208,8 +208,6 @@ def test_429_error_has_retry_after(header: str, seconds: float | None, when: str
 def test_error_details_are_read_from_each_body_shape(
     body: bytes, detail: str | None, code: str | None, attr: str | None
 ) -> None:
-    body: bytes, detail: str | None, code: str | None, attr: str | None
-) -> None:
     assert _parse_error_body(body) == {"detail": detail, "code": code, "attr": attr}
 
 

@@ -22,8 +22,6 @@ ADA = answer(body={"count": 1, "next": None, "previous": None, "results": [{"tar
 def test_bulk_invites_wait_before_looking_up_a_lost_answer(
     call: Call, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    call: Call, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(bulk_invites, "CONSISTENCY_SECONDS", PAUSE)
     with Loopback(NOBODY, NOBODY, RESET_AFTER_READING, ADA, NOBODY) as service:
         connect(host=service.url)

@@ -116,8 +116,12 @@ PEOPLE = Snapshot(invites={"open@b.de": False, "late@b.de": True}, members={"in@
     ],
 )
 def test_conditions_evaluate_a_snapshot(
-    name: str, arguments: dict[str, Any], seen: Snapshot, done: bool, message: str
-) -> None:  # noqa: FBT001
+    name: str,
+    arguments: dict[str, Any],
+    seen: Snapshot,
+    done: bool,  # noqa: FBT001
+    message: str,
+) -> None:
     verdict = build_condition(name, arguments).evaluate(seen)
     assert (verdict.done, verdict.message, verdict.found) == (done, message, True)
 

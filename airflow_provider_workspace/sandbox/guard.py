@@ -1,0 +1,80 @@
+"""
+What keeps the pages that somebody visits away from a sandbox on the same machine.
+
+A page can send requests to this machine, and by DNS rebinding even read the answers. The browser tells on both: by the
+``Origin`` of the page, or by a ``Host`` that is not a name of this machine.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+
+from airflow_provider_workspace.sandbox.responses import forbidden
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+PRIVATE_SUFFIXES = (".internal", ".local")
+"""Names that public DNS does not have, such as ``host.docker.internal``."""
+
+
+class BrowserGuard:
+    """
+    Refuses requests that a page of somebody else has sent.
+
+    :param host: the address that the sandbox listens on
+    :param allow_hosts: further names by which it may be reached
+    """
+
+    def __init__(self, app: ASGIApp, host: str, allow_hosts: Iterable[str] = ()) -> None:
+        self.app = app
+        self._names = {name.lower() for name in ("localhost", host, *allow_hosts)}
+        self._remote = not is_loopback(host)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, or answer 403."""
+        headers = Headers(scope=scope)
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if not self._is_own_name(_hostname(host)):
+            response = forbidden(
+                f"The sandbox is not known as {host!r}. Start it with --allow-host to allow this name."
+            )
+            await response.response()(scope, receive, send)
+        elif origin is not None and origin.partition("://")[2].lower() != host.lower():
+            await forbidden("Requests from pages of another origin are refused.").response()(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    def _is_own_name(self, name: str) -> bool:
+        if name in self._names or is_loopback(name):
+            return True
+        if not self._remote:
+            return False
+        return name != "" and ("." not in name or name.endswith(PRIVATE_SUFFIXES) or _is_address(name))
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a name or address always is this machine."""
+    if _is_address(host):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost" or host.endswith(".localhost")
+
+
+def _hostname(host: str) -> str:
+    try:
+        return (urlsplit(f"//{host}").hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

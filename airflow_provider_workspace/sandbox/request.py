@@ -1,0 +1,243 @@
+"""A request on its way through a handler: who asks, for what, and the checks that several operations share."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow_provider_workspace.sandbox.responses import JsonObject, forbidden, invalid, not_found, page_response
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from airflow_provider_workspace.sandbox.limits import Limits
+    from airflow_provider_workspace.sandbox.profiles import Profile
+    from airflow_provider_workspace.sandbox.state import Key, State
+
+PAGE_SIZE = 100
+MAX_NUMBER = 2**53
+MAX_DEPTH = 100
+"""Levels of a JSON body; deeper ones could be read but not always written again."""
+
+Fields = Mapping[str, tuple[str, Any]]
+"""The fields of a request by name: the kind of value, and the value of a record that was created without it."""
+
+_NEVER_NULL = {"target_email", "domain", "user_uuid", "level"}
+_EMAIL = re.compile(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+")
+_DOMAIN = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}", re.IGNORECASE)
+_INTEGERS = range(-(2**31), 2**31)
+
+
+@dataclass(frozen=True)
+class ApiRequest:
+    """What a handler of an operation gets."""
+
+    state: State
+    profile: Profile
+    limits: Limits | None
+    """The rates to keep, or None where they are off."""
+    key: Key
+    path: Mapping[str, str]
+    """The path parameters, decoded."""
+    query: Mapping[str, str]
+    body: Any
+    """The parsed JSON; an empty object where there was no body."""
+    url: str
+    """The absolute URL of the request without its query."""
+
+    def organization(self) -> str:
+        """Return the organization in the path, which the key must belong to."""
+        organization_id = self.path["organization_id"]
+        if self.state.one("SELECT 1 FROM organizations WHERE id = ?", organization_id) is None:
+            raise not_found()
+        self._check_membership(organization_id)
+        return organization_id
+
+    def project(self) -> tuple[int, str]:
+        """Return the project in the path of an environment, and its organization, which the key must belong to."""
+        project_id = path_integer(self.path["project_id"])
+        row = self.state.one("SELECT organization_id FROM projects WHERE id = ?", project_id)
+        if row is None:
+            raise not_found()
+        organization_id = str(row["organization_id"])
+        self._check_membership(organization_id)
+        return project_id, organization_id
+
+    def find(self, sql: str, *values: object) -> JsonObject:
+        """Return the stored record that a query finds, or answer 404."""
+        record = self.state.record(sql, *values)
+        if record is None:
+            raise not_found()
+        return record
+
+    def fields(self, allowed: Fields) -> JsonObject:
+        """Return the checked fields of the body."""
+        return check_fields(self.body, allowed, unnamed_refused=self.profile.unnamed_refused)
+
+    def user(self) -> JsonObject:
+        """Return the User on whose behalf the key acts."""
+        return self.state.record("SELECT record FROM users WHERE uuid = ?", self.key.user_uuid) or {}
+
+    def page(
+        self, table: str, column: str = "record", *values: object, shorten: Callable[[str], str] = str
+    ) -> Response:
+        """
+        Answer the page of an organization's list that ``limit`` and ``offset`` ask for.
+
+        :param column: what to select
+        :param values: the values in ``column``
+        :param shorten: turns a stored record into what the list shows
+        """
+        organization_id = self.organization()
+        limit, offset = self._number("limit", 1, PAGE_SIZE), self._number("offset", 0, 0)
+        count = self.state.count(table, organization_id)
+        records = self.state.page(table, organization_id, limit, offset, column, *values)
+        return page_response(self.url, limit, offset, count, map(shorten, records))
+
+    def audit(self, operation: str, organization_id: str, target: str, **detail: object) -> None:
+        """Note what this request has changed; without secrets."""
+        self.state.audit(operation, organization_id, target, self.key.name, detail)
+
+    def _check_membership(self, organization_id: str) -> None:
+        if organization_id in self.key.organizations:
+            return
+        if self.profile.foreign_status == 403:
+            raise forbidden("You don't have access to the organization.")
+        raise not_found()
+
+    def _number(self, name: str, least: int, default: int) -> int:
+        text = self.query.get(name)
+        if text is None:
+            return default
+        number = parse_number(text, 20)
+        if number is not None and number >= least:
+            return min(number, MAX_NUMBER)
+        if self.profile.unnamed_refused:
+            raise invalid("A valid integer is required.", name)
+        return default
+
+
+@dataclass(frozen=True)
+class ApiRoute:
+    """One row of the interface's table of operations."""
+
+    method: str
+    path: str
+    scope: str | None
+    """The scope the key needs; None where the interface lists none."""
+    handler: Callable[[ApiRequest], object]
+    """Returns the body of the answer, None for an empty one, or a whole response where the status varies."""
+    status: int = 200
+    query: tuple[str, ...] = ()
+
+    @property
+    def operation(self) -> str:
+        """The name of the operation, that of its handler, as the audit has it."""
+        return self.handler.__name__
+
+
+# What a value must be, in words for the error and as a test.
+_KINDS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+    "string": ("Not a valid string.", lambda value: isinstance(value, str)),
+    "boolean": ("Must be a valid boolean.", lambda value: isinstance(value, bool)),
+    "integer": ("A valid integer is required.", lambda value: type(value) is int and value in _INTEGERS),
+    "number": ("A valid number is required.", lambda value: type(value) in (int, float)),
+    "array": ("Expected a list of items.", lambda value: isinstance(value, list)),
+    "strings": (
+        "Expected a list of strings.",
+        lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
+    ),
+    "email": (
+        "Enter a valid email address.",
+        lambda value: isinstance(value, str) and len(value) <= 254 and bool(_EMAIL.fullmatch(value)),
+    ),
+    "domain": (
+        "Enter a valid domain.",
+        lambda value: isinstance(value, str) and len(value) <= 128 and bool(_DOMAIN.fullmatch(value)),
+    ),
+    "model": ("Not one of events, persons.", lambda value: value in ("events", "persons")),
+    "any": ("", lambda _value: True),
+}
+
+
+def check_fields(body: object, allowed: Fields, *, unnamed_refused: bool, item: int | None = None) -> JsonObject:
+    """
+    Return the fields of a body that the interface names, or refuse the body and say which field is wrong.
+
+    :param unnamed_refused: refuse other fields instead of leaving them out
+    :param item: position of this body in an array of bodies, for the error
+    """
+    prefix = "" if item is None else f"{item}__"
+    if not isinstance(body, dict):
+        raise invalid(f"Expected an object, but got {type(body).__name__}.", prefix.rstrip("_") or None)
+    for name, value in body.items():
+        if name not in allowed:
+            if unnamed_refused:
+                raise invalid("This field is not part of the interface.", prefix + name, "unknown_field")
+        elif value is None:
+            if name in _NEVER_NULL:
+                raise invalid("This field may not be null.", prefix + name, "null")
+        elif value == "" and name in _NEVER_NULL:
+            raise invalid("This field may not be blank.", prefix + name, "blank")
+        else:
+            message, fits = _KINDS[allowed[name][0]]
+            if not fits(value):
+                raise invalid(message, prefix + name)
+    return {name: body[name] for name in allowed if name in body}
+
+
+def require(fields: JsonObject, name: str, item: int | None = None) -> None:
+    """Refuse a body that lacks a field without which the operation has no meaning."""
+    if name not in fields:
+        raise invalid("This field is required.", name if item is None else f"{item}__{name}", "required")
+
+
+def with_defaults(allowed: Fields, given: JsonObject) -> JsonObject:
+    """Return every field of a new record: the given value, or the default."""
+    return {name: given.get(name, default) for name, (_, default) in allowed.items()}
+
+
+def parse_json(raw: bytes) -> Any:
+    """Parse a body, or refuse it; NaN and the infinities, which Python reads, are not JSON."""
+    try:
+        value = json.loads(raw, parse_constant=_refuse_constant, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        raise invalid("JSON parse error.", code="parse_error") from error
+    if _is_deeper(value, MAX_DEPTH):
+        raise invalid(f"JSON is nested deeper than {MAX_DEPTH} levels.", code="parse_error")
+    return value
+
+
+def parse_number(text: str, digits: int = 16) -> int | None:
+    """Read a number that is not negative and has fewer digits than that; None if the text is anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < digits else None
+
+
+def path_integer(text: str) -> int:
+    """Read the number of a dashboard or project out of a path."""
+    number = parse_number(text)
+    if number is None:
+        raise not_found()
+    return number
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(text)
+    return number
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    if not isinstance(value, (dict, list)):
+        return False
+    items = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deeper(item, levels - 1) for item in items)

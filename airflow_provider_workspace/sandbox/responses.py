@@ -1,0 +1,87 @@
+"""What the sandbox sends back: JSON, a page of a list, nothing, or an error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+JsonObject = dict[str, Any]
+
+LONE_SURROGATE = "Text holds a lone surrogate, which cannot be encoded as UTF-8."
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+
+
+def dumps(value: object) -> str:
+    """Write JSON as it is stored and sent: in ASCII, because a lone surrogate cannot be encoded as UTF-8."""
+    return _ENCODER.encode(value)
+
+
+def json_response(value: object, status: int = 200) -> Response:
+    """Answer a JSON value."""
+    return Response(dumps(value), status, media_type="application/json")
+
+
+def to_response(result: object, status: int) -> Response:
+    """Answer what a handler returned: a JSON value, None for an empty body, or a whole response."""
+    if isinstance(result, Response):
+        return result
+    return Response(status_code=status) if result is None else json_response(result, status)
+
+
+def page_response(url: str, limit: int, offset: int, count: int, records: Iterable[str]) -> Response:
+    """
+    Answer a page of a list, with links to the pages beside it.
+
+    :param url: the absolute URL of the list, without a query
+    :param records: the records of this page, as JSON text
+    """
+
+    def page_url(start: int) -> str:
+        return f"{url}?{urlencode({'limit': limit, 'offset': start})}"
+
+    following = page_url(offset + limit) if offset + limit < count else None
+    previous = page_url(max(0, offset - limit)) if offset > 0 else None
+    head = f'{{"count":{count},"next":{dumps(following)},"previous":{dumps(previous)},"results":['
+    return Response(head + ",".join(records) + "]}", media_type="application/json")
+
+
+class ApiError(Exception):
+    """A request that is refused, with the error body to send; what it changed before is rolled back."""
+
+    def __init__(
+        self,
+        status: int,
+        kind: str,
+        code: str,
+        detail: str,
+        attr: str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.headers = headers
+        self.body = {"type": kind, "code": code, "detail": detail, "attr": attr}
+
+    def response(self) -> Response:
+        """Return the response to send."""
+        return Response(dumps(self.body), self.status, self.headers, media_type="application/json")
+
+
+def invalid(detail: str, attr: str | None = None, code: str = "invalid_input") -> ApiError:
+    """Build the 400 for a request that is not valid."""
+    return ApiError(400, "validation_error", code, detail, attr)
+
+
+def forbidden(detail: str) -> ApiError:
+    """Build the 403 for a caller who may not do this."""
+    return ApiError(403, "authentication_error", "permission_denied", detail)
+
+
+def not_found() -> ApiError:
+    """Build the 404 for what does not exist, or not for this key."""
+    return ApiError(404, "invalid_request", "not_found", "Not found.")

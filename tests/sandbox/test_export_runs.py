@@ -1,0 +1,129 @@
+"""The runs of batch exports: one per interval by the sandbox's clock, none during a pause, backfills on demand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.sandbox.seed import SEED
+
+if TYPE_CHECKING:
+    import httpx
+
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+
+HOURLY, _, DAILY = SEED.batch_export_ids
+EXPORT = f"/api/organizations/{SEED.organization_id}/batch_exports/{HOURLY}/"
+HOUR = 3600
+
+live = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+
+
+def runs(sandbox: SandboxServer) -> tuple[int, int]:
+    """How many intervals were exported, and how many are missing."""
+    found = sandbox.export_runs(HOURLY)
+    return len(found["exported"]), len(found["missing"])
+
+
+@pytest.fixture(autouse=True)
+def just_after_the_hour(sandbox: SandboxServer) -> None:
+    """Begin a minute after a run, so that no hour ends while a test looks."""
+    now = sandbox.control("POST", "clock", {"advance_seconds": 0})["now"]
+    minute, second = int(now[14:16]), int(now[17:19])
+    sandbox.advance_clock((61 - minute) * 60 - second)
+
+
+def since(sandbox: SandboxServer, before: tuple[int, int]) -> tuple[int, int]:
+    exported, missing = runs(sandbox)
+    return exported - before[0], missing - before[1]
+
+
+def test_one_run_per_interval(sandbox: SandboxServer) -> None:
+    before = runs(sandbox)
+    days = len(sandbox.export_runs(DAILY)["exported"])
+    sandbox.advance_clock(48 * HOUR)
+    assert since(sandbox, before) == (48, 0)
+    assert len(sandbox.export_runs(DAILY)["exported"]) - days == 2
+    first, second = sandbox.export_runs(HOURLY)["exported"][-2:]
+    assert first["interval_end"] == second["interval_start"]
+    assert first["interval_start"].endswith(":00:00.000000Z")
+    assert first["started_at"] == first["interval_end"]
+
+
+@pytest.mark.parametrize("body", [{}, {"backfill": False}])
+@live
+def test_what_was_due_during_a_pause_is_missing(
+    sandbox: SandboxServer, api: httpx.Client, body: dict[str, Any]
+) -> None:
+    before = runs(sandbox)
+    assert api.post(EXPORT + "pause/", json={}).json() == {"paused": True}
+    sandbox.advance_clock(3 * HOUR)
+    assert since(sandbox, before) == (0, 3)
+    assert api.post(EXPORT + "unpause/", json=body).json() == {"paused": False}
+    assert since(sandbox, before) == (0, 3)
+    sandbox.advance_clock(2 * HOUR)
+    assert since(sandbox, before) == (2, 3)
+
+
+@live
+def test_a_backfill_exports_what_was_missed(sandbox: SandboxServer, api: httpx.Client) -> None:
+    before = runs(sandbox)
+    api.post(EXPORT + "pause/")
+    sandbox.advance_clock(3 * HOUR)
+    api.post(EXPORT + "unpause/", json={"backfill": True})
+    assert since(sandbox, before) == (3, 0)
+    late = sandbox.export_runs(HOURLY)["exported"][-3:]
+    assert {run["status"] for run in late} == {"running"}
+    assert {run["started_at"] > run["interval_end"] for run in late} == {True}
+
+
+@live
+def test_a_backfill_fills_its_own_pause_only(sandbox: SandboxServer, api: httpx.Client) -> None:
+    before = runs(sandbox)
+    for backfill in (False, True):
+        api.post(EXPORT + "pause/")
+        sandbox.advance_clock(2 * HOUR)
+        api.post(EXPORT + "unpause/", json={"backfill": backfill})
+    assert since(sandbox, before) == (2, 2)
+
+
+def test_a_short_pause_misses_nothing(sandbox: SandboxServer, api: httpx.Client) -> None:
+    before = runs(sandbox)
+    api.post(EXPORT + "pause/")
+    sandbox.advance_clock(600)
+    api.post(EXPORT + "unpause/")
+    sandbox.advance_clock(HOUR)
+    assert since(sandbox, before) == (1, 0)
+
+
+def test_a_pause_does_not_stop_the_run_under_way(sandbox: SandboxServer, api: httpx.Client) -> None:
+    last = sandbox.export_runs(HOURLY)["exported"][-1]
+    assert last["status"] == "running"
+    api.post(EXPORT + "pause/")
+    assert sandbox.export_runs(HOURLY)["exported"][-1] == last
+    sandbox.advance_clock(300)
+    assert sandbox.export_runs(HOURLY)["exported"][-1] == last | {"status": "completed"}
+
+
+def test_pauses_are_forgotten_by_a_reset(sandbox: SandboxServer, api: httpx.Client) -> None:
+    api.post(EXPORT + "pause/")
+    sandbox.advance_clock(5 * HOUR)
+    sandbox.reset()
+    assert sandbox.export_runs(HOURLY) == {"batch_export_id": HOURLY, "exported": [], "missing": []}
+
+
+@pytest.mark.parametrize("call", ["pause/", "unpause/"])
+def test_a_scheduler_error_passes(sandbox: SandboxServer, api: httpx.Client, call: str) -> None:
+    sandbox.inject("scheduler_error")
+    assert api.get(f"/api/organizations/{SEED.organization_id}/members/").status_code == 200
+    refused = api.post(EXPORT + call)
+    assert refused.status_code == 400
+    assert refused.json()["detail"] == "Invalid request to unpause a BatchExport could not be carried out"
+    assert sandbox.audit() == []
+    assert api.post(EXPORT + call).status_code == 200
+
+
+def test_an_unknown_export_is_refused(sandbox: SandboxServer) -> None:
+    with pytest.raises(ValueError, match="refused with 404"):
+        sandbox.export_runs("unheard-of")

@@ -1,0 +1,223 @@
+"""The sandbox as a web service on somebody's machine: which pages may use it, and what it makes of nonsense."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from html.parser import HTMLParser
+
+import pytest
+
+from airflow_provider_workspace.sandbox.__main__ import main
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.sandbox.server import SandboxServer
+
+MEMBERS = f"/api/organizations/{SEED.organization_id}/members/"
+PROJECTS = f"/api/organizations/{SEED.organization_id}/projects/"
+
+
+# Where the profiles do not differ, one is enough.
+PROFILES = ("lenient",)
+
+
+@pytest.fixture(scope="module")
+def remote() -> Iterator[SandboxServer]:
+    """A sandbox for other machines, too; it is reached by one of its loopback addresses."""
+    with SandboxServer(host="0.0.0.0", allow_hosts=["sandbox.example.com"]) as server:
+        yield server
+
+
+def ask(sandbox: SandboxServer, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
+    """Send a request with exactly these headers."""
+    connection = http.client.HTTPConnection("127.0.0.1", sandbox.port, timeout=10)
+    connection.putrequest(method, path, skip_host="Host" in headers)
+    sent = {"Authorization": f"Bearer {SEED.admin_key}", "Content-Length": str(len(body or b"")), **headers}
+    for name, value in sent.items():
+        connection.putheader(name, value)
+    connection.endheaders(body)
+    response = connection.getresponse()
+    status, text = response.status, response.read()
+    connection.close()
+    return status, text
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example.com", "evil.example.com:80", "192.0.2.7:8765", "localhost.evil.example", "0.0.0.0", "", "["]
+)
+@pytest.mark.parametrize("path", ["/", "/_sandbox/workspace", "/_sandbox/effects", MEMBERS, "/nowhere"])
+def test_a_foreign_host_is_refused(sandbox: SandboxServer, host: str, path: str) -> None:
+    status, text = ask(sandbox, "GET", path, Host=host)
+    assert status == 403
+    assert b"Olive" not in text
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:8765", "127.0.0.1", "127.8.9.1:80", "[::1]:8765", "a.localhost"]
+)
+def test_names_of_this_machine_are_known(sandbox: SandboxServer, host: str) -> None:
+    assert ask(sandbox, "GET", MEMBERS, Host=host)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("192.0.2.7:8765", 200),
+        ("sandbox", 200),
+        ("host.docker.internal:8765", 200),
+        ("sandbox.example.com", 200),
+        ("127.0.0.1", 200),
+        ("evil.example.com", 403),
+    ],
+)
+def test_a_remote_sandbox_knows_addresses_and_private_names(remote: SandboxServer, host: str, status: int) -> None:
+    assert ask(remote, "GET", MEMBERS, Host=host)[0] == status
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example.com", "null", "http://127.0.0.1:1", "http://localhost"])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/_sandbox/reset"),
+        ("POST", "/_sandbox/keys"),
+        ("GET", "/_sandbox/workspace"),
+        ("DELETE", "/_sandbox/faults"),
+        ("POST", PROJECTS),
+    ],
+)
+def test_a_foreign_origin_is_refused(sandbox: SandboxServer, method: str, path: str, origin: str) -> None:
+    sandbox.publish_dns("kept.example.com", "text")
+    status, _ = ask(sandbox, method, path, b"{}", Origin=origin, **{"Content-Type": "text/plain"})
+    assert status == 403
+    assert sandbox.control("GET", "dns")["records"]
+    assert sandbox.audit() == []
+
+
+def test_the_own_page_may_ask(sandbox: SandboxServer) -> None:
+    assert ask(sandbox, "GET", "/_sandbox/workspace", Origin=sandbox.url)[0] == 200
+    assert ask(sandbox, "POST", "/_sandbox/reset", Origin=sandbox.url)[0] == 204
+
+
+def test_the_page_is_locked(sandbox: SandboxServer) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", sandbox.port)
+    connection.request("GET", "/")
+    response = connection.getresponse()
+    page = response.read().decode()
+    connection.close()
+    policy = response.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert response.headers["X-Frame-Options"] == "DENY"
+
+    class Inline(HTMLParser):
+        """Finds what the policy would not let run."""
+
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            assert not [name for name, _ in attrs if name == "style" or name.startswith("on")], tag
+
+    Inline().feed(page)
+
+
+DEEP = b"[" * 50_000
+DEEP_BUT_WHOLE = b'{"name": ' + b"[" * 500 + b"]" * 500 + b"}"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "dns"),
+        ("POST", "clock"),
+        ("PATCH", "projects/1"),
+        ("POST", "keys"),
+        ("POST", "keys/revoke"),
+        ("POST", "members"),
+        ("POST", "organizations"),
+        ("POST", "settings"),
+        ("POST", "faults"),
+    ],
+)
+@pytest.mark.parametrize("body", [DEEP, DEEP_BUT_WHOLE, b"{", b"\xff", b"[]", b'{"latency": 1}', b'{"count": {}}'])
+def test_nonsense_is_refused(sandbox: SandboxServer, method: str, path: str, body: bytes) -> None:
+    status, text = ask(sandbox, method, f"/_sandbox/{path}", body)
+    assert status in (400, 404), text
+    json.loads(text)
+    assert ask(sandbox, "GET", MEMBERS)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("clock", {"advance_seconds": 1e18}),
+        ("clock", {"advance_seconds": -1e18}),
+        ("clock", {"advance_seconds": 10**400}),
+        ("clock", {"advance_seconds": True}),
+        ("clock", {}),
+        ("settings", {"profile": {}}),
+        ("settings", {"profile": ["live"]}),
+        ("settings", {"latency_ms": -1}),
+        ("settings", {"latency_ms": 1e300}),
+        ("settings", {"rate_limit": "off"}),
+        ("settings", {"latency": 5}),
+        ("members", {"count": 10**9}),
+        ("members", {"count": -1}),
+        ("members", {"count": 1, "organization_id": {}}),
+        ("keys", {"key": "k", "name": "n", "scopes": [1, "a"]}),
+        ("keys", {"key": "k", "name": "n", "scopes": "*"}),
+        ("faults", {"kind": {}}),
+        ("faults", {"kind": "redirect", "status": [307]}),
+        ("faults", {"kind": "rate_limit", "retry_after": {}}),
+    ],
+)
+def test_values_are_checked(sandbox: SandboxServer, path: str, body: object) -> None:
+    with pytest.raises(ValueError, match="was refused with 400"):
+        sandbox.control("POST", path, body)
+    assert sandbox.control("POST", "clock", {"advance_seconds": 0})["now"] > "2020"
+    assert ask(sandbox, "GET", MEMBERS)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("dns", b'{"name": "\\ud800", "value": "x"}'),
+        ("keys", b'{"name": "\\ud800", "key": "k", "scopes": []}'),
+        ("keys/revoke", b'{"key": "\\ud800"}'),
+        ("organizations", b'{"name": "\\ud800"}'),
+    ],
+)
+def test_lone_surrogates_are_refused(sandbox: SandboxServer, path: str, body: bytes) -> None:
+    status, text = ask(sandbox, "POST", f"/_sandbox/{path}", body)
+    assert (status, b"surrogate" in text) == (400, True)
+    assert ask(sandbox, "GET", MEMBERS)[0] == 200
+
+
+def test_the_clock_does_not_run_away_in_small_steps(sandbox: SandboxServer) -> None:
+    sandbox.advance_clock(9 * 365 * 86_400)
+    with pytest.raises(ValueError, match="ten years"):
+        sandbox.advance_clock(9 * 365 * 86_400)
+    assert ask(sandbox, "GET", f"/api/organizations/{SEED.organization_id}/invites/")[0] == 200
+
+
+@pytest.mark.parametrize("path", ["requests?limit=" + "9" * 5000, "projects/" + "9" * 30])
+def test_numbers_are_of_a_sane_length(sandbox: SandboxServer, path: str) -> None:
+    with pytest.raises(ValueError, match="was refused with 40"):
+        sandbox.control("PATCH" if path.startswith("projects") else "GET", path)
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"data_attributes": 1e400}', b'{"data_attributes": ' + b"[" * 500 + b"]" * 500 + b"}"]
+)
+def test_what_could_not_be_sent_again_is_refused(sandbox: SandboxServer, body: bytes) -> None:
+    assert ask(sandbox, "POST", PROJECTS, body, **{"Content-Type": "application/json"})[0] == 400
+    assert sandbox.requests()[-1]["body"] is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--port", "99999"], ["--port", "-1"], ["--database", "/"], ["--host", "nowhere.invalid", "--allow-remote"]],
+)
+def test_what_cannot_start_says_so(capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(options)
+    assert raised.value.code
+    assert "Traceback" not in capsys.readouterr().err

@@ -134,7 +134,7 @@ def test_wrong_control_calls_are_refused(sandbox: SandboxServer, method: str, pa
 @pytest.mark.parametrize("kind", RESOURCE_PATHS)
 def test_the_page_is_where_tasks_link_to(api: httpx.Client, sandbox: SandboxServer, kind: str) -> None:
     ids = {"organization_id": SEED.organization_id, "project_id": 1, "dashboard_id": 1, "batch_export_id": "e1"}
-    linked = address_of(Settings(sandbox.url, "key", web_url=sandbox.url), kind, ids)
+    linked = Settings(sandbox.url, "key", web_url=sandbox.url).url_for(kind, ids)
     assert api.get(linked).text == api.get("/").text
 
 

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from measure import HERE, OURS
+from measure import OURS
+
+from airflow_provider_workspace.get_provider_info import get_provider_info
 
 Contestant = Callable[[str], Callable[[], object]]
 
@@ -24,14 +26,14 @@ MEMBERS = "/api/organizations/org/members/?limit=100"
 
 # --- Imports ------------------------------------------------------------------------------------------------
 
-# What a Dag file can import of this provider.
+# What a Dag file imports of this provider.
+INFO = get_provider_info()
 MODULES = [
-    f"airflow_provider_workspace.{path.relative_to(package).with_suffix('').as_posix().replace('/', '.')}"
-    for package in [HERE.parent / "airflow_provider_workspace"]
-    for folder in ("operators", "sensors", "triggers")
-    for path in sorted(package.joinpath(folder).glob("*.py"))
-    if path.name != "__init__.py"
-] + ["airflow_provider_workspace.links"]
+    module
+    for kind in ("operators", "sensors", "triggers")
+    for entry in INFO[kind]
+    for module in entry["python-modules"]
+] + ["airflow_provider_workspace.operators.base", "airflow_provider_workspace.links"]
 # Operators, sensors and their bases. Each is a class that Airflow reads the signature of.
 OUR_OPERATORS = 44
 HTTP_MODULES = [

@@ -67,6 +67,7 @@ class Endpoint:
     :param repeatable: whether sending it twice has the effect of sending it once
     :param answer: type of the answer; ``None`` if it carries nothing
     :param already_done_code: error code which says that the effect is there already; ``None`` if there is none
+    :param passing_statuses: statuses that are worth a retry here, unless they complain of a field
     """
 
     method: str
@@ -75,6 +76,7 @@ class Endpoint:
     repeatable: bool
     answer: Any
     already_done_code: str | None = None
+    passing_statuses: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,10 @@ class Operation(BaseModel, Generic[T]):
             msg = f"{type(self).__name__}: {name} holds characters that have no UTF-8 form. Nothing was sent."
             raise WorkspaceInputError(msg) from None
 
+    def contradiction(self, answer: T) -> str | None:  # noqa: ARG002 - operations that can tell use it
+        """Say how a success contradicts what was asked; ``None`` if it does not."""
+        return None
+
     def secrets(self) -> Iterator[str]:
         """Yield the secret values that are sent, for the log masker."""
         for name in type(self).model_fields:
@@ -187,7 +193,13 @@ OperationClass = TypeVar("OperationClass", bound="type[Operation[Any]]")
 
 
 def endpoint(
-    method: str, path: str, *, scope: str | None, repeatable: bool, already_done_code: str | None = None
+    method: str,
+    path: str,
+    *,
+    scope: str | None,
+    repeatable: bool,
+    already_done_code: str | None = None,
+    passing_statuses: tuple[int, ...] = (),
 ) -> Callable[[OperationClass], OperationClass]:
     """
     Give an operation its row; the answer's type is read from the class's own type parameter.
@@ -196,7 +208,9 @@ def endpoint(
     """
 
     def decorate(cls: OperationClass) -> OperationClass:
-        cls.endpoint = Endpoint(method, f"/api{path}", scope, repeatable, answer_type(cls), already_done_code)
+        cls.endpoint = Endpoint(
+            method, f"/api{path}", scope, repeatable, answer_type(cls), already_done_code, passing_statuses
+        )
         return cls
 
     return decorate

@@ -106,6 +106,9 @@ def interpret(
             result: T = decode(op.endpoint.answer, response.body)
         except UnreadableAnswerError as found:
             raise unreadable(op, response, asking, str(found)) from None
+        contradiction = op.contradiction(result)
+        if contradiction:
+            raise contradicted(op, response, asking, contradiction)
         return result
     error = refusal(op, response, asking, now)
     done = error.code is not None and error.code == op.endpoint.already_done_code
@@ -134,6 +137,19 @@ def unreadable(op: Operation[Any], response: Response, asking: RequestContext, f
     )
 
 
+def contradicted(
+    op: Operation[Any], response: Response, asking: RequestContext, contradiction: str
+) -> WorkspaceResponseError:
+    """Build the error for a success whose body says the contrary of what was asked."""
+    return WorkspaceResponseError(
+        f"{asked(op)} was answered with {response.status}, but the answer {contradiction}. "
+        "Try again; if it stays so, ask the people who run the service.",
+        operation=type(op).__name__,
+        outcome=Outcome.UNKNOWN.value,
+        request_id=request_id(response, asking),
+    )
+
+
 def refusal(op: Operation[Any], response: Response, asking: RequestContext, now: datetime) -> WorkspaceStatusError:
     """Build the error for a status that is not a success."""
     status = response.status
@@ -151,16 +167,17 @@ def refusal(op: Operation[Any], response: Response, asking: RequestContext, now:
     code = asking.clean(body["code"]) if body["code"] else None
     attr = asking.clean(body["attr"]) if body["attr"] else None
     about = f" (field '{attr}')" if attr else ""
+    passing = status in op.endpoint.passing_statuses and attr is None
     return error_class(
         f"{asked(op)} was answered with {status}{about}{said.rstrip('.')}. "
-        f"{advice(op, response, asking, detail, retry_after)}",
+        f"{'It may pass: try again.' if passing else advice(op, response, asking, detail, retry_after)}",
         status=status,
         code=code,
         detail=detail,
         attr=attr,
         operation=type(op).__name__,
         outcome=outcome.value,
-        retryable=status in TRY_LATER or (status >= 500 and status != 501),
+        retryable=passing or status in TRY_LATER or (status >= 500 and status != 501),
         retry_after=retry_after,
         request_id=request_id(response, asking),
     )

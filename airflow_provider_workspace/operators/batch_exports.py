@@ -43,8 +43,10 @@ class WorkspacePauseBatchExportOperator(WorkspaceWriteOperator):
         """Pause it."""
         self.show(hook, "batch_export", batch_export_id=self.batch_export_id, organization_id=self.organization_id)
         body = self.parse_fields("body", "batch_export_id", "organization_id")
-        hook.pause_batch_export(batch_export_id=self.batch_export_id, organization_id=self.organization_id, **body)
-        return {"batch_export_id": self.batch_export_id, "paused": True}
+        answer = hook.pause_batch_export(
+            batch_export_id=self.batch_export_id, organization_id=self.organization_id, **body
+        )
+        return {**(self.plain(answer) if answer else {}), "batch_export_id": self.batch_export_id, "paused": True}
 
 
 class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
@@ -54,9 +56,17 @@ class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
     :param batch_export_id: batch export (UUID)
     :param organization_id: organization; by default that of the connection
     :param body: fields of section "Batch export" to send along; most services need none
+    :param resume_fields: fields that the interface does not name, such as ``{"backfill": True}`` where the service
+        then exports what was missed. They are sent as they are, and nothing checks them
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "batch_export_id", "body")
+    template_fields: Collection[str] = (
+        "workspace_conn_id",
+        "organization_id",
+        "batch_export_id",
+        "body",
+        "resume_fields",
+    )
 
     def __init__(
         self,
@@ -64,16 +74,23 @@ class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
         batch_export_id: str,
         organization_id: str | None = None,
         body: Mapping[str, Any] | None = None,
+        resume_fields: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.batch_export_id = batch_export_id
         self.organization_id = organization_id
         self.body = body
+        self.resume_fields = resume_fields
 
     def work(self, hook: WorkspaceHook, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Resume it."""
         self.show(hook, "batch_export", batch_export_id=self.batch_export_id, organization_id=self.organization_id)
-        body = self.parse_fields("body", "batch_export_id", "organization_id")
-        hook.unpause_batch_export(batch_export_id=self.batch_export_id, organization_id=self.organization_id, **body)
-        return {"batch_export_id": self.batch_export_id, "paused": False}
+        body = self.parse_fields("body", "batch_export_id", "organization_id", "resume_fields")
+        answer = hook.unpause_batch_export(
+            batch_export_id=self.batch_export_id,
+            organization_id=self.organization_id,
+            resume_fields=self.parse_fields("resume_fields") or None,
+            **body,
+        )
+        return {**(self.plain(answer) if answer else {}), "batch_export_id": self.batch_export_id, "paused": False}

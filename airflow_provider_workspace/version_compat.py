@@ -48,6 +48,20 @@ except ImportError:  # before 3.3
         await sync_to_async(mask_secret)(secret)
 
 
+def lists_variables() -> bool:
+    """Tell whether tasks can list Variables, as they can since 3.3."""
+    from airflow.sdk import Variable
+
+    return hasattr(Variable, "keys")
+
+
+def variable_keys(prefix: str) -> list[str]:
+    """Return the keys of the Variables that begin so, as they are now. Since 3.3."""
+    from airflow.sdk import Variable
+
+    return list(Variable.keys(prefix=prefix))
+
+
 @cache
 def default_retry_policy() -> Any:
     """Return the retry policy that our tasks share; ``None`` before 3.3, where there are no policies."""
@@ -73,4 +87,6 @@ __all__ = [
     "conf",
     "default_retry_policy",
     "has_own_retry_policy",
+    "lists_variables",
+    "variable_keys",
 ]

@@ -262,7 +262,7 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         self.log.warning(
             "Going on at %s, without a worker until then. %s", datetime.fromtimestamp(end_at, timezone.utc), why
         )
-        from airflow_provider_workspace.triggers.workspace import WorkspaceDeadlineTrigger
+        from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
         trigger = WorkspaceDeadlineTrigger(
             end_at=end_at, state={"parts": parts.parts, "empty_rounds": parts.empty_rounds}

@@ -15,11 +15,11 @@ from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TaskFailedEvent
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 from airflow_provider_workspace.triggers.polling import backoff, within
 from airflow_provider_workspace.triggers.shared_hook import SharedHook
 from airflow_provider_workspace.triggers.workspace import (
     WorkspaceArrivalTrigger,
-    WorkspaceDeadlineTrigger,
     WorkspaceDomainVerifiedTrigger,
     WorkspaceWaitTrigger,
 )

@@ -6,6 +6,7 @@ They work from the leases of windows, never from what the Dag file says by then.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -212,6 +213,7 @@ class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
         with LeaseServices() as services:
             closer = Closer(registry, services, f"{ti.dag_id}/{ti.run_id}/{ti.task_id}#{ti.try_number}")
             windows = sweep(closer)
+        registry.note_sweep(time.time())
         result = {"windows": windows, "unreadable": registry.unreadable}
         said = describe_sweep(windows, registry.unreadable)
         failed = {export_id: error for row in windows for export_id, error in row["failed"].items()}

@@ -26,6 +26,8 @@ MAX_WINDOW = timedelta(days=1)
 # How long a worker waits for another window to resume an export; after that the triggerer does.
 WAIT_ON_WORKER = 10.0
 POLL_INTERVAL = 1.0
+# A sweep runs every few minutes; if none has run for so many seconds, there is none.
+SWEEP_MISSED = 3600.0
 
 
 class WorkspaceWindowOperator(WorkspaceOperator):
@@ -119,7 +121,9 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
         leave_paused = {name.strip().lower() for name in parse_names("leave_paused", self.leave_paused)}
         resume_fields = self.parse_fields("resume_fields") or None
         for export_id in export_ids:  # refuses now what could not be sent when the window closes
-            UnpauseBatchExport(organization_id=organization_id, batch_export_id=export_id, resume_fields=resume_fields)
+            UnpauseBatchExport(
+                organization_id=organization_id, batch_export_id=export_id, resume_fields=resume_fields
+            ).request()
         opened_at = time.time()
         until = opened_at + self.seconds()
         registry = self.registry()
@@ -142,6 +146,8 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
                 )
             )
         self.log.info("The window is over at %s at the latest.", iso(until))
+        if opened_at - (registry.last_sweep() or 0.0) > SWEEP_MISSED:
+            self.warn_without_sweep(registry, window)
         if conf.getboolean("core", "multi_team", fallback=False):
             self.log.warning(
                 "Keep the windows over one export within one team, and add the Dag with "
@@ -158,6 +164,27 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
             "leave_paused": sorted(leave_paused & set(export_ids)),
             "resume_fields": resume_fields,
         }
+
+    def warn_without_sweep(self, registry: LeaseRegistry, window: Window) -> None:
+        """Say what nobody looks after."""
+        from airflow_provider_workspace.state.leases import why_abandoned
+
+        self.log.warning(
+            "Add a Dag with WorkspaceResumeAbandonedExportsOperator, such as the example resume_abandoned_exports: no "
+            "sweep ran in the last hour. If this Dag is paused, edited or deleted before the window is closed, nobody "
+            "else resumes its exports."
+        )
+        for lease in registry.all():
+            why = None if lease.window == window else why_abandoned(registry.store, lease, time.time())
+            if why is not None:
+                self.log.warning(
+                    "Run 'airflow workspace windows --resume': batch export %s may be paused since %s by the abandoned "
+                    "window %s (%s).",
+                    lease.batch_export_id,
+                    lease.to_dict()["since"],
+                    lease.window,
+                    why,
+                )
 
     def seconds(self) -> float:
         """Return how long the window may be open."""

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import cache
 from hashlib import sha256
 from typing import Any, Literal, Protocol
 
@@ -23,8 +24,10 @@ log = logging.getLogger(__name__)
 
 # Airflow takes keys of up to 250 characters and encodes none: hence digests in place of run ids.
 PREFIX = "workspace_lease."
+# Says when the sweep ran last.
+SWEEP = "workspace_window_sweep"
 STATES = ("opening", "paused", "closing")
-TIMES = ("since", "until", "paused_at", "resumed_at", "late_pause_until", "late_resume_until")
+TIMES = frozenset({"since", "until", "paused_at", "resumed_at", "late_pause_until", "late_resume_until"})
 
 
 class WindowClosedError(WorkspaceError):
@@ -115,8 +118,8 @@ class Lease:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, without what is not set."""
-        fields = {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
-        return {**fields, **{name: iso(fields[name]) for name in TIMES if name in fields}}
+        fields = {name: getattr(self, name) for name in FIELDS}
+        return {name: iso(value) if name in TIMES else value for name, value in fields.items() if value is not None}
 
     @classmethod
     def from_dict(cls, value: object) -> Lease:
@@ -128,17 +131,16 @@ class Lease:
         if not isinstance(value, Mapping):
             msg = f"it is {type(value).__name__}, not an object"
             raise ValueError(msg)  # noqa: TRY004 - one error for all that is wrong with a record
-        given = {field.name: value[field.name] for field in dataclasses.fields(cls) if field.name in value}
-        missing = [
-            field.name
-            for field in dataclasses.fields(cls)
-            if field.default is dataclasses.MISSING
-            and not (isinstance(given.get(field.name), str) and given[field.name])
-        ]
+        given = {name: value[name] for name in FIELDS if name in value}
+        missing = [name for name in REQUIRED if not (isinstance(given.get(name), str) and given[name])]
         if missing or given.get("state") not in STATES:
             msg = f"it has no usable {', '.join(missing or ['state'])}"
             raise ValueError(msg)
         return cls(**{**given, **{name: seconds(name, given[name]) for name in TIMES if given.get(name) is not None}})
+
+
+FIELDS = [field.name for field in dataclasses.fields(Lease)]
+REQUIRED = [field.name for field in dataclasses.fields(Lease) if field.default is dataclasses.MISSING]
 
 
 class LeaseStore(Protocol):
@@ -210,12 +212,11 @@ class LeaseRegistry:
         if text is None:
             return None
         try:
-            lease = Lease.from_dict(json.loads(text))
+            return load(text)
         except (ValueError, TypeError, RecursionError) as error:
             self.unreadable[key] = str(error)
             log.warning("The Variable '%s' is no lease of a maintenance window and is skipped: %s.", key, error)
             return None
-        return lease
 
     def add(self, lease: Lease) -> None:
         """Write the lease of a window that opens; what an earlier try of the run has left to come is kept."""
@@ -251,6 +252,18 @@ class LeaseRegistry:
         if current is not None and current.closer == lease.closer:
             self.store.delete(lease.key)
 
+    def note_sweep(self, now: float) -> None:
+        """Write down that the sweep has run."""
+        self.store.write(SWEEP, iso(now))
+
+    def last_sweep(self) -> float | None:
+        """Return when the sweep ran last; ``None`` if it never did."""
+        text = self.store.read(SWEEP)
+        try:
+            return seconds(SWEEP, text)
+        except ValueError:
+            return None
+
 
 def why_abandoned(store: LeaseStore, lease: Lease, now: float) -> str | None:
     """Say why a window will not close itself any more, or not in time; ``None`` if it is at work."""
@@ -266,9 +279,19 @@ def holders(store: LeaseStore, others: list[Lease], clock: Callable[[], float]) 
 
 def dump(lease: Lease) -> str:
     """Return the value of a Variable."""
-    return json.dumps(lease.to_dict(), indent=2)
+    return json.dumps(lease.to_dict())
 
 
+def load(text: str) -> Lease:
+    """
+    Read the value of a Variable.
+
+    :raises ValueError: saying what is wrong with it
+    """
+    return Lease.from_dict(json.loads(text))
+
+
+@cache
 def digest(*parts: str) -> str:
     """Return what stands for some texts in a key."""
     return sha256("\n".join(parts).encode(errors="surrogatepass")).hexdigest()[:20]

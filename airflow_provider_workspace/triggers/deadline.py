@@ -106,6 +106,13 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
                 return
             left = self.end_at - time.time()
             if left <= 0:
+                if self.close_task_id is not None:
+                    log.warning(
+                        "The window of %s / %s is overdue. Its guard resumes the exports now; if the Dag is paused, "
+                        "nobody but the sweep does: run 'airflow workspace windows --resume'.",
+                        self.dag_id,
+                        self.run_id,
+                    )
                 yield fired("over", self.state)
                 return
             await asyncio.sleep(min(left, pause))

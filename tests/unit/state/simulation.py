@@ -10,14 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import greenlet
 
 from airflow_provider_workspace.api.retry import RetryPolicy
+from airflow_provider_workspace.state import leases
 from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Window
 from airflow_provider_workspace.state.pausing import Pauser
 from airflow_provider_workspace.state.resuming import Closer, sweep
+
+# The same few leases are written and read millions of times.
+leases.load = lru_cache(100_000)(leases.load)
+leases.dump = lru_cache(100_000)(leases.dump)
 
 EXPORT = "0190c0de-0000-4000-8000-0000000000e1"
 CONSISTENCY_TIME = 120.0
@@ -34,7 +40,6 @@ class Request:
     sender: Process
     pauses: bool
     takes_effect_by: float
-    done: bool = False
 
 
 class Process:
@@ -96,8 +101,7 @@ class Process:
     @property
     def can_go_on(self) -> bool:
         """Whether it neither waits for an answer nor for a time."""
-        waits = self.request is not None and not self.request.done
-        return not self.over and not waits and (self.wakes_at is None or self.wakes_at <= self.world.clock)
+        return not self.over and self.request is None and (self.wakes_at is None or self.wakes_at <= self.world.clock)
 
     def step(self) -> None:
         """Let it go on to the next thing that others can see."""
@@ -123,6 +127,7 @@ class Process:
                 workspace_conn_id="workspace_default",
                 organization_id="organization",
                 batch_export_id=EXPORT,
+                resume_fields={"backfill": True},
                 since=now,
                 until=now + MAX_LENGTH,
             )
@@ -155,11 +160,13 @@ class World:
     clock: float = 1_000_000.0
     variables: dict[str, str] = field(default_factory=dict)
     paused: bool = False
+    gap: bool = False
     under_way: list[Request] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     kills: int = 0
     running: Process | None = None
     max_kills: int = 1
+    mortal: tuple[str, ...] = ("a", "b")
     policy: RetryPolicy = field(default_factory=lambda: RetryPolicy(max_attempts=1))
     consistency_time: float = CONSISTENCY_TIME
 
@@ -219,19 +226,20 @@ class World:
     def pause(self, _lease: Lease) -> None:
         self._send(pauses=True)
 
-    def resume(self, _lease: Lease) -> None:
+    def resume(self, lease: Lease) -> None:
+        assert lease.resume_fields == {"backfill": True}
         self._send(pauses=False)
 
     def _send(self, *, pauses: bool) -> None:
         if self.running is None:
-            self.paused = pauses
+            self.paused = self.gap = pauses
             return
         self.visible("send")
         request = Request(self.running, pauses, self.clock + CONSISTENCY_TIME - 1.0)
         self.running.request = request
         self.under_way.append(request)
+        # Between the effect and the next thing that others can see, nothing is left to choose.
         self.visible("answer")
-        self.running.request = None
 
     # The choices
 
@@ -241,7 +249,7 @@ class World:
         for process in self.processes:
             if process.can_go_on:
                 found.append(process.step)
-            if not process.over and self.kills < self.max_kills:
+            if not process.over and self.kills < self.max_kills and process.name in self.mortal:
                 found.append(lambda process=process: self._kill(process))
         found += [lambda request=request: self._take_effect(request) for request in self.under_way]
         if not any(process.can_go_on for process in self.processes):
@@ -256,9 +264,11 @@ class World:
 
     def _take_effect(self, request: Request) -> None:
         self.under_way.remove(request)
-        request.done = True
-        self.paused = request.pauses
-        request.sender.history.append(("effect", request.pauses))
+        # Intervals are missed while it is paused; a resume with a backfill makes up for them.
+        self.paused = self.gap = request.pauses
+        if request.sender.request is request:
+            request.sender.request = None
+            request.sender.step()
 
     def _advance(self, clock: float) -> None:
         self.clock = clock
@@ -272,7 +282,16 @@ class World:
             tuple(sorted(self.variables.items())),
             tuple((request.sender.name, request.pauses, request.takes_effect_by) for request in self.under_way),
             tuple(
-                (p.task, p.tries, p.over, p.at_work, str(p.at), p.wakes_at, p.request is not None, hash(tuple(map(str, p.history))))
+                (
+                    p.task,
+                    p.tries,
+                    p.over,
+                    p.at_work,
+                    str(p.at),
+                    p.wakes_at,
+                    p.request is not None,
+                    hash(tuple(map(str, p.history))),
+                )
                 for p in self.processes
             ),
         )
@@ -297,9 +316,9 @@ class World:
         return swept
 
 
-def build(**options: Any) -> World:
-    """Return two windows over one export, both about to open."""
-    world = World(**options)
-    for name in ("a", "b"):
+def build(names: tuple[str, ...] = ("a", "b"), **options: Any) -> World:
+    """Return windows over one export, all about to open."""
+    world = World(**{"mortal": names, **options})
+    for name in names:
         world.processes.append(Process(world, name))
     return world

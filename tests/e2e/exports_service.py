@@ -56,6 +56,7 @@ class ExportsService:
 
     def close(self) -> None:
         self._server.shutdown()
+        self._server.server_close()
 
     def rule(
         self, action: str, export: str, *, times: int = 1, seconds: float = 0, status: int = 200, lie: bool = False

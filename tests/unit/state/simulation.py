@@ -21,9 +21,8 @@ from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Window
 from airflow_provider_workspace.state.pausing import Pauser
 from airflow_provider_workspace.state.resuming import Closer, sweep
 
-# The same few leases are written and read millions of times.
+# The same few leases are read millions of times.
 leases.load = lru_cache(100_000)(leases.load)
-leases.dump = lru_cache(100_000)(leases.dump)
 
 EXPORT = "0190c0de-0000-4000-8000-0000000000e1"
 CONSISTENCY_TIME = 120.0
@@ -35,7 +34,11 @@ MAX_LENGTH = 86_400.0
 
 @dataclass
 class Request:
-    """A request that the service has received and may not have carried out yet."""
+    """
+    A request that the service has received and may not have carried out yet.
+
+    It takes effect within the consistency time of the moment at which its lease noted it.
+    """
 
     sender: Process
     pauses: bool
@@ -223,19 +226,19 @@ class World:
 
     # The service
 
-    def pause(self, _lease: Lease) -> None:
-        self._send(pauses=True)
+    def pause(self, lease: Lease) -> None:
+        self._send(pauses=True, noted=lease.late_pause_until)
 
     def resume(self, lease: Lease) -> None:
         assert lease.resume_fields == {"backfill": True}
-        self._send(pauses=False)
+        self._send(pauses=False, noted=lease.late_resume_until)
 
-    def _send(self, *, pauses: bool) -> None:
+    def _send(self, *, pauses: bool, noted: float | None) -> None:
         if self.running is None:
             self.paused = self.gap = pauses
             return
         self.visible("send")
-        request = Request(self.running, pauses, self.clock + CONSISTENCY_TIME - 1.0)
+        request = Request(self.running, pauses, (noted or 0.0) - 0.01)
         self.running.request = request
         self.under_way.append(request)
         # Between the effect and the next thing that others can see, nothing is left to choose.

@@ -106,9 +106,7 @@ def test_random_kills() -> None:
     while kills < 10_000:
         kills += walk(worlds, max_kills=4, names=("a", "b", "c")).kills
         worlds += 1
-    print(
-        f"\n{kills:,} kills in {worlds:,} worlds: after the sweep 0 still paused, 0 with a gap; 0 run during the work"
-    )
+    print(f"\n{kills:,} kills in {worlds:,} worlds: 0 still paused, 0 with a gap, 0 run during the work")
 
 
 def test_the_test_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -325,4 +325,4 @@ def test_a_window_is_over_by_the_wall_clock() -> None:
     assert event.payload == {"status": "over", "state": None}
     assert time.time() - began >= 0.3
     event = asyncio.run(first_event(WorkspaceDeadlineTrigger(end_at=began + 3600, close_task_id="close")))
-    assert event.payload == {"status": "unwatched"}
+    assert event.payload == {"status": "unwatched", "state": None}

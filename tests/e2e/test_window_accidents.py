@@ -270,8 +270,9 @@ def test_accident(
     ended = airflow.finish(dag_id, run_id) if ends else airflow.run(dag_id, run_id)
     if ended != "running":
         time.sleep(4)  # close runs a moment after a run that was marked as failed
-    tell(accident.__name__, "off", ended, paused=export(number) in service.paused, said=said(airflow, dag_id, run_id))
-    off = export(number) in service.paused
+    off, told_by = export(number) in service.paused, said(airflow, dag_id, run_id)
+    tell(accident.__name__, "off", ended, paused=off, said=told_by)
+    assert not off or ended == "failed" or any("nobody " in line for line in told_by), "still paused in silence"
     told = play.sweep()
     tell(
         accident.__name__, "on", airflow.run(dag_id, run_id), paused=export(number) in service.paused, said=lines(told)

@@ -10,7 +10,13 @@ if TYPE_CHECKING:
 
 try:
     from airflow.sdk import conf
-    from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, AirflowSkipException, TaskDeferred
+    from airflow.sdk.exceptions import (
+        AirflowFailException,
+        AirflowNotFoundException,
+        AirflowSensorTimeout,
+        AirflowSkipException,
+        TaskDeferred,
+    )
 
     async def aget_connection(conn_id: str) -> Connection:
         """Look a connection up without blocking the event loop."""
@@ -20,8 +26,9 @@ try:
 
 except ImportError:  # before 3.2
     from airflow.configuration import conf  # type: ignore[assignment]
-    from airflow.exceptions import (  # type: ignore[no-redef]
+    from airflow.exceptions import (  # type: ignore[attr-defined,no-redef]
         AirflowFailException,
+        AirflowNotFoundException,
         AirflowSensorTimeout,
         AirflowSkipException,
         TaskDeferred,
@@ -79,6 +86,7 @@ def has_own_retry_policy(task: object) -> bool:
 
 __all__ = [
     "AirflowFailException",
+    "AirflowNotFoundException",
     "AirflowSensorTimeout",
     "AirflowSkipException",
     "TaskDeferred",

@@ -116,9 +116,8 @@ class LeaseServices:
 
         :raises WorkspaceConfigError: if its connection is gone
         """
-        from airflow.sdk.exceptions import AirflowNotFoundException
-
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+        from airflow_provider_workspace.version_compat import AirflowNotFoundException
 
         conn_id = lease.workspace_conn_id
         if conn_id not in self._services:

@@ -329,8 +329,8 @@ def lines(log: str) -> list[str]:
         text = str(event.get("event"))
         details: Any = event.get("error_detail") or [{}]
         for part in (text, str(details[0].get("exc_value", ""))):
-            if any(word in part for word in WORDS) and part[:160] not in found:
-                found.append(part[:160])
+            if any(word in part for word in WORDS) and part[:400] not in found:
+                found.append(part[:400])
     return found
 
 

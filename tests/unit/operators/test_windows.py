@@ -10,13 +10,12 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.sdk.exceptions import TaskDeferred
 
 from airflow_provider_workspace.operators import window_closing, windows
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.state import lease_requests, lease_store
 from airflow_provider_workspace.state.leases import Lease, LeaseRegistry
-from airflow_provider_workspace.version_compat import AirflowFailException
+from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -379,3 +378,13 @@ def test_a_window_says_that_nobody_sweeps(monkeypatch: pytest.MonkeyPatch, store
     assert "its run is gone" in said
     sweep()
     assert "Add a Dag" not in warnings("second")
+
+
+def test_a_connection_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch, store: MemoryStore) -> None:
+    run = Run()
+    run.open(FIRST)
+    run.pause()
+    monkeypatch.delenv("AIRFLOW_CONN_WORKSPACE_DEFAULT")
+    with pytest.raises(Exception, match=f"STILL PAUSED: {FIRST}.*Add connection 'workspace_default' again"):
+        run.close()
+    assert leases(store)

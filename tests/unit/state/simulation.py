@@ -109,6 +109,7 @@ class Process:
     def step(self) -> None:
         """Let it go on to the next thing that others can see."""
         self.wakes_at = None
+        self.world.moved = self
         self._resume()
 
     def kill(self) -> None:
@@ -168,6 +169,7 @@ class World:
     processes: list[Process] = field(default_factory=list)
     kills: int = 0
     running: Process | None = None
+    moved: Process | None = None
     max_kills: int = 1
     mortal: tuple[str, ...] = ("a", "b")
     policy: RetryPolicy = field(default_factory=lambda: RetryPolicy(max_attempts=1))
@@ -252,7 +254,9 @@ class World:
         for process in self.processes:
             if process.can_go_on:
                 found.append(process.step)
-            if not process.over and self.kills < self.max_kills and process.name in self.mortal:
+            # A stopped process that is killed later might as well be killed at once: its next task may begin later.
+            mortal = process.name in self.mortal and process is self.moved
+            if not process.over and self.kills < self.max_kills and mortal:
                 found.append(lambda process=process: self._kill(process))
         found += [lambda request=request: self._take_effect(request) for request in self.under_way]
         if not any(process.can_go_on for process in self.processes):
@@ -281,6 +285,7 @@ class World:
         return (
             self.paused,
             self.kills,
+            self.moved.name if self.moved and self.kills < self.max_kills else None,
             round(self.clock, 3),
             tuple(sorted(self.variables.items())),
             tuple((request.sender.name, request.pauses, request.takes_effect_by) for request in self.under_way),

@@ -25,7 +25,9 @@ def get_provider_info() -> dict[str, Any]:
         "operators": [
             {
                 "integration-name": "Workspace",
-                "python-modules": [f"{PACKAGE}.operators.{resource}" for resource in (*RESOURCES, "windows")],
+                "python-modules": [
+                    f"{PACKAGE}.operators.{resource}" for resource in (*RESOURCES, "windows", "window_closing")
+                ],
             }
         ],
         "sensors": [
@@ -37,7 +39,7 @@ def get_provider_info() -> dict[str, Any]:
         "triggers": [
             {
                 "integration-name": "Workspace",
-                "python-modules": [f"{PACKAGE}.triggers.workspace"],
+                "python-modules": [f"{PACKAGE}.triggers.{name}" for name in ("deadline", "workspace")],
             }
         ],
         "cli": [f"{PACKAGE}.cli.definition.get_workspace_commands"],

@@ -2,30 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import TaskGroup
 
-from airflow_provider_workspace.operators.windows import (
+from airflow_provider_workspace.operators.window_closing import (
     WorkspaceCloseMaintenanceWindowOperator,
     WorkspaceGuardMaintenanceWindowOperator,
+)
+from airflow_provider_workspace.operators.windows import (
     WorkspaceHoldMaintenanceWindowOperator,
     WorkspaceOpenMaintenanceWindowOperator,
     WorkspacePauseWindowExportsOperator,
 )
+from airflow_provider_workspace.version_compat import default_retry_policy
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseNotifier
 
+    from airflow_provider_workspace.operators.base import WorkspaceOperator
+
+# What the default_args of a Dag must not change in the tasks of a window: otherwise it would not open or not close.
+OWN: dict[str, Any] = {
+    "depends_on_past": False,
+    "wait_for_downstream": False,
+    "ignore_first_depends_on_past": True,
+    "trigger_rule": "all_success",
+    "execution_timeout": None,
+    "do_xcom_push": True,
+    "retries": 3,
+    "retry_delay": timedelta(seconds=10),
+    "retry_exponential_backoff": False,
+    "max_retry_delay": None,
+}
 # Resuming is retried hardest of all: about an hour in all.
-RESUME_RETRIES = 15
-RESUME_RETRY_DELAY = timedelta(seconds=15)
-RESUME_MAX_RETRY_DELAY = timedelta(minutes=5)
-# A task that waits until a fixed time may begin its wait again, if its worker or the triggerer got lost.
-AGAIN: dict[str, Any] = {"retries": 3, "retry_delay": timedelta(seconds=10)}
+RESUME: dict[str, Any] = {
+    **OWN,
+    "retries": 15,
+    "retry_delay": timedelta(seconds=15),
+    "retry_exponential_backoff": True,
+    "max_retry_delay": timedelta(minutes=5),
+}
 
 
 @contextmanager
@@ -35,9 +55,11 @@ def maintenance_window(
     batch_export_ids: Sequence[str],
     organization_id: str | None = None,
     workspace_conn_id: str = "workspace_default",
-    hold: timedelta | str | None = None,
-    max_length: timedelta | None = None,
+    drain: timedelta | float | str | None = None,
+    hold: timedelta | float | str | None = None,
+    max_length: timedelta | float | str | None = None,
     leave_paused: Sequence[str] = (),
+    resume_fields: Mapping[str, Any] | None = None,
     on_overdue: BaseNotifier | Sequence[BaseNotifier] | None = None,
     resume_args: dict[str, Any] | None = None,
 ) -> Iterator[TaskGroup]:
@@ -47,68 +69,95 @@ def maintenance_window(
     ``open`` and ``pause`` set it up, the author's tasks are the work, ``close`` tears it down and resumes the exports
     whatever happened: the work failed, was killed, timed out or was marked as failed, or only some exports could be
     paused. A resume that fails is retried for about an hour and then fails the run with an error that names the exports
-    still paused; work that fails fails the run through ``outcome``, a leaf of the group.
+    still paused; work that fails fails the run through ``outcome``, a leaf of the group. Where Airflow does not run
+    ``close`` at all, because the Dag was paused, edited or deleted meanwhile or its ``dagrun_timeout`` is over, a Dag
+    with :class:`~airflow_provider_workspace.operators.window_closing.WorkspaceResumeAbandonedExportsOperator` resumes
+    the exports: add one to each Airflow.
 
     The interface has no way to read whether an export is paused: the window knows what it asked for, not what
     somebody else did meanwhile. An export that was paused before the window is resumed at its end, unless it is in
     ``leave_paused``.
 
     :param group_id: id of the task group; the ids of the author's tasks are not prefixed
-    :param batch_export_ids: batch exports (UUID), or a template or XCom of a list
+    :param batch_export_ids: batch exports (UUID), or a template or XCom of a list. What it says when the window opens
+        counts to its end
     :param organization_id: organization; by default that of the connection
     :param workspace_conn_id: connection to the service
-    :param hold: keep the window open at least that long, without a worker slot; the work may then be empty. A length,
-        or a template of its seconds
+    :param drain: how long to wait between pausing and the work, without a worker slot: pausing stops new runs of an
+        export, not the one that is under way. A timedelta, seconds, or a template of them
+    :param hold: keep the window open at least that long, drained time not counted, without a worker slot; the work may
+        then be empty. A timedelta, seconds, or a template of them
     :param max_length: resume after that time even if the work still hangs, watched without a worker slot. The run
-        fails then; the work is not stopped
+        fails then; the work is not stopped. A timedelta, seconds, or a template of them. Without it the sweep takes a
+        window for abandoned after a day, besides ``drain`` and ``hold``: work that takes longer needs a ``max_length``
     :param leave_paused: batch exports of the window that are not resumed
+    :param resume_fields: fields that the request that resumes carries and that the interface does not name, such as
+        ``{"backfill": True}`` where the service then exports what was missed. They are sent as they are, and nothing
+        checks them
     :param on_overdue: Airflow notifiers that tell somebody when ``max_length`` is over
     :param resume_args: arguments for the task that resumes, such as ``retries``
     :return: the task group of the work. The window opens as soon as the run begins; ``before >> work.parent_group``
         lets it open later, and ``work >> after`` lets a task follow
-    :raises ValueError: if there is neither work nor ``hold``, or ``on_overdue`` without ``max_length``
+    :raises ValueError: if there is neither work nor ``hold``, ``on_overdue`` without ``max_length``, or a length that
+        is none
     """
     from airflow.providers.standard.operators.empty import EmptyOperator
 
     if on_overdue is not None and max_length is None:
         msg = "on_overdue needs max_length: without it no window is ever overdue"
         raise ValueError(msg)
+    _check_length("drain", drain)
+    _check_length("hold", hold)
+    _check_length("max_length", max_length, least=1.0)
+    own, resume = dict(OWN), {**RESUME, **(resume_args or {})}
+    if default_retry_policy() is not None:
+        own["retry_policy"] = default_retry_policy()
+        resume.setdefault("retry_policy", default_retry_policy())
+    own["workspace_conn_id"] = workspace_conn_id
     with TaskGroup(group_id, tooltip="Pause batch exports, work, resume them whatever happens") as window:
-        common: dict[str, Any] = {
-            "batch_export_ids": batch_export_ids,
-            "organization_id": organization_id,
-            "workspace_conn_id": workspace_conn_id,
-        }
         close = WorkspaceCloseMaintenanceWindowOperator(
             task_id="close",
             task_display_name="Resume the exports",
             doc_md="Runs **whatever happened** to the work. If it fails, its error names what is still paused.",
-            leave_paused=leave_paused,
+            open_task_id=f"{window.group_id}.open",
             outcome_task_id=f"{window.group_id}.outcome",
-            **common,
-            **{
-                "retries": RESUME_RETRIES,
-                "retry_delay": RESUME_RETRY_DELAY,
-                "retry_exponential_backoff": True,
-                "max_retry_delay": RESUME_MAX_RETRY_DELAY,
-                **(resume_args or {}),
-            },
+            **resume,
         )
         opened = WorkspaceOpenMaintenanceWindowOperator(
             task_id="open",
             task_display_name="Open the window",
-            doc_md="Checks the ids and notes what the window holds. Nothing is paused yet.",
+            doc_md="Checks the ids and writes a lease for each export. Nothing is paused yet.",
             close_task_id=close.task_id,
+            group_id=str(window.group_id),
+            batch_export_ids=batch_export_ids,
+            organization_id=organization_id,
+            drain=drain,
+            hold=hold,
             max_length=max_length,
-            **common,
+            leave_paused=leave_paused,
+            resume_fields=resume_fields,
+            **own,
         )
-        opened_at = f"{{{{ ti.xcom_pull(task_ids='{opened.task_id}')['opened_at'] }}}}"
         pause = WorkspacePauseWindowExportsOperator(
             task_id="pause",
             task_display_name="Pause the exports",
             doc_md="Pauses one export after the other. If that fails half-way, the window is closed again.",
-            **common,
+            close_task_id=close.task_id,
+            **own,
         )
+        ready: WorkspaceOperator = pause
+        began = _result(opened.task_id, "opened_at")
+        if drain is not None:
+            ready = WorkspaceHoldMaintenanceWindowOperator(
+                task_id="drain",
+                task_display_name=f"Drain for {drain}" if isinstance(drain, timedelta) else "Drain",
+                doc_md="Lets exports that were under way come to their end, without a worker slot.",
+                opened_at=_result(pause.task_id, "paused_at"),
+                length=drain,
+                **own,
+            )
+            pause >> ready
+            began = _result(ready.task_id, "ended_at")
         with TaskGroup("work", prefix_group_id=False) as work:
             yield work
             if hold is not None:
@@ -116,10 +165,9 @@ def maintenance_window(
                     task_id=f"{group_id}.hold",
                     task_display_name=f"Hold for {hold}" if isinstance(hold, timedelta) else "Hold the window",
                     doc_md="Keeps the window open for its time, without a worker slot.",
-                    opened_at=opened_at,
+                    opened_at=began,
                     length=hold,
-                    workspace_conn_id=workspace_conn_id,
-                    **AGAIN,
+                    **own,
                 )
         if not work.children:
             msg = f"The window '{group_id}' has nothing to do: make tasks inside the with statement, or give hold=…"
@@ -128,22 +176,41 @@ def maintenance_window(
             task_id="outcome",
             task_display_name="Outcome of the work",
             doc_md="Does nothing. It makes the run fail if the work failed, though the exports were resumed.",
+            **{name: value for name, value in own.items() if name not in ("workspace_conn_id", "retry_policy")},
         )
-        opened >> pause >> work
+        opened >> pause
+        ready >> work
         work >> close
         work >> outcome
         close.as_teardown(setups=[opened, pause], on_failure_fail_dagrun=True)
         if max_length is not None:
             guard = WorkspaceGuardMaintenanceWindowOperator(
                 task_id="guard",
-                task_display_name=f"Resume after {max_length} at the latest",
+                task_display_name=f"Resume after {max_length} at the latest"
+                if isinstance(max_length, timedelta)
+                else "Resume when the window is overdue",
                 doc_md="Waits without a worker slot. If the window is open then, it resumes the exports and fails.",
-                opened_at=opened_at,
-                max_length=max_length,
                 close_task_id=close.task_id,
-                leave_paused=leave_paused,
+                open_task_id=opened.task_id,
                 on_failure_callback=on_overdue,
-                **common,
-                **AGAIN,
+                **own,
             )
             pause >> guard
+
+
+def _result(task_id: str, name: str) -> str:
+    """Return a template of a part of a task's result."""
+    return f"{{{{ ti.xcom_pull(task_ids='{task_id}')['{name}'] }}}}"
+
+
+def _check_length(name: str, value: object, *, least: float = 0.0) -> None:
+    """
+    Refuse a length that is none while the Dag file is read; a template is read when the window opens.
+
+    :raises ValueError: naming it
+    """
+    if value is None or (isinstance(value, str) and "{{" in value):
+        return
+    from airflow_provider_workspace.operators.arguments import parse_seconds
+
+    parse_seconds(name, value, least=least)

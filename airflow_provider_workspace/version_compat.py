@@ -10,7 +10,13 @@ if TYPE_CHECKING:
 
 try:
     from airflow.sdk import conf
-    from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, AirflowSkipException, TaskDeferred
+    from airflow.sdk.exceptions import (
+        AirflowFailException,
+        AirflowNotFoundException,
+        AirflowSensorTimeout,
+        AirflowSkipException,
+        TaskDeferred,
+    )
 
     async def aget_connection(conn_id: str) -> Connection:
         """Look a connection up without blocking the event loop."""
@@ -20,8 +26,9 @@ try:
 
 except ImportError:  # before 3.2
     from airflow.configuration import conf  # type: ignore[assignment]
-    from airflow.exceptions import (  # type: ignore[no-redef]
+    from airflow.exceptions import (  # type: ignore[attr-defined,no-redef]
         AirflowFailException,
+        AirflowNotFoundException,
         AirflowSensorTimeout,
         AirflowSkipException,
         TaskDeferred,
@@ -48,6 +55,20 @@ except ImportError:  # before 3.3
         await sync_to_async(mask_secret)(secret)
 
 
+def lists_variables() -> bool:
+    """Tell whether tasks can list Variables, as they can since 3.3."""
+    from airflow.sdk import Variable
+
+    return hasattr(Variable, "keys")
+
+
+def variable_keys(prefix: str) -> list[str]:
+    """Return the keys of the Variables that begin so, as they are now. Since 3.3."""
+    from airflow.sdk import Variable
+
+    return list(Variable.keys(prefix=prefix))
+
+
 @cache
 def default_retry_policy() -> Any:
     """Return the retry policy that our tasks share; ``None`` before 3.3, where there are no policies."""
@@ -65,6 +86,7 @@ def has_own_retry_policy(task: object) -> bool:
 
 __all__ = [
     "AirflowFailException",
+    "AirflowNotFoundException",
     "AirflowSensorTimeout",
     "AirflowSkipException",
     "TaskDeferred",
@@ -73,4 +95,6 @@ __all__ = [
     "conf",
     "default_retry_policy",
     "has_own_retry_policy",
+    "lists_variables",
+    "variable_keys",
 ]

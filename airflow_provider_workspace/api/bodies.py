@@ -46,6 +46,12 @@ class BatchExportBody(TypedDict, total=False):
     hogql_query: str | None
 
 
+class BatchExportResumeBody(BatchExportBody, total=False):
+    """What an unpause may carry: that, and fields that the interface does not name."""
+
+    resume_fields: dict[str, Any] | None
+
+
 class DomainSettings(TypedDict, total=False):
     """What may be written to a domain besides its name. Section "Domain"."""
 

@@ -121,6 +121,12 @@ class DashboardSharing(Resource):
     access_token: str | None = None
 
 
+class BatchExport(Resource):
+    """A batch export, as pausing and unpausing may answer it. Section "Batch export"."""
+
+    paused: bool | None = None
+
+
 class Domain(Resource):
     """A domain of an organization. Section "Domain"."""
 

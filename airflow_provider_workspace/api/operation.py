@@ -76,6 +76,7 @@ class Endpoint:
     :param look_for: what to look for after an unknown outcome, as a sentence; ``None`` for what is repeatable
     :param already_done_code: error code which says that the effect is there already; ``None`` if there is none
     :param instead: what to do instead of an operation that the service always refuses; ``None`` for all others
+    :param passing_statuses: statuses that are worth a retry here, unless they complain of a field
     """
 
     method: str
@@ -88,6 +89,7 @@ class Endpoint:
     look_for: str | None = None
     already_done_code: str | None = None
     instead: str | None = None
+    passing_statuses: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,10 @@ class Operation(BaseModel, Generic[T]):
             msg = f"{type(self).__name__}: {name} holds characters that have no UTF-8 form"
             raise WorkspaceInputError(msg) from None
 
+    def contradiction(self, answer: T) -> str | None:  # noqa: ARG002 - operations that can tell use it
+        """Say how a success contradicts what was asked; ``None`` if it does not."""
+        return None
+
     def secrets(self) -> Iterator[str]:
         """Yield the secret values that are sent, for the log masker."""
         for name in type(self).model_fields:
@@ -228,6 +234,7 @@ def endpoint(
     look_for: str | None = None,
     already_done_code: str | None = None,
     instead: str | None = None,
+    passing_statuses: tuple[int, ...] = (),
 ) -> Callable[[OperationClass], OperationClass]:
     """
     Give an operation its row; the answer's type is read from the class's own type parameter.
@@ -261,6 +268,7 @@ def endpoint(
             look_for=look_for,
             already_done_code=already_done_code,
             instead=instead,
+            passing_statuses=passing_statuses,
         )
         return cls
 

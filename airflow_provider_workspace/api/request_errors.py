@@ -115,6 +115,19 @@ def unreadable_error(
     )
 
 
+def contradiction_error(
+    op: Operation[Any], response: Response, context: RequestContext, contradiction: str
+) -> WorkspaceResponseError:
+    """Build the error for a success whose body says the contrary of what was asked."""
+    return WorkspaceResponseError(
+        f"{described(op)} returned {response.status}, but the answer {contradiction}. "
+        "Try again; if it stays so, ask the people who run the service.",
+        operation=type(op).__name__,
+        outcome=Outcome.UNKNOWN.value,
+        request_id=context.with_secrets_of(op).redacted(response.request_id or "") or None,
+    )
+
+
 def status_error(
     op: Operation[Any], response: Response, context: RequestContext, now: datetime
 ) -> WorkspaceStatusError:
@@ -130,16 +143,18 @@ def status_error(
     elif status >= 500:
         error_class = WorkspaceServerError
     about = f" (field '{attr}')" if attr else ""
+    passing = status in op.endpoint.passing_statuses and attr is None
     said = f": {detail.rstrip('.')}" if detail else " without details"
     return error_class(
-        f"{described(op)} returned {status}{about}{said}. {_hint(op, response, context, detail, retry_after)}",
+        f"{described(op)} returned {status}{about}{said}. "
+        f"{'It may pass: try again.' if passing else _hint(op, response, context, detail, retry_after)}",
         status=status,
         code=code,
         detail=detail,
         attr=attr,
         operation=type(op).__name__,
         outcome=outcome_of_status(status).value,
-        retryable=status in TRY_LATER or (status >= 500 and status != 501),
+        retryable=passing or status in TRY_LATER or (status >= 500 and status != 501),
         retry_after=retry_after,
         request_id=context.redacted(response.request_id or "") or None,
     )

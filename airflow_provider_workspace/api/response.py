@@ -10,7 +10,7 @@ from urllib.parse import urljoin, urlsplit
 from pydantic import TypeAdapter, ValidationError
 
 from airflow_provider_workspace.api.models import Page
-from airflow_provider_workspace.api.request_errors import status_error, unreadable_error
+from airflow_provider_workspace.api.request_errors import contradiction_error, status_error, unreadable_error
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -46,6 +46,9 @@ def parse_response(
             result: T = decode(op.endpoint.answer, response.body)
         except UnreadableAnswerError as found:
             raise unreadable_error(op, response, context, str(found)) from None
+        contradiction = op.contradiction(result)
+        if contradiction:
+            raise contradiction_error(op, response, context, contradiction)
         return result
     error = status_error(op, response, context, now)
     done = error.code is not None and error.code == op.endpoint.already_done_code

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowNotFoundException
 
@@ -54,6 +54,39 @@ def plan(args: Namespace) -> None:
             )
         )
     tell(json.dumps(planned.to_dict(), indent=2) if args.output == "json" else planned.table())
+
+
+def windows(args: Namespace) -> None:
+    """List the leases of maintenance windows, and resume what abandoned ones have left paused."""
+    from airflow_provider_workspace.cli.database_store import DatabaseStore
+    from airflow_provider_workspace.state.lease_requests import LeaseServices
+    from airflow_provider_workspace.state.leases import LeaseRegistry, why_abandoned
+    from airflow_provider_workspace.state.resuming import Closer, describe_sweep, sweep
+
+    # As Airflow's own commands: look for connections in the database, too.
+    os.environ["_AIRFLOW_PROCESS_CONTEXT"] = "server"
+    registry = LeaseRegistry(DatabaseStore())
+    swept: list[dict[str, Any]] = []
+    if args.resume:
+        with LeaseServices() as services:
+            swept = sweep(Closer(registry, services, f"airflow workspace windows {time.time()}"))
+    now = time.time()
+    leases = [{**lease.to_dict(), "abandoned": why_abandoned(registry.store, lease, now)} for lease in registry.all()]
+    if args.output == "json":
+        tell(json.dumps({"leases": leases, "swept": swept, "unreadable": registry.unreadable}, indent=2))
+    else:
+        if swept or registry.unreadable:
+            tell(describe_sweep(swept, registry.unreadable))
+        for lease in leases:
+            state = f"ABANDONED: {lease['abandoned']}" if lease["abandoned"] else lease["state"]
+            tell(
+                f"{lease['batch_export_id']}  {lease['dag_id']} / {lease['run_id']} / {lease['close_task_id']}  "
+                f"since {lease['since'][:19]}Z until {lease['until'][:19]}Z  {state}"
+            )
+        if not leases:
+            tell("No maintenance window holds a batch export.")
+    if any(row["failed"] for row in swept):
+        raise SystemExit(1)
 
 
 def sandbox(args: Namespace) -> None:

@@ -33,6 +33,10 @@ def get_workspace_commands() -> list[CLICommand]:
         Arg(("--owner-level",), type=int, default=15, help="The same for members of this level and above"),
         Arg(("-o", "--output"), choices=("table", "json"), default="table", help="How the plan is shown"),
     )
+    windows = (
+        Arg(("--resume",), action="store_true", help="Resume the exports of windows that are abandoned"),
+        Arg(("-o", "--output"), choices=("table", "json"), default="table", help="How the leases are shown"),
+    )
     sandbox = (
         Arg(("--port",), default="8765", help="0 picks a free one"),
         Arg(("--profile",), default="lenient", help="lenient, strict or live"),
@@ -60,6 +64,12 @@ def get_workspace_commands() -> list[CLICommand]:
                     help="Say what it takes to make the members those of a roster; change nothing",
                     func=lazy_load_command(f"{COMMANDS}.plan"),
                     args=plan,
+                ),
+                ActionCommand(
+                    name="windows",
+                    help="List the maintenance windows that hold batch exports; resume those of abandoned ones",
+                    func=lazy_load_command(f"{COMMANDS}.windows"),
+                    args=windows,
                 ),
                 ActionCommand(
                     name="sandbox",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.api.bodies import (
         BatchExportBody,
+        BatchExportResumeBody,
         CollaboratorSettings,
         DashboardBody,
         DomainBody,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         ProjectBody,
     )
     from airflow_provider_workspace.api.models import (
+        BatchExport,
         Dashboard,
         DashboardCollaborator,
         DashboardSharing,
@@ -147,8 +149,8 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
         batch_export_id: UUID | str,
         organization_id: str | None = None,
         **fields: Unpack[BatchExportBody],
-    ) -> None:
-        """Pause a batch export. Scope ``batch_export:write``."""
+    ) -> BatchExport | None:
+        """Pause a batch export; ``None`` if the answer says nothing. Scope ``batch_export:write``."""
         return await self.send(
             ops.batch_exports.PauseBatchExport(
                 organization_id=await self.organization_or_default(organization_id),
@@ -162,9 +164,14 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
         *,
         batch_export_id: UUID | str,
         organization_id: str | None = None,
-        **fields: Unpack[BatchExportBody],
-    ) -> None:
-        """Resume a batch export. Scope ``batch_export:write``."""
+        **fields: Unpack[BatchExportResumeBody],
+    ) -> BatchExport | None:
+        """
+        Resume a batch export; ``None`` if the answer says nothing. Scope ``batch_export:write``.
+
+        ``resume_fields`` holds fields that the interface does not name, such as ``{"backfill": True}``; they are sent
+        as they are, and nothing checks them.
+        """
         return await self.send(
             ops.batch_exports.UnpauseBatchExport(
                 organization_id=await self.organization_or_default(organization_id),

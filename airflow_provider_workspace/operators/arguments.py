@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Iterable, Mapping
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +15,8 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 NO_VALUES = ("", "None", "none", "null", "Undefined")
 # A number with more digits is neither an id nor a count, and Python does not write out those with thousands.
 MAX_NUMBER = 10**100
+# Nothing that is waited for takes longer than a year.
+MAX_SECONDS = 366 * 86_400.0
 
 
 def check_ids(task: Any, names: Iterable[str]) -> None:
@@ -137,6 +141,32 @@ def parse_integer(name: str, value: Any) -> int:
     if isinstance(text, int) and not isinstance(text, bool) and abs(text) < MAX_NUMBER:
         return text
     msg = f"{name} must be a whole number, not {type_name(value)}"
+    raise WorkspaceInputError(msg)
+
+
+def parse_seconds(name: str, value: Any, *, least: float = 0.0) -> float:
+    """
+    Read an argument that holds a length of time.
+
+    :param value: a timedelta, a number of seconds, or the text of one, as a template leaves it
+    :param least: seconds that are too few if there are fewer
+    :raises WorkspaceInputError: if it is none, or longer than a year
+    """
+    seconds = math.nan
+    if isinstance(value, timedelta):
+        seconds = value.total_seconds()
+    elif isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            seconds = float(value)
+        except (ValueError, OverflowError):
+            seconds = math.nan
+    if least <= seconds <= MAX_SECONDS:
+        return seconds
+    shown = repr(value[:40]) if isinstance(value, str) else str(value) if isinstance(value, float | timedelta) else ""
+    msg = (
+        f"{name} must be a timedelta or a number of seconds, from {least:g} s to a year, not "
+        f"{shown or type_name(value)}. Nothing was sent."
+    )
     raise WorkspaceInputError(msg)
 
 

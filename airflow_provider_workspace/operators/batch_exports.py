@@ -46,10 +46,10 @@ class WorkspacePauseBatchExportOperator(WorkspaceWriteOperator):
 
         body = self.parse_fields("body", "batch_export_id", "organization_id")
         organization_id = hook.organization_or_default(self.organization_id)
-        yield from send_one(
+        answer = yield from send_one(
             PauseBatchExport(organization_id=organization_id, batch_export_id=self.batch_export_id, **body)
         )
-        return {"batch_export_id": self.batch_export_id, "paused": True}
+        return {**(self.plain(answer) if answer else {}), "batch_export_id": self.batch_export_id, "paused": True}
 
 
 class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
@@ -59,9 +59,17 @@ class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
     :param batch_export_id: batch export (UUID)
     :param organization_id: organization; by default that of the connection
     :param body: fields of section "Batch export" to send along; most services need none
+    :param resume_fields: fields that the interface does not name, such as ``{"backfill": True}`` where the service
+        then exports what was missed. They are sent as they are, and nothing checks them
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "batch_export_id", "body")
+    template_fields: Collection[str] = (
+        "workspace_conn_id",
+        "organization_id",
+        "batch_export_id",
+        "body",
+        "resume_fields",
+    )
     resource_kind = "batch_export"
 
     def __init__(
@@ -70,21 +78,28 @@ class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
         batch_export_id: str,
         organization_id: str | None = None,
         body: Mapping[str, Any] | None = None,
+        resume_fields: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.batch_export_id = batch_export_id
         self.organization_id = organization_id
         self.body = body
+        self.resume_fields = resume_fields
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Resume it."""
         from airflow_provider_workspace.api.operations.batch_exports import UnpauseBatchExport
         from airflow_provider_workspace.api.procedure import send_one
 
-        body = self.parse_fields("body", "batch_export_id", "organization_id")
+        body = self.parse_fields("body", "batch_export_id", "organization_id", "resume_fields")
         organization_id = hook.organization_or_default(self.organization_id)
-        yield from send_one(
-            UnpauseBatchExport(organization_id=organization_id, batch_export_id=self.batch_export_id, **body)
+        answer = yield from send_one(
+            UnpauseBatchExport(
+                organization_id=organization_id,
+                batch_export_id=self.batch_export_id,
+                resume_fields=self.parse_fields("resume_fields") or None,
+                **body,
+            )
         )
-        return {"batch_export_id": self.batch_export_id, "paused": False}
+        return {**(self.plain(answer) if answer else {}), "batch_export_id": self.batch_export_id, "paused": False}

@@ -273,7 +273,7 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
             return
         self.log.info("%s", report.summary())
         self.log.warning("Deferring until %s. %s", datetime.fromtimestamp(end_at, timezone.utc), why)
-        from airflow_provider_workspace.triggers.workspace import WorkspaceDeadlineTrigger
+        from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
         trigger = WorkspaceDeadlineTrigger(
             end_at=end_at, state={"parts": runs.parts, "empty_rounds": runs.empty_rounds}

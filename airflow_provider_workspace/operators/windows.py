@@ -1,231 +1,273 @@
 """
 The tasks of a maintenance window; see :func:`~airflow_provider_workspace.task_groups.maintenance_window`.
 
-Windows over the same export may overlap: the last one to end resumes it. Airflow remembers who holds an export in one
-Variable per export, and whether a holder still does in the states of its tasks.
+Windows over the same export may overlap: the last one to end resumes it. Each window has a lease for each export, and
+what is resumed follows from the leases, never from what the Dag file says by then.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.operators.base import WorkspaceOperator
-from airflow_provider_workspace.version_compat import AirflowFailException
+from airflow_provider_workspace.version_compat import conf
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.state.leases import LeaseRegistry, Window
 
-# How long a window without a maximum length counts as open if nobody closes it.
+# How long a window without a maximum length may be open, besides the time that it drains and holds.
 MAX_WINDOW = timedelta(days=1)
+# How long a worker waits for another window to resume an export; after that the triggerer does.
+WAIT_ON_WORKER = 10.0
+POLL_INTERVAL = 1.0
+# A sweep runs every few minutes; if none has run for so many seconds, there is none.
+SWEEP_MISSED = 3600.0
 
 
 class WorkspaceWindowOperator(WorkspaceOperator):
     """
-    Base of the tasks of a window.
+    Base of the tasks of a window that read its leases.
 
-    :param batch_export_ids: batch exports (UUID)
-    :param organization_id: organization; by default that of the connection
+    :param close_task_id: the task that closes the window
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "batch_export_ids")
     resource_kind = "batch_export"
 
-    def __init__(self, *, batch_export_ids: Sequence[str], organization_id: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, *, close_task_id: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.batch_export_ids = batch_export_ids
-        self.organization_id = organization_id
+        self.close_task_id = close_task_id
 
-    def export_ids(self) -> list[str]:
-        """
-        Return the batch exports, each once.
+    @property
+    def window(self) -> Window:
+        """The window of this run."""
+        from airflow_provider_workspace.state.leases import Window
 
-        :raises WorkspaceInputError: if there is none, or one is no UUID
-        """
-        from airflow_provider_workspace.operators.arguments import parse_uuids
+        ti = self._context["ti"]
+        map_index = getattr(ti, "map_index", None)
+        return Window(ti.dag_id, ti.run_id, self.close_task_id, -1 if map_index is None else map_index)
 
-        return parse_uuids("batch_export_ids", self.batch_export_ids, "batch exports")
+    def registry(self) -> LeaseRegistry:
+        """Return the leases."""
+        from airflow_provider_workspace.state.lease_store import VariableStore
+        from airflow_provider_workspace.state.leases import LeaseRegistry
+
+        return LeaseRegistry(VariableStore())
 
 
 class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
     """
-    Open a window: remember that it holds the exports. Pauses nothing and asks the service nothing.
+    Open a window: write a lease for each export. Pauses nothing and asks the service nothing.
 
-    The result is ``{"opened_at": seconds since 1970, "batch_export_ids": […]}``.
+    The result says what the window holds: ``{"opened_at": seconds since 1970, "until", "batch_export_ids", …}``.
 
+    :param batch_export_ids: batch exports (UUID)
+    :param organization_id: organization; by default that of the connection
     :param close_task_id: the task that closes the window
-    :param max_length: after which time other windows no longer take this one for open; ``None`` for a day
+    :param group_id: the task group, for those who read the leases
+    :param hold: how long the window is held open: timedelta, seconds, or a template of them
+    :param drain: how long exports under way get to end before the work begins
+    :param max_length: after which time others resume the exports; ``None`` for a day, besides ``drain`` and ``hold``
+    :param leave_paused: batch exports that stay paused
+    :param resume_fields: fields that the request that resumes carries besides those of the interface; nothing checks
+        them
     """
 
-    def __init__(self, *, close_task_id: str, max_length: timedelta | None = None, **kwargs: Any) -> None:
+    template_fields: Collection[str] = (
+        "workspace_conn_id",
+        "organization_id",
+        "batch_export_ids",
+        "hold",
+        "drain",
+        "max_length",
+        "leave_paused",
+        "resume_fields",
+    )
+
+    def __init__(
+        self,
+        *,
+        batch_export_ids: Sequence[str],
+        organization_id: str | None = None,
+        group_id: str = "",
+        hold: timedelta | float | str | None = None,
+        drain: timedelta | float | str | None = None,
+        max_length: timedelta | float | str | None = None,
+        leave_paused: Sequence[str] = (),
+        resume_fields: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.close_task_id = close_task_id
+        self.batch_export_ids = batch_export_ids
+        self.organization_id = organization_id
+        self.group_id = group_id
+        self.hold = hold
+        self.drain = drain
         self.max_length = max_length
+        self.leave_paused = leave_paused
+        self.resume_fields = resume_fields
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        """Remember the window under each export."""
-        from airflow_provider_workspace.state.leases import LeaseRegistry
+        """Check everything, then write the leases."""
+        from airflow_provider_workspace.api.operations.batch_exports import UnpauseBatchExport
+        from airflow_provider_workspace.operators.arguments import parse_names, parse_uuids
+        from airflow_provider_workspace.state.leases import Lease, iso
 
+        window = self.window
         organization_id = hook.organization_or_default(self.organization_id)
-        export_ids = self.export_ids()
+        export_ids = parse_uuids("batch_export_ids", self.batch_export_ids, "batch exports")
+        leave_paused = {name.strip().lower() for name in parse_names("leave_paused", self.leave_paused)}
+        resume_fields = self.parse_fields("resume_fields") or None
+        for export_id in export_ids:  # refuses now what could not be sent when the window closes
+            UnpauseBatchExport(
+                organization_id=organization_id, batch_export_id=export_id, resume_fields=resume_fields
+            ).request()
         opened_at = time.time()
-        ends_at = opened_at + (self.max_length or MAX_WINDOW).total_seconds()
+        until = opened_at + self.seconds()
+        registry = self.registry()
         for export_id in export_ids:
-            LeaseRegistry(organization_id, export_id).add(
-                self._context["ti"].dag_id, self._context["ti"].run_id, self.close_task_id, ends_at
+            registry.add(
+                Lease(
+                    dag_id=window.dag_id,
+                    run_id=window.run_id,
+                    close_task_id=window.close_task_id,
+                    map_index=window.map_index,
+                    group_id=self.group_id,
+                    service=hook.client.settings.base_url,
+                    workspace_conn_id=self.workspace_conn_id,
+                    organization_id=organization_id,
+                    batch_export_id=export_id,
+                    since=opened_at,
+                    until=until,
+                    leave_paused=export_id in leave_paused,
+                    resume_fields=resume_fields,
+                )
             )
-        return {"opened_at": opened_at, "batch_export_ids": export_ids}
+        self.log.info("The window is over at %s at the latest.", iso(until))
+        if opened_at - (registry.last_sweep() or 0.0) > SWEEP_MISSED:
+            self.warn_without_sweep(registry, window)
+        if conf.getboolean("core", "multi_team", fallback=False):
+            self.log.warning(
+                "Keep the windows over one export within one team, and add the Dag with "
+                "WorkspaceResumeAbandonedExportsOperator once per team: in Airflow's multi_team mode a task sees the "
+                "leases of its own team only, so a window of another team would resume what this one holds."
+            )
+        return {
+            "opened_at": opened_at,
+            "until": until,
+            "batch_export_ids": export_ids,
+            "organization_id": organization_id,
+            "service": hook.client.settings.base_url,
+            "workspace_conn_id": self.workspace_conn_id,
+            "leave_paused": sorted(leave_paused & set(export_ids)),
+            "resume_fields": resume_fields,
+        }
+
+    def warn_without_sweep(self, registry: LeaseRegistry, window: Window) -> None:
+        """Say what nobody looks after."""
+        from airflow_provider_workspace.state.leases import why_abandoned
+
+        self.log.warning(
+            "Add a Dag with WorkspaceResumeAbandonedExportsOperator, such as the example resume_abandoned_exports: no "
+            "sweep ran in the last hour. If this Dag is paused, edited or deleted before the window is closed, nobody "
+            "else resumes its exports."
+        )
+        for lease in registry.all():
+            why = None if lease.window == window else why_abandoned(registry.store, lease, time.time())
+            if why is not None:
+                self.log.warning(
+                    "Run 'airflow workspace windows --resume': batch export %s may be paused since %s by the abandoned "
+                    "window %s (%s).",
+                    lease.batch_export_id,
+                    lease.to_dict()["since"],
+                    lease.window,
+                    why,
+                )
+
+    def seconds(self) -> float:
+        """Return how long the window may be open."""
+        from airflow_provider_workspace.operators.arguments import parse_seconds
+
+        hold = parse_seconds("hold", self.hold) if self.hold is not None else 0.0
+        drain = parse_seconds("drain", self.drain) if self.drain is not None else 0.0
+        if self.max_length is not None:
+            return parse_seconds("max_length", self.max_length, least=1.0)
+        return hold + drain + MAX_WINDOW.total_seconds()
 
 
 class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
-    """Pause several batch exports; pausing a paused one changes nothing. Scope ``batch_export:write``."""
+    """
+    Pause the exports that the window holds. Scope ``batch_export:write``.
+
+    If another window is resuming one of them, it waits for that, without a worker slot if it takes long, and pauses it
+    once more.
+    """
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Pause one after the other."""
-        from airflow_provider_workspace.errors import WorkspaceRequestError
+        from airflow_provider_workspace.client import waits
+        from airflow_provider_workspace.state.lease_requests import HookService
+        from airflow_provider_workspace.state.leases import WindowClosedError
+        from airflow_provider_workspace.state.pausing import Pauser
+        from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
+        registry, window = self.registry(), self.window
+        leases = registry.all(window=window)
+        if not leases:
+            msg = f"The window {window} holds nothing: it was closed before anything was paused. Nothing was sent."
+            raise WindowClosedError(msg)
+        last = leases[-1]
+        ids = {"organization_id": last.organization_id, "batch_export_id": last.batch_export_id}
+        self.workspace_url = hook.client.settings.url_for("batch_export", ids)
+        pauser = Pauser(registry, HookService(hook))
         paused: list[str] = []
-        for export_id in self.export_ids():
-            self.link_to(hook, {"id": export_id})
-            try:
-                hook.pause_batch_export(batch_export_id=export_id, organization_id=self.organization_id)
-            except WorkspaceRequestError:
-                self.log.exception("Batch export %s could not be paused; paused before it: %s", export_id, paused)
-                raise
-            paused.append(export_id)
-            self.log.info("Paused batch export %s.", export_id)
-        return {"paused": paused}
+        began = time.monotonic()
+        while True:
+            done = pauser.pause_all(leases)
+            paused += done.paused
+            if not done.waiting:
+                return {"paused": paused, "paused_at": time.time()}
+            if time.monotonic() - began > WAIT_ON_WORKER:
+                end_at = min(max(done.waiting.values()), time.time() + WAIT_ON_WORKER)
+                self.defer(trigger=WorkspaceDeadlineTrigger(end_at=end_at), method_name="execute_complete")
+            waits.sleep(POLL_INTERVAL)
+            leases = [lease for lease in registry.all(window=window) if lease.batch_export_id in done.waiting]
 
-
-class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
-    """
-    Close a window: resume the exports that no other open window holds. Scope ``batch_export:write``.
-
-    The result is ``{"resumed": [ids], "held": {id: [windows]}, "left_paused": [ids]}``.
-
-    :param leave_paused: batch exports that stay paused
-    :param outcome_task_id: the task that fails with the work; ``None`` if there is none
-    """
-
-    template_fields: Collection[str] = (*WorkspaceWindowOperator.template_fields, "leave_paused")
-
-    def __init__(self, *, leave_paused: Sequence[str] = (), outcome_task_id: str | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.leave_paused = leave_paused
-        self.outcome_task_id = outcome_task_id
-
-    def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        """Resume, and fail if the run was marked as failed: Airflow would call it a success after this task."""
-        from airflow_provider_workspace.operators.arguments import parse_names
-        from airflow_provider_workspace.state.leases import marked_as_failed, resume
-
-        ti = self._context["ti"]
-        export_ids = self.export_ids()
-        organization_id = hook.organization_or_default(self.organization_id)
-        self.link_to(hook, {"id": export_ids[-1]})
-        done = resume(
-            hook,
-            organization_id=organization_id,
-            export_ids=export_ids,
-            leave_paused=parse_names("leave_paused", self.leave_paused),
-            window=(ti.dag_id, ti.run_id, ti.task_id),
-        )
-        if self.outcome_task_id and marked_as_failed(ti, self.outcome_task_id, self.upstream_task_ids):
-            msg = f"The run was marked as failed. Its exports are resumed: {', '.join(done['resumed']) or 'none'}."
-            raise AirflowFailException(msg)
-        return done
+    def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:  # noqa: ARG002
+        """Go on after a wait."""
+        return self.execute(context)
 
 
 class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
     """
     Hold a window open for a fixed time, in the triggerer and not on a worker.
 
-    :param opened_at: when the window was opened, in seconds since 1970
-    :param length: length of the window, or its seconds
+    :param opened_at: when the time began, in seconds since 1970
+    :param length: length of the time, or its seconds
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "opened_at", "length")
+    resource_kind = "batch_export"
 
     def __init__(self, *, opened_at: float | str, length: timedelta | float | str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.opened_at = opened_at
         self.length = length
 
-    def execute(self, context: Context) -> None:  # noqa: ARG002
+    def work(self, hook: WorkspaceHook) -> None:  # noqa: ARG002 - asks the service nothing
         """Wait."""
-        from airflow_provider_workspace.triggers.workspace import WorkspaceDeadlineTrigger
+        from airflow_provider_workspace.operators.arguments import parse_seconds
+        from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
-        end_at = float(self.opened_at) + self.seconds()
+        end_at = float(self.opened_at) + parse_seconds("length", self.length)
         self.defer(trigger=WorkspaceDeadlineTrigger(end_at=end_at), method_name="execute_complete")
 
-    def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> None:  # noqa: ARG002
-        """Say that the time is over."""
-        self.log.info("The window was held for %s.", timedelta(seconds=self.seconds()))
-
-    def seconds(self) -> float:
-        """Return the length."""
-        from airflow_provider_workspace.operators.arguments import type_name
-
-        if isinstance(self.length, timedelta):
-            return self.length.total_seconds()
-        try:
-            return float(self.length)
-        except (TypeError, ValueError, OverflowError):
-            msg = f"The length of a window must be a timedelta or a number of seconds, not {type_name(self.length)}"
-            raise AirflowFailException(msg) from None
-
-
-class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOperator):
-    """
-    Watch in the triggerer that a window is closed in time; if not, resume its exports and fail.
-
-    :param opened_at: when the window was opened, in seconds since 1970
-    :param max_length: after which time the exports are resumed, whatever the work does
-    :param close_task_id: the task that closes the window
-    """
-
-    template_fields: Collection[str] = (*WorkspaceCloseMaintenanceWindowOperator.template_fields, "opened_at")
-
-    def __init__(self, *, opened_at: float | str, max_length: timedelta, close_task_id: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.opened_at = opened_at
-        self.max_length = max_length
-        self.close_task_id = close_task_id
-
-    def execute(self, context: Context) -> None:
-        """Wait until the window is closed or overdue."""
-        from airflow_provider_workspace.triggers.workspace import WorkspaceDeadlineTrigger
-
-        self.defer(
-            trigger=WorkspaceDeadlineTrigger(
-                end_at=float(self.opened_at) + self.max_length.total_seconds(),
-                dag_id=context["ti"].dag_id,
-                run_id=context["ti"].run_id,
-                close_task_id=self.close_task_id,
-            ),
-            method_name="execute_complete",
-        )
-
-    def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> None:
-        """Resume the exports of an overdue window and fail; of a closed one say so."""
-        status = (event or {}).get("status")
-        if status == "closed":
-            self.log.info("The window was closed in time.")
-            return
-        if status == "unwatched":
-            self.log.warning(
-                "This run has no triggerer ('airflow dags test'): nobody watches the length of the window."
-            )
-            return
-        done = super().execute(context)
-        msg = (
-            f"The window is overdue: after {self.max_length} its work was still not done. "
-            f"Resumed: {', '.join(done['resumed']) or 'nothing'}; "
-            f"held by other windows: {', '.join(done['held']) or 'nothing'}. "
-            "Look at the tasks of the window; they were not stopped."
-        )
-        raise AirflowFailException(msg)
+    def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> dict[str, float]:  # noqa: ARG002
+        """Say that the time is over, and when."""
+        self.log.info("Held for %s.", self.length)
+        return {"ended_at": time.time()}

@@ -1,5 +1,5 @@
 """
-What runs in the triggerer: the waits of sensors, windows and bulk invites, and what tells asset watchers.
+What runs in the triggerer: the waits of sensors, and what tells asset watchers.
 
 On Airflow 3.3 the tasks that wait for the same subject in the same organization share a stream of polls: any number of
 them cost one poll of one list. Before, each polls for itself.
@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Hashable
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
+from airflow.triggers.base import BaseEventTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Member
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Longest sleep at a stretch: the wall clock may be set forward meanwhile.
-MAX_SLEEP = 60.0
 # How long after an event its row counts as seen: until then Airflow has stored the event.
 STORED_SECONDS = 3.0
 
@@ -210,86 +208,6 @@ class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
                 yield TaskSuccessEvent(xcoms={"return_value": outcome["result"]})
             else:
                 yield TaskFailedEvent()
-
-
-class WorkspaceDeadlineTrigger(BaseTrigger):
-    """
-    Fires once: ``{"status": "over", "state": …}`` at the time, or ``{"status": "closed"}`` if the window was closed.
-
-    ``airflow dags test`` runs triggers in line: watching for a task that can only run afterwards would never end.
-    There it fires ``{"status": "unwatched"}`` at once.
-
-    :param end_at: when, in seconds since 1970 by the wall clock
-    :param state: what the task will want to know then, as plain JSON
-    :param dag_id: Dag of the closing task to watch
-    :param run_id: its run
-    :param close_task_id: the closing task; ``None`` to watch nothing but the clock
-    :param poll_interval: seconds between two polls of the closing task
-    """
-
-    def __init__(
-        self,
-        *,
-        end_at: float,
-        state: dict[str, Any] | None = None,
-        dag_id: str = "",
-        run_id: str = "",
-        close_task_id: str | None = None,
-        poll_interval: float = 15.0,
-    ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.end_at = end_at
-        self.state = state
-        self.dag_id = dag_id
-        self.run_id = run_id
-        self.close_task_id = close_task_id
-        self.poll_interval = poll_interval
-
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the class and plain JSON."""
-        return (
-            f"{type(self).__module__}.{type(self).__qualname__}",
-            {
-                "end_at": self.end_at,
-                "state": self.state,
-                "dag_id": self.dag_id,
-                "run_id": self.run_id,
-                "close_task_id": self.close_task_id,
-                "poll_interval": self.poll_interval,
-            },
-        )
-
-    async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Wait for whichever comes first."""
-        from airflow_provider_workspace.client import waits
-
-        if self.close_task_id is not None and self.trigger_id is None:
-            yield TriggerEvent({"status": "unwatched"})  # type: ignore[no-untyped-call]
-            return
-        pause = MAX_SLEEP if self.close_task_id is None else self.poll_interval
-        while True:
-            if await self.closed():
-                yield TriggerEvent({"status": "closed"})  # type: ignore[no-untyped-call]
-                return
-            left = self.end_at - time.time()
-            if left <= 0:
-                yield TriggerEvent({"status": "over", "state": self.state})  # type: ignore[no-untyped-call]
-                return
-            await waits.async_sleep(min(left, pause))
-
-    async def closed(self) -> bool:
-        """Tell whether the closing task has begun."""
-        if self.close_task_id is None:
-            return False
-        from asgiref.sync import sync_to_async
-
-        from airflow_provider_workspace.state.leases import is_open
-
-        try:
-            return not await sync_to_async(is_open)(self.dag_id, self.run_id, self.close_task_id)
-        except Exception:
-            log.warning("The state of the closing task cannot be read; polling again", exc_info=True)
-            return False
 
 
 class WorkspaceArrivalTrigger(BaseEventTrigger):

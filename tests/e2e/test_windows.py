@@ -92,7 +92,7 @@ def test_undoes_a_pause_that_came_half_way(airflow: LiveAirflow, server: Sandbox
     assert airflow.finish("window_second_pause_fails", run_id) == "failed"
     assert history(server, FIRST) == ["pause", "unpause"]
     log = airflow.log("window_second_pause_fails", run_id, "maintenance_window.close")
-    assert "STILL PAUSED: 0190c0de-0000-4000-8000-0000000000ee" in log
+    assert "NEVER PAUSED, and so not resumed: 0190c0de-0000-4000-8000-0000000000ee" in log
 
 
 def test_resumes_in_the_end_although_the_service_refuses_at_first(airflow: LiveAirflow, server: SandboxServer) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, JsonValue, field_validator
 
+from airflow_provider_workspace.api.models import BatchExport
 from airflow_provider_workspace.api.operation import Operation, Uuid, endpoint
 
 BATCH_EXPORT = "/organizations/{organization_id}/batch_exports/{batch_export_id}/"
@@ -25,17 +26,59 @@ class BatchExportFields(BaseModel):
     hogql_query: str | None = None
 
 
-@endpoint("POST", BATCH_EXPORT + "pause/", scope="batch_export:write", repeatable=True, effect="change")
-class PauseBatchExport(BatchExportFields, Operation[None]):
+@endpoint(
+    "POST",
+    BATCH_EXPORT + "pause/",
+    scope="batch_export:write",
+    repeatable=True,
+    effect="change",
+    passing_statuses=(400,),
+)
+class PauseBatchExport(BatchExportFields, Operation[BatchExport | None]):
     """Pause a batch export; pausing a paused one changes nothing."""
 
     organization_id: str
     batch_export_id: Uuid
 
+    def contradiction(self, answer: BatchExport | None) -> str | None:
+        """Tell whether the answer says that the export still runs."""
+        return "says that the export is not paused" if answer and answer.paused is False else None
 
-@endpoint("POST", BATCH_EXPORT + "unpause/", scope="batch_export:write", repeatable=True, effect="change")
-class UnpauseBatchExport(BatchExportFields, Operation[None]):
-    """Resume a batch export; resuming a running one changes nothing."""
+
+@endpoint(
+    "POST",
+    BATCH_EXPORT + "unpause/",
+    scope="batch_export:write",
+    repeatable=True,
+    effect="change",
+    passing_statuses=(400,),
+)
+class UnpauseBatchExport(BatchExportFields, Operation[BatchExport | None]):
+    """
+    Resume a batch export; resuming a running one changes nothing.
+
+    :param resume_fields: fields that the interface does not name, sent as they are. Nothing checks them
+    """
 
     organization_id: str
     batch_export_id: Uuid
+    resume_fields: dict[str, JsonValue] | None = None
+
+    @field_validator("resume_fields")
+    @classmethod
+    def _are_not_named(cls, value: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
+        """Refuse a field that the interface names, and which would go unchecked."""
+        named = sorted(set(value or ()) & set(cls.model_fields))
+        if named:
+            msg = f"the interface names {', '.join(named)}: pass it by its name, so that it is checked"
+            raise ValueError(msg)
+        return value
+
+    def payload(self) -> Any:
+        """Return the body: the fields of the interface, and those that it does not name."""
+        fields = super().payload()
+        return {**(fields.pop("resume_fields", None) or {}), **fields}
+
+    def contradiction(self, answer: BatchExport | None) -> str | None:
+        """Tell whether the answer says that the export is still paused."""
+        return "says that the export is still paused" if answer and answer.paused else None

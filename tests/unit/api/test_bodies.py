@@ -17,7 +17,7 @@ from airflow_provider_workspace.api.operation import path_fields
         (operations.UpdateDashboard, bodies.DashboardBody, set()),
         (operations.AddDashboardCollaborator, bodies.CollaboratorSettings, {"user_uuid"}),
         (operations.PauseBatchExport, bodies.BatchExportBody, set()),
-        (operations.UnpauseBatchExport, bodies.BatchExportBody, set()),
+        (operations.UnpauseBatchExport, bodies.BatchExportResumeBody, set()),
         (operations.CreateDomain, bodies.DomainSettings, {"domain"}),
         (operations.UpdateDomain, bodies.DomainBody, set()),
         (operations.VerifyDomain, bodies.DomainBody, set()),

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_workspace.operators import invites as module
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
-from airflow_provider_workspace.triggers.workspace import WorkspaceDeadlineTrigger
+from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def test_an_invalid_limit_fails_before_anything_is_sent(connect: Connect, sandbo
 
 def test_the_deferral_is_plain_json_and_ends_by_the_wall_clock() -> None:
     path, arguments = WorkspaceDeadlineTrigger(end_at=0.0, state={"parts": [], "empty_rounds": 0}).serialize()
-    assert path == "airflow_provider_workspace.triggers.workspace.WorkspaceDeadlineTrigger"
+    assert path == "airflow_provider_workspace.triggers.deadline.WorkspaceDeadlineTrigger"
 
     async def first_event() -> Any:
         async for event in WorkspaceDeadlineTrigger(**arguments).run():

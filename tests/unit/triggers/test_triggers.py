@@ -17,11 +17,11 @@ from airflow_provider_workspace.api.retry import backoff
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 from airflow_provider_workspace.triggers.polling import MAX_PAUSE, within
 from airflow_provider_workspace.triggers.shared_hook import SharedHook
 from airflow_provider_workspace.triggers.workspace import (
     WorkspaceArrivalTrigger,
-    WorkspaceDeadlineTrigger,
     WorkspaceDomainVerifiedTrigger,
     WorkspaceWaitTrigger,
 )
@@ -335,4 +335,4 @@ def test_a_window_ends_by_the_wall_clock() -> None:
     assert event.payload == {"status": "over", "state": None}
     assert time.time() - began >= 0.3
     event = asyncio.run(first_event(WorkspaceDeadlineTrigger(end_at=began + 3600, close_task_id="close")))
-    assert event.payload == {"status": "unwatched"}
+    assert event.payload == {"status": "unwatched", "state": None}

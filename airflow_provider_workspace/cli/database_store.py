@@ -1,0 +1,72 @@
+"""Leases as the command line reaches them: in Airflow's database, for it runs in no task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_workspace.state.lease_store import GOES_ON, why_task_over
+from airflow_provider_workspace.state.leases import PREFIX
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.state.leases import Window
+
+
+class DatabaseStore:
+    """Leases as rows of Airflow's database."""
+
+    def list_keys(self) -> list[str]:
+        """Return the keys of all leases."""
+        from airflow.models.variable import Variable
+        from airflow.utils.session import create_session
+        from sqlalchemy import select
+
+        with create_session() as session:
+            found = session.scalars(select(Variable.key).where(Variable.key.startswith(PREFIX, autoescape=True)))
+            return sorted(found)
+
+    def read(self, key: str) -> str | None:
+        """Return a value; ``None`` if there is none."""
+        from airflow.models.variable import Variable
+
+        value: str | None = Variable.get(key, default_var=None)
+        return value
+
+    def add(self, key: str, value: str) -> None:
+        """Write a value whose key may be new."""
+        self.write(key, value)
+
+    def write(self, key: str, value: str) -> None:
+        """Replace a value."""
+        from airflow.models.variable import Variable
+
+        Variable.set(key, value)
+
+    def delete(self, key: str) -> None:
+        """Delete a value; one that is gone is no error."""
+        from airflow.models.variable import Variable
+
+        Variable.delete(key)
+
+    def why_over(self, window: Window) -> str | None:
+        """Say why a window cannot close itself any more; ``None`` if it can."""
+        from airflow.models.dagrun import DagRun
+        from airflow.models.taskinstance import TaskInstance
+        from airflow.utils.session import create_session
+        from sqlalchemy import select
+
+        with create_session() as session:
+            run = select(DagRun.state).where(DagRun.dag_id == window.dag_id, DagRun.run_id == window.run_id)
+            state = session.scalar(run)
+            if state is None:
+                return "its run is gone"
+            if state not in GOES_ON:
+                return "its run is over"
+            task = select(TaskInstance.state).where(
+                TaskInstance.dag_id == window.dag_id,
+                TaskInstance.run_id == window.run_id,
+                TaskInstance.task_id == window.close_task_id,
+                TaskInstance.map_index == window.map_index,
+            )
+            row = session.execute(task).first()
+        index = "" if window.map_index < 0 else f"_{window.map_index}"
+        return why_task_over({} if row is None else {f"{window.close_task_id}{index}": row[0]}, window)

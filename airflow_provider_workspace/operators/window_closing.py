@@ -1,0 +1,237 @@
+"""
+The tasks that resume exports: the one that closes a window, the guard of its length, and the sweep over all windows.
+
+They work from the leases of windows, never from what the Dag file says by then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.operators.base import WorkspaceOperator
+from airflow_provider_workspace.operators.windows import WorkspaceWindowOperator
+from airflow_provider_workspace.version_compat import AirflowFailException
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Window
+    from airflow_provider_workspace.state.resuming import Closed
+
+
+class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
+    """
+    Close a window: resume the exports that no other open window holds. Scope ``batch_export:write``.
+
+    It retries only what failed. Each export is resumed once, with the connection that paused it. The result is
+    ``{"resumed": [ids], "held": {id: [windows]}, "left_paused": [ids], "never_paused": {id: why}}``.
+
+    :param open_task_id: the task that opened the window
+    :param outcome_task_id: the task that fails with the work; ``None`` if there is none
+    """
+
+    def __init__(self, *, open_task_id: str | None = None, outcome_task_id: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**{"close_task_id": "", **kwargs})
+        self.open_task_id = open_task_id
+        self.outcome_task_id = outcome_task_id
+        self._state: Mapping[str, Any] = {}
+
+    @property
+    def window(self) -> Window:
+        """The window of this run: the one that this task closes, unless it was given another."""
+        self.close_task_id = self.close_task_id or self._context["ti"].task_id
+        return super().window
+
+    def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
+        """Resume, and fail if the run was marked as failed: Airflow would call it a success after this task."""
+        from airflow_provider_workspace.state.resuming import marked_as_failed, still_paused
+        from airflow_provider_workspace.state.task_state import TaskState
+        from airflow_provider_workspace.triggers.deadline import ClosingState, WorkspaceDeadlineTrigger
+
+        memory = TaskState(self._context)
+        earlier: Mapping[str, Any] = self._state or memory.read() or {}
+        done = self.close_window()
+        state: ClosingState = {
+            "resumed": list(dict.fromkeys([*earlier.get("resumed", []), *done.resumed])),
+            "held": {**earlier.get("held", {}), **done.held},
+            "left_paused": list(dict.fromkeys([*earlier.get("left_paused", []), *done.left_paused])),
+            "never_paused": {**earlier.get("never_paused", {}), **done.never_paused},
+        }
+        memory.write(state)
+        if done.failed:
+            still_paused(done.failed)
+        if done.wait_until is not None:
+            trigger = WorkspaceDeadlineTrigger(end_at=done.wait_until, state=state)
+            self.defer(trigger=trigger, method_name="execute_complete")
+        resumed = ", ".join(state["resumed"]) or "none"
+        refused = {export_id: why for export_id, why in state["never_paused"].items() if why}
+        if refused:
+            named = "; ".join(f"{export_id}: {why}" for export_id, why in refused.items())
+            msg = f"NEVER PAUSED, and so not resumed: {named} The exports that were paused are resumed: {resumed}."
+            raise AirflowFailException(msg)
+        ti = self._context["ti"]
+        if self.outcome_task_id and marked_as_failed(ti, self.outcome_task_id, self.upstream_task_ids):
+            msg = f"The run was marked as failed. Its exports are resumed: {resumed}."
+            raise AirflowFailException(msg)
+        return dict(state)
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:
+        """Go on after a wait: resume once more what a request without an answer may have paused."""
+        self._state = (event or {}).get("state") or {}
+        return self.execute(context)
+
+    def close_window(self) -> Closed:
+        """Close what the window holds."""
+        from airflow_provider_workspace.state.lease_requests import LeaseServices
+        from airflow_provider_workspace.state.resuming import Closed, Closer
+
+        ti = self._context["ti"]
+        registry = self.registry()
+        leases = registry.all(window=self.window)
+        leases += self.rebuilt(registry)
+        if not leases:
+            self.log.info("The window holds nothing any more.")
+            return Closed()
+        with LeaseServices() as services:
+            self.workspace_url = services.url_for(leases[-1])
+            return Closer(registry, services, f"{ti.task_id}#{ti.try_number}").close_all(leases)
+
+    def rebuilt(self, registry: LeaseRegistry) -> list[Lease]:
+        """Return leases of the window whose Variable holds something else by now, from what ``open`` returned."""
+        from airflow_provider_workspace.state.leases import Lease
+
+        window = self.window
+        lost = [key for key in registry.unreadable if key.startswith(window.key)]
+        if not lost or not self.open_task_id:
+            return []
+        opened: Any = self._context["ti"].xcom_pull(task_ids=self.open_task_id)
+        found = []
+        for export_id in opened["batch_export_ids"]:
+            lease = Lease(
+                dag_id=window.dag_id,
+                run_id=window.run_id,
+                close_task_id=window.close_task_id,
+                map_index=window.map_index,
+                service=opened["service"],
+                workspace_conn_id=opened["workspace_conn_id"],
+                organization_id=opened["organization_id"],
+                batch_export_id=export_id,
+                state="paused",
+                since=opened["opened_at"],
+                until=opened["until"],
+                paused_at=opened["opened_at"],
+                leave_paused=export_id in opened["leave_paused"],
+                resume_fields=opened["resume_fields"],
+            )
+            if lease.key in lost:
+                found.append(lease)
+        return found
+
+
+class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOperator):
+    """
+    Watch in the triggerer that a window is closed in time; if not, resume its exports and fail.
+
+    :param close_task_id: the task that closes the window
+    """
+
+    def __init__(self, *, close_task_id: str, **kwargs: Any) -> None:
+        super().__init__(close_task_id=close_task_id, **kwargs)
+
+    def execute(self, context: Context) -> None:
+        """Wait until the window is closed or overdue, as its leases say."""
+        from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
+
+        self._context = context
+        window = self.window
+        leases = self.registry().all(window=window)
+        if not leases:
+            self.log.info("The window was closed already.")
+            return
+        trigger = WorkspaceDeadlineTrigger(
+            end_at=min(lease.until for lease in leases),
+            dag_id=window.dag_id,
+            run_id=window.run_id,
+            close_task_id=window.close_task_id,
+            map_index=window.map_index,
+        )
+        self.defer(trigger=trigger, method_name="execute_complete")
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> None:
+        """Resume the exports of an overdue window and fail; of a closed one say so."""
+        from airflow_provider_workspace.state.resuming import still_paused
+
+        status = (event or {}).get("status")
+        if status == "closed":
+            self.log.info("The window was closed in time.")
+            return
+        if status == "unwatched":
+            self.log.warning(
+                "This run has no triggerer ('airflow dags test'): nobody watches the length of the window."
+            )
+            return
+        self._context = context
+        done = self.close_window()
+        if done.failed:
+            still_paused(done.failed)
+        msg = (
+            "The window is overdue: after its maximum length the work was still not done. "
+            f"Resumed: {', '.join(done.resumed) or 'nothing'}; "
+            f"held by other windows: {', '.join(done.held) or 'nothing'}. "
+            "Look at the tasks of the window; they were not stopped."
+        )
+        raise AirflowFailException(msg)
+
+
+class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
+    """
+    Resume the batch exports of maintenance windows that will not do it themselves. Scope ``batch_export:write``.
+
+    A window is abandoned if its run is over or gone, if its closing task was skipped, removed or has failed, or if
+    it is overdue. A window that is at work is never touched, and an export that another window holds stays paused.
+
+    One Dag with this task, every few minutes, serves all windows of an Airflow, whatever their connection. The result
+    is ``{"windows": [{"window", "why", "resumed", "held", "failed", …}], "unreadable": {variable: what is wrong}}``.
+
+    :param fail_if_any: fail if a window had to be closed, after closing it, so that the notifiers of the task tell
+        somebody: exports were paused for longer than they should. With ``False`` it is a warning in the log
+    """
+
+    resource_kind = "batch_export"
+
+    def __init__(self, *, fail_if_any: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.fail_if_any = fail_if_any
+
+    def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
+        """Close what is abandoned, and say what that was."""
+        from airflow_provider_workspace.state.lease_requests import LeaseServices
+        from airflow_provider_workspace.state.lease_store import VariableStore
+        from airflow_provider_workspace.state.leases import LeaseRegistry
+        from airflow_provider_workspace.state.resuming import Closer, describe_sweep, still_paused, sweep
+
+        ti = self._context["ti"]
+        registry = LeaseRegistry(VariableStore())
+        with LeaseServices() as services:
+            closer = Closer(registry, services, f"{ti.dag_id}/{ti.run_id}/{ti.task_id}#{ti.try_number}")
+            windows = sweep(closer)
+        registry.note_sweep(time.time())
+        result = {"windows": windows, "unreadable": registry.unreadable}
+        said = describe_sweep(windows, registry.unreadable)
+        failed = {export_id: error for row in windows for export_id, error in row["failed"].items()}
+        if failed:
+            ti.xcom_push(key="return_value", value=result)
+            still_paused(failed, said)
+        if any(row["resumed"] for row in windows) or registry.unreadable:
+            if self.fail_if_any:
+                ti.xcom_push(key="return_value", value=result)
+                raise AirflowFailException(said)
+            self.log.warning("%s", said)
+        elif windows:
+            self.log.info("%s", said)
+        else:
+            self.log.info("No window is abandoned.")
+        return result

@@ -1,0 +1,188 @@
+"""
+Requests to pause and resume, each noted in the lease before it is sent.
+
+A request whose answer is missing may take effect later: after a time-out, and after its process was killed. So the
+lease says until when. Once the service has answered, the note is taken back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import random
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from airflow_provider_workspace.api.outcome import Outcome
+from airflow_provider_workspace.client import waits
+from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from airflow_provider_workspace.api.retry import RetryPolicy
+    from airflow_provider_workspace.client.settings import Settings
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.state.leases import Lease, LeaseRegistry
+
+log = logging.getLogger(__name__)
+
+Note = Literal["late_pause_until", "late_resume_until"]
+
+
+class ExportService(Protocol):
+    """Pauses and resumes exports; tests have one that delays."""
+
+    policy: RetryPolicy
+    consistency_time: float
+
+    def pause(self, lease: Lease) -> None:
+        """Send one request."""
+        ...
+
+    def resume(self, lease: Lease) -> None:
+        """Send one request."""
+        ...
+
+
+class HookService:
+    """
+    Pauses and resumes with a hook, one attempt at a time.
+
+    :param hook: its connection must lead where the leases say
+    """
+
+    def __init__(self, hook: WorkspaceHook) -> None:
+        from airflow_provider_workspace.client.sync import WorkspaceClient
+
+        settings = hook.client.settings
+        self.hook = hook
+        self.base_url = settings.base_url
+        self.policy = settings.retry_policy()
+        self.consistency_time = consistency_time(settings)
+        # Each attempt is noted by itself, so no client may repeat one unseen.
+        self._client = WorkspaceClient(settings.model_copy(update={"max_attempts": 1}), mask=hook.client.mask)
+
+    def pause(self, lease: Lease) -> None:
+        """Send one request."""
+        from airflow_provider_workspace.api.operations.batch_exports import PauseBatchExport
+
+        self._check(lease)
+        self._client.send(
+            PauseBatchExport(organization_id=lease.organization_id, batch_export_id=lease.batch_export_id)
+        )
+
+    def resume(self, lease: Lease) -> None:
+        """Send one request."""
+        from airflow_provider_workspace.api.operations.batch_exports import UnpauseBatchExport
+
+        self._check(lease)
+        self._client.send(
+            UnpauseBatchExport(
+                organization_id=lease.organization_id,
+                batch_export_id=lease.batch_export_id,
+                resume_fields=lease.resume_fields,
+            )
+        )
+
+    def _check(self, lease: Lease) -> None:
+        if self.base_url != lease.service:
+            msg = (
+                f"Set the host of connection '{lease.workspace_conn_id}' back to {lease.service}, where batch export "
+                f"{lease.batch_export_id} was paused, or resume the export by hand. The connection now leads to "
+                f"{self.base_url}. Nothing was sent."
+            )
+            raise WorkspaceConfigError(msg)
+
+
+class LeaseServices:
+    """The services of leases, each by the connection that its lease names; used in a ``with`` statement."""
+
+    def __init__(self) -> None:
+        self._services: dict[str, HookService] = {}
+
+    def __enter__(self) -> Self:
+        """Use it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the connections."""
+        for service in self._services.values():
+            service.hook.close()
+
+    def __call__(self, lease: Lease) -> HookService:
+        """
+        Return the service of a lease.
+
+        :raises WorkspaceConfigError: if its connection is gone
+        """
+        from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+        from airflow_provider_workspace.version_compat import AirflowNotFoundException
+
+        conn_id = lease.workspace_conn_id
+        if conn_id not in self._services:
+            try:
+                self._services[conn_id] = HookService(WorkspaceHook(conn_id))
+            except AirflowNotFoundException as error:
+                msg = (
+                    f"Add connection '{conn_id}' again: batch export {lease.batch_export_id} was paused by it. {error}"
+                )
+                raise WorkspaceConfigError(msg) from error
+        return self._services[conn_id]
+
+    def url_for(self, lease: Lease) -> str:
+        """Return where people find the export of a lease; nothing if its connection is gone."""
+        ids = {"organization_id": lease.organization_id, "batch_export_id": lease.batch_export_id}
+        try:
+            return self(lease).hook.client.settings.url_for("batch_export", ids)
+        except WorkspaceConfigError:
+            return ""
+
+
+def consistency_time(settings: Settings) -> float:
+    """Return how many seconds a request whose answer is missing may take to have its effect."""
+    return 2 * settings.read_timeout
+
+
+def send_noted(
+    registry: LeaseRegistry,
+    lease: Lease,
+    note: Note,
+    service: ExportService,
+    *,
+    unanswered: float | None,
+    clock: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = waits.sleep,
+) -> Lease:
+    """
+    Pause or resume, again where that may help, and note each attempt first.
+
+    :param note: which of the notes; it also says which of the requests
+    :param unanswered: until when an earlier request without an answer may take effect
+    :return: the lease with the note as it is after an answer; it is not written yet
+    :raises WorkspaceError: if the service refuses, nothing can be sent, or no attempt was answered
+    :raises WindowClosedError: if somebody else has closed the window
+    """
+    send = service.pause if note == "late_pause_until" else service.resume
+    attempt = 0
+    while True:
+        attempt += 1
+        until = max(unanswered or 0.0, clock() + service.consistency_time)
+        lease = registry.update(lease, **{note: until})
+        try:
+            send(lease)
+        except WorkspaceError as error:
+            if getattr(error, "outcome", None) == Outcome.UNKNOWN.value:
+                unanswered = until
+            else:
+                lease = registry.update(lease, **{note: unanswered})
+            if attempt >= service.policy.max_attempts or not service.policy.permits(error, repeatable=True):
+                raise
+            # Jitter, not cryptography.
+            pause = service.policy.wait(attempt, error.retry_after, random.random())  # noqa: S311
+            log.warning("Attempt %d of %d: %s Again in %.1f s.", attempt, service.policy.max_attempts, error, pause)
+            sleep(pause)
+        else:
+            answered: dict[str, Any] = {note: unanswered}
+            return dataclasses.replace(lease, **answered)

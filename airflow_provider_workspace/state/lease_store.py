@@ -1,0 +1,150 @@
+"""Where leases are kept: Airflow's Variables, as tasks and triggers reach them."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.client import waits
+from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.state.leases import PREFIX
+from airflow_provider_workspace.version_compat import lists_variables, variable_keys
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.state.leases import Window
+
+# Before Airflow 3.3 Variables cannot be listed: this one lists the keys of the leases.
+INDEX = "workspace_leases"
+# How often a window looks whether its entry in the index stayed, after how many seconds each.
+LOOKS_AT_ENTRY = 2
+SECONDS_BETWEEN_LOOKS = 0.7
+MAX_WRITES = 20
+# A Variable that is listed and not found is read again: Airflow answers a passing error with "not found".
+READS = 3
+# States of a closing task that will not run any more.
+OVER = ("success", "failed", "skipped", "removed", "upstream_failed")
+# States of a run that goes on.
+GOES_ON = ["queued", "running"]
+# States of the closing task in which the window is open.
+BEFORE_CLOSING = (None, "scheduled", "queued")
+
+
+class VariableStore:
+    """Leases as Variables, for tasks and triggers."""
+
+    def list_keys(self) -> list[str]:
+        """Return the keys of all leases."""
+        return variable_keys(PREFIX) if lists_variables() else self._index()
+
+    def read(self, key: str) -> str | None:
+        """
+        Return a value; ``None`` only if it is certain that there is none.
+
+        :raises WorkspaceError: if it cannot be read
+        """
+        from airflow.sdk import Variable
+
+        for _ in range(READS):
+            value: str | None = Variable.get(key, default=None)
+            if value is not None:
+                return value
+            if lists_variables() and key not in variable_keys(key):
+                return None
+        if not lists_variables():
+            return None
+        msg = f"The Variable '{key}' is there and cannot be read. See the log of Airflow's API server."
+        raise WorkspaceError(msg)
+
+    def add(self, key: str, value: str) -> None:
+        """Write a value whose key may be new."""
+        self.write(key, value)
+        if not lists_variables():
+            self._add_to_index(key)
+
+    def write(self, key: str, value: str) -> None:
+        """Replace a value."""
+        from airflow.sdk import Variable
+
+        Variable.set(key, value, description="Lease of a maintenance window: airflow workspace windows shows it.")
+
+    def delete(self, key: str) -> None:
+        """Delete a value; one that is gone is no error."""
+        from airflow.sdk import Variable
+
+        Variable.delete(key)
+        if not lists_variables():
+            self._write_index([entry for entry in self._index() if entry != key])
+
+    def why_over(self, window: Window) -> str | None:
+        """Say why a window cannot close itself any more; ``None`` if it can."""
+        from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance as Ti
+
+        run: dict[str, Any] = {"dag_id": window.dag_id, "run_ids": [window.run_id]}
+        if Ti.get_dr_count(**run, states=GOES_ON) == 0:
+            return "its run is over" if Ti.get_dr_count(**run) else "its run is gone"
+        return why_task_over(Ti.get_task_states(**run, task_ids=[window.close_task_id]).get(window.run_id, {}), window)
+
+    def _index(self) -> list[str]:
+        from airflow.sdk import Variable
+
+        try:
+            keys = json.loads(Variable.get(INDEX, default="[]"))
+        except ValueError:
+            keys = None
+        return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []
+
+    def _write_index(self, keys: list[str]) -> None:
+        from airflow.sdk import Variable
+
+        Variable.set(INDEX, json.dumps(keys), description="Keys of the leases of maintenance windows.")
+
+    def _add_to_index(self, key: str) -> None:
+        """Add a key, look a moment later whether it stayed, and add it again if another window has overwritten it."""
+        stayed = 0
+        for _ in range(MAX_WRITES):
+            keys = self._index()
+            if key in keys:
+                stayed += 1
+                if stayed > LOOKS_AT_ENTRY:
+                    return
+            else:
+                stayed = 0
+                self._write_index([*keys, key])
+            # Windows that open at the same moment must not go on in step.
+            waits.sleep(SECONDS_BETWEEN_LOOKS * (0.5 + random.random()))  # noqa: S311
+        msg = f"The Variable '{INDEX}' is overwritten all the time: too many windows at once. Nothing was paused."
+        raise WorkspaceError(msg)
+
+
+def is_open(window: Window) -> bool:
+    """
+    Tell whether a window is open: its run goes on and its closing task has not begun.
+
+    Runs in a task or in the triggerer, and asks Airflow's execution API.
+    """
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance as Ti
+
+    run: dict[str, Any] = {"dag_id": window.dag_id, "run_ids": [window.run_id]}
+    states = Ti.get_task_states(**run, task_ids=[window.close_task_id]).get(window.run_id, {})
+    known, state = closing_state(states, window)
+    return known and state in BEFORE_CLOSING and Ti.get_dr_count(**run, states=GOES_ON) > 0
+
+
+def why_task_over(states: Mapping[str, Any], window: Window) -> str | None:
+    """
+    Say why the closing task of a run that goes on will not run any more; ``None`` if it will.
+
+    :param states: states by task id, as Airflow returns them
+    """
+    known, state = closing_state(states, window)
+    if not known:
+        return "its closing task is gone"
+    return f"its closing task is {state}" if state in OVER else None
+
+
+def closing_state(states: Mapping[str, Any], window: Window) -> tuple[bool, str | None]:
+    """Return whether a run has the closing task, and its state: Airflow puts the index behind a mapped task's id."""
+    task_id = window.close_task_id if window.map_index < 0 else f"{window.close_task_id}_{window.map_index}"
+    return task_id in states, getattr(states.get(task_id), "value", states.get(task_id))

@@ -1,0 +1,225 @@
+"""
+Resuming the exports of a window that is over, whoever closes it: its closing task, its guard, or the sweep.
+
+The order makes it safe beside windows that open: say in the lease that a resume is about to come, look at the leases of
+other windows, and resume unless one of them has paused the export and is at work.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow_provider_workspace.client import waits
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
+from airflow_provider_workspace.state.lease_requests import send_noted
+from airflow_provider_workspace.state.leases import WindowClosedError, holders, iso, why_abandoned
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.state.lease_requests import ExportService
+    from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Window
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Closed:
+    """
+    What became of exports.
+
+    :ivar resumed: they run
+    :ivar held: they stay paused, because these other windows hold them
+    :ivar left_paused: they stay paused, because the author wants it
+    :ivar never_paused: the window had not paused them, and why not where the service said it
+    :ivar failed: they could not be resumed
+    :ivar wait_until: when to call again: until then a request whose answer is missing may take effect
+    """
+
+    resumed: list[str] = field(default_factory=list)
+    held: dict[str, list[str]] = field(default_factory=dict)
+    left_paused: list[str] = field(default_factory=list)
+    never_paused: dict[str, str | None] = field(default_factory=dict)
+    failed: dict[str, WorkspaceError] = field(default_factory=dict)
+    wait_until: float | None = None
+
+
+@dataclass(frozen=True)
+class Closer:
+    """
+    Closes windows.
+
+    :param name: who closes, and in which try: two who close the same window must differ
+    :param service_for: where the export of a lease is
+    """
+
+    registry: LeaseRegistry
+    service_for: Callable[[Lease], ExportService]
+    name: str
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = waits.sleep
+
+    def close_all(self, leases: Iterable[Lease]) -> Closed:
+        """Close one lease after the other; an export that cannot be resumed does not keep the others paused."""
+        done = Closed()
+        for lease in leases:
+            export_id = lease.batch_export_id
+            try:
+                self.close(lease, done)
+            except WindowClosedError:
+                log.info("Batch export %s: somebody else is resuming it.", export_id)
+            except WorkspaceError as error:
+                log.exception("Batch export %s could not be resumed", export_id)
+                done.failed[export_id] = error
+        return done
+
+    def close(self, lease: Lease, done: Closed) -> None:
+        """
+        Resume an export that nobody else holds, and give the lease up.
+
+        :param done: where to write what became of it
+        :raises WorkspaceError: if it could not be resumed; the lease stays
+        """
+        export_id = lease.batch_export_id
+        if lease.never_paused:
+            done.never_paused[export_id] = lease.refused
+            self._give_up(lease)
+            return
+        if lease.leave_paused:
+            log.info("Batch export %s stays paused, as asked for.", export_id)
+            done.left_paused.append(export_id)
+            self._give_up(lease)
+            return
+        now = self.clock()
+        if lease.resumed_at is not None and now < (lease.late_pause_until or 0.0):
+            self._wait(lease, done)
+            return
+        service = self.service_for(lease)
+        # A request of an earlier try, or of somebody else, may be under way.
+        unanswered = lease.late_resume_until if (lease.late_resume_until or 0.0) > now else None
+        lease = self.registry.claim(
+            lease, self.name, state="closing", late_resume_until=max(unanswered or 0.0, now + service.consistency_time)
+        )
+        others = self.registry.read_all(self.registry.other_keys(lease))
+        held_by = holders(self.registry.store, others, self.clock)
+        late_pause = lease.late_pause_until if (lease.late_pause_until or 0.0) > self.clock() else None
+        if held_by:
+            done.held[export_id] = [str(other.window) for other in held_by]
+            log.info("Batch export %s stays paused for %s.", export_id, ", ".join(done.held[export_id]))
+            lease = dataclasses.replace(lease, late_resume_until=unanswered, resumed_at=None)
+        elif lease.resumed_at is None or lease.late_pause_until is not None:
+            lease = send_noted(
+                self.registry,
+                lease,
+                "late_resume_until",
+                service,
+                unanswered=unanswered,
+                clock=self.clock,
+                sleep=self.sleep,
+            )
+            log.info("Resumed batch export %s.", export_id)
+            done.held.pop(export_id, None)
+            done.resumed.append(export_id)
+            lease = dataclasses.replace(lease, resumed_at=self.clock())
+        else:
+            lease = dataclasses.replace(lease, late_resume_until=unanswered)
+        lease = self.registry.update(lease, late_pause_until=late_pause)
+        if max(late_pause or 0.0, lease.late_resume_until or 0.0) > self.clock():
+            self._wait(lease, done)
+        else:
+            self.registry.remove(lease)
+
+    def _wait(self, lease: Lease, done: Closed) -> None:
+        """Look after a lease again when nothing without an answer can take effect any more."""
+        until = max(lease.late_pause_until or 0.0, lease.late_resume_until or 0.0)
+        log.warning(
+            "Batch export %s: a request without an answer may still take effect. Looking again at %s.",
+            lease.batch_export_id,
+            iso(until),
+        )
+        done.wait_until = max(until, done.wait_until or 0.0)
+
+    def _give_up(self, lease: Lease) -> None:
+        """Remove the lease of an export that is not to be resumed."""
+        self.registry.remove(lease)
+
+
+def sweep(closer: Closer) -> list[dict[str, Any]]:
+    """
+    Close the windows that will not close themselves any more, or not in time; never one that is at work.
+
+    :return: for each of them who it is, why it was abandoned, and what became of its exports
+    """
+    swept: list[dict[str, Any]] = []
+    by_window: dict[Window, list[Lease]] = {}
+    for lease in closer.registry.all():
+        by_window.setdefault(lease.window, []).append(lease)
+    for window, leases in by_window.items():
+        now = closer.clock()
+        why = why_abandoned(closer.registry.store, leases[0], now)
+        at_it = any((lease.late_resume_until or 0.0) > now for lease in leases)
+        # A window that is merely late may be closing itself at this moment.
+        if why is None or (at_it and closer.registry.store.why_over(window) is None):
+            continue
+        log.warning("The window %s is abandoned: %s.", window, why)
+        done = closer.close_all(leases)
+        swept.append(
+            {
+                "window": str(window),
+                "dag_id": window.dag_id,
+                "run_id": window.run_id,
+                "close_task_id": window.close_task_id,
+                "why": why,
+                "resumed": done.resumed,
+                "held": done.held,
+                "left_paused": done.left_paused,
+                "never_paused": done.never_paused,
+                "failed": {export_id: str(error) for export_id, error in done.failed.items()},
+                "again_after": None if done.wait_until is None else iso(done.wait_until),
+            }
+        )
+    return swept
+
+
+def describe_sweep(windows: Iterable[dict[str, Any]], unreadable: Mapping[str, str]) -> str:
+    """Say in a few lines what a sweep did."""
+    lines = []
+    for row in windows:
+        became = [
+            f"resumed {', '.join(row['resumed'])}" if row["resumed"] else "",
+            f"STILL PAUSED {', '.join(row['failed'])}" if row["failed"] else "",
+            f"held by others {', '.join(row['held'])}" if row["held"] else "",
+            f"to be resumed again after {row['again_after']}" if row["again_after"] else "",
+        ]
+        lines.append(
+            f"Abandoned window {row['window']} ({row['why']}): {'; '.join(filter(None, became)) or 'given up'}."
+        )
+    lines += [f"Delete or mend the Variable '{key}': {wrong}." for key, wrong in unreadable.items()]
+    return "\n".join(lines)
+
+
+def still_paused(failed: Mapping[str, object], said: str = "") -> NoReturn:
+    """
+    Say which exports are still paused.
+
+    Never permanent: a paused export is worth every retry, for somebody may mend the key meanwhile.
+
+    :param said: what else there is to say
+    """
+    named = "; ".join(f"{export_id}: {error}" for export_id, error in failed.items())
+    msg = (
+        f"STILL PAUSED: {', '.join(failed)}. Resume by hand, or mend the cause and clear this task. The interface "
+        f"cannot tell whether an export is paused, so this goes by the failed requests. {named} {said}"
+    )
+    raise WorkspaceRequestError(msg.strip(), operation="UnpauseBatchExport", outcome="unknown")
+
+
+def marked_as_failed(ti: Any, outcome_task_id: str, work_task_ids: Iterable[str]) -> bool:
+    """Tell whether a person ended the run: then its work has failed and what came after was skipped."""
+    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id], task_ids=[outcome_task_id, *work_task_ids]).get(
+        ti.run_id, {}
+    )
+    return states.get(outcome_task_id) == "skipped" and "failed" in states.values()

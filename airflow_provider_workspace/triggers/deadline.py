@@ -1,0 +1,141 @@
+"""What wakes a task at a time by the wall clock: windows, and bulk invites whose limit is reached."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator
+from typing import Any, Literal
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+from typing_extensions import TypedDict
+
+log = logging.getLogger(__name__)
+
+# Longest sleep at a stretch: the wall clock may be set forward meanwhile.
+MAX_SLEEP = 60.0
+
+
+class InvitesState(TypedDict):
+    """What a bulk invite goes on with: see :class:`~airflow_provider_workspace.procedures.quota.PreviousRuns`."""
+
+    parts: list[Any]
+    empty_rounds: int
+
+
+class ClosingState(TypedDict):
+    """What a closing task has done so far, for its result."""
+
+    resumed: list[str]
+    held: dict[str, list[str]]
+    left_paused: list[str]
+    never_paused: dict[str, str | None]
+
+
+State = InvitesState | ClosingState
+
+
+class DeadlineEvent(TypedDict):
+    """What the trigger fires with."""
+
+    status: Literal["over", "closed", "unwatched"]
+    state: State | None
+
+
+class WorkspaceDeadlineTrigger(BaseTrigger):
+    """
+    Fires once: ``{"status": "over", "state": …}`` at the time, or ``"closed"`` if the window was closed before.
+
+    ``airflow dags test`` runs triggers in line: watching for a task that can only run afterwards would never end.
+    There it fires ``"unwatched"`` at once.
+
+    :param end_at: when, in seconds since 1970 by the wall clock
+    :param state: what the task will want to know then, as plain JSON
+    :param dag_id: Dag of the closing task to watch
+    :param run_id: its run
+    :param close_task_id: the closing task; ``None`` to watch nothing but the clock
+    :param map_index: which one it is in a mapped task group; -1 outside of one
+    :param poll_interval: seconds between two polls of the closing task
+    """
+
+    def __init__(
+        self,
+        *,
+        end_at: float,
+        state: State | None = None,
+        dag_id: str = "",
+        run_id: str = "",
+        close_task_id: str | None = None,
+        map_index: int = -1,
+        poll_interval: float = 15.0,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.end_at = end_at
+        self.state = state
+        self.dag_id = dag_id
+        self.run_id = run_id
+        self.close_task_id = close_task_id
+        self.map_index = map_index
+        self.poll_interval = poll_interval
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the class and plain JSON."""
+        return (
+            f"{type(self).__module__}.{type(self).__qualname__}",
+            {
+                "end_at": self.end_at,
+                "state": self.state,
+                "dag_id": self.dag_id,
+                "run_id": self.run_id,
+                "close_task_id": self.close_task_id,
+                "map_index": self.map_index,
+                "poll_interval": self.poll_interval,
+            },
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Wait for whichever comes first."""
+        from airflow_provider_workspace.client import waits
+
+        if self.close_task_id is not None and self.trigger_id is None:
+            yield fired("unwatched")
+            return
+        pause = MAX_SLEEP if self.close_task_id is None else self.poll_interval
+        while True:
+            if await self.closed():
+                yield fired("closed")
+                return
+            left = self.end_at - time.time()
+            if left <= 0:
+                if self.close_task_id is not None:
+                    log.warning(
+                        "The window of %s / %s is overdue. Its guard resumes the exports now; if the Dag is paused, "
+                        "nobody but the sweep does: run 'airflow workspace windows --resume'.",
+                        self.dag_id,
+                        self.run_id,
+                    )
+                yield fired("over", self.state)
+                return
+            await waits.async_sleep(min(left, pause))
+
+    async def closed(self) -> bool:
+        """Tell whether the closing task has begun."""
+        if self.close_task_id is None:
+            return False
+        from asgiref.sync import sync_to_async
+
+        from airflow_provider_workspace.state.lease_store import is_open
+        from airflow_provider_workspace.state.leases import Window
+
+        window = Window(self.dag_id, self.run_id, self.close_task_id, self.map_index)
+        try:
+            return not await sync_to_async(is_open)(window)
+        except Exception:
+            log.warning("The state of the closing task cannot be read; trying again", exc_info=True)
+            return False
+
+
+def fired(status: Literal["over", "closed", "unwatched"], state: State | None = None) -> TriggerEvent:
+    """Return the event."""
+    event: DeadlineEvent = {"status": status, "state": state}
+    return TriggerEvent(event)  # type: ignore[no-untyped-call]

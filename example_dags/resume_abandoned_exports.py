@@ -1,0 +1,38 @@
+"""
+Resume the batch exports of maintenance windows that did not do it themselves. Add this Dag once to each Airflow.
+
+A window closes itself whatever becomes of its work, as long as Airflow runs its tasks. It does not where the Dag was
+paused, edited or deleted meanwhile, or its `dagrun_timeout` is over. This Dag finds such windows and resumes their
+exports.
+
+If it had to, **its run fails and names the window**: hang the notifier on it that shall tell somebody.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import dag
+
+from airflow_provider_workspace.operators.window_closing import WorkspaceResumeAbandonedExportsOperator
+
+
+@dag(
+    schedule=timedelta(minutes=5),
+    catchup=False,
+    max_active_runs=1,
+    tags=["workspace", "example"],
+    doc_md=__doc__,
+)
+def resume_abandoned_exports() -> None:
+    """Look after all windows."""
+    # [START howto_window_sweep]
+    WorkspaceResumeAbandonedExportsOperator(
+        task_id="sweep",
+        retries=2,
+        retry_delay=timedelta(seconds=30),
+    )
+    # [END howto_window_sweep]
+
+
+resume_abandoned_exports()

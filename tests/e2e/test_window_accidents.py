@@ -1,0 +1,340 @@
+"""
+Every accident after which a window once ended with its export still paused, played on a whole Airflow.
+
+Each is played with the sweep off to its end, and then the sweep runs once: ``make e2e`` prints what became of run and
+export, and who said what. Without the sweep nothing may stay paused in silence; with it nothing may stay paused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.state.leases import Lease, dump
+from tests.e2e.exports_service import ExportsService
+from tests.e2e.live_airflow import LiveAirflow
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+
+pytestmark = pytest.mark.e2e
+
+DAGS = Path(__file__).parent / "dags"
+READ_TIMEOUT = 5.0
+WITH_WINDOW = """
+from datetime import timedelta
+from airflow.sdk import DAG, task
+from airflow_provider_workspace.task_groups import maintenance_window
+from pathlib import Path
+import os, time
+
+@task
+def work():
+    (Path(os.environ["AIRFLOW_HOME"]) / "work_accident_removed").write_text("")
+    time.sleep(20)
+
+with DAG("accident_removed", schedule=None):
+    ids = ["0190c0de-0000-4000-8000-000000000102"]
+    with maintenance_window(batch_export_ids=ids, workspace_conn_id="workspace_slow"):
+        work()
+"""
+WITHOUT_WINDOW = WITH_WINDOW[: WITH_WINDOW.index("    ids =")] + "    work()\n"
+
+
+def export(number: int) -> str:
+    return f"0190c0de-0000-4000-8000-0000000001{number:02d}"
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[ExportsService]:
+    running = ExportsService()
+    running.missing.add(export(99))
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def airflow(
+    server: SandboxServer, service: ExportsService, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LiveAirflow]:
+    dags = tmp_path_factory.mktemp("dags")
+    shutil.copy(DAGS / "window_accidents.py", dags)
+    (dags / "removed.py").write_text(WITH_WINDOW)
+    connection = {
+        "conn_type": "workspace",
+        "host": service.url,
+        "password": "key",
+        "extra": {"organization_id": "organization", "read_timeout": READ_TIMEOUT, "max_attempts": 3},
+    }
+    running = LiveAirflow(
+        tmp_path_factory.mktemp("airflow"),
+        dags,
+        server,
+        AIRFLOW_CONN_WORKSPACE_SLOW=json.dumps(connection),
+        AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL="2",
+        AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL="2",
+        AIRFLOW__DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL="1",
+    )
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+@dataclass
+class Play:
+    """What an accident needs."""
+
+    airflow: LiveAirflow
+    service: ExportsService
+
+    def begin(self, dag_id: str) -> str:
+        """Start a run and return when its work has begun."""
+        mark = self.mark(dag_id)
+        run_id = self.airflow.trigger(dag_id)
+        self.airflow.wait_for(mark.exists, 120, f"the work of {dag_id}")
+        return run_id
+
+    def mark(self, dag_id: str) -> Path:
+        mark = self.airflow.home / f"work_{dag_id}"
+        mark.unlink(missing_ok=True)
+        return mark
+
+    def set_variable(self, key: str, value: str) -> None:
+        body = {"key": key, "value": value}
+        try:
+            self.airflow.call("PATCH", f"variables/{key}", body)
+        except OSError:
+            self.airflow.call("POST", "variables", body)
+
+    def lease_keys(self, dag_id: str) -> list[str]:
+        rows = self.airflow.call("GET", "variables?limit=100")["variables"]
+        leases = {row["key"]: row["value"] for row in rows if row["key"].startswith("workspace_lease.")}
+        return [key for key, value in leases.items() if json.loads(value)["dag_id"] == dag_id]
+
+    def sweep(self) -> str:
+        """Run the sweep once; return what it logged."""
+        run_id = self.airflow.trigger("window_sweep")
+        state = self.airflow.finish("window_sweep", run_id)
+        return f"[{state}] " + self.airflow.log("window_sweep", run_id, "sweep")
+
+
+def edited(play: Play) -> tuple[str, str]:
+    play.set_variable("accident_exports", json.dumps([export(1)]))
+    run_id = play.begin("accident_edited")
+    play.set_variable("accident_exports", json.dumps([export(98)]))
+    return "accident_edited", run_id
+
+
+def removed(play: Play) -> tuple[str, str]:
+    run_id = play.begin("accident_removed")
+    folder = Path(play.airflow.env["AIRFLOW__CORE__DAGS_FOLDER"])
+    (folder / "removed.py").write_text(WITHOUT_WINDOW)
+    return "accident_removed", run_id
+
+
+def other_opening(play: Play) -> tuple[str, str]:
+    """Another window is in the middle of ``open``, and will come no further."""
+    now = time.time()
+    lease = Lease(
+        dag_id="accident_paused",
+        run_id="gone",
+        close_task_id="maintenance_window.close",
+        service=play.service.url,
+        workspace_conn_id="workspace_slow",
+        organization_id="organization",
+        batch_export_id=export(3),
+        since=now,
+        until=now + 3600,
+    )
+    run_id = play.begin("accident_opening")
+    play.set_variable(lease.key, dump(lease))
+    return "accident_opening", run_id
+
+
+def depends_on_past(play: Play) -> tuple[str, str]:
+    play.service.rule("unpause", export(4), status=403)
+    first = play.begin("accident_depends")
+    assert play.airflow.finish("accident_depends", first) == "failed"
+    return "accident_depends", play.begin("accident_depends")
+
+
+def dag_paused(play: Play) -> tuple[str, str]:
+    run_id = play.begin("accident_paused")
+    play.airflow.call("PATCH", "dags/accident_paused", {"is_paused": True})
+    time.sleep(40)
+    return "accident_paused", run_id
+
+
+def timed_out(play: Play) -> tuple[str, str]:
+    return "accident_timeout", play.begin("accident_timeout")
+
+
+def killed(play: Play) -> tuple[str, str]:
+    """The pause takes 9 s; after 2 its process is killed, and a person ends the run."""
+    play.service.rule("pause", export(7), seconds=9)
+    run_id = play.airflow.trigger("accident_killed")
+    play.airflow.wait_for(lambda: play.service.count("pause", export(7)) > 0, 120, "the pause", every=0.1)
+    path = f"dags/accident_killed/dagRuns/{run_id}"
+    pid = play.airflow.call("GET", f"{path}/taskInstances/maintenance_window.pause")["pid"]
+    os.kill(pid, signal.SIGKILL)
+    play.airflow.call("PATCH", path, {"state": "failed"})
+    play.airflow.wait_for(lambda: export(7) in play.service.paused, 30, "the late pause", every=0.1)
+    play.airflow.wait_for(
+        lambda: play.airflow.tasks("accident_killed", run_id)["maintenance_window.close"] in ("success", "failed"),
+        120,
+        "the second resume",
+    )
+    return "accident_killed", run_id
+
+
+def broken_lease(play: Play) -> tuple[str, str]:
+    run_id = play.begin("accident_broken")
+    (key,) = play.lease_keys("accident_broken")
+    play.set_variable(key, '{"ends": "soon"}')
+    return "accident_broken", run_id
+
+
+def opened_while_the_other_closes(play: Play) -> tuple[str, str]:
+    """The first window's resume takes 12 s, longer than its read timeout; the second opens meanwhile."""
+    play.service.rule("unpause", export(9), seconds=12, times=2)
+    first = play.begin("accident_first")
+    play.airflow.wait_for(lambda: play.service.count("unpause", export(9)) > 0, 120, "the resume", every=0.1)
+    run_id = play.begin("accident_second")
+    begun = time.time()
+    assert play.airflow.finish("accident_second", run_id) == "success"
+    ended = float((play.airflow.home / "work_accident_second.end").read_text())
+    ran = [when for when, action, which in play.service.history if (action, which) == ("unpause", export(9))]
+    assert not [when for when in ran if begun < when < ended], "the export ran during the work of the other"
+    assert play.airflow.finish("accident_first", first) == "success"
+    return "accident_second", run_id
+
+
+def wrong_id(play: Play) -> tuple[str, str]:
+    run_id = play.airflow.trigger("accident_wrong_id")
+    return "accident_wrong_id", run_id
+
+
+def scheduler_fault(play: Play) -> tuple[str, str]:
+    play.service.rule("unpause", export(12), status=400, times=5)
+    return "accident_400", play.airflow.trigger("accident_400")
+
+
+def lie(play: Play) -> tuple[str, str]:
+    play.service.rule("unpause", export(13), lie=True, times=5)
+    return "accident_lie", play.begin("accident_lie")
+
+
+ACCIDENTS: list[tuple[Callable[[Play], tuple[str, str]], int, str, bool, bool]] = [
+    # accident, export, state of the run, whether it stays paused without the sweep, whether to wait for the run
+    (edited, 1, "success", False, True),
+    (removed, 2, "success", True, True),
+    (other_opening, 3, "success", False, True),
+    (depends_on_past, 4, "success", False, True),
+    (dag_paused, 5, "running", True, False),
+    (timed_out, 6, "failed", True, True),
+    (killed, 7, "failed", False, True),
+    (broken_lease, 8, "success", False, True),
+    (opened_while_the_other_closes, 9, "success", False, True),
+    (wrong_id, 10, "failed", False, True),
+    (scheduler_fault, 12, "success", False, True),
+    (lie, 13, "success", False, True),
+]
+
+
+@pytest.mark.parametrize(
+    ("accident", "number", "state", "stays", "ends"), ACCIDENTS, ids=lambda value: getattr(value, "__name__", "")
+)
+def test_accident(
+    airflow: LiveAirflow,
+    service: ExportsService,
+    accident: Callable[[Play], tuple[str, str]],
+    number: int,
+    state: str,
+    *,
+    stays: bool,
+    ends: bool,
+) -> None:
+    play = Play(airflow, service)
+    dag_id, run_id = accident(play)
+    ended = airflow.finish(dag_id, run_id) if ends else airflow.run(dag_id, run_id)
+    if ended != "running":
+        time.sleep(4)  # close runs a moment after a run that was marked as failed
+    off, told_by = export(number) in service.paused, said(airflow, dag_id, run_id)
+    tell(accident.__name__, "off", ended, paused=off, said=told_by)
+    assert not off or ended == "failed" or any("nobody " in line for line in told_by), "still paused in silence"
+    told = play.sweep()
+    tell(
+        accident.__name__, "on", airflow.run(dag_id, run_id), paused=export(number) in service.paused, said=lines(told)
+    )
+    assert export(number) not in service.paused
+    assert (ended, off) == (state, stays)
+    if stays:
+        assert told.startswith("[failed]")
+        assert f"Abandoned window {dag_id} / {run_id}" in told
+
+
+def test_a_wrong_id_costs_no_second_resume(service: ExportsService) -> None:
+    """After the accident above: what was paused is resumed once, what never was is asked for once."""
+    assert [service.count("unpause", export(number)) for number in (10, 99, 11)] == [1, 0, 1]
+    assert service.count("pause", export(99)) == 1
+
+
+def test_the_paused_dag_ends_well_when_it_goes_on(airflow: LiveAirflow, service: ExportsService) -> None:
+    runs = airflow.call("GET", "dags/accident_paused/dagRuns")["dag_runs"]
+    resumes = service.count("unpause", export(5))
+    airflow.call("PATCH", "dags/accident_paused", {"is_paused": False})
+    airflow.finish("accident_paused", runs[0]["dag_run_id"])
+    assert service.count("unpause", export(5)) == resumes, "what the sweep has resumed is not resumed again"
+
+
+WORDS = (
+    "nobody ",
+    "STILL PAUSED",
+    "NEVER PAUSED",
+    "bandoned",
+    "overdue",
+    "Resumed",
+    "stays paused",
+    "no lease",
+    "Again",
+    "again",
+)
+
+
+def said(airflow: LiveAirflow, dag_id: str, run_id: str) -> list[str]:
+    found: list[str] = []
+    for task_id in airflow.tasks(dag_id, run_id):
+        found += [f"{task_id}: {line}" for line in lines(airflow.log(dag_id, run_id, task_id))]
+    return found
+
+
+def lines(log: str) -> list[str]:
+    found: list[str] = []
+    for line in log.splitlines():
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        text = str(event.get("event"))
+        details: Any = event.get("error_detail") or [{}]
+        for part in (text, str(details[0].get("exc_value", ""))):
+            if any(word in part for word in WORDS) and part[:400] not in found:
+                found.append(part[:400])
+    return found
+
+
+def tell(accident: str, sweep: str, run: str, *, paused: bool, said: list[str]) -> None:
+    print(f"\n{accident:32} sweep {sweep:3} run {run:8} export {'STILL PAUSED' if paused else 'resumed'}")
+    for line in said:
+        print(f"    {line}", flush=True)

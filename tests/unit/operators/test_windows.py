@@ -1,0 +1,390 @@
+"""The tasks of a window against the sandbox, with leases in memory; whole runs are in tests/e2e."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.operators import window_closing, windows
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.state import lease_requests, lease_store
+from airflow_provider_workspace.state.leases import Lease, LeaseRegistry
+from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from airflow_provider_workspace.state.leases import Window
+    from tests.conftest import Connect
+
+FIRST, SECOND = SEED.batch_export_ids[:2]
+NOBODY = "0190c0de-0000-4000-8000-0000000000ee"
+CLOSE = "maintenance_window.close"
+
+
+class MemoryStore:
+    """Leases in memory, and which windows are over."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+        self.over: dict[str, str] = {}
+
+    def list_keys(self) -> list[str]:
+        return sorted(self.values)
+
+    def read(self, key: str) -> str | None:
+        return self.values.get(key)
+
+    def write(self, key: str, value: str) -> None:
+        self.values[key] = value
+
+    add = write
+
+    def delete(self, key: str) -> None:
+        self.values.pop(key, None)
+
+    def why_over(self, window: Window) -> str | None:
+        return self.over.get(window.run_id)
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
+    memory = MemoryStore()
+    monkeypatch.setattr(lease_store, "VariableStore", lambda: memory)
+    return memory
+
+
+@pytest.fixture(autouse=True)
+def connected(connect: Connect, store: MemoryStore) -> None:
+    assert not store.values
+    connect(max_attempts=2, read_timeout=1)
+
+
+class Run:
+    """A run of a Dag with a window."""
+
+    def __init__(self, run_id: str = "run") -> None:
+        self.run_id = run_id
+        self.xcoms: dict[str, Any] = {}
+
+    def context(self, task_id: str) -> Any:
+        ti = SimpleNamespace(
+            dag_id="dag",
+            run_id=self.run_id,
+            task_id=task_id,
+            map_index=-1,
+            try_number=1,
+            xcom_pull=lambda task_ids: self.xcoms.get(task_ids),  # noqa: PLW0108 - by name
+            xcom_push=lambda key, value: self.xcoms.__setitem__((task_id, key), value),
+            get_task_states=lambda **_: {self.run_id: {}},
+        )
+        return {"ti": ti}
+
+    def open(self, *export_ids: str, **arguments: Any) -> Any:
+        task = windows.WorkspaceOpenMaintenanceWindowOperator(
+            task_id="open", close_task_id=CLOSE, batch_export_ids=export_ids, **arguments
+        )
+        self.xcoms["maintenance_window.open"] = task.execute(self.context("maintenance_window.open"))
+        return self.xcoms["maintenance_window.open"]
+
+    def pause(self) -> Any:
+        task = windows.WorkspacePauseWindowExportsOperator(task_id="pause", close_task_id=CLOSE)
+        return task.execute(self.context("maintenance_window.pause"))
+
+    def close(self, event: Any = None) -> Any:
+        task = window_closing.WorkspaceCloseMaintenanceWindowOperator(
+            task_id="close", open_task_id="maintenance_window.open"
+        )
+        context = self.context(CLOSE)
+        return task.execute_complete(context, event) if event else task.execute(context)
+
+    def guard(self, status: str | None = None) -> Any:
+        task = window_closing.WorkspaceGuardMaintenanceWindowOperator(task_id="guard", close_task_id=CLOSE)
+        context = self.context("maintenance_window.guard")
+        return task.execute_complete(context, {"status": status}) if status else task.execute(context)
+
+
+def sweep(**arguments: Any) -> Any:
+    task = window_closing.WorkspaceResumeAbandonedExportsOperator(task_id="sweep", **arguments)
+    return task.execute(Run("sweep").context("sweep"))
+
+
+def history(sandbox: SandboxServer, export: str) -> list[str]:
+    return [effect["operation"].split("_")[0] for effect in sandbox.effects() if effect["target"] == export]
+
+
+def asked(sandbox: SandboxServer, word: str) -> int:
+    return sum(1 for entry in sandbox.requests() if entry["path"].endswith(f"/{word}/"))
+
+
+def leases(store: MemoryStore) -> list[Lease]:
+    return LeaseRegistry(store).all()
+
+
+def test_a_window_pauses_and_resumes_each_export_once(sandbox: SandboxServer, store: MemoryStore) -> None:
+    run = Run()
+    opened = run.open(FIRST, SECOND)
+    assert opened["batch_export_ids"] == [FIRST, SECOND]
+    assert {lease.state for lease in leases(store)} == {"opening"}
+    assert run.pause()["paused"] == [FIRST, SECOND]
+    assert {lease.state for lease in leases(store)} == {"paused"}
+    assert run.close() == {"resumed": [FIRST, SECOND], "held": {}, "left_paused": [], "never_paused": {}}
+    assert history(sandbox, FIRST) == history(sandbox, SECOND) == ["pause", "unpause"]
+    assert (asked(sandbox, "pause"), asked(sandbox, "unpause")) == (2, 2)
+    assert store.values == {}
+
+
+def test_a_key_fits_into_a_variable_and_names_nothing_but_the_export(store: MemoryStore) -> None:
+    Run("manual__2026-11-21T00:00:00+00:00/" + "x" * 300).open(FIRST)
+    (key,) = store.values
+    assert len(key) <= 250
+    assert key.replace("_", "").replace(".", "").replace("-", "").isalnum()
+    assert FIRST in key
+
+
+def test_the_last_window_resumes(sandbox: SandboxServer, store: MemoryStore) -> None:
+    first, second = Run("first"), Run("second")
+    for run in (first, second):
+        run.open(FIRST)
+        run.pause()
+    assert first.close()["held"] == {FIRST: [f"dag / second / {CLOSE}"]}
+    assert history(sandbox, FIRST) == ["pause"]
+    assert second.close()["resumed"] == [FIRST]
+    assert store.values == {}
+
+
+def test_nothing_is_handed_to_a_window_that_only_opens_or_that_is_gone(
+    sandbox: SandboxServer, store: MemoryStore
+) -> None:
+    first, opening, gone = Run("first"), Run("opening"), Run("gone")
+    for run in (first, gone):
+        run.open(FIRST)
+        run.pause()
+    opening.open(FIRST)
+    store.over["gone"] = "its run is over"
+    assert first.close()["resumed"] == [FIRST]
+    assert history(sandbox, FIRST) == ["pause", "unpause"]
+
+
+def test_close_retries_only_what_failed(sandbox: SandboxServer, store: MemoryStore) -> None:
+    run = Run()
+    run.open(FIRST, SECOND)
+    run.pause()
+    sandbox.inject("status_before", operation="unpause_batch_export", status=403, times=1)
+    with pytest.raises(Exception, match=f"STILL PAUSED: {FIRST}"):
+        run.close()
+    assert [lease.batch_export_id for lease in leases(store)] == [FIRST]
+    run.close()
+    assert asked(sandbox, "unpause") == 3
+    assert store.values == {}
+
+
+def test_an_export_that_was_never_paused_is_named_at_once(sandbox: SandboxServer, store: MemoryStore) -> None:
+    run = Run()
+    run.open(FIRST, NOBODY, SECOND)
+    with pytest.raises(AirflowFailException, match="404"):
+        run.pause()
+    with pytest.raises(
+        AirflowFailException, match=rf"NEVER PAUSED, and so not resumed: {NOBODY}: .*resumed: {FIRST}, {SECOND}\.$"
+    ):
+        run.close()
+    assert history(sandbox, FIRST) == ["pause", "unpause"]
+    assert asked(sandbox, "unpause") == 2
+    assert store.values == {}
+
+
+def test_a_pause_of_unknown_outcome_is_resumed_twice(
+    sandbox: SandboxServer, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_requests, "consistency_time", lambda _: 0.5)
+    run = Run()
+    run.open(FIRST)
+    sandbox.inject("reset_after", operation="pause_batch_export", times=2)
+    with pytest.raises(Exception, match="no complete answer"):
+        run.pause()
+    with pytest.raises(TaskDeferred) as deferred:
+        run.close()
+    assert history(sandbox, FIRST) == ["pause", "unpause"]
+    trigger: Any = deferred.value.trigger
+    assert 0 < trigger.end_at - time.time() <= 0.5
+    time.sleep(max(0.0, trigger.end_at - time.time()))
+    assert run.close({"status": "over", "state": trigger.state})["resumed"] == [FIRST]
+    assert asked(sandbox, "unpause") == 2
+    assert store.values == {}
+
+
+def test_a_record_of_another_shape_is_named_and_rebuilt(sandbox: SandboxServer, store: MemoryStore) -> None:
+    run = Run()
+    run.open(FIRST, SECOND)
+    run.pause()
+    for key, value in zip(sorted(store.values), ('{"ends": "soon"}', "[" * 5000), strict=True):
+        store.values[key] = value
+    assert sorted(run.close()["resumed"]) == [FIRST, SECOND]
+    assert store.values == {}
+    assert history(sandbox, FIRST) == ["pause", "unpause"]
+
+
+def test_pausing_fails_when_the_window_was_closed(sandbox: SandboxServer) -> None:
+    run = Run()
+    with pytest.raises(AirflowFailException, match="holds nothing"):
+        run.pause()
+    assert sandbox.requests() == []
+
+
+def test_the_guard_closes_an_overdue_window(sandbox: SandboxServer, store: MemoryStore) -> None:
+    run = Run()
+    run.open(FIRST, max_length=timedelta(hours=1))
+    run.pause()
+    with pytest.raises(TaskDeferred) as deferred:
+        run.guard()
+    trigger: Any = deferred.value.trigger
+    assert trigger.end_at == pytest.approx(time.time() + 3600, abs=5)
+    run.guard("closed")
+    assert leases(store)
+    with pytest.raises(AirflowFailException, match=f"overdue: .*Resumed: {FIRST}"):
+        run.guard("over")
+    assert history(sandbox, FIRST) == ["pause", "unpause"]
+    assert run.guard() is None
+    assert run.close()["resumed"] == []
+
+
+@pytest.mark.parametrize("why", ["its run is over", "its run is gone", "its closing task is removed", None])
+def test_the_sweep_closes_what_is_abandoned_and_nothing_else(
+    sandbox: SandboxServer, store: MemoryStore, why: str | None
+) -> None:
+    abandoned, at_work = Run("abandoned"), Run("at work")
+    for run, export in ((abandoned, FIRST), (at_work, SECOND)):
+        run.open(export, max_length=timedelta(seconds=1) if run is abandoned and why is None else None)
+        run.pause()
+    if why is None:
+        time.sleep(1.1)
+    else:
+        store.over["abandoned"] = why
+    with pytest.raises(
+        AirflowFailException, match=rf"Abandoned window dag / abandoned / {CLOSE} \(.*\): resumed {FIRST}\."
+    ):
+        sweep()
+    assert (history(sandbox, FIRST), history(sandbox, SECOND)) == (["pause", "unpause"], ["pause"])
+    assert sweep() == {"windows": [], "unreadable": {}}
+
+
+def test_the_sweep_may_end_well(store: MemoryStore) -> None:
+    run = Run()
+    run.open(FIRST)
+    run.pause()
+    store.over["run"] = "its run is over"
+    (row,) = sweep(fail_if_any=False)["windows"]
+    assert row["resumed"] == [FIRST]
+    assert json.loads(json.dumps(row)) == row
+
+
+def test_the_sweep_names_what_it_cannot_read(store: MemoryStore) -> None:
+    store.values["workspace_lease.foreign"] = "12"
+    with pytest.raises(AirflowFailException, match=r"workspace_lease\.foreign"):
+        sweep()
+
+
+def test_the_sweep_names_what_it_cannot_resume(sandbox: SandboxServer, store: MemoryStore) -> None:
+    run = Run()
+    run.open(FIRST)
+    run.pause()
+    store.over["run"] = "its run is over"
+    sandbox.revoke_key(SEED.admin_key)
+    with pytest.raises(Exception, match=f"STILL PAUSED: {FIRST}.*401.*Abandoned window dag / run"):
+        sweep()
+    assert leases(store)
+
+
+def test_a_lease_is_resumed_with_its_connection_and_at_its_service_only(
+    connect: Connect, sandbox: SandboxServer, store: MemoryStore
+) -> None:
+    run = Run()
+    run.open(FIRST)
+    run.pause()
+    connect(host=sandbox.url.replace("127.0.0.1", "localhost"))
+    with pytest.raises(Exception, match="Set the host of connection 'workspace_default' back to"):
+        run.close()
+    assert leases(store)
+
+
+@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+def test_fields_that_the_interface_does_not_name_are_sent(sandbox: SandboxServer) -> None:
+    run = Run()
+    run.open(FIRST, resume_fields={"backfill": True})
+    run.pause()
+    run.close()
+    (effect,) = sandbox.effects("unpause_batch_export")
+    assert effect["detail"]["backfill"] is True
+
+
+@pytest.mark.parametrize("fields", [{"paused": False}, {"x": math.nan}, "backfill"])
+def test_fields_that_cannot_be_sent_are_refused_before_pausing(store: MemoryStore, fields: Any) -> None:
+    with pytest.raises((AirflowFailException, ValueError)):
+        Run().open(FIRST, resume_fields=fields)
+    assert store.values == {}
+
+
+@pytest.mark.parametrize("value", [math.nan, 1e300, -1, timedelta(seconds=-1), "soon", "nan", True, [], timedelta.max])
+@pytest.mark.parametrize("name", ["hold", "drain", "max_length"])
+def test_a_length_that_is_none_is_refused_before_pausing(store: MemoryStore, name: str, value: Any) -> None:
+    with pytest.raises(AirflowFailException, match=f"{name} must be a timedelta or a number of seconds"):
+        Run().open(FIRST, **{name: value})
+    assert store.values == {}
+
+
+@pytest.mark.parametrize("value", [timedelta(hours=1), 3600, 3600.0, "3600", " 3600 "])
+def test_a_length_is_what_a_person_means(value: Any) -> None:
+    opened = Run().open(FIRST, max_length=value)
+    assert opened["until"] - opened["opened_at"] == 3600
+
+
+def test_a_window_is_over_some_day(store: MemoryStore) -> None:
+    opened = Run().open(FIRST, drain=600, hold=timedelta(days=2))
+    assert opened["until"] - opened["opened_at"] == 600 + 3 * 86_400
+    (lease,) = leases(store)
+    assert Lease.from_dict(json.loads(json.dumps(lease.to_dict()))) == lease
+
+
+def test_multi_team_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setenv("AIRFLOW__CORE__MULTI_TEAM", "True")
+    task = windows.WorkspaceOpenMaintenanceWindowOperator(task_id="open", close_task_id=CLOSE, batch_export_ids=[FIRST])
+    monkeypatch.setattr(task.log, "warning", lambda message, *_: said.append(message))
+    task.execute(Run().context("open"))
+    assert "within one team" in " ".join(said)
+
+
+def test_a_window_says_that_nobody_sweeps(monkeypatch: pytest.MonkeyPatch, store: MemoryStore) -> None:
+    Run("abandoned").open(SECOND)
+    store.over["abandoned"] = "its run is gone"
+
+    def warnings(run_id: str) -> str:
+        said: list[str] = []
+        task = windows.WorkspaceOpenMaintenanceWindowOperator(
+            task_id="open", close_task_id=CLOSE, batch_export_ids=[FIRST]
+        )
+        monkeypatch.setattr(task.log, "warning", lambda message, *values: said.append(message % values))
+        task.execute(Run(run_id).context("open"))
+        return "\n".join(said)
+
+    said = warnings("first")
+    assert "Add a Dag with WorkspaceResumeAbandonedExportsOperator" in said
+    assert f"batch export {SECOND} may be paused since" in said
+    assert "its run is gone" in said
+    sweep()
+    assert "Add a Dag" not in warnings("second")
+
+
+def test_a_connection_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch, store: MemoryStore) -> None:
+    run = Run()
+    run.open(FIRST)
+    run.pause()
+    monkeypatch.delenv("AIRFLOW_CONN_WORKSPACE_DEFAULT")
+    with pytest.raises(Exception, match=f"STILL PAUSED: {FIRST}.*Add connection 'workspace_default' again"):
+        run.close()
+    assert leases(store)

@@ -1,0 +1,332 @@
+"""
+Windows over one export, step by step: the real lease code, with Variables in memory and a service that delays.
+
+Each process is a greenlet that stops before whatever others can see: a Variable, a request. Who goes on is for the test
+to choose, and so is when a request takes effect, and when a process is killed. What has a choice is a list of choices:
+the same list always leads to the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import greenlet
+
+from airflow_provider_workspace.api.retry import RetryPolicy
+from airflow_provider_workspace.state import leases
+from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Window
+from airflow_provider_workspace.state.pausing import Pauser
+from airflow_provider_workspace.state.resuming import Closer, sweep
+
+# The same few leases are read millions of times.
+leases.load = lru_cache(100_000)(leases.load)
+
+EXPORT = "0190c0de-0000-4000-8000-0000000000e1"
+CONSISTENCY_TIME = 120.0
+# How long Airflow takes to start a task.
+TASK_START = 0.6
+SWEEP_INTERVAL = 300.0
+MAX_LENGTH = 86_400.0
+
+
+@dataclass
+class Request:
+    """
+    A request that the service has received and may not have carried out yet.
+
+    It takes effect within the consistency time of the moment at which its lease noted it.
+    """
+
+    sender: Process
+    pauses: bool
+    takes_effect_by: float
+
+
+class Process:
+    """A run of a Dag with a window: its tasks, one after the other, each a process that can be killed."""
+
+    def __init__(self, world: World, name: str, *, retries_close: bool = True) -> None:
+        self.world = world
+        self.name = name
+        self.window = Window(name, "run", "close")
+        self.task = "open"
+        self.tries = 1
+        self.retries_close = retries_close
+        self.at_work = False
+        self.over = False
+        self.wakes_at: float | None = None
+        self.request: Request | None = None
+        self.history: list[Any] = []
+        self.at: Any = None
+        self._start()
+
+    def _start(self) -> None:
+        # Time matters to those who pause; for the others it would only make more states of one.
+        if any(process.task == "pause" for process in self.world.processes if process is not self):
+            self.world.clock += TASK_START
+        self.history = []
+        self.request = None
+        self.wakes_at = None
+        self._greenlet = greenlet.greenlet(getattr(self, f"_{self.task}"))
+        self.at = None
+        self._resume()
+
+    def _resume(self) -> None:
+        previous = self.world.running
+        self.world.running = self
+        self.at = self._greenlet.switch()
+        self.world.running = previous
+        if self._greenlet.dead:
+            self._ended(succeeded=True)
+
+    def _ended(self, *, succeeded: bool) -> None:
+        """Do what Airflow does when a task has ended, well or not."""
+        following = {"open": "pause", "pause": "work", "work": "close"}
+        self.at_work = False
+        if self.task == "close":
+            if not succeeded and self.retries_close and self.tries == 1:
+                self.tries += 1
+                self._start()
+            else:
+                self.over = True
+        elif succeeded:
+            self.task = following[self.task]
+            self._start()
+        elif self.task == "open":  # a teardown whose setups failed does not run
+            self.over = True
+        else:
+            self.task = "close"
+            self._start()
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether it neither waits for an answer nor for a time."""
+        return not self.over and self.request is None and (self.wakes_at is None or self.wakes_at <= self.world.clock)
+
+    def step(self) -> None:
+        """Let it go on to the next thing that others can see."""
+        self.wakes_at = None
+        self.world.moved = self
+        self._resume()
+
+    def kill(self) -> None:
+        """Kill it, as with -9: what it has sent stays sent."""
+        self.history.append("killed")
+        self._greenlet = greenlet.greenlet(lambda: None)
+        self._ended(succeeded=False)
+
+    # The tasks, as the operators have them
+
+    def _open(self) -> None:
+        now = self.world.clock
+        self.world.registry.add(
+            Lease(
+                dag_id=self.window.dag_id,
+                run_id=self.window.run_id,
+                close_task_id=self.window.close_task_id,
+                service="https://workspace.example.com",
+                workspace_conn_id="workspace_default",
+                organization_id="organization",
+                batch_export_id=EXPORT,
+                resume_fields={"backfill": True},
+                since=now,
+                until=now + MAX_LENGTH,
+            )
+        )
+
+    def _pause(self) -> None:
+        world = self.world
+        pauser = Pauser(world.registry, world, clock=world.time, sleep=world.sleep)
+        while done := pauser.pause_all(world.registry.all(window=self.window)).waiting:
+            world.sleep(max(done.values()) - world.clock)
+
+    def _work(self) -> None:
+        self.at_work = True
+        self.world.visible("work")
+        self.at_work = False
+
+    def _close(self) -> None:
+        world = self.world
+        closer = Closer(
+            world.registry, lambda _: world, f"{self.name}#{self.tries}", clock=world.time, sleep=world.sleep
+        )
+        while until := closer.close_all(world.registry.all(window=self.window)).wait_until:
+            world.sleep(until - world.clock)
+
+
+@dataclass
+class World:
+    """Airflow's Variables, the service, and a clock that only moves when nobody else does."""
+
+    clock: float = 1_000_000.0
+    variables: dict[str, str] = field(default_factory=dict)
+    paused: bool = False
+    gap: bool = False
+    under_way: list[Request] = field(default_factory=list)
+    processes: list[Process] = field(default_factory=list)
+    kills: int = 0
+    running: Process | None = None
+    moved: Process | None = None
+    max_kills: int = 1
+    mortal: tuple[str, ...] = ("a", "b")
+    policy: RetryPolicy = field(default_factory=lambda: RetryPolicy(max_attempts=1))
+    consistency_time: float = CONSISTENCY_TIME
+
+    def __post_init__(self) -> None:
+        self.registry = LeaseRegistry(self)
+
+    def visible(self, what: Any) -> None:
+        """Stop before something that others can see."""
+        if self.running is not None:
+            greenlet.getcurrent().parent.switch(what)
+
+    def time(self) -> float:
+        return self.clock
+
+    def sleep(self, seconds: float) -> None:
+        if self.running is None:
+            self.clock += seconds
+        else:
+            self.running.wakes_at = self.clock + max(0.0, seconds)
+            self.visible(("sleep", round(self.running.wakes_at, 3)))
+
+    # The Variables
+
+    def list_keys(self) -> list[str]:
+        self.visible("list")
+        return self._seen("list", sorted(self.variables))
+
+    def read(self, key: str) -> str | None:
+        # Nobody but the window itself writes its lease, so when it reads it makes no difference.
+        if self.running is not None and not key.startswith(self.running.window.key):
+            self.visible("read")
+        return self._seen("read", self.variables.get(key))
+
+    def add(self, key: str, value: str) -> None:
+        self.write(key, value)
+
+    def write(self, key: str, value: str) -> None:
+        self.visible("write")
+        self.variables[key] = value
+
+    def delete(self, key: str) -> None:
+        self.visible("delete")
+        self.variables.pop(key, None)
+
+    def why_over(self, window: Window) -> str | None:
+        process = next(process for process in self.processes if process.window == window)
+        return self._seen("over", "its run is over" if process.over else None)
+
+    def _seen(self, what: str, value: Any) -> Any:
+        """Remember what the running process was told: all it knows comes from that."""
+        if self.running is not None:
+            self.running.history.append((what, value))
+        return value
+
+    # The service
+
+    def pause(self, lease: Lease) -> None:
+        self._send(pauses=True, noted=lease.late_pause_until)
+
+    def resume(self, lease: Lease) -> None:
+        assert lease.resume_fields == {"backfill": True}
+        self._send(pauses=False, noted=lease.late_resume_until)
+
+    def _send(self, *, pauses: bool, noted: float | None) -> None:
+        if self.running is None:
+            self.paused = self.gap = pauses
+            return
+        self.visible("send")
+        request = Request(self.running, pauses, (noted or 0.0) - 0.01)
+        self.running.request = request
+        self.under_way.append(request)
+        # Between the effect and the next thing that others can see, nothing is left to choose.
+        self.visible("answer")
+
+    # The choices
+
+    def choices(self) -> list[Callable[[], None]]:
+        """Return what may happen next."""
+        found: list[Callable[[], None]] = []
+        for process in self.processes:
+            if process.can_go_on:
+                found.append(process.step)
+            # A stopped process that is killed later might as well be killed at once: its next task may begin later.
+            mortal = process.name in self.mortal and process is self.moved
+            if not process.over and self.kills < self.max_kills and mortal:
+                found.append(lambda process=process: self._kill(process))
+        found += [lambda request=request: self._take_effect(request) for request in self.under_way]
+        if not any(process.can_go_on for process in self.processes):
+            wakes = [process.wakes_at for process in self.processes if process.wakes_at and not process.over]
+            if wakes and all(request.takes_effect_by >= min(wakes) for request in self.under_way):
+                found.append(lambda: self._advance(min(wakes)))
+        return found
+
+    def _kill(self, process: Process) -> None:
+        self.kills += 1
+        process.kill()
+
+    def _take_effect(self, request: Request) -> None:
+        self.under_way.remove(request)
+        # Intervals are missed while it is paused; a resume with a backfill makes up for them.
+        self.paused = self.gap = request.pauses
+        if request.sender.request is request:
+            request.sender.request = None
+            request.sender.step()
+
+    def _advance(self, clock: float) -> None:
+        self.clock = clock
+
+    def state(self) -> Any:
+        """Return what decides about everything that can still happen."""
+        return (
+            self.paused,
+            self.kills,
+            self.moved.name if self.moved and self.kills < self.max_kills else None,
+            round(self.clock, 3),
+            tuple(sorted(self.variables.items())),
+            tuple((request.sender.name, request.pauses, request.takes_effect_by) for request in self.under_way),
+            tuple(
+                (
+                    p.task,
+                    p.tries,
+                    p.over,
+                    p.at_work,
+                    str(p.at),
+                    p.wakes_at,
+                    p.request is not None,
+                    hash(tuple(map(str, p.history))),
+                )
+                for p in self.processes
+            ),
+        )
+
+    def violation(self) -> str | None:
+        """Say what is wrong now."""
+        if not self.paused:
+            for process in self.processes:
+                if process.at_work:
+                    return f"the export runs during the work of {process.name}"
+        return None
+
+    def sweep(self, times: int = 3) -> list[dict[str, Any]]:
+        """Let the sweep run some times, as it does every few minutes."""
+        swept: list[dict[str, Any]] = []
+        for _ in range(times):
+            for request in list(self.under_way):
+                self._take_effect(request)
+            closer = Closer(self.registry, lambda _: self, "sweep", clock=self.time, sleep=self.sleep)
+            swept += sweep(closer)
+            self.clock += SWEEP_INTERVAL
+        return swept
+
+
+def build(names: tuple[str, ...] = ("a", "b"), **options: Any) -> World:
+    """Return windows over one export, all about to open."""
+    world = World(**{"mortal": names, **options})
+    for name in names:
+        world.processes.append(Process(world, name))
+    return world

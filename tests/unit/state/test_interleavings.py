@@ -1,0 +1,116 @@
+"""
+Every order in which two windows over one export can open, pause, work and close, and with a kill at every point.
+
+In every state: while a window is at work, its export is paused. In every end, after the sweep: the export runs, and no
+lease is left.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from airflow_provider_workspace.state import pausing
+from tests.unit.state.simulation import World, build
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Millions of lines of log would be most of the work."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def check_end(world: World, path: Any) -> None:
+    world.sweep()
+    assert not world.paused, f"still paused: {path}"
+    assert not world.gap, f"intervals are missing: {path}"
+    assert not world.variables, f"a lease is left: {path}"
+
+
+def explore(**options: Any) -> tuple[int, int]:
+    """Go through all states; return how many there are, and how many ways lead through them."""
+    following: dict[Any, list[Any]] = {}
+    pending: list[tuple[int, ...]] = [()]
+    start = build(**options).state()
+    while pending:
+        path = pending.pop()
+        world = build(**options)
+        before: Any = None
+        for choice in path:
+            before = world.state()
+            world.choices()[choice]()
+        # Go down one way as far as it leads, and remember the others.
+        while True:
+            state = world.state()
+            if before is not None:
+                following[before].append(state)
+            assert world.violation() is None, f"{world.violation()}: {path}"
+            if state in following:
+                break
+            following[state] = []
+            choices = world.choices()
+            if not choices:
+                check_end(world, path)
+                break
+            pending += [(*path, choice) for choice in range(1, len(choices))]
+            path, before = (*path, 0), state
+            choices[0]()
+    return len(following), count_ways(start, following)
+
+
+def count_ways(start: Any, following: dict[Any, list[Any]]) -> int:
+    ways: dict[Any, int] = {}
+    stack = [start]
+    while stack:
+        state = stack[-1]
+        unknown = [after for after in following[state] if after not in ways]
+        if unknown:
+            stack += unknown
+        else:
+            ways[state] = sum(ways[after] for after in following[state]) or 1
+            stack.pop()
+    return ways[start]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("max_kills", "least"), [(0, 10_000), (1, 100_000)])
+def test_every_interleaving(max_kills: int, least: int) -> None:
+    """The windows are alike, so it is enough to kill one of them."""
+    states, ways = explore(max_kills=max_kills, mortal=("a",))
+    print(f"\n{states:,} states, {ways:.3e} interleavings, {max_kills} kills: 0 still paused, 0 run during the work")
+    assert states > least
+
+
+def walk(seed: int, **options: Any) -> World:
+    """Go one way by chance; a kill or a delay is as likely as a step."""
+    chance = random.Random(seed)  # noqa: S311 - the same each time
+    world = build(**options)
+    path: list[int] = []
+    while choices := world.choices():
+        path.append(chance.randrange(len(choices)))
+        choices[path[-1]]()
+        assert world.violation() is None, f"seed {seed}, {world.violation()}: {path}"
+    check_end(world, f"seed {seed}: {path}")
+    return world
+
+
+def test_random_kills() -> None:
+    """Three windows, up to four kills in each world, at any point of any task."""
+    kills = worlds = 0
+    while kills < 3000:
+        kills += walk(worlds, max_kills=4, names=("a", "b", "c")).kills
+        worlds += 1
+    print(f"\n{kills:,} kills in {worlds:,} worlds: 0 still paused, 0 with a gap, 0 run during the work")
+
+
+def test_the_test_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the look at the other leases, an export runs during the work of a window."""
+    monkeypatch.setattr(pausing.Pauser, "pause", lambda self, lease: self._pause_first(lease) and None)
+    with pytest.raises(AssertionError, match="runs during the work"):
+        [walk(seed, max_kills=0) for seed in range(2000)]

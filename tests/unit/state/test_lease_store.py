@@ -1,0 +1,103 @@
+"""Leases in Airflow's Variables: listed where Airflow can, and by an index where it cannot."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import airflow.sdk
+import pytest
+
+from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.state import lease_store
+from airflow_provider_workspace.state.lease_store import VariableStore, closing_state, why_task_over
+from airflow_provider_workspace.state.leases import PREFIX, Window
+
+WINDOW = Window("dag", "run", "close")
+
+
+class Variables:
+    """Airflow's Variables, before 3.3 without keys."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+        self.lost_reads = 0
+
+    def get(self, key: str, default: Any) -> Any:
+        if self.lost_reads:
+            self.lost_reads -= 1
+            return default
+        return self.values.get(key, default)
+
+    def set(self, key: str, value: str, description: str | None = None) -> None:
+        assert description
+        self.values[key] = value
+
+    def delete(self, key: str) -> None:
+        self.values.pop(key, None)
+
+
+@pytest.fixture(params=["3.2", "3.3"])
+def variables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Variables:
+    fake: Any = Variables()
+    if request.param == "3.3":
+        fake.keys = lambda prefix: [key for key in fake.values if key.startswith(prefix)]
+    monkeypatch.setattr(airflow.sdk, "Variable", fake)
+    monkeypatch.setattr(lease_store, "SECONDS_BETWEEN_LOOKS", 0.01)
+    return fake
+
+
+@pytest.mark.usefixtures("variables")
+def test_leases_are_listed_read_and_deleted() -> None:
+    store = VariableStore()
+    assert store.list_keys() == []
+    keys = [f"{PREFIX}a", f"{PREFIX}b"]
+    for key in keys:
+        store.add(key, "{}")
+    store.write(keys[0], "[]")
+    assert store.list_keys() == keys
+    assert [store.read(key) for key in keys] == ["[]", "{}"]
+    store.delete(keys[0])
+    assert store.list_keys() == keys[1:]
+    assert store.read(keys[0]) is None
+
+
+def test_a_read_that_fails_in_passing_is_no_absence(variables: Variables) -> None:
+    store = VariableStore()
+    store.add(f"{PREFIX}a", "{}")
+    variables.lost_reads = 2
+    assert store.read(f"{PREFIX}a") == "{}"
+
+
+def test_what_is_listed_and_cannot_be_read_is_an_error(variables: Variables) -> None:
+    if not hasattr(variables, "keys"):
+        pytest.skip("nothing can be proven there")
+    store = VariableStore()
+    store.add(f"{PREFIX}a", "{}")
+    variables.lost_reads = 99
+    with pytest.raises(WorkspaceError, match="is there and cannot be read"):
+        store.read(f"{PREFIX}a")
+
+
+@pytest.mark.parametrize(
+    ("states", "why"),
+    [
+        ({"close": None}, None),
+        ({"close": "running"}, None),
+        ({"close": "up_for_retry"}, None),
+        ({"close": "deferred"}, None),
+        ({"close": "skipped"}, "its closing task is skipped"),
+        ({"close": SimpleNamespace(value="removed")}, "its closing task is removed"),
+        ({"close": "failed"}, "its closing task is failed"),
+        ({}, "its closing task is gone"),
+    ],
+)
+def test_why_a_window_cannot_close_itself(states: dict[str, Any], why: str | None) -> None:
+    assert why_task_over(states, WINDOW) == why
+
+
+def test_a_mapped_window_has_a_closing_task_of_its_own() -> None:
+    window = Window("dag", "run", "close", 1)
+    assert closing_state({"close_0": "success", "close_1": "running"}, window) == (True, "running")
+    assert str(window) == "dag / run / close [1]"
+    assert window.key != WINDOW.key

@@ -27,7 +27,9 @@ def test_a_task_is_not_retried_after_a_create_with_an_unknown_outcome(
         project_id: int = call("create_project", name="Northwind").id
         return project_id
 
-    with pytest.raises(AirflowFailException, match="^Look for the project by its name in the list of projects") as lost:
+    with pytest.raises(
+        AirflowFailException, match=r"^Look for the project by its name in the list of projects"
+    ) as lost:
         create_project()
     assert isinstance(lost.value, WorkspaceOutcomeUnknownError)
     assert lost.value.permanent

@@ -21,7 +21,7 @@ class WorkspaceRetryPolicy(RetryPolicy):
     """
     Fails at once what no retry can mend, and comes back when the service said.
 
-    A permanent error (400, 401, 403, 404, 405, a wrong connection, a write that nobody can look up) fails the task. An
+    A permanent error (400, 401, 403, 404, 405, a wrong connection, a write that nobody looks up) fails the task. An
     answer with ``Retry-After`` (429, 503) delays the next try by that time. Everything else is up to the task's own
     ``retries`` and ``retry_delay``.
 
@@ -41,7 +41,7 @@ class WorkspaceRetryPolicy(RetryPolicy):
         if error is None:
             return RetryDecision.default()
         if error.permanent:
-            return RetryDecision.fail(reason=f"{type(error).__name__}: a retry would meet the same error")
+            return RetryDecision.fail(reason=f"{type(error).__name__}: a retry would meet the same error, or do it twice")
         if error.retry_after is None:
             return RetryDecision.default()
         # Jitter, not cryptography.

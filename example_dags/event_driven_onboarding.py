@@ -1,12 +1,12 @@
 """
 Start onboarding when somebody makes a new project, without a schedule and without a worker that waits.
 
-1. A watcher in the triggerer looks at the organization's projects every 30 seconds.
+1. A watcher in the triggerer polls the organization's projects every 30 seconds.
 2. Each new one becomes an event of the asset `workspace_projects`, and each event starts a run.
 3. The run gives the project its first dashboard.
 
-The triggerer remembers what it has told, so a restart neither repeats nor misses a project. A run by hand finds no
-event and does nothing.
+The triggerer remembers which events it has sent, so a restart neither repeats nor misses a project. A run by hand finds
+no event and does nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def event_driven_onboarding() -> None:
     WorkspaceCreateDashboardOperator.partial(
         task_id="welcome_dashboard",
         task_display_name="Create a first dashboard",
-        doc_md="One for each new project, remembered in a Variable so that it is made once.",
+        doc_md="One for each new project, remembered in a Variable so that a retry creates no second one.",
     ).expand_kwargs(read_event())
 
 

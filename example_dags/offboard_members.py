@@ -52,7 +52,7 @@ def offboard_members() -> None:
     approve = ApprovalOperator(
         task_id="approve",
         task_display_name="Ask a human",
-        doc_md="Shows who it is and which invites they hold. Waits for **Approve** or **Reject**.",
+        doc_md="Shows the people and their open invites. Waits for **Approve** or **Reject**.",
         subject="Remove these people from the organization?",
         body="{{ ti.xcom_pull('find_members') }}\n\n{{ ti.xcom_pull('find_invites') }}",
         execution_timeout=timedelta(days=3),
@@ -73,13 +73,13 @@ def offboard_members() -> None:
     removed = WorkspaceDeleteMemberOperator.partial(
         task_id="remove_members",
         task_display_name="Remove the members",
-        doc_md="Who is gone already counts as removed, so the task can be retried.",
+        doc_md="Idempotent: a member who is gone counts as removed.",
     ).expand(user_uuid=uuids(members.output))
     # [END howto_delete_member]
     withdrawn = WorkspaceDeleteInviteOperator.partial(
         task_id="withdraw_invites",
         task_display_name="Withdraw the invites",
-        doc_md="An invite that is gone already counts as withdrawn, so the task can be retried.",
+        doc_md="Idempotent: an invite that is gone counts as withdrawn.",
     ).expand(invite_id=ids(invites.output))
     [members, invites] >> approve >> [removed, withdrawn]
 

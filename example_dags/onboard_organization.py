@@ -1,13 +1,13 @@
 """
 Onboard an organization: a project, a domain, hundreds of invites, dashboards and the analyst who works on them.
 
-1. **Project**: made, or taken if there is one of that name.
+1. **Project**: created, or reused if one with this name exists.
 2. **Domain**: claimed, its challenge published in the DNS, then waited for without a worker slot.
 3. **Invites**: everybody on the roster, each person once; rows that are wrong are left out and reported.
 4. **Dashboards**: three, and the analyst becomes a collaborator of each.
-5. **Report**: what this run created, and what was there.
+5. **Report**: what this run created, and what existed.
 
-Each step looks first and creates only what is missing, so **a second run changes nothing**.
+Each step is idempotent, so **a second run changes nothing**.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ DASHBOARDS = ["Sign-ups", "Activation", "Retention"]
             type="string",
             minLength=1,
             title="Project",
-            description="Name of the project. If there is one of that name, it is taken.",
+            description="Name of the project. If a project with this name exists, it is reused.",
         ),
         "domain": Param(
             "northwind.example.com",
@@ -75,7 +75,7 @@ def onboard_organization() -> None:
     project = WorkspaceCreateProjectOperator(
         task_id="create_project",
         task_display_name="Create the project",
-        doc_md="Looks for a project of that name first, for the service would make a second one.",
+        doc_md="If a project with this name exists, it is reused.",
         name="{{ params.project }}",
         timezone="Europe/Berlin",
         if_exists="return",
@@ -161,7 +161,7 @@ def onboard_organization() -> None:
     collaborators = WorkspaceAddDashboardCollaboratorOperator.partial(
         task_id="add_collaborators",
         task_display_name="Add the analyst",
-        doc_md="Makes the analyst a collaborator of each dashboard, unless they are one.",
+        doc_md="Adds the analyst as a collaborator of each dashboard, unless they are one.",
         project_id=project.output["id"],
         # If nobody has that address this is empty, and the task says so before it sends anything.
         user_uuid="{{ (ti.xcom_pull('find_analyst') or [{'user.uuid': ''}])[0]['user.uuid'] }}",
@@ -172,7 +172,7 @@ def onboard_organization() -> None:
     # [START howto_report]
     @task(task_display_name="Report")
     def report(created: dict[str, Any], invited: dict[str, dict[str, int]]) -> dict[str, Any]:
-        """Log what this run created and what was there."""
+        """Log what this run created and what existed."""
         summary = {}
         for what, made in created.items():
             # [:] reads the XComs of a mapped task in one go.

@@ -60,7 +60,7 @@ def onboard_organizations() -> None:
         created = WorkspaceCreateProjectOperator(
             task_id="create_project",
             task_display_name="Create the project",
-            doc_md="Looks for a project of that name first.",
+            doc_md="If a project with this name exists, it is reused.",
             map_index_template="{{ task.name }}",
             organization_id=organization_id,
             workspace_conn_id=connection,

@@ -71,7 +71,7 @@ def sync_members() -> None:
     apply = WorkspaceSyncMembersOperator(
         task_id="apply",
         task_display_name="Make the changes",
-        doc_md="Decides anew by the same code, and sends nothing that nobody approved.",
+        doc_md="Plans again with the same code, and sends only what was approved.",
         path=f"{ROSTERS}/{{{{ params.roster }}}}",
         protected=["olive.owner@example.com"],
         max_removals=5,

@@ -1,4 +1,4 @@
-"""The one place where the package sleeps."""
+"""How clients, procedures and triggers sleep, with one switch for tests."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         self.defaults = defaults
         self.max_per_hour = max_per_hour
         self.max_per_day = max_per_day
-        # What a wait handed on: see api.quota.PreviousRuns.
+        # What a wait handed on: see procedures.quota.PreviousRuns.
         self._state: Mapping[str, Any] = {}
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:

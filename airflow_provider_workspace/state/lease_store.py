@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 # Before Airflow 3.3 Variables cannot be listed: this one lists the keys of the leases.
 INDEX = "workspace_leases"
 # How often a window looks whether its entry in the index stayed, after how many seconds each.
-LOOKS_AT_ENTRY = 2
-SECONDS_BETWEEN_LOOKS = 0.7
+CHECKS_OF_ENTRY = 2
+SECONDS_BETWEEN_CHECKS = 0.7
 MAX_WRITES = 20
 # A Variable that is listed and not found is read again: Airflow answers a passing error with "not found".
 READS = 3
@@ -107,13 +107,13 @@ class VariableStore:
             keys = self._index()
             if key in keys:
                 stayed += 1
-                if stayed > LOOKS_AT_ENTRY:
+                if stayed > CHECKS_OF_ENTRY:
                     return
             else:
                 stayed = 0
                 self._write_index([*keys, key])
             # Windows that open at the same moment must not go on in step.
-            waits.sleep(SECONDS_BETWEEN_LOOKS * (0.5 + random.random()))  # noqa: S311
+            waits.sleep(SECONDS_BETWEEN_CHECKS * (0.5 + random.random()))  # noqa: S311
         msg = f"The Variable '{INDEX}' is overwritten all the time: too many windows at once. Nothing was paused."
         raise WorkspaceError(msg)
 

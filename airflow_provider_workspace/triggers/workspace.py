@@ -144,7 +144,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                     domain_id=self.arguments["domain_id"], organization_id=self.organization_id
                 )
         except WorkspaceError as error:
-            log.warning("RequestContext for verification failed: %s", error)
+            log.warning("Asking for verification failed: %s", error)
 
 
 class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):

@@ -7,6 +7,7 @@ Every operation, by every way, under every fault, against a real server that cou
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import logging
 import os
@@ -26,17 +27,24 @@ from unittest import mock
 
 import structlog
 
-from airflow_provider_workspace.api.operations import HardDeleteDashboard
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
-from airflow_provider_workspace.operators import batch_exports, dashboards, domains, invites, members, projects
 from airflow_provider_workspace.sandbox.faults import KINDS
 from airflow_provider_workspace.sandbox.routes import LISTS
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
-from tests.contract.reference import EXPECTED
+from tests.contract.parts import (
+    BY_NAME,
+    example_of,
+    hook_method_of,
+    ids_of,
+    operation_of,
+    operator_of,
+    route_of,
+)
+from tests.contract.reference import EXPECTED, Expected
 from tests.list_faults import LIST_FAULTS
 
 OF_LISTS = {kind.name for kind in (*KINDS, *LIST_FAULTS) if kind.operations is LISTS}
@@ -79,45 +87,35 @@ def another_project(_sandbox: SandboxServer, hook: WorkspaceHook) -> dict[str, A
     return {}
 
 
-CASES: dict[str, Case] = {
-    "CreateDashboard": Case({"name": "Revenue"}, 1),
-    "GetDashboard": Case({"dashboard_id": SEED.dashboard_id}),
-    "UpdateDashboard": Case({"dashboard_id": SEED.dashboard_id, "name": "Renamed"}, 1),
-    "HardDeleteDashboard": Case({"project_id": str(SEED.project_id), "dashboard_id": SEED.dashboard_id}),
-    "GetDashboardAccessControls": Case({"dashboard_id": SEED.dashboard_id}),
-    "ListDashboardCollaborators": Case({"dashboard_id": SEED.dashboard_id}),
-    "AddDashboardCollaborator": Case(
-        {"dashboard_id": SEED.dashboard_id, "user_uuid": SEED.member_uuid, "level": 21}, 1
-    ),
-    "RemoveDashboardCollaborator": Case({"dashboard_id": SEED.dashboard_id, "user_uuid": SEED.analyst_uuid}, 1),
-    "GetDashboardSharing": Case({"dashboard_id": SEED.dashboard_id}),
-    "PauseBatchExport": Case({"batch_export_id": SEED.batch_export_ids[0]}, 1),
+# What cannot be tried with the required arguments alone.
+PREPARED: dict[str, Case] = {
     "UnpauseBatchExport": Case({}, 1, paused_export),
     "ListDomains": Case(prepare=another_domain),
-    "CreateDomain": Case({"domain": "new.example.com"}, 1),
-    "GetDomain": Case({"domain_id": SEED.domain_id}),
-    "UpdateDomain": Case({"domain_id": SEED.domain_id, "domain": "renamed.example.com"}, 1),
-    "DeleteDomain": Case({"domain_id": SEED.domain_id}, 1),
     "VerifyDomain": Case({}, 1, domain_to_verify),
-    "ListInvites": Case(),
-    "CreateInvite": Case({"target_email": PEOPLE[0]}, 1),
-    "DeleteInvite": Case({"invite_id": SEED.invite_id}, 1),
     "CreateInvites": Case({"invites": PEOPLE}, len(PEOPLE)),
-    "ListMembers": Case(),
-    "UpdateMember": Case({"user_uuid": SEED.analyst_uuid, "level": 8}, 1),
-    "DeleteMember": Case({"user_uuid": SEED.analyst_uuid}, 1),
     "ListProjects": Case(prepare=another_project),
-    "CreateProject": Case({"name": "Northwind"}, 1),
-    "GetProject": Case({"project_id": str(SEED.project_id)}),
 }
-METHODS = {expected.operation: expected.hook_method for expected in EXPECTED}
+
+
+def case_of(expected: Expected) -> Case:
+    """Give an operation what it requires and, if it writes, one field of its body; and expect one change of a write."""
+    if expected.operation in PREPARED:
+        return PREPARED[expected.operation]
+    values = ids_of(expected) | example_of(expected)
+    if expected.hook_method is None:
+        return Case(ids_of(expected))
+    taken = inspect.signature(operator_of(expected).__init__).parameters
+    required = [name for name in values if name in taken and taken[name].default is inspect.Parameter.empty]
+    optional = [name for name in expected.body if name in taken and name not in required]
+    return Case({name: values[name] for name in required + optional[:1]}, int(expected.method != "GET"))
+
+
+CASES = {expected.operation: case_of(expected) for expected in EXPECTED}
 
 
 def name_in_sandbox(operation: str) -> str:
-    """The name the sandbox has for an operation: that of the interface's heading."""
-    if operation == "GetDashboardSharing":
-        return "list_dashboard_sharing"
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", operation).lower().replace("get_", "retrieve_")
+    """The name the sandbox has for an operation."""
+    return route_of(BY_NAME[operation]).operation
 
 
 @dataclass(frozen=True)
@@ -192,10 +190,10 @@ def faults(elsewhere: str) -> dict[str, Fault]:
 def by_requests(operation: str, arguments: dict[str, Any]) -> Any:
     """Ask by the hook for workers."""
     with closing(WorkspaceHook()) as hook:
-        method = METHODS[operation]
-        if method is None:
-            return hook.send(HardDeleteDashboard(**arguments))
-        answer = getattr(hook, method)(**arguments)
+        expected = BY_NAME[operation]
+        if expected.hook_method is None:
+            return hook.send(operation_of(expected)(**arguments))
+        answer = hook_method_of(expected, hook)(**arguments)
         return list(answer) if isinstance(answer, Iterator) else answer
 
 
@@ -204,10 +202,10 @@ def by_httpx(operation: str, arguments: dict[str, Any]) -> Any:
 
     async def ask() -> Any:
         async with WorkspaceAsyncHook() as hook:
-            method = METHODS[operation]
-            if method is None:
-                return await hook.send(HardDeleteDashboard(**arguments))
-            answer = getattr(hook, method)(**arguments)
+            expected = BY_NAME[operation]
+            if expected.hook_method is None:
+                return await hook.send(operation_of(expected)(**arguments))
+            answer = hook_method_of(expected, hook)(**arguments)
             return [row async for row in answer] if isinstance(answer, AsyncIterator) else await answer
 
     return asyncio.run(ask())
@@ -231,10 +229,7 @@ WAYS: dict[str, Callable[[str, dict[str, Any]], Any]] = {
     "operator": by_operator,
 }
 OPERATORS: dict[str, Callable[..., Any]] = {
-    operation: getattr(module, f"Workspace{operation}Operator")
-    for operation in CASES
-    for module in (batch_exports, dashboards, domains, invites, members, projects)
-    if hasattr(module, f"Workspace{operation}Operator")
+    expected.operation: operator_of(expected) for expected in EXPECTED if expected.hook_method
 }
 
 
@@ -301,7 +296,7 @@ def check_connection(sandbox: SandboxServer, way: str, operation: str, fault: Fa
         case.effects,
         str(error or ""),
     )
-    return replace(cell, wrong=verdict(cell, error, hits, (rows, answer), fault))
+    return replace(cell, wrong=find_mistake(cell, error, hits, (rows, answer), fault))
 
 
 def how(requests: list[dict[str, Any]], name: str) -> str:
@@ -312,7 +307,7 @@ def how(requests: list[dict[str, Any]], name: str) -> str:
     return "ok" if requests[-1] is sent[-1] else "adopted"
 
 
-def verdict(cell: Cell, error: BaseException | None, hits: int, read: tuple[int | None, Any], fault: Fault) -> str:
+def find_mistake(cell: Cell, error: BaseException | None, hits: int, read: tuple[int | None, Any], fault: Fault) -> str:
     """Say what must not be; empty if all is well."""
     rows, answer = read
     if not hits:

@@ -47,7 +47,7 @@ def main() -> None:
         show_workspace(env, home)
         show_changes(server, before)
         say(f"It took {time.monotonic() - began:.0f} s. Again: make demo    From scratch: make demo ARGS=--fresh")
-        say("In Airflow's pages: make ui")
+        say("In the Airflow UI: make ui")
 
 
 def run_dag(env: dict[str, str], log: Path) -> None:

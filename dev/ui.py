@@ -18,7 +18,7 @@ def main() -> None:
     """Start both, say where they are, and wait."""
     parser = argparse.ArgumentParser(prog="make ui", description=__doc__)
     parser.add_argument("--fresh", action="store_true", help="start with a new workspace and a new Airflow")
-    parser.add_argument("--port", type=int, default=8080, help="port of Airflow's pages (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=8080, help="port of the Airflow UI (default: %(default)s)")
     options = parser.parse_args()
     if not free_port(options.port):
         parser.exit(1, f"Port {options.port} is taken. Name another one: make ui ARGS='--port 8081'\n")

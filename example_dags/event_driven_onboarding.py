@@ -5,7 +5,7 @@ Start onboarding when somebody makes a new project, without a schedule and witho
 2. Each new one becomes an event of the asset `workspace_projects`, and each event starts a run.
 3. The run gives the project its first dashboard.
 
-The triggerer remembers what it has told, so a restart neither repeats nor misses a project. A run by hand finds no
+The triggerer remembers what it has reported, so a restart neither repeats nor misses a project. A run by hand finds no
 event and does nothing.
 """
 

@@ -43,7 +43,7 @@ DASHBOARDS = ["Sign-ups", "Activation", "Retention"]
             type="string",
             minLength=1,
             title="Project",
-            description="Name of the project. If there is one of that name, it is taken.",
+            description="Name of the project. If a project with this name exists, it is reused.",
         ),
         "domain": Param(
             "northwind.example.com",

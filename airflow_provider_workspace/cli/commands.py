@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 def ping(args: Namespace) -> None:
     """Ask the service for a little."""
-    with hook_of(args.conn_id) as hook:
+    with _hook_of(args.conn_id) as hook:
         began = time.perf_counter()
-        says = confirmed(hook)[0].rstrip(".")
-        tell(f"{says} ({(time.perf_counter() - began) * 1000:.0f} ms for a few reads).")
+        says = _confirmed(hook)[0].rstrip(".")
+        _tell(f"{says} ({(time.perf_counter() - began) * 1000:.0f} ms for a few reads).")
 
 
 def whoami(args: Namespace) -> None:
     """Say what the key may do; whose it is, the interface cannot tell."""
-    with hook_of(args.conn_id) as hook:
-        tell(*confirmed(hook))
+    with _hook_of(args.conn_id) as hook:
+        _tell(*_confirmed(hook))
         project_id = hook.client.settings.project_id
         if project_id is not None:
             level = hook.get_project(project_id=project_id).effective_membership_level
-            tell(f"Level of the key's owner in project {project_id}: {level}.")
+            _tell(f"Level of the key's owner in project {project_id}: {level}.")
 
 
 def plan(args: Namespace) -> None:
@@ -43,7 +43,7 @@ def plan(args: Namespace) -> None:
     from airflow_provider_workspace.procedures.member_sync import read_and_plan
     from airflow_provider_workspace.procedures.roster_files import read_roster
 
-    with hook_of(args.conn_id) as hook:
+    with _hook_of(args.conn_id) as hook:
         planned = hook.client.run(
             read_and_plan(
                 read_roster(None, args.roster),
@@ -53,7 +53,7 @@ def plan(args: Namespace) -> None:
                 owner_level=args.owner_level,
             )
         )
-    tell(json.dumps(planned.to_dict(), indent=2) if args.output == "json" else planned.table())
+    _tell(json.dumps(planned.to_dict(), indent=2) if args.output == "json" else planned.table())
 
 
 def sandbox(args: Namespace) -> None:
@@ -62,7 +62,7 @@ def sandbox(args: Namespace) -> None:
     os.execv(sys.executable, [sys.executable, "-m", "airflow_provider_workspace.sandbox", *options])  # noqa: S606 - no shell
 
 
-def confirmed(hook: WorkspaceHook) -> list[str]:
+def _confirmed(hook: WorkspaceHook) -> list[str]:
     """Return what reading confirmed; if it is not enough to work with, end with what is wrong."""
     from airflow_provider_workspace.hooks.connection_test import check_connection
 
@@ -73,7 +73,7 @@ def confirmed(hook: WorkspaceHook) -> list[str]:
 
 
 @contextmanager
-def hook_of(conn_id: str) -> Iterator[WorkspaceHook]:
+def _hook_of(conn_id: str) -> Iterator[WorkspaceHook]:
     """Open a connection; an error ends the command with its message."""
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
@@ -86,6 +86,6 @@ def hook_of(conn_id: str) -> Iterator[WorkspaceHook]:
         raise SystemExit(str(error)) from None
 
 
-def tell(*lines: str) -> None:
+def _tell(*lines: str) -> None:
     """Write to the terminal."""
     sys.stdout.write("\n".join(lines) + "\n")

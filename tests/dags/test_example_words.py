@@ -1,4 +1,4 @@
-"""What people read of the examples in Airflow's pages: every Dag, parameter and task is explained."""
+"""What people read of the examples in the Airflow UI: every Dag, parameter and task is explained."""
 
 from __future__ import annotations
 

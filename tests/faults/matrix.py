@@ -57,7 +57,7 @@ class Case:
 
     arguments: dict[str, Any] = field(default_factory=dict)
     effects: int = 0
-    """How many changes are asked for."""
+    """How many changes are intended."""
     prepare: Callable[[SandboxServer, WorkspaceHook], dict[str, Any]] = lambda _sandbox, _hook: {}
     """Makes what the operation needs, and returns the arguments that name it."""
 
@@ -247,7 +247,7 @@ class Cell:
     nothing to try.
     """
     effects: int = 0
-    asked: int = 0
+    intended: int = 0
     message: str = ""
     """What the error says, or why there is nothing to try."""
     wrong: str = ""
@@ -255,7 +255,7 @@ class Cell:
 
     def __str__(self) -> str:
         """Return it as the table shows it."""
-        return f"{self.result} {self.effects}/{self.asked}" if self.asked else self.result
+        return f"{self.result} {self.effects}/{self.intended}" if self.intended else self.result
 
 
 def nothing_to_try(way: str, operation: str, fault: Fault) -> str:
@@ -312,13 +312,13 @@ def find_mistake(cell: Cell, error: BaseException | None, hits: int, read: tuple
     rows, answer = read
     if not hits:
         return "the fault hit nothing"
-    if cell.effects > cell.asked:
-        return "more effects than asked for"
+    if cell.effects > cell.intended:
+        return "more effects than intended"
     if SEED.admin_key in cell.message:
         return "the key is in the message"
     if error is None:
-        if cell.effects != cell.asked:
-            return "fewer effects than asked for, and no error"
+        if cell.effects != cell.intended:
+            return "fewer effects than intended, and no error"
         if rows is not None and len(answer) != rows and not fault.loses_rows:
             return f"{len(answer)} rows instead of {rows}, and no error"
         return ""
@@ -334,11 +334,11 @@ def find_mistake(cell: Cell, error: BaseException | None, hits: int, read: tuple
 
 @contextmanager
 def surroundings() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]]:
-    """Yield a sandbox with a connection to it, the faults, and what another server was asked; nothing waits."""
-    asked: list[str] = []
+    """Yield a sandbox with a connection to it, the faults, and the requests that went elsewhere; nothing waits."""
+    strays: list[str] = []
     with (
         SandboxServer("lenient", fault_kinds=LIST_FAULTS) as sandbox,
-        listening(asked) as elsewhere,
+        listening(strays) as elsewhere,
         ExitStack() as stack,
     ):
         connection: dict[str, Any] = {
@@ -362,17 +362,17 @@ def surroundings() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]
         stack.enter_context(mock.patch.dict(os.environ, env))
         # How long each wait takes is tested elsewhere.
         stack.enter_context(mock.patch.object(waits, "scale", 0.0))
-        yield sandbox, faults(elsewhere), asked
+        yield sandbox, faults(elsewhere), strays
 
 
 @contextmanager
-def listening(asked: list[str]) -> Iterator[str]:
-    """Run another server, which notes what it is asked, and yield its origin."""
+def listening(strays: list[str]) -> Iterator[str]:
+    """Run another server, which notes each request, and yield its origin."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             """Note the request."""
-            asked.append(f"{self.command} {self.path}\n{self.headers}")
+            strays.append(f"{self.command} {self.path}\n{self.headers}")
             self.send_error(404)
 
         do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815 - the names the server looks for
@@ -432,7 +432,7 @@ def main() -> int:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     began = time.monotonic()
     cells: dict[tuple[str, str, str], Cell] = {}
-    with surroundings() as (sandbox, kinds, asked):
+    with surroundings() as (sandbox, kinds, strays):
         for operation in CASES:
             print(f"\n{operation:<30}{''.join(f'{way:<44}' for way in WAYS)}")
             for fault_name, fault in kinds.items():
@@ -448,15 +448,15 @@ def main() -> int:
     for result, count in Counter(cell.result for cell in tried).most_common():
         print(f"  {count:>5} {result}")
     wrong = [f"{' / '.join(key)}: {cell.wrong}. {cell} {cell.message}" for key, cell in cells.items() if cell.wrong]
-    if asked:
-        wrong.append(f"{len(asked)} requests went to another server")
+    if strays:
+        wrong.append(f"{len(strays)} requests went to another server")
     if "--write" in sys.argv[1:]:
         TABLE.write_text(table(cells, kinds))
     elif TABLE.read_text() != table(cells, kinds):
         wrong.append(f"{TABLE.name} says something else: make faults ARGS=--write")
     for line in wrong:
         print(f"WRONG {line}")
-    print(f"{len(wrong)} wrong, {len(asked)} requests to another server, {time.monotonic() - began:.0f} s")
+    print(f"{len(wrong)} wrong, {len(strays)} requests to another server, {time.monotonic() - began:.0f} s")
     return 1 if wrong else 0
 
 

@@ -25,7 +25,7 @@ def prepared() -> Iterator[Surroundings]:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("operation", [name for name, case in CASES.items() if case.effects])
 def test_no_fault_applies_a_write_twice(prepared: Surroundings, operation: str, way: str, fault_name: str) -> None:
-    sandbox, faults, asked = prepared
+    sandbox, faults, strays = prepared
     fault = faults[fault_name]
     assert not nothing_to_try(way, operation, fault)
     cell = check_connection(sandbox, way, operation, fault)
@@ -33,5 +33,5 @@ def test_no_fault_applies_a_write_twice(prepared: Surroundings, operation: str, 
         f"{operation} by {way}: {cell.wrong}. {cell.message} "
         "If it needs more than its required arguments: a row in PREPARED of tests/faults/matrix.py"
     )
-    assert cell.effects <= cell.asked
-    assert not asked
+    assert cell.effects <= cell.intended
+    assert not strays

@@ -299,9 +299,9 @@ def test_the_page_of_endpoints_is_up_to_date() -> None:
 def test_the_changelog_counts_every_operation() -> None:
     counts = re.findall(r"\b(\d+)(?:st|nd|rd|th)? operation", (ROOT / "CHANGELOG.md").read_text())
     assert counts, "CHANGELOG.md does not say how many operations there are"
-    known = max(map(int, counts))
-    assert known == len(EXPECTED), (
-        f"CHANGELOG.md knows {known} operations, the reference has {len(EXPECTED)}: add a line at the end of the "
-        f"unreleased section that names the new one, such as '`{EXPECTED[-1].hook_method}`, the {len(EXPECTED)}th "
-        "operation'"
+    known, there = max(map(int, counts)), len(EXPECTED)
+    assert known >= there, (
+        f"CHANGELOG.md knows {known} operations, the reference has {there}: add a line at the end of the unreleased "
+        f"section that names the new one and its number, such as '`resend_invite`, the {there}th operation'"
     )
+    assert known == there, f"CHANGELOG.md knows {known} operations, the reference only {there}"

@@ -51,7 +51,7 @@ html_show_sphinx = False
 
 
 def link_pictures(_app: Sphinx, doctree: nodes.document) -> None:
-    """Let pictures of Airflow's pages lead to themselves in full size, as Sphinx does for those that are scaled."""
+    """Let pictures of the Airflow UI lead to themselves in full size, as Sphinx does for those that are scaled."""
     for image in doctree.findall(nodes.image):
         if image["uri"].endswith(".png"):
             image["width"] = "100%"

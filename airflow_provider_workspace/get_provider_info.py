@@ -1,4 +1,4 @@
-"""What Airflow is told of this provider. Imports nothing, for every Airflow process reads it."""
+"""The provider metadata for Airflow. Imports nothing, for every Airflow process reads it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.errors import WorkspaceError
 
-# Tasks that were told to come back at the same moment do so over this part of their wait, and over a second at least.
+# Tasks that were asked to come back at the same moment do so over this part of their wait, and over a second at least.
 SPREAD = 0.1
 
 
@@ -37,11 +37,11 @@ class WorkspaceRetryPolicy(RetryPolicy):
         context: Context | None = None,  # noqa: ARG002
     ) -> RetryDecision:
         """Decide what becomes of the task."""
-        error = workspace_error(exception)
+        error = _workspace_error(exception)
         if error is None:
             return RetryDecision.default()
         if error.permanent:
-            return RetryDecision.fail(reason=f"{type(error).__name__}: a retry would meet the same error, or do it twice")
+            return RetryDecision.fail(reason=f"{type(error).__name__}: a retry fails the same way, or does it twice")
         if error.retry_after is None:
             return RetryDecision.default()
         # Jitter, not cryptography.
@@ -69,7 +69,7 @@ class WorkspaceRetryPolicy(RetryPolicy):
         return hash(WorkspaceRetryPolicy)
 
 
-def workspace_error(exception: BaseException | None) -> WorkspaceError | None:
+def _workspace_error(exception: BaseException | None) -> WorkspaceError | None:
     """Return the error of this package that an exception is, or that caused it."""
     from airflow_provider_workspace.errors import WorkspaceError
 

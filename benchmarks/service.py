@@ -29,18 +29,18 @@ class Asked:
         self.latency = latency
         self.requests = 0
         self.connections = 0
-        self.most_connections = 0
+        self.max_connections = 0
         self.invited: Counter[str] = Counter()
 
     def report(self) -> dict[str, Any]:
         """Return the counts since the last report."""
         counts = {
             "requests": self.requests,
-            "most_connections": self.most_connections,
+            "max_connections": self.max_connections,
             "invited": len(self.invited),
             "twice": sum(1 for times in self.invited.values() if times > 1),
         }
-        self.requests, self.most_connections = 0, self.connections
+        self.requests, self.max_connections = 0, self.connections
         self.invited.clear()
         return counts
 
@@ -56,7 +56,7 @@ class Answering(asyncio.Protocol):
         """Count it."""
         self.transport = transport
         self.asked.connections += 1
-        self.asked.most_connections = max(self.asked.most_connections, self.asked.connections)
+        self.asked.max_connections = max(self.asked.max_connections, self.asked.connections)
 
     def connection_lost(self, _: Exception | None) -> None:
         """Count it."""

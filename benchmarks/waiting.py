@@ -108,7 +108,7 @@ def watch(ready: Callable[[], Callable[[int], Any]], service: Service, seconds: 
             "kB": (resident() - before) / WAITING,
             "lag": 1000 * statistics.quantiles(lags, n=100)[98],
             "requests": service_report["requests"] * INTERVAL / took,
-            "connections": service_report["most_connections"],
+            "connections": service_report["max_connections"],
         }
 
     return asyncio.run(run())

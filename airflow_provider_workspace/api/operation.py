@@ -149,8 +149,8 @@ class Operation(BaseModel, Generic[T]):
         except ValidationError as error:
             msg = f"{type(self).__name__}: {explain(type(self), error)}"
             raise WorkspaceInputError(msg) from None
-        except ValueError:  # of Python itself, which does not write out thousands of digits
-            msg = f"{type(self).__name__}: a number is too large"
+        except ValueError:  # beyond Python's integer string limit
+            msg = f"{type(self).__name__}: a number exceeds Python's integer string limit"
             raise WorkspaceInputError(msg) from None
 
     def payload(self) -> Any:
@@ -161,7 +161,7 @@ class Operation(BaseModel, Generic[T]):
         """
         Write the request out.
 
-        :raises WorkspaceInputError: if a path value is empty or a dot segment, or a value has no form in JSON
+        :raises WorkspaceInputError: if a path value is empty or a dot segment, or a value is not JSON serializable
         """
         method = self.endpoint.method
         path = self.path()
@@ -171,11 +171,11 @@ class Operation(BaseModel, Generic[T]):
         if method == "GET":
             try:
                 query = urlencode({name: value for name, value in payload.items() if value is not None})
-            except ValueError:  # more digits than Python writes out
-                msg = f"{type(self).__name__}: a number is too large"
+            except ValueError:  # beyond Python's integer string limit
+                msg = f"{type(self).__name__}: a number exceeds Python's integer string limit"
                 raise WorkspaceInputError(msg) from None
             return Request(method, f"{path}?{query}" if query else path)
-        return Request(method, path, encode(type(self).__name__, payload))
+        return Request(method, path, _encode(type(self).__name__, payload))
 
     def path(self) -> str:
         """
@@ -191,7 +191,7 @@ class Operation(BaseModel, Generic[T]):
         value = str(getattr(self, name))
         # Some servers decode a slash before they resolve dots, so dots between slashes would lead elsewhere, too.
         if not value.strip() or any(part.strip() in (".", "..") for part in re.split(r"[/\\]", value)):
-            msg = f"{type(self).__name__}: {name} is {value[:60]!r}, where an identifier is expected"
+            msg = f"{type(self).__name__}: {name} must be an identifier, not {value[:60]!r}"
             raise WorkspaceInputError(msg)
         if len(value) > MAX_ID_LENGTH:
             msg = f"{type(self).__name__}: {name} is longer than {MAX_ID_LENGTH} characters"
@@ -199,7 +199,7 @@ class Operation(BaseModel, Generic[T]):
         try:
             return quote(value, safe="")
         except UnicodeEncodeError:
-            msg = f"{type(self).__name__}: {name} holds characters that have no UTF-8 form"
+            msg = f"{type(self).__name__}: {name} holds lone surrogates, which cannot be encoded as UTF-8"
             raise WorkspaceInputError(msg) from None
 
     def contradiction(self, answer: T) -> str | None:  # noqa: ARG002 - operations that can tell use it
@@ -290,17 +290,17 @@ def path_fields(path: str) -> list[str]:
     return re.findall(r"{(\w+)}", path)
 
 
-def encode(name: str, payload: Any) -> bytes:
+def _encode(name: str, payload: Any) -> bytes:
     """
     Write a body as JSON.
 
     :param name: the operation, for the error
-    :raises WorkspaceInputError: if a value has no form in JSON
+    :raises WorkspaceInputError: if a value is not JSON serializable
     """
     try:
         return json.dumps(payload, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
     except ValueError:  # NaN, infinity, lone surrogates
-        msg = f"{name}: a value has no form in JSON (NaN, infinity or a broken character)"
+        msg = f"{name}: a value is not JSON serializable (NaN, infinity or a lone surrogate)"
         raise WorkspaceInputError(msg) from None
 
 

@@ -200,9 +200,9 @@ def _hint(
     """Say what to do about a refusal."""
     status = response.status
     if status == 400:
-        return "Correct the request; sending it again unchanged will not help."
+        return "Correct the request; a retry fails the same way."
     if status == 401:
-        return f"The API key in the password of {context.source} is missing, wrong or revoked: put in a valid one."
+        return f"The API key in the password of {context.source} is missing, wrong or revoked. Replace it."
     if status == 403:
         scope = _missing_scope(op, detail)
         if scope is None:
@@ -216,14 +216,14 @@ def _hint(
         )
     if status == 429:
         when = "later" if retry_after is None else f"in {retry_after:.0f} s"
-        return f"Too many requests: try again {when}; a pool limits how many tasks ask at once."
+        return f"Rate limit exceeded: retry {when}, or limit concurrent tasks by an Airflow pool."
     if 300 <= status < 400:
         where = context.redacted(_place(response.headers.get("location")))
         return (
             f"It points to {where}, which was not followed. If that is the service, set it as host of {context.source}."
         )
     if status >= 500:
-        return "The service or a proxy before it failed: look at its status if this goes on."
+        return "The service or a proxy before it failed. If it keeps failing, check its status."
     return "The service refused the request."
 
 
@@ -236,7 +236,7 @@ def _place(location: str | None) -> str:
         host = parts.hostname
         where = f"{host}:{parts.port}" if parts.port else host
     except ValueError:
-        return "an address that makes no sense"
+        return "an invalid URL"
     if not where:
         return "another path"
     return f"{parts.scheme}://{where}" if parts.scheme else where

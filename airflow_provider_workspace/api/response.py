@@ -81,7 +81,7 @@ def origin(url: str) -> tuple[str, str | None, int | None]:
     """
     Return scheme, host and port of a URL.
 
-    :raises ValueError: if the URL makes no sense
+    :raises ValueError: if the URL is invalid
     """
     parts = urlsplit(url)
     default = {"http": 80, "https": 443}.get(parts.scheme)

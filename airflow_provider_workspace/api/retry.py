@@ -38,7 +38,7 @@ class RetryPolicy:
     =============  =============================  =====================
 
     :param max_attempts: attempts in all, the first included
-    :param max_wait: longest wait between two attempts in seconds; when the service asks for more, the error is raised
+    :param max_wait: maximum wait between two attempts in seconds; when the service asks for more, the error is raised
         at once and carries ``retry_after``
     :param first_wait: bound of the wait before the second attempt in seconds; it doubles with each attempt
     """
@@ -69,15 +69,15 @@ class RetryPolicy:
         return min(self.max_wait, retry_after + min(pause, 1.0) * jitter)
 
 
-def backoff(first: float, failures: int, longest: float) -> float:
+def backoff(first: float, failures: int, maximum: float) -> float:
     """
     Return the pause after a number of failures in a row: it doubles with each.
 
     :param first: seconds after the first failure
     :param failures: how many there were, from 1
-    :param longest: most seconds
+    :param maximum: most seconds
     """
-    return min(longest, first * 2.0 ** min(failures - 1, 30))
+    return min(maximum, first * 2.0 ** min(failures - 1, 30))
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:
@@ -86,7 +86,7 @@ def parse_retry_after(value: str | None, now: datetime) -> float | None:
 
     :param value: the header; ``None`` if there was none
     :param now: the present, with a time zone, to which a date is compared
-    :return: seconds from now, never negative; ``None`` if the header is missing or makes no sense
+    :return: seconds from now, never negative; ``None`` if the header is missing or invalid
     """
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""Which fields hold secrets, by their names. Imports nothing dear: operators ask while a Dag file is parsed."""
+"""Which fields hold secrets, by their names. Imports nothing expensive: operators ask while a Dag file is parsed."""
 
 from __future__ import annotations
 

@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 def ping(args: Namespace) -> None:
     """Ask the service for a little."""
-    with hook_of(args.conn_id) as hook:
+    with _hook_of(args.conn_id) as hook:
         began = time.perf_counter()
-        says = confirmed(hook)[0].rstrip(".")
-        tell(f"{says} ({(time.perf_counter() - began) * 1000:.0f} ms for a few reads).")
+        says = _confirmed(hook)[0].rstrip(".")
+        _tell(f"{says} ({(time.perf_counter() - began) * 1000:.0f} ms for a few reads).")
 
 
 def whoami(args: Namespace) -> None:
     """Say what the key may do; whose it is, the interface cannot tell."""
-    with hook_of(args.conn_id) as hook:
-        tell(*confirmed(hook))
+    with _hook_of(args.conn_id) as hook:
+        _tell(*_confirmed(hook))
         project_id = hook.client.settings.project_id
         if project_id is not None:
             level = hook.get_project(project_id=project_id).effective_membership_level
-            tell(f"Level of the key's owner in project {project_id}: {level}.")
+            _tell(f"Level of the key's owner in project {project_id}: {level}.")
 
 
 def plan(args: Namespace) -> None:
@@ -43,7 +43,7 @@ def plan(args: Namespace) -> None:
     from airflow_provider_workspace.procedures.member_sync import read_and_plan
     from airflow_provider_workspace.procedures.roster_files import read_roster
 
-    with hook_of(args.conn_id) as hook:
+    with _hook_of(args.conn_id) as hook:
         planned = hook.client.run(
             read_and_plan(
                 read_roster(None, args.roster),
@@ -53,7 +53,7 @@ def plan(args: Namespace) -> None:
                 owner_level=args.owner_level,
             )
         )
-    tell(json.dumps(planned.to_dict(), indent=2) if args.output == "json" else planned.table())
+    _tell(json.dumps(planned.to_dict(), indent=2) if args.output == "json" else planned.table())
 
 
 def windows(args: Namespace) -> None:
@@ -73,18 +73,18 @@ def windows(args: Namespace) -> None:
     now = time.time()
     leases = [{**lease.to_dict(), "abandoned": why_abandoned(registry.store, lease, now)} for lease in registry.all()]
     if args.output == "json":
-        tell(json.dumps({"leases": leases, "swept": swept, "unreadable": registry.unreadable}, indent=2))
+        _tell(json.dumps({"leases": leases, "swept": swept, "unreadable": registry.unreadable}, indent=2))
     else:
         if swept or registry.unreadable:
-            tell(describe_sweep(swept, registry.unreadable))
+            _tell(describe_sweep(swept, registry.unreadable))
         for lease in leases:
             state = f"ABANDONED: {lease['abandoned']}" if lease["abandoned"] else lease["state"]
-            tell(
+            _tell(
                 f"{lease['batch_export_id']}  {lease['dag_id']} / {lease['run_id']} / {lease['close_task_id']}  "
                 f"since {lease['since'][:19]}Z until {lease['until'][:19]}Z  {state}"
             )
         if not leases:
-            tell("No maintenance window holds a batch export.")
+            _tell("No maintenance window holds a batch export.")
     if any(row["failed"] for row in swept):
         raise SystemExit(1)
 
@@ -95,7 +95,7 @@ def sandbox(args: Namespace) -> None:
     os.execv(sys.executable, [sys.executable, "-m", "airflow_provider_workspace.sandbox", *options])  # noqa: S606 - no shell
 
 
-def confirmed(hook: WorkspaceHook) -> list[str]:
+def _confirmed(hook: WorkspaceHook) -> list[str]:
     """Return what reading confirmed; if it is not enough to work with, end with what is wrong."""
     from airflow_provider_workspace.hooks.connection_test import check_connection
 
@@ -106,7 +106,7 @@ def confirmed(hook: WorkspaceHook) -> list[str]:
 
 
 @contextmanager
-def hook_of(conn_id: str) -> Iterator[WorkspaceHook]:
+def _hook_of(conn_id: str) -> Iterator[WorkspaceHook]:
     """Open a connection; an error ends the command with its message."""
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
@@ -119,6 +119,6 @@ def hook_of(conn_id: str) -> Iterator[WorkspaceHook]:
         raise SystemExit(str(error)) from None
 
 
-def tell(*lines: str) -> None:
+def _tell(*lines: str) -> None:
     """Write to the terminal."""
     sys.stdout.write("\n".join(lines) + "\n")

@@ -113,7 +113,8 @@ class Call(Generic[T]):
         """Log why there will be another attempt, and when."""
         error = state.outcome.exception() if state.outcome else None
         pause = state.next_action.sleep if state.next_action else 0.0
-        log.warning("Attempt %d of %d: %s Again in %.1f s.", self.attempts, self.policy.max_attempts, error, pause)
+        attempts = self.policy.max_attempts
+        log.warning("Attempt %d of %d failed, retrying in %.1f s: %s", self.attempts, attempts, pause, error)
 
     def failure(self, error: WorkspaceRequestError) -> WorkspaceRequestError:
         """Return the error to raise in the end."""

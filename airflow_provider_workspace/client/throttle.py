@@ -16,8 +16,8 @@ class ConcurrencyLimit:
     """
     How many calls may be under way.
 
-    While one of them waits out a 429, no other begins. After it they go one at a time, and with each that meets none,
-    one more at a time.
+    While one of them waits after a 429, no other begins. Then concurrency drops to one, and grows by one with each call
+    that meets no 429.
 
     :param maximum: how many at most
     """

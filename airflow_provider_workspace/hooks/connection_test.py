@@ -44,7 +44,7 @@ def check_connection(send: Callable[[Operation[Any]], Any], settings: Settings) 
     confirmed: list[str] = []
     refused: list[str] = []
     notes: list[str] = []
-    for operation in questions(settings.organization_id, settings.project_id):
+    for operation in _probes(settings.organization_id, settings.project_id):
         scope = str(operation.endpoint.scope)
         try:
             answer = send(operation)
@@ -73,7 +73,7 @@ def check_connection(send: Callable[[Operation[Any]], Any], settings: Settings) 
     return bool(confirmed), [f"{line}." for line in lines]
 
 
-def questions(organization_id: str, project_id: str | None) -> Iterator[Operation[Any]]:
+def _probes(organization_id: str, project_id: str | None) -> Iterator[Operation[Any]]:
     """Yield the reads, the cheapest that tell of each scope."""
     for list_operation in (ListProjects, ListDomains, ListMembers, ListInvites):
         yield list_operation(organization_id=organization_id, limit=1)

@@ -13,7 +13,7 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 
 # What a template leaves where there was no value.
 NO_VALUES = ("", "None", "none", "null", "Undefined")
-# A number with more digits is neither an id nor a count, and Python does not write out those with thousands.
+# Far below Python's integer string limit; an id or a count has fewer digits.
 MAX_NUMBER = 10**100
 # Nothing that is waited for takes longer than a year.
 MAX_SECONDS = 366 * 86_400.0
@@ -71,7 +71,7 @@ def parse_fields(name: str, value: Any, taken: Collection[str] = ()) -> dict[str
     :param taken: names that are arguments of their own
     :raises WorkspaceInputError: if it is no such mapping
     """
-    fields = read_text(value)
+    fields = _read_text(value)
     if fields is None:
         return {}
     if not isinstance(fields, Mapping) or not all(isinstance(key, str) for key in fields):
@@ -98,7 +98,7 @@ def parse_names(name: str, value: Any) -> list[str]:
     :param value: a list of texts, the same as JSON text, or a single text; ``None`` for none
     :raises WorkspaceInputError: if it is nothing of that kind
     """
-    names = read_text(value)
+    names = _read_text(value)
     if names is None:
         return []
     if isinstance(names, str):
@@ -170,7 +170,7 @@ def parse_seconds(name: str, value: Any, *, least: float = 0.0) -> float:
     raise WorkspaceInputError(msg)
 
 
-def read_text(value: Any) -> Any:
+def _read_text(value: Any) -> Any:
     """Read JSON text of a mapping or list, which a template that is not rendered natively leaves; else the value."""
     if isinstance(value, str) and value.strip()[:1] in ("{", "["):
         try:

@@ -105,7 +105,7 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
             dashboard = yield from registry.create(self.given(WRITABLE))
             self.log.info("Created dashboard %s, '%s'.", dashboard.id, dashboard.name)
         else:
-            self.log.info("Dashboard %s, '%s', is there: nothing was sent.", dashboard.id, dashboard.name)
+            self.log.info("Dashboard %s, '%s', exists already: nothing was sent.", dashboard.id, dashboard.name)
         return self.plain(dashboard)
 
 

@@ -234,7 +234,10 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
             raise
         if report.again_at is not None:
             self.defer_rest(previous, report, report.again_at, "The limit of max_per_hour or max_per_day is reached.")
-            msg = f"The limit of invites was reached {MAX_EMPTY_ROUNDS} times with nobody invited: others use it up."
+            msg = (
+                "Run the task again later, or raise max_per_hour or max_per_day: others used up the rate limit "
+                f"{MAX_EMPTY_ROUNDS} times in a row."
+            )
             raise WorkspaceInvitesIncompleteError(msg, report)
         self.log.info("%s", report.table())
         return report.to_dict()

@@ -183,7 +183,7 @@ class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
         plan.check_removals(self.max_removals)
         if self.approved is not None:
             if not isinstance(self.approved, Mapping):
-                msg = "approved is no plan. Pass the output of the task with dry_run=True itself"
+                msg = "Pass the output of the task with dry_run=True as approved: what it holds is not a plan"
                 raise WorkspaceInputError(msg)
             plan.check_approved(self.approved)
         if not self.is_dry_run:

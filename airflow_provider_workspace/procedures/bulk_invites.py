@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 STATUSES = ("invited", "already_invited", "member", "duplicate", "invalid", "failed", "unknown", "not_sent", "planned")
 # What a task remembers that has begun to invite many people.
 INVITING = "invites"
-# Chunks handed out together. Also how often progress is told and how much may be in doubt at once.
+# Chunks handed out together. Also how often progress is logged and how much may be in doubt at once.
 CHUNKS_AT_ONCE = 40
 # How many rows the log shows.
 MAX_LINES = 50

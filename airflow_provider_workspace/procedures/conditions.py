@@ -266,7 +266,7 @@ def check_share(join: Any) -> float:
 
 
 def _missing_project(project_id: str) -> Result:
-    """Return the verdict for a project that is not in the list."""
+    """Return the result for a project that is not in the list."""
     return Result(done=False, message=f"project {project_id} not found", found=False)
 
 

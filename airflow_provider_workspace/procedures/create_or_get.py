@@ -59,7 +59,7 @@ def create_or_get(
     :param memory: what the task remembers from try to try; what an earlier try made is no reason to fail
     :return: the record, and whether this task created it
     :raises WorkspaceInputError: if it exists and ``if_exists`` is ``fail``; nothing was sent
-    :raises WorkspaceOutcomeUnknownError: if answer after answer was lost and nothing can be found
+    :raises WorkspaceOutcomeUnknownError: if every answer was lost and nothing can be found
     """
     found = yield from find()
     if found is None and memory.may_have_begun(what):
@@ -69,9 +69,9 @@ def create_or_get(
         return found, True
     if found is not None:
         if if_exists == "fail":
-            msg = f"There is a {what} already; with if_exists='return' it is reused"
+            msg = f"Set if_exists='return' to reuse what exists: there is a {what} already"
             raise WorkspaceInputError(msg)
-        log.info("There is a %s already: nothing was sent.", what)
+        log.info("The %s exists already: nothing was sent.", what)
         return found, False
     memory.write(what)
     for attempt in range(1, MAX_SENDS + 1):

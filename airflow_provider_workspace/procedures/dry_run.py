@@ -66,7 +66,7 @@ def describe(result: Any, *, return_secrets: bool) -> dict[str, Any]:
             "fields": {name: value for name, value in fields.items() if return_secrets or not is_secret(name)},
         }
     else:
-        plan = {"action": "skip", "why": "it is there", "found": result}
+        plan = {"action": "skip", "why": "it exists already", "found": result}
         plan |= {"id": result["id"]} if "id" in result else {}
     log.info("Plan: %s, for %s. Nothing was sent. %s", plan["action"], plan["why"], plan.get("request", ""))
     return {"dry_run": True, **plan}

@@ -128,19 +128,19 @@ class MemberPlan:
                 lines.append(f"  {action:<13} … and {len(of_action) - MAX_LINES} more")
         return "\n".join(lines)
 
-    def check_removals(self, most: int | None) -> None:
+    def check_removals(self, maximum: int | None) -> None:
         """
         Refuse a plan that takes more from people than it may.
 
-        :param most: how many members and invites may go at once; ``None`` for any number
+        :param maximum: how many members and invites may go at once; ``None`` for any number
         :raises WorkspaceInputError: if there are more
         """
         counts = self.counts
         going = counts["remove"] + counts["withdraw"]
-        if most is not None and going > most:
+        if maximum is not None and going > maximum:
             msg = (
                 f"The roster leaves out {counts['remove']} members and {counts['withdraw']} open invites, more than "
-                f"max_removals={most}. Check that it is whole; if it is, raise max_removals"
+                f"max_removals={maximum}. Check that it is whole; if it is, raise max_removals"
             )
             raise WorkspaceInputError(msg)
 
@@ -155,7 +155,7 @@ class MemberPlan:
         new = [change for change in self.changes if change.action != "skip" and _essence(change.to_dict()) not in known]
         if new:
             named = ", ".join(f"{change.action} {change.email}" for change in new[:MAX_LINES])
-            msg = f"This was not in the plan that was approved: {named}. Plan and approve anew"
+            msg = f"Run the dry run again and approve its plan: this was not in the approved plan: {named}"
             raise WorkspaceInputError(msg)
 
 

@@ -90,13 +90,13 @@ class PreviousRuns:
 
     def times(self) -> list[float]:
         """Return when invites were sent, one time for each."""
-        return [ended for ended, rows in self.parts for _ in rows]
+        return [ended_at for ended_at, rows in self.parts for _ in rows]
 
-    def with_part(self, ended: float, invited: list[int]) -> PreviousRuns:
+    def with_part(self, ended_at: float, invited: list[int]) -> PreviousRuns:
         """Add a part, whose report has all rows that are invited so far."""
         known = self.rows()
         new = [row for row in invited if row not in known]
-        return PreviousRuns([*self.parts, (ended, new)], 0 if new else self.empty_rounds + 1)
+        return PreviousRuns([*self.parts, (ended_at, new)], 0 if new else self.empty_rounds + 1)
 
 
 def seconds_of(timestamp: str | None) -> float | None:

@@ -85,7 +85,7 @@ def check_roster(rows: Iterable[Mapping[str, Any] | str]) -> Roster:
         msg = f"invites must be rows or addresses, not something of type {type(rows).__name__}"
         raise WorkspaceInputError(msg)
     for number, row in enumerate(rows, start=1):
-        given = tidy({"target_email": row} if isinstance(row, str) else row)
+        given = _tidy({"target_email": row} if isinstance(row, str) else row)
         address = given.get("target_email")
         email = address if isinstance(address, str) else ""
         try:
@@ -106,7 +106,7 @@ def check_roster(rows: Iterable[Mapping[str, Any] | str]) -> Roster:
     return roster
 
 
-def tidy(row: Mapping[str, Any] | Any) -> dict[str, Any]:
+def _tidy(row: Mapping[str, Any] | Any) -> dict[str, Any]:
     """Trim text and drop what is empty: an empty cell means "not given"."""
     if not isinstance(row, Mapping):
         return {}
@@ -136,7 +136,7 @@ def check_address(address: Any) -> str:
     if not isinstance(address, str):
         msg = f"an e-mail address is expected, not something of type {type(address).__name__}"
         raise WorkspaceInputError(msg)
-    email = str(tidy({"target_email": address}).get("target_email", ""))
+    email = str(_tidy({"target_email": address}).get("target_email", ""))
     problem = address_problem(email)
     if problem:
         msg = f"{address[:MAX_ADDRESS_LENGTH]!r} is no e-mail address: {problem}"
@@ -166,12 +166,12 @@ def address_problem(address: str) -> str | None:
     if not _LOCAL.match(local) or local.startswith(".") or local.endswith(".") or ".." in local:
         return "the part before the @ is not that of an address"
     labels = domain.split(".")
-    if len(labels) < 2 or not all(is_label(label) for label in labels) or labels[-1].isdigit():
+    if len(labels) < 2 or not all(_is_label(label) for label in labels) or labels[-1].isdigit():
         return f"'{domain}' is not a domain"
     return None
 
 
-def is_label(label: str) -> bool:
+def _is_label(label: str) -> bool:
     """Tell whether this may stand between the dots of a domain: letters of any script, digits, hyphens inside."""
     if not 0 < len(label) <= MAX_LABEL_LENGTH or label[0] == "-" or label[-1] == "-":
         return False

@@ -39,7 +39,7 @@ def read_roster(
     if (invites is None) == (path is None):
         msg = f"Give either {argument}=… or path=…"
         raise WorkspaceInputError(msg)
-    rows = rows_of_file(path) if path is not None else rows_of_value(invites, argument)
+    rows = _rows_of_file(path) if path is not None else rows_of_value(invites, argument)
     for row in rows:
         fields = {"target_email": row} if isinstance(row, str) else row
         if defaults and isinstance(fields, Mapping):
@@ -53,7 +53,7 @@ def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
     """Read a list; a template that is not rendered natively delivers it as JSON text."""
     if isinstance(value, str):
         try:
-            value = read_json(value)
+            value = _read_json(value)
         except RepeatedKeyError as error:
             msg = f"{argument}: {error}"
             raise WorkspaceInputError(msg) from None
@@ -74,42 +74,42 @@ def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
     return value  # type: ignore[no-any-return]
 
 
-def rows_of_file(path: Any) -> Iterator[Any]:
+def _rows_of_file(path: Any) -> Iterator[Any]:
     """
     Read a file row by row.
 
     :raises WorkspaceInputError: saying what is wrong with the file
     """
-    readers = {".csv": rows_of_csv, ".json": rows_of_json, ".jsonl": rows_of_lines}
+    readers = {".csv": _rows_of_csv, ".json": _rows_of_json, ".jsonl": _rows_of_lines}
     if not isinstance(path, str | PathLike):
         msg = f"path must be the name of a file, not something of type {type(path).__name__}"
         raise WorkspaceInputError(msg)
     file = Path(path)
     reader = readers.get(file.suffix.lower())
     if reader is None:
-        msg = f"{shown(path)} is no roster: expected a name that ends in {', '.join(readers)}"
+        msg = f"{_shown(path)} is no roster: expected a name that ends in {', '.join(readers)}"
         raise WorkspaceInputError(msg)
     try:
         yield from reader(file)
     except FileNotFoundError:
-        msg = f"There is no file {shown(path)} on this worker"
+        msg = f"There is no file {_shown(path)} on this worker"
         raise WorkspaceInputError(msg) from None
     except UnicodeDecodeError as error:
-        msg = f'{shown(path)} is not in UTF-8 (byte {error.start}): save it as "CSV UTF-8" or with the encoding UTF-8. '
+        msg = f'{_shown(path)} is not in UTF-8 (byte {error.start}): save it as "CSV UTF-8" or with the encoding UTF-8'
         raise WorkspaceInputError(msg) from None
     except (OSError, csv.Error, ValueError) as error:
         if isinstance(error, WorkspaceInputError):
             raise
-        msg = f"{shown(path)} cannot be read: {error}"
+        msg = f"{_shown(path)} cannot be read: {error}"
         raise WorkspaceInputError(msg) from error
 
 
-def shown(name: Any) -> str:
+def _shown(name: Any) -> str:
     """Write a name of a file or column so that a line of a log stays a line."""
     return f"'{name}'" if str(name).isprintable() else ascii(str(name))
 
 
-def lines_of(text: TextIO) -> Iterator[str]:
+def _lines_of(text: TextIO) -> Iterator[str]:
     """
     Yield the lines of a file, and never hold more than the longest that makes sense.
 
@@ -125,27 +125,27 @@ def lines_of(text: TextIO) -> Iterator[str]:
         yield line
 
 
-def rows_of_csv(file: Path) -> Iterator[dict[str, Any]]:
+def _rows_of_csv(file: Path) -> Iterator[dict[str, Any]]:
     """Read a CSV file with a header; commas, semicolons and tabs separate, as in the header."""
     with file.open(encoding="utf-8-sig", newline="") as text:
-        header = next(lines_of(text), "")
+        header = next(_lines_of(text), "")
         delimiter = max(",;\t", key=header.count)
         text.seek(0)
-        reader = csv.DictReader(lines_of(text), delimiter=delimiter, strict=True, restkey=BEYOND, restval="")
+        reader = csv.DictReader(_lines_of(text), delimiter=delimiter, strict=True, restkey=BEYOND, restval="")
         try:
             names = [name.strip() for name in reader.fieldnames or []]
-            check_columns(file, names)
+            _check_columns(file, names)
             reader.fieldnames = names
             for number, row in enumerate(reader, start=1):
                 if row.get("private_project_access"):
-                    row["private_project_access"] = json_cell(file, number, row["private_project_access"])
+                    row["private_project_access"] = _json_cell(file, number, row["private_project_access"])
                 yield row
         except csv.Error as error:
             msg = f"after line {reader.line_num}: {error}"
             raise ValueError(msg) from None
 
 
-def check_columns(file: Path, names: Sequence[str]) -> None:
+def _check_columns(file: Path, names: Sequence[str]) -> None:
     """Refuse a header with a column that is no field of an invite, or that stands twice."""
     if not any(names):
         msg = f"'{file}' is empty: expected a header such as email,first_name,level"
@@ -156,7 +156,7 @@ def check_columns(file: Path, names: Sequence[str]) -> None:
 
             close = get_close_matches(name[:100], COLUMNS, n=1)
             hint = f"did you mean '{close[0]}'?" if close else f"known columns: {', '.join(COLUMNS)}"
-            msg = f"'{file}' has a column {shown(name[:100])} that no invite has ({hint})"
+            msg = f"'{file}' has a column {_shown(name[:100])} that no invite has ({hint})"
             raise WorkspaceInputError(msg)
         if names.count(name) > 1:
             msg = f"'{file}' has the column '{name}' more than once: which one counts?"
@@ -170,16 +170,16 @@ def check_columns(file: Path, names: Sequence[str]) -> None:
         raise WorkspaceInputError(msg)
 
 
-def json_cell(file: Path, number: int, text: str) -> Any:
+def _json_cell(file: Path, number: int, text: str) -> Any:
     """Read a cell that holds JSON."""
     try:
-        return read_json(text)
+        return _read_json(text)
     except ValueError:
         msg = f"'{file}', row {number}: private_project_access must be a JSON list"
         raise WorkspaceInputError(msg) from None
 
 
-def rows_of_json(file: Path) -> Iterator[Any]:
+def _rows_of_json(file: Path) -> Iterator[Any]:
     """Read a JSON file that holds an array, one row at a time."""
     with file.open(encoding="utf-8-sig") as text:
         array = JsonText(text)
@@ -264,13 +264,13 @@ class JsonText:
                 self.more()
 
 
-def rows_of_lines(file: Path) -> Iterator[Any]:
+def _rows_of_lines(file: Path) -> Iterator[Any]:
     """Read a file with one JSON row per line."""
     with file.open(encoding="utf-8-sig") as text:
-        for number, line in enumerate(lines_of(text), start=1):
+        for number, line in enumerate(_lines_of(text), start=1):
             if line.strip():
                 try:
-                    yield read_json(line)
+                    yield _read_json(line)
                 except ValueError as error:
                     msg = f"line {number}: {error}"
                     raise ValueError(msg) from None
@@ -285,7 +285,7 @@ def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         repeated = next(name for name, _ in pairs if [key for key, _ in pairs].count(name) > 1)
-        msg = f"the key {shown(repeated[:100])} stands twice in one object"
+        msg = f"the key {_shown(repeated[:100])} stands twice in one object"
         raise RepeatedKeyError(msg)
     return found
 
@@ -293,7 +293,7 @@ def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 DECODER = json.JSONDecoder(object_pairs_hook=once_each)
 
 
-def read_json(text: str) -> Any:
+def _read_json(text: str) -> Any:
     """
     Read JSON.
 

@@ -475,7 +475,7 @@ def _operation(kind: FaultKind, operation: object) -> str | None:
     return operation
 
 
-def _integer(name: str, value: object, least: int) -> int:
-    if type(value) is not int or value < least:
-        raise ValueError(f"{name}={value!r}: an integer of at least {least} is expected.")
+def _integer(name: str, value: object, minimum: int) -> int:
+    if type(value) is not int or value < minimum:
+        raise ValueError(f"{name}={value!r}: an integer of at least {minimum} is expected.")
     return value

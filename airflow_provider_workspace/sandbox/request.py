@@ -109,12 +109,12 @@ class ApiRequest:
             raise forbidden("You don't have access to the organization.")
         raise not_found()
 
-    def _number(self, name: str, least: int, default: int) -> int:
+    def _number(self, name: str, minimum: int, default: int) -> int:
         text = self.query.get(name)
         if text is None:
             return default
         number = parse_number(text, 20)
-        if number is not None and number >= least:
+        if number is not None and number >= minimum:
             return min(number, MAX_NUMBER)
         if self.profile.unnamed_refused:
             raise invalid("A valid integer is required.", name)

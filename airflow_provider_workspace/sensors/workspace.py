@@ -277,7 +277,7 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
         except WorkspaceRequestError as error:
             if error.permanent and getattr(error, "status", None) not in TOO_EARLY:
                 raise
-            self.log.warning("Asking for verification failed: %s", error)
+            self.log.warning("The request for verification failed: %s", error)
 
 
 class WorkspaceMembersJoinedSensor(WorkspaceSensor):

@@ -73,7 +73,7 @@ class DashboardRegistry:
             else:
                 msg += (
                     "Look in the workspace, and if there is none, run the task with if_unknown='create'. With "
-                    "variable_key=… a task can be told of one that is there."
+                    "variable_key=… a task can be given one that exists."
                 )
             raise WorkspaceOutcomeUnknownError(msg, operation="CreateDashboard", retryable=False)
         try:

@@ -144,7 +144,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                     domain_id=self.arguments["domain_id"], organization_id=self.organization_id
                 )
         except WorkspaceError as error:
-            log.warning("Asking for verification failed: %s", error)
+            log.warning("The request for verification failed: %s", error)
 
 
 class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
@@ -214,10 +214,10 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
     """
     Fires once for each new row, with ``{"what": …, "organization_id": …, "id": …, "name": …}``.
 
-    What was told already is kept in the asset state store (Airflow 3.3), so that a restarted triggerer neither tells it
-    again nor misses what came meanwhile. If the triggerer dies within a few seconds of an event, that event may come
-    once more; it is never missed. Before 3.3 there is no such store: what arrives while no triggerer runs is missed.
-    What is there when the watch begins for the first time is not told.
+    What was reported already is kept in the asset state store (Airflow 3.3), so that a restarted triggerer neither
+    reports it again nor misses what came meanwhile. If the triggerer dies within a few seconds of an event, that event
+    may come once more; it is never missed. Before 3.3 there is no such store: what arrives while no triggerer runs is
+    missed. What is there when the watch begins for the first time is not reported.
 
     :param what: ``project``, ``member`` or ``verified_domain``
     :param workspace_conn_id: connection to the service
@@ -262,7 +262,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         seen: set[str] | None = None
         async for polled in poll(self.read, workspace_conn_id=self.workspace_conn_id, interval=self.poll_interval):
             if isinstance(polled, PollFailure):
-                log.warning("Polling failed and goes on: %s", polled.message)
+                log.warning("Polling failed and will be retried: %s", polled.message)
                 continue
             organization_id, rows = polled
             if seen is None:
@@ -297,7 +297,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         return {str(row.id): row.domain async for row in domains if row.is_verified}
 
     async def remembered(self, organization_id: str) -> set[str] | None:
-        """Return the ids told already; ``None`` if nothing is remembered."""
+        """Return the ids reported already; ``None`` if nothing is remembered."""
         store = getattr(self, "asset_state_store", None)
         if store is None:
             return None
@@ -305,7 +305,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         return set(ids) if isinstance(ids, list) else None
 
     async def remember(self, organization_id: str, seen: set[str]) -> None:
-        """Keep the ids told already."""
+        """Keep the ids reported already."""
         store = getattr(self, "asset_state_store", None)
         if store is not None:
             await store.aset(self.cursor(organization_id), sorted(seen))

@@ -12,34 +12,27 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.api.operations import OPERATIONS, HardDeleteDashboard
 from airflow_provider_workspace.errors import WorkspaceMethodNotAllowedError, WorkspacePermissionError
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
 from airflow_provider_workspace.procedures.bulk_invites import InvitesReport, WorkspaceInvitesIncompleteError
-from airflow_provider_workspace.sandbox.seed import SEED
-from tests.contract.reference import EXAMPLE_BODY, EXPECTED, Expected
+from tests.contract.parts import (
+    BY_NAME,
+    arguments,
+    body_of,
+    example_of,
+    hook_method_of,
+    names,
+    operation_of,
+    path_of,
+    route_of,
+)
+from tests.contract.reference import EXPECTED, Expected
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Resource
     from airflow_provider_workspace.sandbox.server import SandboxServer
 
 SCOPES = frozenset(expected.scope for expected in EXPECTED if expected.scope)
-BY_NAME = {expected.operation: expected for expected in EXPECTED}
-
-# Where the seed of the sandbox has something to act upon.
-IDS: dict[str, object] = {
-    "organization_id": SEED.organization_id,
-    "project_id": str(SEED.project_id),
-    "dashboard_id": SEED.dashboard_id,
-    "batch_export_id": SEED.batch_export_ids[0],
-    "domain_id": SEED.domain_id,
-    "invite_id": SEED.invite_id,
-    "user_uuid": SEED.analyst_uuid,
-}
-# Only a member can become a collaborator, so this one value of the examples is taken from the seed, too.
-BODIES = EXAMPLE_BODY | {
-    "AddDashboardCollaborator": EXAMPLE_BODY["AddDashboardCollaborator"] | {"user_uuid": SEED.member_uuid}
-}
 # Looking up who is invited already is part of inviting many.
 ALSO_NEEDED = {"CreateInvites": {"organization_member:read"}}
 
@@ -65,21 +58,12 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 Ask = Callable[[Expected], Any]
 
 
-def arguments(expected: Expected) -> dict[str, Any]:
-    """What the hook's method is given: every path parameter, every query parameter, every field of the body."""
-    given = {name: IDS[name] for name in expected.path_parameters}
-    if expected.query:
-        given |= {"limit": 2, "offset": 0}
-    body = BODIES[expected.operation]
-    return given | ({"invites": [body]} if expected.operation == "CreateInvites" else body)
-
-
 def ask_by_requests(expected: Expected) -> Any:
     hook = WorkspaceHook()
     try:
         if expected.hook_method is None:
-            return hook.send(HardDeleteDashboard(**arguments(expected)))
-        answer = getattr(hook, expected.hook_method)(**arguments(expected))
+            return hook.send(operation_of(expected)(**arguments(expected)))
+        answer = hook_method_of(expected, hook)(**arguments(expected))
         return list(answer) if isinstance(answer, Iterator) else answer
     finally:
         hook.close()
@@ -89,8 +73,8 @@ def ask_by_httpx(expected: Expected) -> Any:
     async def ask() -> Any:
         async with WorkspaceAsyncHook() as hook:
             if expected.hook_method is None:
-                return await hook.send(HardDeleteDashboard(**arguments(expected)))
-            answer = getattr(hook, expected.hook_method)(**arguments(expected))
+                return await hook.send(operation_of(expected)(**arguments(expected)))
+            answer = hook_method_of(expected, hook)(**arguments(expected))
             return [row async for row in answer] if isinstance(answer, AsyncIterator) else await answer
 
     return asyncio.run(ask())
@@ -113,11 +97,6 @@ def use_key(sandbox: SandboxServer, connect: Callable[..., None]) -> Callable[[s
     return issue
 
 
-def test_the_table_has_the_operations_of_the_reference() -> None:
-    assert [operation.__name__ for operation in OPERATIONS] == [expected.operation for expected in EXPECTED]
-    assert len(EXPECTED) == 27
-
-
 @pytest.mark.parametrize("expected", EXPECTED, ids=BY_NAME)
 def test_both_clients_send_and_read_what_the_reference_says(
     expected: Expected, ask: Ask, use_key: Callable[[set[str]], None], sandbox: SandboxServer
@@ -130,19 +109,20 @@ def test_both_clients_send_and_read_what_the_reference_says(
     else:
         result = ask(expected)
 
-    path = expected.path.format_map(IDS)
-    sent = next(entry for entry in sandbox.requests() if entry["path"] == path)
-    assert sent["method"] == expected.method
-    assert sent["status"] == expected.status
+    name = expected.operation
+    path = path_of(expected)
+    sent = next((entry for entry in sandbox.requests() if entry["path"] == path), None)
+    assert sent, f"{name}: nothing was sent to {path}, which is its path in the reference"
+    assert sent["method"] == expected.method, f"{name}: the method of its @endpoint is not that of the reference"
+    assert sent["status"] == expected.status, (
+        f"{name}: the sandbox answers {sent['status']} where the reference has {expected.status}: "
+        "correct its ApiRoute in sandbox/routes/"
+    )
     assert sent["key_name"] == "contract"
-    assert sorted(name for name, _ in sent["query"]) == sorted(expected.query)
-    body = BODIES[expected.operation]
-    assert set(body) == set(expected.body)
-    if expected.method in ("POST", "PATCH"):
-        assert sent["body"] == ([body] if expected.operation == "CreateInvites" else body)
-        assert sent["content_type"] == "application/json"
-    else:
-        assert (sent["body"], sent["content_type"]) == (None, None)
+    query = {name for name, _ in sent["query"]}
+    assert query == set(expected.query), f"{name}: sends the query {sorted(query)}, not that of the reference"
+    assert sent["body"] == body_of(expected), f"{name}: the body that was sent is not that of EXAMPLE_BODY"
+    assert sent["content_type"] == (None if sent["body"] is None else "application/json")
     check_result(expected, result)
 
 
@@ -151,9 +131,15 @@ def test_an_operation_needs_exactly_its_scope(
     expected: Expected, ask: Ask, use_key: Callable[[set[str]], None], sandbox: SandboxServer
 ) -> None:
     use_key(set(SCOPES) - {str(expected.scope)})
+    scope = route_of(expected).scope
+    assert scope == expected.scope, (
+        f"{expected.operation}: its ApiRoute in sandbox/routes/ asks for the scope {scope}, not {expected.scope}"
+    )
     with pytest.raises((WorkspacePermissionError, WorkspaceInvitesIncompleteError)) as refused:
         ask(expected)
-    assert f"the scope {expected.scope}" in str(refused.value)
+    assert f"the scope {expected.scope}" in str(refused.value), (
+        f"{expected.operation}: the scope of its @endpoint is not that of the reference, {expected.scope}"
+    )
     assert sandbox.effects() == []
 
 
@@ -165,11 +151,12 @@ def test_a_list_is_read_page_by_page(
 ) -> None:
     sandbox.add_members(5)
     connect(page_size=2)
-    ask(expected)
-    path = expected.path.format_map(IDS)
-    offsets = [dict(entry["query"])["offset"] for entry in sandbox.requests() if entry["path"] == path]
-    total = {"ListMembers": 10, "ListInvites": 2}.get(expected.operation, 1)
-    assert offsets == [str(offset) for offset in range(0, total, 2)]
+    rows = ask(expected)
+    offsets = [dict(entry["query"])["offset"] for entry in sandbox.requests() if entry["path"] == path_of(expected)]
+    assert rows
+    assert offsets == [str(offset) for offset in range(0, len(rows), 2)], (
+        f"{expected.operation}: {len(rows)} rows in pages of 2 were read by the offsets {offsets}"
+    )
 
 
 def check_result(expected: Expected, result: Any) -> None:
@@ -177,20 +164,36 @@ def check_result(expected: Expected, result: Any) -> None:
     if isinstance(result, InvitesReport):
         assert result.counts["invited"] == 1
     elif expected.answer == "none":
-        assert result is None
+        assert result is None, f"{expected.operation}: is an Operation[None] by the reference, and returned {result!r}"
     elif expected.answer == "object":
         check_resource(expected, result)
         for name in set(expected.body) & set(expected.answer_fields):
-            assert getattr(result, name) == BODIES[expected.operation][name], name
+            assert getattr(result, name) == example_of(expected)[name], (
+                f"{expected.operation}: '{name}' came back as {getattr(result, name)!r}: "
+                "its handler in sandbox/routes/ does not store it"
+            )
     else:
-        assert result
+        assert result, f"{expected.operation}: the seed of the sandbox has no rows for it: see sandbox/seed.py"
         for row in result:
             check_resource(expected, row)
 
 
 def check_resource(expected: Expected, resource: Resource) -> None:
-    assert list(type(resource).model_fields) == list(expected.answer_fields)
-    assert not resource.__pydantic_extra__
-    for name, value in resource.to_dict(return_secrets=True).items():
-        kind = TYPES.get(expected.answer_fields[name], object)
-        assert value is None or isinstance(value, kind), (name, value)
+    name, file = type(resource).__name__, "api/models.py"
+    missing = set(expected.answer_fields) - set(type(resource).model_fields)
+    assert not missing, f"{expected.operation}: {name} in {file} lacks {names(missing)}, which the reference has"
+    more = set(type(resource).model_fields) - set(expected.answer_fields)
+    assert not more, f"{expected.operation}: {name} in {file} has {names(more)}, which the reference has not"
+    assert list(type(resource).model_fields) == list(expected.answer_fields), (
+        f"{expected.operation}: the fields of {name} in {file} are in another order than those of the reference"
+    )
+    assert not resource.__pydantic_extra__, (
+        f"{expected.operation}: the sandbox answers {names(set(resource.__pydantic_extra__))}, "
+        "which the reference has not"
+    )
+    for field, value in resource.to_dict(return_secrets=True).items():
+        kind = TYPES.get(expected.answer_fields[field], object)
+        assert value is None or isinstance(value, kind), (
+            f"{expected.operation}: the sandbox answers {value!r} for '{field}', "
+            f"which is of type {expected.answer_fields[field]} in the reference"
+        )

@@ -40,7 +40,7 @@ EFFECTS: dict[str, dict[str, int]] = {
     "offboard_members": {"delete_member": 1},
     "sync_members": {"delete_member": 1, "update_member": 1, "create_invite": 1},
 }
-ASKING = ("offboard_members", "sync_members")
+WITH_APPROVAL = ("offboard_members", "sync_members")
 # The one that `make test-all` runs on every Python.
 EVERYWHERE = "maintenance_window"
 # What onboarding reports: how much it created, how much was there.
@@ -86,7 +86,7 @@ def run_dag(request: pytest.FixtureRequest, server: SandboxServer, airflow_cli: 
     }
 
     def run(dag_id: str, **params: Any) -> subprocess.CompletedProcess[str]:
-        with approving(request.getfixturevalue("api")) if dag_id in ASKING else nullcontext():
+        with approving(request.getfixturevalue("api")) if dag_id in WITH_APPROVAL else nullcontext():
             return airflow_cli.run(
                 *("dags", "test", dag_id, "--conf", json.dumps(params)),
                 home=home,
@@ -112,7 +112,7 @@ def marks(dag_id: str) -> Iterator[pytest.MarkDecorator]:
     """Where an example is run."""
     if dag_id != EVERYWHERE:
         yield pytest.mark.per_airflow
-    if dag_id in ASKING:
+    if dag_id in WITH_APPROVAL:
         yield pytest.mark.needs_airflow("3.3", "a human's answer to `airflow dags test`")
 
 

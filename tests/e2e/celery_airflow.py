@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Tasks a worker runs at the same time.
 SLOTS = 10
 # After how many seconds without a sign of life a task counts as dead, or as stuck in the queue.
-SILENCE = 30
+HEARTBEAT_TIMEOUT = 30
 
 
 class CeleryAirflow(LiveAirflow):
@@ -39,7 +39,7 @@ class CeleryAirflow(LiveAirflow):
         workers: tuple[str, ...],
         **settings: str,
     ) -> None:
-        silence = str(SILENCE)
+        timeout = str(HEARTBEAT_TIMEOUT)
         more = {
             "AIRFLOW__CELERY__BROKER_URL": redis,
             "AIRFLOW__CELERY__RESULT_BACKEND": f"db+postgresql+psycopg2://airflow@{postgres}",
@@ -50,9 +50,9 @@ class CeleryAirflow(LiveAirflow):
             "AIRFLOW__CORE__DEFAULT_TASK_RETRIES": "3",
             "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "1",
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"postgresql+psycopg2://airflow@{postgres}",
-            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": silence,
+            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": timeout,
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
-            "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT": silence,
+            "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT": timeout,
             "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT_CHECK_INTERVAL": "5",
         }
         super().__init__(home, dags, server, **more, **settings)

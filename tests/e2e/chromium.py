@@ -31,7 +31,7 @@ WIDTH, HEIGHT = 1400, 900
 # A page of the documentation shows pictures 736 wide: text of one that is wider than this can hardly be read there.
 LEGIBLE = 1100
 # A picture is part of the repository: none may be larger, in bytes.
-LARGEST = 150_000
+MAX_BYTES = 150_000
 # How long a page may take to show what is looked for.
 SECONDS = 90
 
@@ -86,7 +86,7 @@ class Browser:
         try:
             return WebDriverWait(self.driver, seconds, 0.3, [WebDriverException]).until(lambda _driver: condition())
         except TimeoutException as error:
-            msg = f"waited {seconds:.0f} s in vain for {what}; the page says:\n{self.text()}"
+            msg = f"timed out after {seconds:.0f} s waiting for {what}; the page says:\n{self.text()}"
             raise TimeoutException(msg) from error
 
     def find(self, selector: str) -> WebElement:
@@ -150,4 +150,4 @@ class Browser:
         # A palette makes it a third as large, and by this way no colour changes visibly.
         image = Image.open(io.BytesIO(png)).convert("RGB")
         image.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(file, optimize=True)
-        assert file.stat().st_size <= LARGEST, f"{file} has {file.stat().st_size} bytes; {LARGEST} are allowed"
+        assert file.stat().st_size <= MAX_BYTES, f"{file} has {file.stat().st_size} bytes; {MAX_BYTES} are allowed"

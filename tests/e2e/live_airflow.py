@@ -164,7 +164,7 @@ class LiveAirflow:
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
-                msg = f"waited {seconds:.0f} s in vain for {what}; see {self.home}"
+                msg = f"timed out after {seconds:.0f} s waiting for {what}; see {self.home}"
                 raise TimeoutError(msg)
             time.sleep(every)
 

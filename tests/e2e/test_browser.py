@@ -27,7 +27,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "example_dags"
 DAG = "onboard_organization"
 DIALOG = "[role=dialog][data-state=open]"
 TOAST = "[data-scope=toast][data-part=root]"
-# Progress is told after 20 requests, if they took five seconds; four go out at a time.
+# Progress is logged after 20 requests, if they took five seconds; four go out at a time.
 LATENCY_MS = 1050
 INVITES_PER_REQUEST = 10
 

@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_workspace.api.operations import CreateProject
 from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.client.sync import WorkspaceClient
-from tests.dags.test_examples import ASKING, EFFECTS
+from tests.dags.test_examples import EFFECTS, WITH_APPROVAL
 from tests.e2e.live_airflow import OVER
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def test_a_new_project_starts_a_run(airflow: LiveAirflow, server: SandboxServer)
     """
     And the next test goes on from here.
 
-    These come first: the projects of the tests below have ids that are told then.
+    These come first: the projects of the tests below have ids that are reported then.
     """
     airflow.wait_for(
         lambda: any("/projects/" in row["path"] for row in server.requests()[-40:]), 120, "the watcher to look"
@@ -75,7 +75,7 @@ def test_example_makes_the_documented_changes(airflow: LiveAirflow, server: Sand
     airflow.wait_for(lambda: is_through(airflow, SCHEDULED), 400, "the scheduled run")
     server.reset()
     run_id = airflow.trigger(dag_id)
-    if dag_id in ASKING:
+    if dag_id in WITH_APPROVAL:
         airflow.wait_for(
             lambda: airflow.tasks(dag_id, run_id).get("approve") in ("deferred", "awaiting_input"), 120, "the question"
         )

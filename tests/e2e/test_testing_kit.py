@@ -35,7 +35,7 @@ def run(*command: str | Path, cwd: Path, **env: str) -> str:
 
 
 def package_index() -> dict[str, str]:
-    """uv does not read what pip is told; see the Makefile."""
+    """uv does not read the configuration of pip; see the Makefile."""
     asked = subprocess.run(
         [sys.executable, "-m", "pip", "config", "get", "global.index-url"], capture_output=True, text=True, check=False
     )

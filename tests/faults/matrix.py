@@ -7,6 +7,7 @@ Every operation, by every way, under every fault, against a real server that cou
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import logging
 import os
@@ -26,17 +27,24 @@ from unittest import mock
 
 import structlog
 
-from airflow_provider_workspace.api.operations import HardDeleteDashboard
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
-from airflow_provider_workspace.operators import batch_exports, dashboards, domains, invites, members, projects
 from airflow_provider_workspace.sandbox.faults import KINDS
 from airflow_provider_workspace.sandbox.routes import LISTS
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
-from tests.contract.reference import EXPECTED
+from tests.contract.parts import (
+    BY_NAME,
+    example_of,
+    hook_method_of,
+    ids_of,
+    operation_of,
+    operator_of,
+    route_of,
+)
+from tests.contract.reference import EXPECTED, Expected
 from tests.list_faults import LIST_FAULTS
 
 OF_LISTS = {kind.name for kind in (*KINDS, *LIST_FAULTS) if kind.operations is LISTS}
@@ -49,7 +57,7 @@ class Case:
 
     arguments: dict[str, Any] = field(default_factory=dict)
     effects: int = 0
-    """How many changes are asked for."""
+    """How many changes are intended."""
     prepare: Callable[[SandboxServer, WorkspaceHook], dict[str, Any]] = lambda _sandbox, _hook: {}
     """Makes what the operation needs, and returns the arguments that name it."""
 
@@ -79,45 +87,35 @@ def another_project(_sandbox: SandboxServer, hook: WorkspaceHook) -> dict[str, A
     return {}
 
 
-CASES: dict[str, Case] = {
-    "CreateDashboard": Case({"name": "Revenue"}, 1),
-    "GetDashboard": Case({"dashboard_id": SEED.dashboard_id}),
-    "UpdateDashboard": Case({"dashboard_id": SEED.dashboard_id, "name": "Renamed"}, 1),
-    "HardDeleteDashboard": Case({"project_id": str(SEED.project_id), "dashboard_id": SEED.dashboard_id}),
-    "GetDashboardAccessControls": Case({"dashboard_id": SEED.dashboard_id}),
-    "ListDashboardCollaborators": Case({"dashboard_id": SEED.dashboard_id}),
-    "AddDashboardCollaborator": Case(
-        {"dashboard_id": SEED.dashboard_id, "user_uuid": SEED.member_uuid, "level": 21}, 1
-    ),
-    "RemoveDashboardCollaborator": Case({"dashboard_id": SEED.dashboard_id, "user_uuid": SEED.analyst_uuid}, 1),
-    "GetDashboardSharing": Case({"dashboard_id": SEED.dashboard_id}),
-    "PauseBatchExport": Case({"batch_export_id": SEED.batch_export_ids[0]}, 1),
+# What cannot be tried with the required arguments alone.
+PREPARED: dict[str, Case] = {
     "UnpauseBatchExport": Case({}, 1, paused_export),
     "ListDomains": Case(prepare=another_domain),
-    "CreateDomain": Case({"domain": "new.example.com"}, 1),
-    "GetDomain": Case({"domain_id": SEED.domain_id}),
-    "UpdateDomain": Case({"domain_id": SEED.domain_id, "domain": "renamed.example.com"}, 1),
-    "DeleteDomain": Case({"domain_id": SEED.domain_id}, 1),
     "VerifyDomain": Case({}, 1, domain_to_verify),
-    "ListInvites": Case(),
-    "CreateInvite": Case({"target_email": PEOPLE[0]}, 1),
-    "DeleteInvite": Case({"invite_id": SEED.invite_id}, 1),
     "CreateInvites": Case({"invites": PEOPLE}, len(PEOPLE)),
-    "ListMembers": Case(),
-    "UpdateMember": Case({"user_uuid": SEED.analyst_uuid, "level": 8}, 1),
-    "DeleteMember": Case({"user_uuid": SEED.analyst_uuid}, 1),
     "ListProjects": Case(prepare=another_project),
-    "CreateProject": Case({"name": "Northwind"}, 1),
-    "GetProject": Case({"project_id": str(SEED.project_id)}),
 }
-METHODS = {expected.operation: expected.hook_method for expected in EXPECTED}
+
+
+def case_of(expected: Expected) -> Case:
+    """Give an operation what it requires and, if it writes, one field of its body; and expect one change of a write."""
+    if expected.operation in PREPARED:
+        return PREPARED[expected.operation]
+    values = ids_of(expected) | example_of(expected)
+    if expected.hook_method is None:
+        return Case(ids_of(expected))
+    taken = inspect.signature(operator_of(expected).__init__).parameters
+    required = [name for name in values if name in taken and taken[name].default is inspect.Parameter.empty]
+    optional = [name for name in expected.body if name in taken and name not in required]
+    return Case({name: values[name] for name in required + optional[:1]}, int(expected.method != "GET"))
+
+
+CASES = {expected.operation: case_of(expected) for expected in EXPECTED}
 
 
 def name_in_sandbox(operation: str) -> str:
-    """The name the sandbox has for an operation: that of the interface's heading."""
-    if operation == "GetDashboardSharing":
-        return "list_dashboard_sharing"
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", operation).lower().replace("get_", "retrieve_")
+    """The name the sandbox has for an operation."""
+    return route_of(BY_NAME[operation]).operation
 
 
 @dataclass(frozen=True)
@@ -192,10 +190,10 @@ def faults(elsewhere: str) -> dict[str, Fault]:
 def by_requests(operation: str, arguments: dict[str, Any]) -> Any:
     """Ask by the hook for workers."""
     with closing(WorkspaceHook()) as hook:
-        method = METHODS[operation]
-        if method is None:
-            return hook.send(HardDeleteDashboard(**arguments))
-        answer = getattr(hook, method)(**arguments)
+        expected = BY_NAME[operation]
+        if expected.hook_method is None:
+            return hook.send(operation_of(expected)(**arguments))
+        answer = hook_method_of(expected, hook)(**arguments)
         return list(answer) if isinstance(answer, Iterator) else answer
 
 
@@ -204,10 +202,10 @@ def by_httpx(operation: str, arguments: dict[str, Any]) -> Any:
 
     async def ask() -> Any:
         async with WorkspaceAsyncHook() as hook:
-            method = METHODS[operation]
-            if method is None:
-                return await hook.send(HardDeleteDashboard(**arguments))
-            answer = getattr(hook, method)(**arguments)
+            expected = BY_NAME[operation]
+            if expected.hook_method is None:
+                return await hook.send(operation_of(expected)(**arguments))
+            answer = hook_method_of(expected, hook)(**arguments)
             return [row async for row in answer] if isinstance(answer, AsyncIterator) else await answer
 
     return asyncio.run(ask())
@@ -231,10 +229,7 @@ WAYS: dict[str, Callable[[str, dict[str, Any]], Any]] = {
     "operator": by_operator,
 }
 OPERATORS: dict[str, Callable[..., Any]] = {
-    operation: getattr(module, f"Workspace{operation}Operator")
-    for operation in CASES
-    for module in (batch_exports, dashboards, domains, invites, members, projects)
-    if hasattr(module, f"Workspace{operation}Operator")
+    expected.operation: operator_of(expected) for expected in EXPECTED if expected.hook_method
 }
 
 
@@ -252,7 +247,7 @@ class Cell:
     nothing to try.
     """
     effects: int = 0
-    asked: int = 0
+    intended: int = 0
     message: str = ""
     """What the error says, or why there is nothing to try."""
     wrong: str = ""
@@ -260,7 +255,7 @@ class Cell:
 
     def __str__(self) -> str:
         """Return it as the table shows it."""
-        return f"{self.result} {self.effects}/{self.asked}" if self.asked else self.result
+        return f"{self.result} {self.effects}/{self.intended}" if self.intended else self.result
 
 
 def nothing_to_try(way: str, operation: str, fault: Fault) -> str:
@@ -301,7 +296,7 @@ def check_connection(sandbox: SandboxServer, way: str, operation: str, fault: Fa
         case.effects,
         str(error or ""),
     )
-    return replace(cell, wrong=verdict(cell, error, hits, (rows, answer), fault))
+    return replace(cell, wrong=find_mistake(cell, error, hits, (rows, answer), fault))
 
 
 def how(requests: list[dict[str, Any]], name: str) -> str:
@@ -312,18 +307,18 @@ def how(requests: list[dict[str, Any]], name: str) -> str:
     return "ok" if requests[-1] is sent[-1] else "adopted"
 
 
-def verdict(cell: Cell, error: BaseException | None, hits: int, read: tuple[int | None, Any], fault: Fault) -> str:
+def find_mistake(cell: Cell, error: BaseException | None, hits: int, read: tuple[int | None, Any], fault: Fault) -> str:
     """Say what must not be; empty if all is well."""
     rows, answer = read
     if not hits:
         return "the fault hit nothing"
-    if cell.effects > cell.asked:
-        return "more effects than asked for"
+    if cell.effects > cell.intended:
+        return "more effects than intended"
     if SEED.admin_key in cell.message:
         return "the key is in the message"
     if error is None:
-        if cell.effects != cell.asked:
-            return "fewer effects than asked for, and no error"
+        if cell.effects != cell.intended:
+            return "fewer effects than intended, and no error"
         if rows is not None and len(answer) != rows and not fault.loses_rows:
             return f"{len(answer)} rows instead of {rows}, and no error"
         return ""
@@ -339,11 +334,11 @@ def verdict(cell: Cell, error: BaseException | None, hits: int, read: tuple[int 
 
 @contextmanager
 def surroundings() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]]:
-    """Yield a sandbox with a connection to it, the faults, and what another server was asked; nothing waits."""
-    asked: list[str] = []
+    """Yield a sandbox with a connection to it, the faults, and the requests that went elsewhere; nothing waits."""
+    strays: list[str] = []
     with (
         SandboxServer("lenient", fault_kinds=LIST_FAULTS) as sandbox,
-        listening(asked) as elsewhere,
+        listening(strays) as elsewhere,
         ExitStack() as stack,
     ):
         connection: dict[str, Any] = {
@@ -367,17 +362,17 @@ def surroundings() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]
         stack.enter_context(mock.patch.dict(os.environ, env))
         # How long each wait takes is tested elsewhere.
         stack.enter_context(mock.patch.object(waits, "scale", 0.0))
-        yield sandbox, faults(elsewhere), asked
+        yield sandbox, faults(elsewhere), strays
 
 
 @contextmanager
-def listening(asked: list[str]) -> Iterator[str]:
-    """Run another server, which notes what it is asked, and yield its origin."""
+def listening(strays: list[str]) -> Iterator[str]:
+    """Run another server, which notes each request, and yield its origin."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             """Note the request."""
-            asked.append(f"{self.command} {self.path}\n{self.headers}")
+            strays.append(f"{self.command} {self.path}\n{self.headers}")
             self.send_error(404)
 
         do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815 - the names the server looks for
@@ -437,7 +432,7 @@ def main() -> int:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     began = time.monotonic()
     cells: dict[tuple[str, str, str], Cell] = {}
-    with surroundings() as (sandbox, kinds, asked):
+    with surroundings() as (sandbox, kinds, strays):
         for operation in CASES:
             print(f"\n{operation:<30}{''.join(f'{way:<44}' for way in WAYS)}")
             for fault_name, fault in kinds.items():
@@ -453,15 +448,15 @@ def main() -> int:
     for result, count in Counter(cell.result for cell in tried).most_common():
         print(f"  {count:>5} {result}")
     wrong = [f"{' / '.join(key)}: {cell.wrong}. {cell} {cell.message}" for key, cell in cells.items() if cell.wrong]
-    if asked:
-        wrong.append(f"{len(asked)} requests went to another server")
+    if strays:
+        wrong.append(f"{len(strays)} requests went to another server")
     if "--write" in sys.argv[1:]:
         TABLE.write_text(table(cells, kinds))
     elif TABLE.read_text() != table(cells, kinds):
         wrong.append(f"{TABLE.name} says something else: make faults ARGS=--write")
     for line in wrong:
         print(f"WRONG {line}")
-    print(f"{len(wrong)} wrong, {len(asked)} requests to another server, {time.monotonic() - began:.0f} s")
+    print(f"{len(wrong)} wrong, {len(strays)} requests to another server, {time.monotonic() - began:.0f} s")
     return 1 if wrong else 0
 
 

@@ -1,4 +1,4 @@
-"""A server that answers what it is told and records everything that reaches it, byte for byte."""
+"""A server that answers as scripted and records everything that reaches it, byte for byte."""
 
 from __future__ import annotations
 

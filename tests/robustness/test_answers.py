@@ -21,7 +21,7 @@ from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.procedures.snapshot import take_snapshot
-from tests.contract.test_contract import BODIES, IDS
+from tests.contract.parts import BODIES, IDS
 from tests.robustness.service import Recorder
 from tests.robustness.values import texts
 

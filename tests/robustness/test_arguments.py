@@ -31,8 +31,8 @@ from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, Works
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.contract.parts import IDS, arguments
 from tests.contract.reference import EXPECTED
-from tests.contract.test_contract import IDS, arguments
 from tests.meta.test_operators import OPERATORS, SENSORS
 from tests.robustness.values import anything, build
 

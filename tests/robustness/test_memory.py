@@ -14,7 +14,7 @@ from tests.list_faults import LIST_FAULTS
 ROWS = 100_000
 MEGABYTES = 50
 # What may be needed at the same time: one page of rows, or one piece of a file and its row.
-MOST_MEGABYTES = 8
+MAX_MEGABYTES = 8
 
 MEASURE = """
 import asyncio, resource, sys, tracemalloc
@@ -76,8 +76,8 @@ def test_a_long_list_is_read_in_constant_memory(client: str) -> None:
         rows, objects, process = measure(setup, walk)
     print(f"\n{client}: {rows:,} rows, objects {objects} MB at most, the process grew by {process} MB")
     assert rows == ROWS
-    assert objects < MOST_MEGABYTES
-    assert process < 2 * MOST_MEGABYTES
+    assert objects < MAX_MEGABYTES
+    assert process < 2 * MAX_MEGABYTES
 
 
 def write_roster(path: Path) -> int:
@@ -112,5 +112,5 @@ def test_a_large_roster_is_read_in_bounded_memory(tmp_path: Path, suffix: str) -
     print(f"\n{suffix} of {size:.0f} MB: {rows:,} rows, objects {objects} MB at most, the process grew by {process} MB")
     assert rows == written
     assert size >= MEGABYTES
-    assert objects < MOST_MEGABYTES
-    assert process < 2 * MOST_MEGABYTES
+    assert objects < MAX_MEGABYTES
+    assert process < 2 * MAX_MEGABYTES

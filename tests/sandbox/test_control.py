@@ -207,7 +207,7 @@ def test_large_organizations_are_quick(sandboxes: Callable[[str], SandboxServer]
     sandbox.reset()
 
 
-def test_the_command_line_prints_where_it_listens_and_stops_when_told() -> None:
+def test_the_command_line_prints_its_url_and_stops_on_a_signal() -> None:
     command = [sys.executable, "-m", "airflow_provider_workspace.sandbox", "--port", "0", "--profile", "strict"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -228,7 +228,7 @@ def test_other_machines_are_kept_out(capsys: pytest.CaptureFixture[str]) -> None
     assert "--allow-remote" in capsys.readouterr().err
 
 
-def test_a_busy_port_is_told(sandboxes: Callable[[str], SandboxServer], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_busy_port_is_an_error(sandboxes: Callable[[str], SandboxServer], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--port", str(sandboxes("lenient").port)])
     assert "did not start" in capsys.readouterr().err

@@ -27,7 +27,7 @@ with SandboxServer("live") as server:
         server.reset()
     print(started - began, (time.process_time() - started) / 10)
 """
-DEAR = "import pytest, airflow_provider_workspace.sandbox.pytest_fixture, sys; print(*sys.modules)"
+IMPORTED = "import pytest, airflow_provider_workspace.sandbox.pytest_fixture, sys; print(*sys.modules)"
 
 
 def run(code: str) -> str:
@@ -35,7 +35,7 @@ def run(code: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["Northwind", "Contoso"])
-def test_each_test_finds_it_as_new(workspace_sandbox: SandboxServer, name: str) -> None:
+def test_each_test_starts_from_the_seed(workspace_sandbox: SandboxServer, name: str) -> None:
     assert workspace_sandbox.effects() == []
     with closing(WorkspaceHook()) as hook:
         hook.create_project(name=name)
@@ -44,11 +44,11 @@ def test_each_test_finds_it_as_new(workspace_sandbox: SandboxServer, name: str) 
 
 
 @pytest.mark.parametrize("workspace_sandbox", ["strict", "lenient"], indirect=True)
-def test_a_profile_is_asked_for(workspace_sandbox: SandboxServer, request: pytest.FixtureRequest) -> None:
+def test_a_profile_is_selected(workspace_sandbox: SandboxServer, request: pytest.FixtureRequest) -> None:
     assert workspace_sandbox.control("GET", "health")["profile"] == request.node.callspec.params["workspace_sandbox"]
 
 
-def test_without_a_profile_it_is_live_and_faults_are_gone(workspace_sandbox: SandboxServer) -> None:
+def test_the_default_profile_is_live_without_faults(workspace_sandbox: SandboxServer) -> None:
     assert workspace_sandbox.control("GET", "health")["profile"] == "live"
     assert workspace_sandbox.faults() == []
     workspace_sandbox.inject("down", seconds=0.1)
@@ -81,7 +81,7 @@ def test_the_connection_is_gone_after_the_test(request: pytest.FixtureRequest) -
     assert "AIRFLOW_CONN_WORKSPACE_DEFAULT" in os.environ
 
 
-def test_it_starts_and_resets_fast() -> None:
+def test_start_and_reset_are_fast() -> None:
     """In processor time, of which a busy machine needs up to twice as much."""
     starts, resets = zip(*([float(figure) for figure in run(COSTS).split()] for _ in range(3)), strict=True)
     print(f"start {min(starts) * 1000:.0f} ms, reset {min(resets) * 1000:.1f} ms")
@@ -89,8 +89,8 @@ def test_it_starts_and_resets_fast() -> None:
     assert min(resets) < 0.02
 
 
-def test_it_costs_nothing_until_a_test_asks_for_it() -> None:
-    modules = run(DEAR).split()
+def test_the_fixture_imports_nothing_until_it_is_used() -> None:
+    modules = run(IMPORTED).split()
     assert not [name for name in modules if name.startswith(("airflow.", "uvicorn", "starlette", "sqlite3"))]
     assert [name for name in modules if name.startswith("airflow_provider_workspace.sandbox.")] == [
         "airflow_provider_workspace.sandbox.pytest_fixture"

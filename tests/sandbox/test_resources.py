@@ -121,7 +121,7 @@ def test_domain(api: httpx.Client, sandbox: SandboxServer) -> None:
     assert "made-up-certificate" not in str(sandbox.effects())
 
 
-def test_verify_asks_the_dns(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_verify_queries_the_dns(api: httpx.Client, sandbox: SandboxServer) -> None:
     domain = api.post(DOMAINS, json={"domain": "acme.example.org"}).json()
     path = f"{DOMAINS}{domain['id']}/"
     assert api.post(path + "verify/").status_code == 200
@@ -269,7 +269,7 @@ def test_pages(api: httpx.Client, sandbox: SandboxServer) -> None:
     assert (past["count"], past["next"], past["results"]) == (250, None, [])
 
 
-def test_links_are_built_from_the_host_that_was_asked_for(api: httpx.Client) -> None:
+def test_links_are_built_from_the_host_header(api: httpx.Client) -> None:
     page = api.get(MEMBERS, params={"limit": 2}, headers={"Host": "localhost:1234"}).json()
     assert page["next"] == f"http://localhost:1234{MEMBERS}?limit=2&offset=2"
 

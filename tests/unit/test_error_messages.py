@@ -36,7 +36,7 @@ def test_message_for_a_wrong_key(connect: Connect) -> None:
     assert message_of("get_dashboard", dashboard_id=1) == (
         "GetDashboard (GET /api/environments/1/dashboards/1/) returned 401: "
         "API key in the Authorization header is invalid. The API key in the password of "
-        "connection 'workspace_default' is missing, wrong or revoked: put in a valid one."
+        "connection 'workspace_default' is missing, wrong or revoked. Replace it."
     )
 
 
@@ -83,7 +83,7 @@ def test_message_for_a_400(connect: Connect) -> None:
     connect()
     assert message_of("add_dashboard_collaborator", dashboard_id=1, user_uuid=UNKNOWN_ID) == (
         "AddDashboardCollaborator (POST /api/environments/1/dashboards/1/collaborators/) returned 400 "
-        "(field 'user_uuid'): User does not exist. Correct the request; sending it again unchanged will not help."
+        "(field 'user_uuid'): User does not exist. Correct the request; a retry fails the same way."
     )
 
 

@@ -40,7 +40,7 @@ OTHERS = [
     WorkspaceRateLimitError("429", status=429, retryable=True),
     ValueError("of somebody else"),
 ]
-TOLD = [
+WITH_RETRY_AFTER = [
     WorkspaceRateLimitError("429", status=429, retryable=True, retry_after=3600),
     WorkspaceServerError("503", status=503, outcome="unknown", retryable=True, retry_after=3600),
 ]
@@ -68,7 +68,7 @@ def test_other_errors_use_the_retries_of_the_task(error: BaseException) -> None:
     assert decide(error) == policies.RetryDecision.default()
 
 
-@pytest.mark.parametrize("error", TOLD, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("error", WITH_RETRY_AFTER, ids=lambda error: type(error).__name__)
 def test_retry_after_is_honoured_with_jitter(error: WorkspaceError) -> None:
     decisions = [decide(raised) for raised in (error, wrapped(error)) for _ in range(50)]
     assert {decision.action for decision in decisions} == {policies.RetryAction.RETRY}

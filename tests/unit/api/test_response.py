@@ -119,7 +119,7 @@ def test_an_unreadable_2xx_is_a_response_error() -> None:
 # Refusals
 
 WHOSE = "the API key of connection 'workspace_default'"
-FAILED = "The service or a proxy before it failed: look at its status if this goes on."
+FAILED = "The service or a proxy before it failed. If it keeps failing, check its status."
 STATUSES = [
     # status, class, outcome, retryable, what to do
     (100, WorkspaceStatusError, "unknown", False, "The service refused the request."),
@@ -128,7 +128,7 @@ STATUSES = [
     (304, WorkspaceRedirectError, "rejected", False, "It points to nowhere, which was not followed."),
     (308, WorkspaceRedirectError, "rejected", False, "It points to nowhere, which was not followed."),
     (307, WorkspaceRedirectError, "rejected", False, "It points to nowhere, which was not followed."),
-    (400, WorkspaceBadRequestError, "rejected", False, "Correct the request; sending it again unchanged"),
+    (400, WorkspaceBadRequestError, "rejected", False, "Correct the request; a retry fails the same way."),
     (401, WorkspaceAuthenticationError, "rejected", False, "The API key in the password of connection 'workspace"),
     (403, WorkspacePermissionError, "rejected", False, f"Give {WHOSE} the scope dashboard:read, or check the access"),
     (404, WorkspaceNotFoundError, "rejected", False, f"Check the ids: the resource does not exist, or {WHOSE} may"),
@@ -136,7 +136,7 @@ STATUSES = [
     (408, WorkspaceStatusError, "rejected", True, "The service refused the request."),
     (409, WorkspaceStatusError, "rejected", False, "The service refused the request."),
     (425, WorkspaceStatusError, "rejected", True, "The service refused the request."),
-    (429, WorkspaceRateLimitError, "rejected", True, "Too many requests: try again later; a pool limits how many"),
+    (429, WorkspaceRateLimitError, "rejected", True, "Rate limit exceeded: retry later, or limit concurrent tasks by"),
     (500, WorkspaceServerError, "unknown", True, FAILED),
     (501, WorkspaceServerError, "unknown", False, FAILED),
     (503, WorkspaceServerError, "unknown", True, FAILED),
@@ -144,13 +144,13 @@ STATUSES = [
 ]
 
 
-@pytest.mark.parametrize(("status", "kind", "outcome", "retryable", "advice"), STATUSES)
-def test_each_status_maps_to_its_error(status: int, kind: type, outcome: str, retryable: bool, advice: str) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(("status", "kind", "outcome", "retryable", "hint"), STATUSES)
+def test_each_status_maps_to_its_error(status: int, kind: type, outcome: str, retryable: bool, hint: str) -> None:  # noqa: FBT001
     error = refused(GET, status, request_id="r-2")
     assert type(error) is kind
     assert (error.status, error.outcome, error.retryable) == (status, outcome, retryable)
     assert (error.operation, error.request_id, error.retry_after) == ("GetDashboard", "r-2", None)
-    assert str(error).startswith(f"{ASKED} {status} without details. {advice}")
+    assert str(error).startswith(f"{ASKED} {status} without details. {hint}")
     assert outcome_of_status(status).value == outcome
 
 
@@ -162,7 +162,7 @@ def test_hard_delete_error_names_delete_dashboard() -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "detail", "advice"),
+    ("op", "detail", "hint"),
     [
         (GET, "API key missing required scope 'organization:read'", "the scope organization:read, or"),
         (GET, "Missing scopes: [project:write]", "the scope dashboard:read, or"),
@@ -170,15 +170,15 @@ def test_hard_delete_error_names_delete_dashboard() -> None:
         (GetDashboardAccessControls(project_id="1", dashboard_id=7), "", "The owner of the API key"),
     ],
 )
-def test_403_names_the_missing_scope(op: Operation[Any], detail: str, advice: str) -> None:
-    assert advice in str(refused(op, 403, detail.encode()))
+def test_403_names_the_missing_scope(op: Operation[Any], detail: str, hint: str) -> None:
+    assert hint in str(refused(op, 403, detail.encode()))
 
 
 @pytest.mark.parametrize(("header", "seconds", "when"), [("30", 30.0, "in 30 s"), ("soon", None, "later")])
 def test_429_error_has_retry_after(header: str, seconds: float | None, when: str) -> None:
     error = refused(POST, 429, retry_after=header)
     assert error.retry_after == seconds
-    assert f"try again {when};" in str(error)
+    assert f"retry {when}," in str(error)
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_redirects_within_the_origin_are_followed(location: str, target: str | N
         ("//evil.example/", "evil.example"),
         ("http://evil.example:8080/", "http://evil.example:8080"),
         ("/login?s3cret", "another path"),
-        ("https://[::1", "an address that makes no sense"),
+        ("https://[::1", "an invalid URL"),
     ],
 )
 def test_refused_redirect_error_names_its_target(location: str, where: str) -> None:

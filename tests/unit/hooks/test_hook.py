@@ -77,7 +77,7 @@ def test_a_missing_organization_or_project_is_an_error(
 
 def test_an_empty_id_is_not_replaced_by_that_of_the_connection(call: Call, connect: Connect) -> None:
     connect()
-    with pytest.raises(WorkspaceInputError, match="organization_id is '', where an identifier is expected"):
+    with pytest.raises(WorkspaceInputError, match="organization_id must be an identifier, not ''"):
         call("get_project", project_id=1, organization_id="")
 
 

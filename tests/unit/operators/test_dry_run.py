@@ -73,7 +73,7 @@ def test_dry_run_logs_the_request_and_the_reason(sandbox: SandboxServer, connect
         "fields": {"name": "Northwind", "timezone": "UTC"},
     }
     found = run(projects.WorkspaceCreateProjectOperator, name="Default project", dry_run=True)
-    assert (found["action"], found["id"], found["why"]) == ("skip", 1, "it is there")
+    assert (found["action"], found["id"], found["why"]) == ("skip", 1, "it exists already")
     gone = run(dashboards.WorkspaceDeleteDashboardOperator, dashboard_id=1, dry_run=True)
     assert (gone["action"], gone["fields"]) == ("remove", {"deleted": True})
     assert sandbox.effects() == []

@@ -156,7 +156,7 @@ def test_if_exists_fail_refuses_an_existing_record(
     sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any]
 ) -> None:
     connect()
-    with pytest.raises(AirflowFailException, match=r"There is a .* already; with if_exists='return' it is reused"):
+    with pytest.raises(AirflowFailException, match=r"Set if_exists='return' to reuse .* already"):
         run(cls, **arguments, if_exists="fail")
     assert effects(sandbox) == []
 

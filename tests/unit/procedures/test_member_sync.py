@@ -157,7 +157,7 @@ def test_an_approval_covers_the_approved_changes_and_subsets() -> None:
         plan([ADA], member(level=2)),
         plan(["new@example.com", ADA], member()),
     ):
-        with pytest.raises(WorkspaceInputError, match="not in the plan that was approved"):
+        with pytest.raises(WorkspaceInputError, match="not in the approved plan"):
             now.check_approved(approved)
     with pytest.raises(WorkspaceInputError, match=r"invite lin@example\.com"):
         plan(OTHER).check_approved({})

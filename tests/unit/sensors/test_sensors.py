@@ -155,7 +155,7 @@ def test_a_new_resource_may_not_be_listed_yet(sandbox: SandboxServer, *, deferra
 
 
 @pytest.mark.parametrize("status", [400, 409, 422])
-def test_verification_is_asked_again_after_a_transient_error(sandbox: SandboxServer, status: int) -> None:
+def test_verification_is_requested_again_after_a_transient_error(sandbox: SandboxServer, status: int) -> None:
     domain = WorkspaceHook().create_domain(domain="new.example.com")
     sensor = WorkspaceDomainVerifiedSensor(task_id="verified", domain_id=str(domain.id))
     sandbox.inject("status_before", "verify_domain", status=status)

@@ -43,7 +43,7 @@ def variables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     if request.param == "3.3":
         fake.keys = lambda prefix: [key for key in fake.values if key.startswith(prefix)]
     monkeypatch.setattr(airflow.sdk, "Variable", fake)
-    monkeypatch.setattr(lease_store, "SECONDS_BETWEEN_LOOKS", 0.01)
+    monkeypatch.setattr(lease_store, "SECONDS_BETWEEN_CHECKS", 0.01)
     return fake
 
 

@@ -136,7 +136,7 @@ def test_an_outage_does_not_end_the_wait(connect: Connect) -> None:
     assert "the last poll failed: WorkspaceConnectionError" in event.payload["message"]
 
 
-def test_each_poll_asks_for_verification(sandbox: SandboxServer) -> None:
+def test_each_poll_requests_verification(sandbox: SandboxServer) -> None:
     domain = WorkspaceHook().create_domain(domain="new.example.com")
     sandbox.publish_dns("_workspace-challenge.new.example.com", str(domain.verification_challenge))
     trigger = waiting(condition="domain_verified", arguments={"domain_id": str(domain.id)}, ask_verification=True)

@@ -1,0 +1,139 @@
+"""
+What belongs to an operation of the reference: its class, hook method, operator, sandbox route, and what to send.
+
+Whatever is missing fails the test that asks for it, and names the file it belongs in.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.api.operations import GROUPS, OPERATIONS
+from airflow_provider_workspace.sandbox.routes import ROUTES
+from airflow_provider_workspace.sandbox.seed import SEED
+from tests.contract.reference import EXAMPLE_BODY, EXPECTED, Expected
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.operators.base import WorkspaceOperator
+    from airflow_provider_workspace.sandbox.request import ApiRoute
+
+BY_NAME = {expected.operation: expected for expected in EXPECTED}
+CLASSES = {cls.__name__: cls for cls in OPERATIONS}
+
+# Where the seed of the sandbox has something to act upon.
+IDS: dict[str, object] = {
+    "organization_id": SEED.organization_id,
+    "project_id": str(SEED.project_id),
+    "dashboard_id": SEED.dashboard_id,
+    "batch_export_id": SEED.batch_export_ids[0],
+    "domain_id": SEED.domain_id,
+    "invite_id": SEED.invite_id,
+    "user_uuid": SEED.analyst_uuid,
+}
+# Only a member can become a collaborator, so this one value of the examples is taken from the seed, too.
+BODIES = EXAMPLE_BODY | {
+    "AddDashboardCollaborator": EXAMPLE_BODY["AddDashboardCollaborator"] | {"user_uuid": SEED.member_uuid}
+}
+
+
+def operation_of(expected: Expected) -> type[Operation[Any]]:
+    if expected.operation not in CLASSES:
+        pytest.fail(f"{expected.operation}: write its class with @endpoint in api/operations/ ({', '.join(GROUPS)})")
+    return CLASSES[expected.operation]
+
+
+def hook_method_of(expected: Expected, hook: Any) -> Callable[..., Any]:
+    """The method of a hook, or of an instance of one."""
+    cls = hook if isinstance(hook, type) else type(hook)
+    if expected.hook_method is None:
+        pytest.fail(f"{expected.operation} has no hook method in tests/contract/reference.py")
+    if not hasattr(cls, expected.hook_method):
+        cure = (
+            "run python dev/make_async_hook.py"
+            if cls.__name__ == "WorkspaceAsyncHook"
+            else "write it in hooks/workspace.py"
+        )
+        pytest.fail(f"{expected.operation}: {cls.__name__} has no method {expected.hook_method}: {cure}")
+    method: Callable[..., Any] = getattr(hook, expected.hook_method)
+    return method
+
+
+def operator_name(expected: Expected) -> str:
+    return f"Workspace{''.join(part.capitalize() for part in str(expected.hook_method).split('_'))}Operator"
+
+
+def operator_of(expected: Expected) -> type[WorkspaceOperator]:
+    name = operator_name(expected)
+    for group in GROUPS:
+        found = vars(importlib.import_module(f"airflow_provider_workspace.operators.{group}")).get(name)
+        if found is not None:
+            operator: type[WorkspaceOperator] = found
+            return operator
+    pytest.fail(f"{expected.operation}: write {name} in operators/ ({', '.join(GROUPS)})")
+
+
+def route_of(expected: Expected) -> ApiRoute:
+    for route in ROUTES:
+        if (route.method, without_names(route.path)) == (expected.method, without_names(expected.path)):
+            return route
+    pytest.fail(
+        f"{expected.operation}: the sandbox has no {expected.method} {expected.path}: "
+        "write its handler and its ApiRoute in sandbox/routes/"
+    )
+
+
+def without_names(path: str) -> str:
+    """A template without the names of its parameters, which the sandbox shortens."""
+    return re.sub(r"{\w+}", "{}", path)
+
+
+def path_of(expected: Expected) -> str:
+    """The path with ids of the seed."""
+    return expected.path.format_map(ids_of(expected))
+
+
+def ids_of(expected: Expected) -> dict[str, object]:
+    missing = set(expected.path_parameters) - set(IDS)
+    assert not missing, f"{expected.operation}: give {names(missing)} a value in IDS of tests/contract/parts.py"
+    return {name: IDS[name] for name in expected.path_parameters}
+
+
+def example_of(expected: Expected) -> dict[str, object]:
+    """Every field of the body, with a value."""
+    assert expected.operation in BODIES, (
+        f"{expected.operation}: write an example of its body into EXAMPLE_BODY of tests/contract/reference.py"
+    )
+    missing = set(expected.body) ^ set(BODIES[expected.operation])
+    assert not missing, (
+        f"{expected.operation}: {names(missing)} stands only in the body of its row or only in EXAMPLE_BODY "
+        "of tests/contract/reference.py: write it into the other, too"
+    )
+    return BODIES[expected.operation]
+
+
+def body_of(expected: Expected) -> Any:
+    """The JSON that is sent with every field; None for what takes none."""
+    if expected.method not in ("POST", "PATCH"):
+        return None
+    example = example_of(expected)
+    return [example] if expected.operation == "CreateInvites" else example
+
+
+def arguments(expected: Expected) -> dict[str, Any]:
+    """What the hook's method is given: every path parameter, every query parameter, every field of the body."""
+    given = ids_of(expected)
+    if expected.query:
+        given |= {"limit": 2, "offset": 0}
+    body = example_of(expected)
+    return given | ({"invites": [body]} if expected.operation == "CreateInvites" else body)
+
+
+def names(found: set[str]) -> str:
+    """Write names into a message."""
+    return ", ".join(f"'{name}'" for name in sorted(found))

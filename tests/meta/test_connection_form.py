@@ -1,0 +1,68 @@
+"""The connection form says what the settings check."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from airflow_provider_workspace.client.settings import EXTRAS, read_settings
+from airflow_provider_workspace.errors import WorkspaceConfigError
+from airflow_provider_workspace.get_provider_info import CONNECTION_FIELDS, get_provider_info
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+
+def test_the_form_shows_the_extras_that_are_read() -> None:
+    assert tuple(CONNECTION_FIELDS) == EXTRAS
+    (connection,) = get_provider_info()["connection-types"]
+    assert connection["connection-type"] == WorkspaceHook.conn_type
+    assert connection["hook-class-name"] == f"{WorkspaceHook.__module__}.{WorkspaceHook.__name__}"
+    assert connection["hook-name"] == WorkspaceHook.hook_name
+
+
+def accepts(name: str, value: Any) -> bool:
+    try:
+        settings = read_settings(
+            host="https://host.example.com", password="key", extra=json.dumps({name: value}), source="the test"
+        )
+    except WorkspaceConfigError:
+        return False
+    assert getattr(settings, name) == value
+    return True
+
+
+BOUNDED = {name: field["schema"] for name, field in CONNECTION_FIELDS.items() if "minimum" in field["schema"]}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_the_form_has_the_bounds_and_defaults_of_the_check(name: str) -> None:
+    schema = BOUNDED[name]
+    step = 1 if "integer" in schema["type"] else 0.001
+    assert accepts(name, schema["minimum"])
+    assert accepts(name, schema["maximum"])
+    assert not accepts(name, schema["minimum"] - step)
+    assert not accepts(name, schema["maximum"] + step)
+    assert accepts(name, schema["minimum"] + 0.5) is ("number" in schema["type"])
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_the_form_says_the_bounds(name: str) -> None:
+    low, high = BOUNDED[name]["minimum"], BOUNDED[name]["maximum"]
+    assert CONNECTION_FIELDS[name]["description"].endswith(f" From {low} to {high}.")
+
+
+@pytest.mark.parametrize("name", [name for name, field in CONNECTION_FIELDS.items() if "default" in field["schema"]])
+def test_the_form_shows_the_default_that_is_used(name: str) -> None:
+    default = CONNECTION_FIELDS[name]["schema"]["default"]
+    bare = read_settings(host="https://host.example.com", password="key", extra=None, source="the test")
+    if name == "allow_http":
+        assert default is False
+    else:
+        assert str(getattr(bare, name)).lower().removesuffix(".0") == str(default)
+
+
+def test_the_form_offers_the_choices_that_are_accepted() -> None:
+    choices = CONNECTION_FIELDS["bulk_invite_body"]["schema"]["enum"]
+    assert all(accepts("bulk_invite_body", choice) for choice in choices)
+    assert not accepts("bulk_invite_body", "list")

@@ -1,0 +1,309 @@
+"""
+The recipe of CONTRIBUTING.md, step by step: whatever a new endpoint lacks is named, with the file it belongs in.
+
+The rows are those of ``tests/contract/reference.py``. That the parts also do what they should is tested elsewhere:
+``tests/contract`` sends each operation, ``tests/sandbox/test_access.py`` its scope, ``tests/faults`` breaks it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_workspace.api import bodies
+from airflow_provider_workspace.api.models import Resource
+from airflow_provider_workspace.api.operation import path_fields
+from airflow_provider_workspace.api.operations import OPERATIONS
+from airflow_provider_workspace.client.resource_urls import RESOURCE_PATHS
+from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
+from airflow_provider_workspace.operators.base import WorkspaceListOperator
+from tests.contract.parts import (
+    BY_NAME,
+    example_of,
+    hook_method_of,
+    ids_of,
+    names,
+    operation_of,
+    operator_name,
+    operator_of,
+    route_of,
+)
+from tests.contract.reference import EXAMPLE_BODY, EXPECTED, Expected
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "airflow_provider_workspace"
+METHODS = {expected.hook_method: expected for expected in EXPECTED if expected.hook_method}
+# Public methods of a hook that are no row of the reference. delete_dashboard is an UpdateDashboard under another name.
+OTHERS = {
+    "delete_dashboard",
+    "send",
+    "test_connection",
+    "close",
+    "aclose",
+    "client",
+    "get_conn",
+    "organization_or_default",
+    "project_or_default",
+}
+# The only POSTs that may be sent again after an unknown outcome.
+REPEATABLE_POSTS = {"PauseBatchExport", "UnpauseBatchExport", "VerifyDomain"}
+
+every_row = pytest.mark.parametrize("expected", EXPECTED, ids=BY_NAME)
+every_method = pytest.mark.parametrize("expected", METHODS.values(), ids=METHODS)
+
+
+def parameters(method: Any) -> list[tuple[str, Any, Any]]:
+    return [(item.name, item.kind, item.default) for item in inspect.signature(method).parameters.values()]
+
+
+# Step 1: the row of the reference
+
+
+@pytest.mark.parametrize("operation", [cls.__name__ for cls in OPERATIONS])
+def test_every_operation_is_in_the_reference(operation: str) -> None:
+    assert operation in BY_NAME, f"{operation}: write its row, Expected(...), into tests/contract/reference.py"
+
+
+@every_row
+def test_every_row_has_an_example_and_ids(expected: Expected) -> None:
+    example_of(expected)
+    ids_of(expected)
+    fields = set(path_fields(expected.path)) ^ set(expected.path_parameters)
+    assert not fields, f"{expected.operation}: path and path_parameters of its row differ in {names(fields)}"
+
+
+def test_every_example_is_of_a_row() -> None:
+    more = set(EXAMPLE_BODY) - set(BY_NAME)
+    assert not more, f"EXAMPLE_BODY in tests/contract/reference.py has {names(more)}, and EXPECTED has no such row"
+
+
+# Step 2: the operation, its typed dict, its model
+
+
+@every_row
+def test_every_row_has_an_operation(expected: Expected) -> None:
+    cls = operation_of(expected)
+    row = cls.endpoint
+    for name in ("method", "path", "scope"):
+        assert getattr(row, name) == getattr(expected, name), (
+            f"{expected.operation}: @endpoint has the {name} {getattr(row, name)}, "
+            f"the reference {getattr(expected, name)}"
+        )
+    assert row.repeatable is (expected.method != "POST" or expected.operation in REPEATABLE_POSTS), (
+        f"{expected.operation}: repeatable={row.repeatable}. A POST is repeatable only if sending it twice has the "
+        "effect of sending it once: then add it to REPEATABLE_POSTS here"
+    )
+
+
+@every_row
+def test_an_operation_has_the_fields_of_its_row(expected: Expected) -> None:
+    if expected.operation == "CreateInvites":
+        return  # its rows have the fields
+    fields = set(operation_of(expected).model_fields) - set(expected.path_parameters)
+    wanted = set(expected.body) | set(expected.query)
+    assert not wanted - fields, f"{expected.operation}: its class in api/operations/ lacks {names(wanted - fields)}"
+    if expected.answer == "undefined list":
+        wanted.add("offset")  # for a service that answers pages
+    if expected.operation == "UnpauseBatchExport":
+        wanted.add("resume_fields")  # holds what the interface does not name
+    assert not fields - wanted, (
+        f"{expected.operation}: {names(fields - wanted)} of its class is not in its row of tests/contract/reference.py"
+    )
+
+
+def test_operations_are_in_the_order_of_the_reference() -> None:
+    there = [cls.__name__ for cls in OPERATIONS if cls.__name__ in BY_NAME]
+    for operation, place in zip(there, [name for name in BY_NAME if name in there], strict=True):
+        assert operation == place, f"{operation} stands in api/operations/ where the reference has {place}"
+
+
+@pytest.mark.parametrize("folder", ["api/operations", "sandbox/routes"])
+def test_every_module_of_operations_is_listed(folder: str) -> None:
+    source = (PACKAGE / folder / "__init__.py").read_text()
+    for module in (PACKAGE / folder).glob("[a-z]*.py"):
+        assert re.search(rf"\b{module.stem}\b", source), f"{folder}/__init__.py does not name {module.stem}"
+
+
+@pytest.mark.parametrize("cls", [*OPERATIONS, *Resource.__subclasses__()], ids=lambda cls: cls.__name__)
+def test_every_operation_and_model_has_a_docstring(cls: type) -> None:
+    words = (vars(cls).get("__doc__") or "").split()
+    assert len(words) >= 3, f"{cls.__name__} in {cls.__module__} needs a docstring that says what it is"
+
+
+@every_method
+def test_a_method_takes_every_field_of_its_operation(expected: Expected) -> None:
+    """By name, or by the typed dict of its ``**fields``."""
+    method = hook_method_of(expected, WorkspaceHook)
+    if expected.operation == "CreateInvites":
+        return  # takes rows
+    taken = set(inspect.signature(method).parameters) - {"self"}
+    unpacked = re.fullmatch(r"Unpack\[(\w+)\]", str(method.__annotations__.get("fields", "")))
+    typed = set(getattr(bodies, unpacked[1]).__annotations__) if unpacked else set()
+    where = f"{unpacked[1]} in api/bodies.py" if unpacked else f"{expected.hook_method} in hooks/workspace.py"
+    missing = set(expected.body) - taken - typed
+    assert not missing, f"{expected.operation}: {where} lacks the field {names(missing)}"
+    fields = set(operation_of(expected).model_fields)
+    more = (typed | taken) - fields - {"fields"}
+    assert not more, f"{expected.operation}: {where} has {names(more)}, which the operation does not have"
+    assert not typed & taken, f"{expected.operation}: {names(typed & taken)} is in {where}, and a parameter as well"
+
+
+# Step 3: the hook
+
+
+@every_method
+@pytest.mark.parametrize("hook", [WorkspaceHook, WorkspaceAsyncHook])
+def test_both_hooks_have_the_method(hook: type, expected: Expected) -> None:
+    hook_method_of(expected, hook)
+
+
+def test_no_method_is_without_an_operation() -> None:
+    own = {name for name in vars(WorkspaceHook) if not name.startswith("_") and callable(getattr(WorkspaceHook, name))}
+    more = own - OTHERS - set(METHODS)
+    assert not more, f"WorkspaceHook has {names(more)}: name it as hook_method in tests/contract/reference.py"
+
+
+@pytest.mark.parametrize("name", sorted({*METHODS, "delete_dashboard", "send", "__init__"}))
+def test_both_hooks_have_the_same_parameters_and_words(name: str) -> None:
+    method, twin = getattr(WorkspaceHook, name, None), getattr(WorkspaceAsyncHook, name, None)
+    cure = f"{name} of WorkspaceAsyncHook is not that of WorkspaceHook: run python dev/make_async_hook.py"
+    assert method, f"write {name} in hooks/workspace.py"
+    assert twin, cure
+    assert parameters(method) == parameters(twin), cure
+    assert method.__annotations__.keys() == twin.__annotations__.keys(), cure
+    assert (method.__doc__ or "").split() == (twin.__doc__ or "").split(), cure
+
+
+@every_method
+def test_a_method_takes_the_ids_of_its_path(expected: Expected) -> None:
+    taken = inspect.signature(hook_method_of(expected, WorkspaceHook)).parameters
+    ids = set(expected.path_parameters)
+    where = f"{expected.hook_method} in hooks/workspace.py"
+    assert ids <= set(taken), f"{expected.operation}: {where} lacks the parameter {names(ids - set(taken))}"
+    default = "organization_id" if "organization_id" in ids else "project_id"
+    for name in ids:
+        assert (taken[name].default is None) is (name == default), (
+            f"{expected.operation}: of the ids of {where}, '{default}' and no other defaults to None"
+        )
+
+
+@every_method
+def test_the_docstrings_name_the_scope(expected: Expected) -> None:
+    scope = f"``{expected.scope}``" if expected.scope else "scope"
+    words = inspect.getdoc(hook_method_of(expected, WorkspaceHook)) or ""
+    assert scope in words, (
+        f"{expected.operation}: say Scope {scope} in the docstring of {expected.hook_method} in hooks/workspace.py"
+    )
+    operator = operator_of(expected)
+    assert scope in (operator.__doc__ or ""), (
+        f"{expected.operation}: say Scope {scope} in the docstring of {operator.__name__}"
+    )
+
+
+# Step 4: the sandbox
+
+
+@every_row
+def test_the_sandbox_has_its_route(expected: Expected) -> None:
+    route = route_of(expected)
+    for name in ("scope", "status"):
+        assert getattr(route, name) == getattr(expected, name), (
+            f"{expected.operation}: its ApiRoute in sandbox/routes/ has the {name} {getattr(route, name)}, "
+            f"the reference {getattr(expected, name)}"
+        )
+    query = set(route.query) ^ set(expected.query)
+    assert not query, f"{expected.operation}: its ApiRoute and the reference differ in the query {names(query)}"
+
+
+# Step 5: the operator, its tests and pages
+
+
+@every_method
+def test_an_operator_takes_its_fields_and_renders_them(expected: Expected) -> None:
+    operator = operator_of(expected)
+    taken = set(inspect.signature(operator.__init__).parameters) - {"self", "kwargs"}
+    writable = (
+        {"invites"} if expected.operation == "CreateInvites" else set(expected.path_parameters) | set(expected.body)
+    )
+    missing = set() if taken & {"body", "settings"} else writable - taken
+    assert not missing, f"{expected.operation}: {operator.__name__} lacks the argument {names(missing)}"
+    rendered = set(operator.template_fields)
+    plain = (taken & writable) - rendered
+    assert not plain, f"{expected.operation}: add {names(plain)} to template_fields of {operator.__name__}"
+    documented = set(re.findall(r":param (\w+):", inspect.getdoc(operator) or ""))
+    silent = taken - documented
+    assert not silent, f"{expected.operation}: describe {names(silent)} by :param …: of {operator.__name__}"
+    kind = getattr(operator, "resource_kind", None)
+    assert kind in RESOURCE_PATHS, (
+        f"{expected.operation}: resource_kind of {operator.__name__} is {kind!r}, "
+        f"and should be one of {names(set(RESOURCE_PATHS))}, where the task's link leads"
+    )
+    reads = expected.method == "GET"
+    assert reads is not hasattr(operator, "has_own_dry_run"), (
+        f"{expected.operation}: {operator.__name__} is to derive from "
+        f"{'WorkspaceOperator' if reads else 'WorkspaceWriteOperator, which gives it dry_run'}"
+    )
+    lists = issubclass(operator, WorkspaceListOperator)
+    assert lists or not expected.query, f"{expected.operation}: {operator.__name__} is to derive from a list operator"
+
+
+@every_method
+def test_an_operator_has_a_test(expected: Expected) -> None:
+    name = operator_name(expected)
+    tests = (file.read_text() for file in (ROOT / "tests" / "unit").rglob("test_*.py"))
+    assert any(re.search(rf"\b{name}\b", test) for test in tests), (
+        f"{expected.operation}: try {name} against the sandbox in tests/unit/operators/, such as by a row in ONCE of "
+        "test_operators.py"
+    )
+
+
+@every_method
+def test_an_operator_has_its_section(expected: Expected) -> None:
+    operator = operator_of(expected)
+    name = f"{operator.__module__}.{operator.__name__}"
+    pages = "".join(page.read_text() for page in (ROOT / "docs" / "operators").glob("*.md"))
+    assert re.search(rf"^\.\. autoclass:: {re.escape(name)}$", pages, re.MULTILINE), (
+        f"{expected.operation}: write a section with an example and '.. autoclass:: {name}' in docs/operators/"
+    )
+
+
+@every_method
+def test_an_operator_is_in_the_readme(expected: Expected) -> None:
+    name = operator_name(expected)
+    short = name.removeprefix("Workspace").removesuffix("Operator")
+    readme = (ROOT / "README.md").read_text()
+    assert f"`{name}`" in readme or f"`…{short}…`" in readme, (
+        f"{expected.operation}: add `…{short}…` to the table of operators in README.md"
+    )
+
+
+def test_the_page_of_endpoints_is_up_to_date() -> None:
+    code = "import make_endpoints; print(make_endpoints.page(), end='')"
+    page = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT / "dev", capture_output=True, text=True, check=True
+    ).stdout
+    page = page[page.index("---\nhide-toc") :]
+    written = (ROOT / "docs" / "endpoints.md").read_text()
+    for expected in EXPECTED:
+        row = f"| {expected.operation}<br>`{expected.method} {expected.path}"
+        assert row not in page or row in written, (
+            f"{expected.operation} is not in docs/endpoints.md: run python dev/make_endpoints.py"
+        )
+    assert written == page, "docs/endpoints.md is not up to date: run python dev/make_endpoints.py"
+
+
+def test_the_changelog_counts_every_operation() -> None:
+    counts = re.findall(r"\b(\d+)(?:st|nd|rd|th)? operation", (ROOT / "CHANGELOG.md").read_text())
+    assert counts, "CHANGELOG.md does not say how many operations there are"
+    known, there = max(map(int, counts)), len(EXPECTED)
+    assert known >= there, (
+        f"CHANGELOG.md knows {known} operations, the reference has {there}: add a line at the end of the unreleased "
+        f"section that names the new one and its number, such as '`resend_invite`, the {there}th operation'"
+    )
+    assert known == there, f"CHANGELOG.md knows {known} operations, the reference only {there}"

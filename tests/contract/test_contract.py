@@ -101,6 +101,10 @@ def use_key(sandbox: SandboxServer, connect: Callable[..., None]) -> Callable[[s
 def test_both_clients_send_and_read_what_the_reference_says(
     expected: Expected, ask: Ask, use_key: Callable[[set[str]], None], sandbox: SandboxServer
 ) -> None:
+    scope = route_of(expected).scope
+    assert scope == expected.scope, (
+        f"{expected.operation}: its ApiRoute in sandbox/routes/ asks for the scope {scope}, not {expected.scope}"
+    )
     use_key(ALSO_NEEDED.get(expected.operation, set()) | ({expected.scope} if expected.scope else set()))
     if expected.status == 405:
         with pytest.raises(WorkspaceMethodNotAllowedError, match="use delete_dashboard"):

@@ -28,7 +28,7 @@ except ImportError:  # before 3.2
     from airflow.configuration import conf  # type: ignore[assignment]
     from airflow.exceptions import (  # type: ignore[attr-defined,no-redef]
         AirflowFailException,
-        AirflowNotFoundException,
+        AirflowNotFoundException,  # pyright: ignore[reportPrivateImportUsage]
         AirflowSensorTimeout,
         AirflowSkipException,
         TaskDeferred,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import time
 from datetime import timedelta
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.operators import window_closing, windows
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.state import lease_requests, lease_store
@@ -388,3 +390,74 @@ def test_a_connection_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch, sto
     with pytest.raises(Exception, match=f"STILL PAUSED: {FIRST}.*Add connection 'workspace_default' again"):
         run.close()
     assert leases(store)
+
+
+# Against the sandbox's own record of what was exported
+
+
+class Killed(BaseException):
+    """What a kill -9 looks like from within: nothing of the task runs any more."""
+
+
+HOUR = 3600
+live = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+
+
+@live
+@pytest.mark.parametrize(("resume_fields", "missing"), [(None, 5), ({"backfill": True}, 0)])
+def test_what_a_window_misses_is_exported_only_with_backfill(
+    sandbox: SandboxServer, resume_fields: dict[str, Any] | None, missing: int
+) -> None:
+    before = len(sandbox.export_runs(FIRST)["missing"])
+    run = Run()
+    run.open(FIRST, resume_fields=resume_fields)
+    run.pause()
+    sandbox.advance_clock(5 * HOUR)
+    assert run.close()["resumed"] == [FIRST]
+    assert len(sandbox.export_runs(FIRST)["missing"]) - before == missing
+
+
+@live
+@pytest.mark.parametrize("kills", [60, pytest.param(1000, marks=pytest.mark.slow)])
+def test_kills_leave_no_export_paused_and_no_interval_missing(
+    sandbox: SandboxServer, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, kills: int
+) -> None:
+    chance = random.Random(kills)  # noqa: S311 - the same kills each time
+    monkeypatch.setattr(lease_requests, "consistency_time", lambda _: 0.02)
+    sandbox.change_settings(rate_limit=False)
+    send = WorkspaceClient.send
+    armed: list[str] = []
+
+    def send_or_die(self: WorkspaceClient, operation: Any, **options: Any) -> Any:
+        moment = armed.pop() if armed else None
+        if moment == "before":
+            raise Killed
+        answer = send(self, operation, **options)
+        if moment == "after":
+            raise Killed
+        return answer
+
+    monkeypatch.setattr(WorkspaceClient, "send", send_or_die)
+    missing = len(sandbox.export_runs(FIRST)["missing"])
+    killed = 0
+    for number in range(kills):
+        run = Run(f"run {number}")
+        run.open(FIRST, resume_fields={"backfill": True})
+        victim, moment = chance.choice(["pause", "close"]), chance.choice(["before", "after"])
+        try:
+            armed[:] = [moment] if victim == "pause" else []
+            run.pause()
+            sandbox.advance_clock(chance.choice([0, HOUR, 3 * HOUR]))
+            armed[:] = [moment]
+            run.close()
+        except Killed:
+            killed += 1
+        armed.clear()
+        sandbox.advance_clock(chance.choice([0, HOUR]))
+        store.over[run.run_id] = "its run is over"
+        while leases(store):
+            sweep(fail_if_any=False)
+            time.sleep(0.01)
+    assert killed == kills
+    assert not [export for export in sandbox.batch_exports() if export["paused"]]
+    assert len(sandbox.export_runs(FIRST)["missing"]) == missing

@@ -29,6 +29,8 @@ def resume_abandoned_exports() -> None:
     # [START howto_window_sweep]
     WorkspaceResumeAbandonedExportsOperator(
         task_id="sweep",
+        task_display_name="Resume the exports of abandoned windows",
+        doc_md="Closes the windows that will not do it themselves, and **fails** if there was one: its log names it.",
         retries=2,
         retry_delay=timedelta(seconds=30),
     )

@@ -102,10 +102,10 @@ def test_latency_does_not_add_up_over_parallel_requests(sandbox: SandboxServer) 
             answers = await asyncio.gather(*(client.get(DASHBOARD) for _ in range(10)))
         return [answer.status_code for answer in answers]
 
-    sandbox.change_settings(latency_ms=100)
+    sandbox.change_settings(latency_ms=300)
     start = time.monotonic()
     assert asyncio.run(ask()) == [200] * 10
-    assert 0.1 <= time.monotonic() - start < 0.8
+    assert 0.3 <= time.monotonic() - start < 2.5
 
 
 @one_profile

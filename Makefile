@@ -81,7 +81,7 @@ dist: $(READY) ## Build the source distribution and the wheel in dist/; the same
 
 .PHONY: coverage
 coverage: $(READY) ## Check that the tests reach every branch of api/ and procedures/
-	$(PYTHON) -m pytest --quiet --numprocesses auto --maxprocesses 4 tests/unit tests/contract tests/meta \
+	$(PYTHON) -m pytest --quiet --numprocesses auto --maxprocesses 4 -m "not slow" tests/unit tests/contract tests/meta tests/robustness/test_rosters.py \
 		--cov=airflow_provider_workspace.api --cov=airflow_provider_workspace.procedures --cov-branch --cov-report=term --cov-fail-under=100
 
 LINTERS := "ruff check" "ruff format --check" mypy basedpyright "lint-imports --no-logo"

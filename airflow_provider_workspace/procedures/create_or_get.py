@@ -74,14 +74,16 @@ def create_or_get(
         log.info("The %s exists already: nothing was sent.", what)
         return found, False
     memory.write(what)
-    for attempt in range(1, MAX_SENDS + 1):
+    sent = 0
+    while True:
+        sent += 1
         (answer,) = yield Send([create], why=f"there is no {what}", looks_first=True)
         if isinstance(answer, WorkspaceOutcomeUnknownError):
             found = yield from _find_later(find)
             if found is not None:
                 log.warning("The answer was lost, but the %s exists: taken as created by this task.", what)
                 return found, True
-            if attempt == MAX_SENDS:
+            if sent == MAX_SENDS:
                 raise answer
             log.warning("%s It does not exist, so it is sent again.", answer)
         elif isinstance(answer, WorkspaceError):
@@ -95,7 +97,6 @@ def create_or_get(
             log.info("Created the %s.", what)
             made: R = answer
             return made, True
-    raise AssertionError(what)  # the loop returns or raises
 
 
 def _is_taken(error: WorkspaceError) -> bool:

@@ -326,9 +326,10 @@ def _apply_change(change: Change, organization_id: str) -> Procedure[None]:
     elif change.action == "remove":
         remove = DeleteMember(organization_id=organization_id, user_uuid=target)
         yield from delete_if_present(f"member {email}", remove, "ignore")
-    elif change.level is not None:
+    else:
+        level: Any = change.level
         try:
-            yield from send_one(UpdateMember(organization_id=organization_id, user_uuid=target, level=change.level))
+            yield from send_one(UpdateMember(organization_id=organization_id, user_uuid=target, level=level))
         except WorkspaceNotFoundError:
             log.warning("%s has left since the members were read; the next run invites them.", email)
         else:

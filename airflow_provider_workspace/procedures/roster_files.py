@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
 from os import PathLike
 from pathlib import Path
 from typing import Any, TextIO
@@ -115,7 +114,9 @@ def _lines_of(text: TextIO) -> Iterator[str]:
 
     :raises ValueError: if a line is longer
     """
-    for number in count(1):
+    number = 0
+    while True:
+        number += 1
         line = text.readline(MAX_ROW_LENGTH)
         if len(line) == MAX_ROW_LENGTH:
             msg = f"line {number} is longer than {MAX_ROW_LENGTH:,} characters"
@@ -191,7 +192,9 @@ def _rows_of_json(file: Path) -> Iterator[Any]:
         if array.peek() == "]":
             array.drop()
         else:
-            for number in count(1):
+            number = 0
+            while True:
+                number += 1
                 yield array.value(f"row {number}")
                 mark = array.peek()
                 array.drop()

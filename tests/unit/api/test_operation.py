@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 from urllib.parse import unquote
 from uuid import UUID
@@ -12,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_workspace.api import operations
-from airflow_provider_workspace.api.operation import Operation, Request, answer_type, path_fields
+from airflow_provider_workspace.api.operation import Operation, Request, answer_type, endpoint, path_fields
 from airflow_provider_workspace.api.operations import (
     OPERATIONS,
     CreateDashboard,
@@ -262,3 +264,31 @@ def test_numbers_beyond_the_integer_string_limit_are_refused() -> None:
 def test_long_ids_are_refused() -> None:
     with pytest.raises(WorkspaceInputError, match="organization_id is longer than"):
         operations.ListMembers(organization_id="o" * 5000).request()
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ({"repeatable": True}, "a POST needs effect='create', 'change' or 'remove'"),
+        ({"repeatable": False, "effect": "create"}, "what is not repeatable needs recover='look-up' or 'none'"),
+        ({"repeatable": False, "effect": "create", "recover": "none"}, "and look_for="),
+        ({"repeatable": True, "effect": "create", "look_for": "Look."}, "what is repeatable needs neither"),
+    ],
+)
+def test_a_row_that_lacks_a_decision_is_refused(row: dict[str, Any], says: str) -> None:
+    with pytest.raises(TypeError, match=f"@endpoint of Invented: .*{says}"):
+
+        @endpoint("POST", "/invented/", scope=None, **row)
+        class Invented(Operation[None]):
+            """Not in the interface."""
+
+
+def test_a_module_of_operations_is_imported_when_it_is_asked_for() -> None:
+    code = (
+        "import sys; from airflow_provider_workspace.api import operations\n"
+        "name = operations.__name__ + '.members'\n"
+        "print(name in sys.modules, operations.members.ListMembers.__name__, name in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "ListMembers", "True"]
+    assert operations.__getattr__("members") is sys.modules["airflow_provider_workspace.api.operations.members"]

@@ -19,6 +19,7 @@ from airflow_provider_workspace.api.operations import (
     GetDashboardAccessControls,
     HardDeleteDashboard,
     PauseBatchExport,
+    UnpauseBatchExport,
     UpdateMember,
     VerifyDomain,
 )
@@ -388,3 +389,16 @@ def test_any_response_is_a_result_or_a_workspace_error(
         answer(op, status, body, **{header: value})
     except WorkspaceError as error:
         assert str(error).isprintable()  # noqa: PT017 - what comes back may also be a result
+
+
+@pytest.mark.parametrize(
+    ("op", "body"),
+    [
+        (PAUSE, b'{"paused": false}'),
+        (UnpauseBatchExport(organization_id="o", batch_export_id=UUID_TEXT), b'{"paused": true}'),
+    ],
+)
+def test_a_success_that_says_the_contrary_is_an_error(op: Operation[Any], body: bytes) -> None:
+    with pytest.raises(WorkspaceResponseError, match="returned 200, but the answer says that the export is") as error:
+        answer(op, 200, body)
+    assert (error.value.outcome, error.value.retryable) == ("unknown", True)

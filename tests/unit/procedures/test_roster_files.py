@@ -149,3 +149,8 @@ class TestInvitingARoster:
         path = write(tmp_path, "a.csv", "email,level\na@example.com,1,surplus\n")
         with pytest.raises(AirflowFailException, match=r"row 1 .*cells beyond the last column"):
             WorkspaceCreateInvitesOperator(task_id="invite", path=path).execute({})
+
+
+def test_a_repeated_key_in_a_rendered_list_is_refused() -> None:
+    with pytest.raises(WorkspaceInputError, match="invites: the key 'email' stands twice in one object"):
+        list(read_roster('[{"email": "a@example.com", "email": "b@example.com"}]'))

@@ -13,6 +13,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,6 +122,11 @@ class Play:
         rows = self.airflow.call("GET", "variables?limit=100")["variables"]
         leases = {row["key"]: row["value"] for row in rows if row["key"].startswith("workspace_lease.")}
         return [key for key, value in leases.items() if json.loads(value)["dag_id"] == dag_id]
+
+    def forget_sweep(self) -> None:
+        """Let it be as if no sweep had ever run."""
+        with suppress(OSError, ValueError):  # there is none; the answer is empty
+            self.airflow.call("DELETE", "variables/workspace_window_sweep")
 
     def sweep(self) -> str:
         """Run the sweep once; return what it logged."""
@@ -266,6 +272,7 @@ def test_accident(
     ends: bool,
 ) -> None:
     play = Play(airflow, service)
+    play.forget_sweep()
     dag_id, run_id = accident(play)
     ended = airflow.finish(dag_id, run_id) if ends else airflow.run(dag_id, run_id)
     if ended != "running":

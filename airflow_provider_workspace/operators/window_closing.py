@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Window
     from airflow_provider_workspace.state.resuming import Closed
+    from airflow_provider_workspace.triggers.deadline import ClosingState
 
 
 class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
@@ -49,7 +50,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         """Resume, and fail if the run was marked as failed: Airflow would call it a success after this task."""
         from airflow_provider_workspace.state.resuming import marked_as_failed, still_paused
         from airflow_provider_workspace.state.task_state import TaskState
-        from airflow_provider_workspace.triggers.deadline import ClosingState, WorkspaceDeadlineTrigger
+        from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
         memory = TaskState(self._context)
         earlier: Mapping[str, Any] = self._state or memory.read() or {}

@@ -5,41 +5,41 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
-from typing_extensions import TypedDict
+
+# Only type checkers need these: building them would cost each Dag file.
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict
+
+    class InvitesState(TypedDict):
+        """What a bulk invite goes on with: see :class:`~airflow_provider_workspace.procedures.quota.PreviousRuns`."""
+
+        parts: list[Any]
+        empty_rounds: int
+
+    class ClosingState(TypedDict):
+        """What a closing task has done so far, for its result."""
+
+        resumed: list[str]
+        held: dict[str, list[str]]
+        left_paused: list[str]
+        never_paused: dict[str, str | None]
+
+    State = InvitesState | ClosingState
+
+    class DeadlineEvent(TypedDict):
+        """What the trigger fires with."""
+
+        status: Literal["over", "closed", "unwatched"]
+        state: State | None
+
 
 log = logging.getLogger(__name__)
 
 # Longest sleep at a stretch: the wall clock may be set forward meanwhile.
 MAX_SLEEP = 60.0
-
-
-class InvitesState(TypedDict):
-    """What a bulk invite goes on with: see :class:`~airflow_provider_workspace.procedures.quota.PreviousRuns`."""
-
-    parts: list[Any]
-    empty_rounds: int
-
-
-class ClosingState(TypedDict):
-    """What a closing task has done so far, for its result."""
-
-    resumed: list[str]
-    held: dict[str, list[str]]
-    left_paused: list[str]
-    never_paused: dict[str, str | None]
-
-
-State = InvitesState | ClosingState
-
-
-class DeadlineEvent(TypedDict):
-    """What the trigger fires with."""
-
-    status: Literal["over", "closed", "unwatched"]
-    state: State | None
 
 
 class WorkspaceDeadlineTrigger(BaseTrigger):

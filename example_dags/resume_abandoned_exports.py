@@ -30,7 +30,7 @@ def resume_abandoned_exports() -> None:
     WorkspaceResumeAbandonedExportsOperator(
         task_id="sweep",
         task_display_name="Resume the exports of abandoned windows",
-        doc_md="Closes the windows that will not do it themselves, and **fails** if there was one: its log names it.",
+        doc_md="Closes windows that will not close themselves. **Fails** if there was one.",
         retries=2,
         retry_delay=timedelta(seconds=30),
     )

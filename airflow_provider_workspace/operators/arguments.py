@@ -165,7 +165,7 @@ def parse_seconds(name: str, value: Any, *, least: float = 0.0) -> float:
     shown = repr(value[:40]) if isinstance(value, str) else str(value) if isinstance(value, float | timedelta) else ""
     msg = (
         f"{name} must be a timedelta or a number of seconds, from {least:g} s to a year, not "
-        f"{shown or type_name(value)}. Nothing was sent."
+        f"{shown or type_name(value)}"
     )
     raise WorkspaceInputError(msg)
 

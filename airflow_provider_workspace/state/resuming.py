@@ -86,12 +86,12 @@ class Closer:
         export_id = lease.batch_export_id
         if lease.never_paused:
             done.never_paused[export_id] = lease.refused
-            self._give_up(lease)
+            self.registry.remove(lease)
             return
         if lease.leave_paused:
             log.info("Batch export %s stays paused, as asked for.", export_id)
             done.left_paused.append(export_id)
-            self._give_up(lease)
+            self.registry.remove(lease)
             return
         now = self.clock()
         if lease.resumed_at is not None and now < (lease.late_pause_until or 0.0):
@@ -141,10 +141,6 @@ class Closer:
             iso(until),
         )
         done.wait_until = max(until, done.wait_until or 0.0)
-
-    def _give_up(self, lease: Lease) -> None:
-        """Remove the lease of an export that is not to be resumed."""
-        self.registry.remove(lease)
 
 
 def sweep(closer: Closer) -> list[dict[str, Any]]:

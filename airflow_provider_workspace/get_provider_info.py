@@ -88,6 +88,39 @@ CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
         "description": "Read timeout in seconds: the longest wait for the next part of a response. From 0.01 to 3600.",
         "schema": {"type": ["number", "null"], "default": 60, "minimum": 0.01, "maximum": 3600},
     },
+    "total_timeout": {
+        "label": "Total timeout",
+        "description": (
+            "Longest time of one attempt in seconds, from connecting to the last byte of the response. Default: 10 "
+            "times the read timeout. From 0.01 to 36000."
+        ),
+        "schema": {"type": ["number", "null"], "minimum": 0.01, "maximum": 36000},
+    },
+    "max_response_bytes": {
+        "label": "Maximum response size",
+        "description": (
+            "Largest response in bytes, before and after decompression; a larger one is an error. From 1000 to "
+            "10000000000."
+        ),
+        "schema": {"type": ["integer", "null"], "default": 64000000, "minimum": 1000, "maximum": 10000000000},
+    },
+    "consistency_time": {
+        "label": "Consistency time",
+        "description": (
+            "How long after a request the service may still apply it and its lists may still miss it, in seconds. A "
+            "create whose answer was lost is looked up until then before it is sent again. Default: 2 times the read "
+            "timeout. From 0 to 86400."
+        ),
+        "schema": {"type": ["number", "null"], "minimum": 0, "maximum": 86400},
+    },
+    "trust_counts": {
+        "label": "Trust counts",
+        "description": (
+            "Fail where a list has fewer rows than it counts. Set to false for a service that counts wrong, or that "
+            "counts members that the key may not see."
+        ),
+        "schema": {"type": ["boolean", "null"], "default": True},
+    },
     "max_attempts": {
         "label": "Maximum attempts",
         "description": (
@@ -113,6 +146,22 @@ CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
         "label": "Maximum concurrency",
         "description": "Concurrent requests per task. Used by bulk invites. From 1 to 100.",
         "schema": {"type": ["integer", "null"], "default": 4, "minimum": 1, "maximum": 100},
+    },
+    "invites_per_hour": {
+        "label": "Invites per hour",
+        "description": (
+            "Most invites of an organization within an hour. Default: learned from the first refusal. From 1 to "
+            "1000000."
+        ),
+        "schema": {"type": ["integer", "null"], "minimum": 1, "maximum": 1000000},
+    },
+    "invites_per_day": {
+        "label": "Invites per day",
+        "description": (
+            "Most invites of an organization within 24 hours. Default: learned from the first refusal. From 1 to "
+            "10000000."
+        ),
+        "schema": {"type": ["integer", "null"], "minimum": 1, "maximum": 10000000},
     },
     "bulk_invite_limit": {
         "label": "Bulk invite limit",

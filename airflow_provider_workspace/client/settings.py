@@ -140,6 +140,36 @@ class Settings(BaseModel):
         title="Read timeout",
         description="Read timeout in seconds: the longest wait for the next part of a response.",
     )
+    total_timeout: float = Field(
+        default_factory=lambda given: 10 * given.get("read_timeout", 0),
+        ge=0.01,
+        le=36_000,
+        title="Total timeout",
+        description="Longest time of one attempt in seconds, from connecting to the last byte of the response.",
+        json_schema_extra={"default_text": "10 times the read timeout"},
+    )
+    max_response_bytes: int = Field(
+        default=64_000_000,
+        ge=1_000,
+        le=10_000_000_000,
+        title="Maximum response size",
+        description="Largest response in bytes, before and after decompression; a larger one is an error.",
+    )
+    consistency_time: float = Field(
+        default_factory=lambda given: 2 * given.get("read_timeout", 0),
+        ge=0,
+        le=86_400,
+        title="Consistency time",
+        description="How long after a request the service may still apply it and its lists may still miss it, in "
+        "seconds. A create whose answer was lost is looked up until then before it is sent again.",
+        json_schema_extra={"default_text": "2 times the read timeout"},
+    )
+    trust_counts: Boolean = Field(
+        default=True,
+        title="Trust counts",
+        description="Fail where a list has fewer rows than it counts. Set to false for a service that counts wrong, or "
+        "that counts members that the key may not see.",
+    )
     max_attempts: int = Field(
         default=5,
         ge=1,
@@ -164,6 +194,22 @@ class Settings(BaseModel):
         le=100,
         title="Maximum concurrency",
         description="Concurrent requests per task. Used by bulk invites.",
+    )
+    invites_per_hour: int | None = Field(
+        default=None,
+        ge=1,
+        le=1_000_000,
+        title="Invites per hour",
+        description="Most invites of an organization within an hour.",
+        json_schema_extra={"default_text": "learned from the first refusal"},
+    )
+    invites_per_day: int | None = Field(
+        default=None,
+        ge=1,
+        le=10_000_000,
+        title="Invites per day",
+        description="Most invites of an organization within 24 hours.",
+        json_schema_extra={"default_text": "learned from the first refusal"},
     )
     bulk_invite_limit: int = Field(
         default=20, ge=1, le=10_000, title="Bulk invite limit", description="Maximum invites per bulk request."

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from airflow_provider_workspace.api.retry import RetryPolicy
-    from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.state.leases import Lease, LeaseRegistry
 
@@ -60,7 +59,7 @@ class HookService:
         self.hook = hook
         self.base_url = settings.base_url
         self.policy = settings.retry_policy()
-        self.consistency_time = consistency_time(settings)
+        self.consistency_time = settings.consistency_time
         # Each attempt is noted by itself, so no client may repeat one unseen.
         self._client = WorkspaceClient(settings.model_copy(update={"max_attempts": 1}), mask=hook.client.mask)
 
@@ -138,11 +137,6 @@ class LeaseServices:
             return self(lease).hook.client.settings.url_for("batch_export", ids)
         except WorkspaceConfigError:
             return ""
-
-
-def consistency_time(settings: Settings) -> float:
-    """Return how many seconds a request whose answer is missing may take to have its effect."""
-    return 2 * settings.read_timeout
 
 
 def send_noted(

@@ -47,18 +47,18 @@ def test_no_line_of_the_form_is_too_long() -> None:
 
 # A default that depends on another setting, an optional integer, and a yes or no.
 MORE = """
-    consistency_time: float = Field(
+    grace_time: float = Field(
         default_factory=lambda given: 2 * given.get("read_timeout", 0),
         ge=0,
         le=7200,
-        title="Consistency time",
+        title="Grace time",
         description="Seconds until a write shows in lists.",
         json_schema_extra={"default_text": "twice the read timeout"},
     )
-    invites_per_hour: int | None = Field(
-        default=None, ge=1, le=1_000_000, title="Invites per hour", description="Maximum invites per hour."
+    rows_per_hour: int | None = Field(
+        default=None, ge=1, le=1_000_000, title="Rows per hour", description="Maximum invites per hour."
     )
-    trust_counts: Boolean = Field(default=True, title="Trust counts", description="Trust the counts of lists.")
+    trust_rows: Boolean = Field(default=True, title="Trust rows", description="Trust the counts of lists.")
 
     def __init__("""
 
@@ -81,26 +81,24 @@ def read(module: ModuleType, **extra: Any) -> Any:
 
 def test_one_more_field_is_read(more: ModuleType) -> None:
     bare = read(more)
-    assert (bare.consistency_time, bare.invites_per_hour, bare.trust_counts) == (120.0, None, True)
-    assert read(more, read_timeout="7", invites_per_hour="").consistency_time == 14.0
-    assert read(more, consistency_time=0, read_timeout=7).consistency_time == 0.0
-    assert read(more, invites_per_hour="500", trust_counts="false") == read(
-        more, invites_per_hour=500, trust_counts=False
-    )
+    assert (bare.grace_time, bare.rows_per_hour, bare.trust_rows) == (120.0, None, True)
+    assert read(more, read_timeout="7", rows_per_hour="").grace_time == 14.0
+    assert read(more, grace_time=0, read_timeout=7).grace_time == 0.0
+    assert read(more, rows_per_hour="500", trust_rows="false") == read(more, rows_per_hour=500, trust_rows=False)
 
 
 @pytest.mark.parametrize(
     ("extra", "expected"),
     [
-        ({"invites_per_hour": 0}, ["'invites_per_hour' of the test must be a number from 1 to 1000000."]),
-        ({"invites_per_hour": True}, ["'invites_per_hour' of the test must be a whole number from 1 to 1000000."]),
-        ({"consistency_time": -1}, ["'consistency_time' of the test must be a number from 0 to 7200."]),
+        ({"rows_per_hour": 0}, ["'rows_per_hour' of the test must be a number from 1 to 1000000."]),
+        ({"rows_per_hour": True}, ["'rows_per_hour' of the test must be a whole number from 1 to 1000000."]),
+        ({"grace_time": -1}, ["'grace_time' of the test must be a number from 0 to 7200."]),
         ({"read_timeout": -1}, ["'read_timeout' of the test must be a number from 0.01 to 3600."]),
         (
-            {"trust_counts": 1, "page_size": "x"},
+            {"trust_rows": 1, "page_size": "x"},
             [
                 "'page_size' of the test must be a whole number from 1 to 10000.",
-                "'trust_counts' of the test must be true or false.",
+                "'trust_rows' of the test must be true or false.",
             ],
         ),
     ],
@@ -115,15 +113,15 @@ def test_one_more_field_is_in_the_form_and_in_the_table(more: ModuleType) -> Non
     form = make_connection.form(more)
     if FORM_SCHEMA:  # since Airflow 3.2
         jsonschema.validate(form, FORM_SCHEMA)
-    assert form["consistency_time"] == {
-        "label": "Consistency time",
+    assert form["grace_time"] == {
+        "label": "Grace time",
         "description": "Seconds until a write shows in lists. Default: twice the read timeout. From 0 to 7200.",
         "schema": {"type": ["number", "null"], "minimum": 0, "maximum": 7200},
     }
-    assert form["invites_per_hour"]["schema"] == {"type": ["integer", "null"], "minimum": 1, "maximum": 1_000_000}
-    assert form["trust_counts"]["schema"] == {"type": ["boolean", "null"], "default": True}
+    assert form["rows_per_hour"]["schema"] == {"type": ["integer", "null"], "minimum": 1, "maximum": 1_000_000}
+    assert form["trust_rows"]["schema"] == {"type": ["boolean", "null"], "default": True}
     assert make_connection.table(more).splitlines()[-3:] == [
-        "| `consistency_time` | twice the read timeout | 0 to 7200 | Seconds until a write shows in lists. |",
-        "| `invites_per_hour` | none | 1 to 1000000, integer | Maximum invites per hour. |",
-        "| `trust_counts` | true | true, false | Trust the counts of lists. |",
+        "| `grace_time` | twice the read timeout | 0 to 7200 | Seconds until a write shows in lists. |",
+        "| `rows_per_hour` | none | 1 to 1000000, integer | Maximum invites per hour. |",
+        "| `trust_rows` | true | true, false | Trust the counts of lists. |",
     ]

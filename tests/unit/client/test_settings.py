@@ -39,6 +39,12 @@ def test_all_settings(tmp_path: Path) -> None:
         "project_id": 7,
         "connect_timeout": 1.5,
         "read_timeout": "30",
+        "total_timeout": 90,
+        "max_response_bytes": "1000000",
+        "consistency_time": 45,
+        "trust_counts": "false",
+        "invites_per_hour": 50,
+        "invites_per_day": "200",
         "max_attempts": "3",
         "max_retry_wait": 0,
         "page_size": 50.0,
@@ -59,6 +65,12 @@ def test_all_settings(tmp_path: Path) -> None:
         project_id="7",
         connect_timeout=1.5,
         read_timeout=30.0,
+        total_timeout=90.0,
+        max_response_bytes=1_000_000,
+        consistency_time=45.0,
+        trust_counts=False,
+        invites_per_hour=50,
+        invites_per_day=200,
         max_attempts=3,
         max_retry_wait=0.0,
         page_size=50,
@@ -70,6 +82,11 @@ def test_all_settings(tmp_path: Path) -> None:
         web_url="https://app.example.com",
         allow_http=True,
     )
+
+
+def test_what_follows_from_the_read_timeout() -> None:
+    settings = read(read_timeout=30)
+    assert (settings.total_timeout, settings.consistency_time) == (300.0, 60.0)
 
 
 def test_empty_form_fields_are_ignored() -> None:

@@ -15,7 +15,7 @@ import pytest
 from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.operators import window_closing, windows
 from airflow_provider_workspace.sandbox.seed import SEED
-from airflow_provider_workspace.state import lease_requests, lease_store
+from airflow_provider_workspace.state import lease_store
 from airflow_provider_workspace.state.leases import Lease, LeaseRegistry
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 
@@ -201,9 +201,9 @@ def test_an_export_that_was_never_paused_is_named_at_once(sandbox: SandboxServer
 
 
 def test_a_pause_of_unknown_outcome_is_resumed_twice(
-    sandbox: SandboxServer, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+    sandbox: SandboxServer, store: MemoryStore, connect: Connect
 ) -> None:
-    monkeypatch.setattr(lease_requests, "consistency_time", lambda _: 0.5)
+    connect(max_attempts=2, read_timeout=1, consistency_time=0.5)
     run = Run()
     run.open(FIRST)
     sandbox.inject("reset_after", operation="pause_batch_export", times=2)
@@ -420,10 +420,10 @@ def test_what_a_window_misses_is_exported_only_with_backfill(
 @live
 @pytest.mark.parametrize("kills", [60, pytest.param(1000, marks=pytest.mark.slow)])
 def test_kills_leave_no_export_paused_and_no_interval_missing(
-    sandbox: SandboxServer, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, kills: int
+    sandbox: SandboxServer, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, connect: Connect, kills: int
 ) -> None:
     chance = random.Random(kills)  # noqa: S311 - the same kills each time
-    monkeypatch.setattr(lease_requests, "consistency_time", lambda _: 0.02)
+    connect(max_attempts=2, read_timeout=1, consistency_time=0.02)
     sandbox.change_settings(rate_limit=False)
     send = WorkspaceClient.send
     armed: list[str] = []

@@ -6,7 +6,7 @@ So one piece of code serves the worker's client, the event loop's and a dry run.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,7 +37,7 @@ class Send:
 @dataclass(frozen=True, slots=True)
 class Pause:
     """
-    Wait.
+    Wait, or leave the procedure here and begin it again later: what it must know then, the task remembers.
 
     :param seconds: how long
     """
@@ -59,3 +59,22 @@ def send_one(operation: Operation[T], why: str = "the task asks for it") -> Proc
         raise result
     answer: T = result
     return answer
+
+
+def leave_at_long_pause(procedure: Procedure[T], longest: float, leave: Callable[[float], object]) -> Procedure[T]:
+    """
+    Carry a procedure out up to a pause that is too long to wait for here.
+
+    :param longest: the longest pause in seconds that is not
+    :param leave: called with the seconds of a longer one; it raises what ends the work
+    """
+    try:
+        step = next(procedure)
+        while True:
+            if isinstance(step, Pause) and step.seconds > longest:
+                procedure.close()
+                leave(step.seconds)
+            step = procedure.send((yield step))
+    except StopIteration as stop:
+        result: T = stop.value
+        return result

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.log import mask_secret
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.state.task_state import TaskState
+
+T = TypeVar("T")
+
+# The longest pause of a procedure, in seconds, that a worker waits for; a longer one is left to the triggerer.
+MAX_PAUSE_ON_WORKER = 60.0
 
 
 class WorkspaceOperator(BaseOperator):
@@ -143,6 +150,8 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         super().__init__(**kwargs)
         # Airflow's operators have a method dry_run.
         self.is_dry_run = dry_run
+        # What a deferral takes along: see TaskState.
+        self._carried: dict[str, Any] = {}
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[Any]:
         """Yield what is to be sent and return the result; each operator has its own."""
@@ -152,17 +161,37 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         """Carry the procedure out, in a dry run up to its first write."""
         procedure = self.procedure(hook)
         if not self.is_dry_run or self.has_own_dry_run:
-            return hook.client.run(procedure)
+            return self.run_procedure(hook, procedure)
         from airflow_provider_workspace.procedures.dry_run import describe, until_first_write
 
         return describe(hook.client.run(until_first_write(procedure)), return_secrets=self.return_secrets)
+
+    def run_procedure(self, hook: WorkspaceHook, procedure: Procedure[T]) -> T:
+        """Carry a procedure out, and hand a long pause to the triggerer: after it the task begins again."""
+        from airflow_provider_workspace.api.procedure import leave_at_long_pause
+
+        return hook.client.run(leave_at_long_pause(procedure, MAX_PAUSE_ON_WORKER, self.defer_for))
+
+    def defer_for(self, seconds: float) -> None:
+        """Leave the worker, and take along what the task remembers."""
+        from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
+
+        end_at = time.time() + seconds
+        self.log.info("Deferring until %s.", datetime.fromtimestamp(end_at, timezone.utc))
+        trigger = WorkspaceDeadlineTrigger(end_at=end_at, state=self._carried)
+        self.defer(trigger=trigger, method_name="execute_complete")
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:
+        """Begin again after a wait, with what the task remembers."""
+        self._carried = dict((event or {}).get("state") or {})
+        return self.execute(context)
 
     @property
     def task_state(self) -> TaskState:
         """What this task remembers from try to try; nothing in a dry run."""
         from airflow_provider_workspace.state.task_state import TaskState
 
-        return TaskState(self._context, dry_run=self.is_dry_run)
+        return TaskState(self._context, self._carried, dry_run=self.is_dry_run)
 
     def parse_choice(self, name: str, *choices: str) -> str:
         """

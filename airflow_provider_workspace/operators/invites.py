@@ -13,8 +13,6 @@ from airflow_provider_workspace.operators.base import (
 )
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
-
     from airflow_provider_workspace.api.models import Invite
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -214,17 +212,15 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         self.defaults = defaults
         self.max_per_hour = max_per_hour
         self.max_per_day = max_per_day
-        # What a wait handed on: see procedures.quota.PreviousRuns.
-        self._state: Mapping[str, Any] = {}
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Invite, and hand what has to wait for long to the triggerer."""
         from airflow_provider_workspace.procedures.bulk_invites import WorkspaceInvitesIncompleteError
         from airflow_provider_workspace.procedures.quota import PreviousRuns
 
-        previous = PreviousRuns(**self._state)
+        previous = PreviousRuns(self._carried.get("parts", ()), self._carried.get("empty_rounds", 0))
         try:
-            report = hook.client.run(self.procedure(hook))
+            report = self.run_procedure(hook, self.procedure(hook))
         except WorkspaceInvitesIncompleteError as error:
             if error.retry_after is not None and not error.permanent:
                 self.defer_rest(previous, error.report, time.time() + error.retry_after + 1.0, str(error.cause))
@@ -250,7 +246,7 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
         settings = hook.client.settings
-        previous = PreviousRuns(**self._state)
+        previous = PreviousRuns(self._carried.get("parts", ()), self._carried.get("empty_rounds", 0))
         yield from wait_for_consistency(self.task_state)
         return (
             yield from invite_all(
@@ -278,12 +274,5 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         self.log.warning("Deferring until %s. %s", datetime.fromtimestamp(end_at, timezone.utc), why)
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
-        trigger = WorkspaceDeadlineTrigger(
-            end_at=end_at, state={"parts": runs.parts, "empty_rounds": runs.empty_rounds}
-        )
-        self.defer(trigger=trigger, method_name="execute_complete")
-
-    def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:
-        """Go on after a wait: everything is read again, and only what is missing is sent."""
-        self._state = (event or {}).get("state") or {}
-        return self.execute(context)
+        state = {**self._carried, "parts": runs.parts, "empty_rounds": runs.empty_rounds}
+        self.defer(trigger=WorkspaceDeadlineTrigger(end_at=end_at, state=state), method_name="execute_complete")

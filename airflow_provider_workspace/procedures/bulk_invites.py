@@ -114,10 +114,10 @@ def wait_for_consistency(memory: Memory) -> Procedure[None]:
 
     :param memory: what the task remembers from try to try
     """
-    if memory.may_have_begun(INVITING):
+    if memory.age(INVITING) is not None:
         log.info("An earlier try may have invited people a moment ago: waiting until the lists show them.")
         yield Pause(CONSISTENCY_SECONDS)
-    memory.write(INVITING)
+    memory.begin(INVITING)
 
 
 def invite_all(

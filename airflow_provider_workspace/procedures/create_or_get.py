@@ -27,15 +27,16 @@ log = logging.getLogger(__name__)
 class Memory(Protocol):
     """What a task remembers from try to try; see :class:`~airflow_provider_workspace.state.task_state.TaskState`."""
 
-    def read(self) -> Any:
-        """Return what an earlier try, or this one, remembered."""
+    def begin(self, what: str) -> None:
+        """Note that this is sent now, before each time, or that it may be under way still."""
 
-    def may_have_begun(self, what: str) -> bool:
-        """Tell whether an earlier try may have begun this."""
+    def has_begun(self, what: str) -> bool:
+        """Tell whether an earlier try, or this one, noted that it begins this."""
         ...
 
-    def write(self, value: Any) -> None:
-        """Remember plain JSON."""
+    def age(self, what: str) -> float | None:
+        """Return how many seconds ago this was begun at the latest; ``None`` if certainly nobody did."""
+        ...
 
     def forget(self) -> None:
         """Remember nothing."""
@@ -62,9 +63,9 @@ def create_or_get(
     :raises WorkspaceOutcomeUnknownError: if every answer was lost and nothing can be found
     """
     found = yield from find()
-    if found is None and memory.may_have_begun(what):
+    if found is None and memory.age(what) is not None:
         found = yield from _find_later(find)
-    if found is not None and memory.read() == what:
+    if found is not None and memory.has_begun(what):
         log.info("An earlier try of this task created the %s.", what)
         return found, True
     if found is not None:
@@ -73,7 +74,7 @@ def create_or_get(
             raise WorkspaceInputError(msg)
         log.info("The %s exists already: nothing was sent.", what)
         return found, False
-    memory.write(what)
+    memory.begin(what)
     sent = 0
     while True:
         sent += 1

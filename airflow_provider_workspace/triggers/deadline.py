@@ -27,7 +27,8 @@ if TYPE_CHECKING:
         left_paused: list[str]
         never_paused: dict[str, str | None]
 
-    State = InvitesState | ClosingState
+    # Or what a task remembers: see state.task_state.TaskState.
+    State = InvitesState | ClosingState | dict[str, Any]
 
     class DeadlineEvent(TypedDict):
         """What the trigger fires with."""

@@ -1,0 +1,35 @@
+"""Procedures that are left at a long pause."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_workspace.api.procedure import Pause, Procedure, leave_at_long_pause
+from tests.unit.procedures.drive import drive
+
+
+class Left(Exception):  # noqa: N818 - what a deferral looks like
+    pass
+
+
+def leave(seconds: float) -> None:
+    raise Left(seconds)
+
+
+def pausing(*pauses: float) -> Procedure[str]:
+    for pause in pauses:
+        yield Pause(pause)
+    return "done"
+
+
+def test_short_pauses_are_waited_for() -> None:
+    pauses: list[float] = []
+    assert drive(leave_at_long_pause(pausing(1.0, 60.0), 60.0, leave), lambda _: None, pauses) == "done"
+    assert pauses == [1.0, 60.0]
+
+
+def test_a_long_pause_is_left() -> None:
+    pauses: list[float] = []
+    with pytest.raises(Left, match="61"):
+        drive(leave_at_long_pause(pausing(1.0, 61.0), 60.0, leave), lambda _: None, pauses)
+    assert pauses == [1.0]

@@ -109,6 +109,8 @@ class Closer:
         if held_by:
             done.held[export_id] = [str(other.window) for other in held_by]
             log.info("Batch export %s stays paused for %s.", export_id, ", ".join(done.held[export_id]))
+            if lease.resume_fields and any(other.resume_fields != lease.resume_fields for other in held_by):
+                log.warning("It will be resumed with the resume_fields of that window, not with those of this one.")
             lease = dataclasses.replace(lease, late_resume_until=unanswered, resumed_at=None)
         elif lease.resumed_at is None or lease.late_pause_until is not None:
             lease = send_noted(

@@ -305,6 +305,32 @@ def test_the_paused_dag_ends_well_when_it_goes_on(airflow: LiveAirflow, service:
     assert service.count("unpause", export(5)) == resumes, "what the sweep has resumed is not resumed again"
 
 
+def test_accidents_beside_a_sweep_on_a_schedule(airflow: LiveAirflow, service: ExportsService) -> None:
+    """The sweep resumes what is left paused and says so, and touches no window that closes by itself."""
+    play = Play(airflow, service)
+    folder = Path(airflow.env["AIRFLOW__CORE__DAGS_FOLDER"])
+    (folder / "removed.py").write_text(WITH_WINDOW)
+    airflow.wait_for(lambda: len(airflow.call("GET", "dags/accident_removed/tasks")["tasks"]) > 1, 60, "the window")
+    airflow.call("PATCH", "dags/scheduled_sweep", {"is_paused": False})
+    resumes = {number: service.count("unpause", export(number)) for number in (1, 2, 3, 5, 6)}
+    played = {number: accident(play) for accident, number, *_ in ACCIDENTS if number in resumes}
+    for number, (dag_id, run_id) in played.items():
+        if number != 5:
+            airflow.finish(dag_id, run_id)
+    airflow.wait_for(lambda: not service.paused & {export(number) for number in played}, 240, "the sweep")
+    airflow.call("PATCH", "dags/scheduled_sweep", {"is_paused": True})
+    runs = airflow.call("GET", "dags/scheduled_sweep/dagRuns?limit=100")["dag_runs"]
+    told = "".join(
+        airflow.log("scheduled_sweep", run["dag_run_id"], "sweep") for run in runs if run["state"] == "failed"
+    )
+    for number, (dag_id, run_id) in played.items():
+        by_sweep = f"Abandoned window {dag_id} / {run_id}" in told
+        tell(dag_id, "on", airflow.run(dag_id, run_id), paused=False, said=["the sweep" if by_sweep else "its close"])
+        assert by_sweep == (number in (2, 5, 6)), dag_id
+        assert service.count("unpause", export(number)) == resumes[number] + 1, "resumed once"
+    airflow.call("PATCH", "dags/accident_paused", {"is_paused": False})
+
+
 WORDS = (
     "nobody ",
     "STILL PAUSED",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +103,17 @@ with (
     maintenance_window(batch_export_ids=[export(13)], resume_args=AT_ONCE, **CONNECTION),
 ):
     work(2)
+
+# Paused until the test that wants it beside the accidents.
+with DAG(
+    "scheduled_sweep",
+    schedule=timedelta(seconds=20),
+    start_date=datetime(2026, 1, 1, tzinfo=timezone.utc),
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=True,
+):
+    WorkspaceResumeAbandonedExportsOperator(task_id="sweep", retries=0)
 
 with DAG("window_sweep", schedule=None):
     WorkspaceResumeAbandonedExportsOperator(task_id="sweep", retries=0)

@@ -8,12 +8,16 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 import pytest
+
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.state.leases import Lease, dump
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -119,6 +123,49 @@ def test_a_connection_in_the_database_is_found(
     assert airflow("connections", "add", "stored", "--conn-json", sandbox.connection()).returncode == 0
     run = airflow("workspace", "ping", "--conn-id", "stored")
     assert run.returncode == 0, run.stderr
+
+
+def test_windows_lists_leases_and_resumes_what_is_abandoned(
+    airflow: Airflow,
+    airflow_cli: AirflowCli,
+    migrated_database: Path,
+    sandbox: SandboxServer,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    export_id = sandbox.seed.batch_export_ids[0]
+    connect()
+    with closing(WorkspaceHook()) as hook:
+        hook.pause_batch_export(batch_export_id=export_id)
+    monkeypatch.delenv("AIRFLOW_CONN_WORKSPACE_DEFAULT")
+    airflow_cli.migrated_home(tmp_path, migrated_database)
+    assert airflow("connections", "add", "workspace_default", "--conn-json", sandbox.connection()).returncode == 0
+    run = airflow("workspace", "windows")
+    assert (run.returncode, run.stdout) == (0, "No maintenance window holds a batch export.\n"), run.stderr
+    lease = Lease(
+        dag_id="nightly",
+        run_id="gone",
+        close_task_id="maintenance_window.close",
+        service=sandbox.url,
+        workspace_conn_id="workspace_default",
+        organization_id=sandbox.seed.organization_id,
+        batch_export_id=export_id,
+        state="paused",
+        since=1_790_000_000,
+        until=1_790_003_600,
+        paused_at=1_790_000_001,
+    )
+    assert airflow("variables", "set", lease.key, dump(lease)).returncode == 0
+    run = airflow("workspace", "windows", "--output", "json")
+    (listed,) = json.loads(run.stdout)["leases"]
+    assert (listed["batch_export_id"], listed["state"], listed["abandoned"][:7]) == (export_id, "paused", "overdue")
+    run = airflow("workspace", "windows", "--resume")
+    assert run.returncode == 0, run.stderr
+    assert f"Abandoned window {lease.window} (overdue since" in run.stdout
+    assert f"resumed {export_id}" in run.stdout
+    assert [effect["operation"] for effect in sandbox.effects()] == ["pause_batch_export", "unpause_batch_export"]
+    assert airflow("workspace", "windows").stdout == "No maintenance window holds a batch export.\n"
 
 
 def test_the_command_definitions_import_nothing() -> None:

@@ -59,6 +59,7 @@ class Process:
         self.over = False
         self.wakes_at: float | None = None
         self.request: Request | None = None
+        self.answered = False
         self.history: list[Any] = []
         self.at: Any = None
         self._start()
@@ -109,11 +110,13 @@ class Process:
     def step(self) -> None:
         """Let it go on to the next thing that others can see."""
         self.wakes_at = None
+        self.answered = False
         self.world.moved = self
         self._resume()
 
     def kill(self) -> None:
         """Kill it, as with -9: what it has sent stays sent."""
+        self.answered = False
         self.history.append("killed")
         self._greenlet = greenlet.greenlet(lambda: None)
         self._ended(succeeded=False)
@@ -171,6 +174,7 @@ class World:
     running: Process | None = None
     moved: Process | None = None
     max_kills: int = 1
+    kills_anywhere: bool = True
     mortal: tuple[str, ...] = ("a", "b")
     policy: RetryPolicy = field(default_factory=lambda: RetryPolicy(max_attempts=1))
     consistency_time: float = CONSISTENCY_TIME
@@ -256,7 +260,7 @@ class World:
                 found.append(process.step)
             # A stopped process that is killed later might as well be killed at once: its next task may begin later.
             mortal = process.name in self.mortal and process is self.moved
-            if not process.over and self.kills < self.max_kills and mortal:
+            if not process.over and self.kills < self.max_kills and mortal and self._at_a_request(process):
                 found.append(lambda process=process: self._kill(process))
         found += [lambda request=request: self._take_effect(request) for request in self.under_way]
         if not any(process.can_go_on for process in self.processes):
@@ -264,6 +268,10 @@ class World:
             if wakes and all(request.takes_effect_by >= min(wakes) for request in self.under_way):
                 found.append(lambda: self._advance(min(wakes)))
         return found
+
+    def _at_a_request(self, process: Process) -> bool:
+        """Tell whether a process may be killed: anywhere, or just before, during and after a request."""
+        return self.kills_anywhere or process.at in ("send", "answer") or process.answered
 
     def _kill(self, process: Process) -> None:
         self.kills += 1
@@ -276,6 +284,7 @@ class World:
         if request.sender.request is request:
             request.sender.request = None
             request.sender.step()
+            request.sender.answered = True
 
     def _advance(self, clock: float) -> None:
         self.clock = clock
@@ -298,6 +307,7 @@ class World:
                     str(p.at),
                     p.wakes_at,
                     p.request is not None,
+                    p.answered,
                     hash(tuple(map(str, p.history))),
                 )
                 for p in self.processes

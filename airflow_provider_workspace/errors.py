@@ -11,6 +11,7 @@ Every message says what was asked, what came back and what to do::
         ├── WorkspaceTransportError       it broke after sending (reset, cut)
         │   └── WorkspaceTimeoutError     no answer in time
         ├── WorkspaceResponseError        the answer cannot be read
+        ├── WorkspaceNotAppliedError      a change whose answer shows something else
         ├── WorkspacePaginationError      a list that would never end
         ├── WorkspaceOutcomeUnknownError  a write that may or may not have happened
         └── WorkspaceStatusError          the service said no
@@ -109,6 +110,10 @@ class WorkspaceTimeoutError(WorkspaceTransportError):
 
 class WorkspaceResponseError(WorkspaceRequestError):
     """The answer is not what the interface describes and cannot be read."""
+
+
+class WorkspaceNotAppliedError(WorkspaceRequestError):
+    """The service answered that all is well, and shows something else than was asked."""
 
 
 class WorkspacePaginationError(WorkspaceRequestError):

@@ -1,10 +1,84 @@
-"""When two spellings mean the same to a service."""
+"""What a service says it did, compared with what it was asked; and when two spellings mean the same to it."""
 
 from __future__ import annotations
 
+import json
+import re
 import unicodedata
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from airflow_provider_workspace.api.secrets import is_secret, without_secrets
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.operation import Operation
+
+# Fields that say how to do it. Where an answer has them, it need not repeat what was sent.
+NOT_SHOWN = frozenset({"use_template", "use_dashboard", "delete_insights", "send_email", "combine_pending_invites"})
+# Fields that services write in small letters.
+CASELESS = frozenset({"target_email", "domain", "user_uuid", "tags"})
+MAX_SHOWN = 60
 
 
 def normal_text(text: str) -> str:
     """Return the form in which texts are compared: Unicode in composed form (NFC), blanks trimmed and joined."""
     return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def differences(op: Operation[Any], answer: Any) -> list[dict[str, Any]]:
+    """
+    Return the fields of a create or change that its answer shows otherwise, each as ``field``, ``asked`` and ``got``.
+
+    Spelling does not count: letter case of addresses, order of lists, blanks, Unicode form, numbers as text. Nor do
+    fields that the answer does not have, secrets, which services mask, and null in a record without an id.
+
+    :param answer: what came back; anything that is no record has no difference
+    """
+    if op.endpoint.effect not in ("create", "change") or not isinstance(answer, BaseModel):
+        return []
+    asked = op.payload() if op.endpoint.shows is None else op.endpoint.shows
+    got = answer.model_dump(mode="json", include=set(asked), exclude_unset=True)
+    is_record = getattr(answer, "id", None) is not None
+    return [
+        {"field": name, "asked": without_secrets(value), "got": without_secrets(got[name])}
+        for name, value in asked.items()
+        if name in got
+        and name not in NOT_SHOWN
+        and not is_secret(name)
+        and (got[name] is not None or is_record)
+        and not _same(name, value, got[name])
+    ]
+
+
+def describe_differences(found: list[dict[str, Any]]) -> str:
+    """Say in one line what came back instead of what."""
+    return ", ".join(f"{row['field']} is {_shown(row['got'])} and not {_shown(row['asked'])}" for row in found)
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
+
+
+def _same(name: str, asked: Any, got: Any) -> bool:
+    """Tell whether two values of a field mean the same; what a service adds to an object makes no difference."""
+    caseless = name in CASELESS
+    if isinstance(asked, dict) and isinstance(got, dict):
+        return all(_same(name, value, got.get(key)) for key, value in asked.items())
+    if isinstance(asked, list) and isinstance(got, list):
+        return {_plain(item, caseless) for item in asked} == {_plain(item, caseless) for item in got}
+    asked, got = _plain(asked, caseless), _plain(got, caseless)
+    return bool(asked == got or not (asked or got))
+
+
+def _plain(value: Any, caseless: bool) -> Any:  # noqa: FBT001 - private
+    """Return a text or number in the form in which it is compared, and of what is nested its JSON."""
+    if isinstance(value, list | dict):
+        return json.dumps(value, sort_keys=True) if value else None
+    if not isinstance(value, str):
+        return value
+    text = normal_text(value)
+    if re.fullmatch(r"-?\d{1,15}(\.\d{1,15})?", text, re.ASCII):
+        return float(text)
+    return text.casefold().rstrip(".") if caseless else text

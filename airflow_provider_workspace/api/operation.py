@@ -77,6 +77,7 @@ class Endpoint:
     :param already_done_code: error code which says that the effect is there already; ``None`` if there is none
     :param instead: what to do instead of an operation that the service always refuses; ``None`` for all others
     :param passing_statuses: statuses that are worth a retry here, unless they complain of a field
+    :param shows: what an answer must show once it is done; ``None`` for the fields that are sent
     """
 
     method: str
@@ -90,6 +91,7 @@ class Endpoint:
     already_done_code: str | None = None
     instead: str | None = None
     passing_statuses: tuple[int, ...] = ()
+    shows: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +204,6 @@ class Operation(BaseModel, Generic[T]):
             msg = f"{type(self).__name__}: {name} holds lone surrogates, which cannot be encoded as UTF-8"
             raise WorkspaceInputError(msg) from None
 
-    def contradiction(self, answer: T) -> str | None:  # noqa: ARG002 - operations that can tell use it
-        """Say how a success contradicts what was asked; ``None`` if it does not."""
-        return None
-
     def secrets(self) -> Iterator[str]:
         """Yield the secret values that are sent, for the log masker."""
         for name in type(self).model_fields:
@@ -235,6 +233,7 @@ def endpoint(
     already_done_code: str | None = None,
     instead: str | None = None,
     passing_statuses: tuple[int, ...] = (),
+    shows: Mapping[str, Any] | None = None,
 ) -> Callable[[OperationClass], OperationClass]:
     """
     Give an operation its row; the answer's type is read from the class's own type parameter.
@@ -269,6 +268,7 @@ def endpoint(
             already_done_code=already_done_code,
             instead=instead,
             passing_statuses=passing_statuses,
+            shows=shows,
         )
         return cls
 

@@ -15,6 +15,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceBadRequestError,
     WorkspaceConnectionError,
     WorkspaceMethodNotAllowedError,
+    WorkspaceNotAppliedError,
     WorkspaceNotFoundError,
     WorkspaceOutcomeUnknownError,
     WorkspacePermissionError,
@@ -115,13 +116,13 @@ def unreadable_error(
     )
 
 
-def contradiction_error(
-    op: Operation[Any], response: Response, context: RequestContext, contradiction: str
-) -> WorkspaceResponseError:
-    """Build the error for a success whose body says the contrary of what was asked."""
-    return WorkspaceResponseError(
-        f"{described(op)} returned {response.status}, but the answer {contradiction}. "
-        "Try again; if it stays so, ask the people who run the service.",
+def not_applied_error(
+    op: Operation[Any], response: Response, context: RequestContext, other: str
+) -> WorkspaceNotAppliedError:
+    """Build the error for a change whose answer shows something else than was asked."""
+    return WorkspaceNotAppliedError(
+        f"The answer shows that {type(op).__name__} was not done: {context.redacted(other)}. Check that the service "
+        f"lets this be changed, and that the owner of the API key may. {described(op)} returned {response.status}.",
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
         request_id=context.with_secrets_of(op).redacted(response.request_id or "") or None,
@@ -268,6 +269,8 @@ def final_error(
     :param looks_first: whether the caller looks for the effect before it sends again; only then a retry is safe
     """
     error.attempts = attempts
+    if isinstance(error, WorkspaceNotAppliedError) and op.endpoint.shows is None:
+        error.retryable = False  # every attempt ended so
     if may_have_been_applied and error.outcome != Outcome.UNKNOWN.value and op.endpoint.effect != "read":
         error.outcome = Outcome.UNKNOWN.value
         error.args = (f"{error} An earlier attempt got no clear answer, so {error.operation} may have been applied.",)

@@ -9,8 +9,9 @@ from urllib.parse import urljoin, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
+from airflow_provider_workspace.api.comparison import describe_differences, differences
 from airflow_provider_workspace.api.models import Page
-from airflow_provider_workspace.api.request_errors import contradiction_error, status_error, unreadable_error
+from airflow_provider_workspace.api.request_errors import not_applied_error, status_error, unreadable_error
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -37,6 +38,7 @@ def parse_response(
     :return: the result; of a change that is answered with 204 a record without any field
     :raises WorkspaceStatusError: for every status that is not a success
     :raises WorkspaceResponseError: for a success whose body cannot be read
+    :raises WorkspaceNotAppliedError: for a change whose answer shows something else than was asked
     """
     if response.status == 204 and op.endpoint.method == "PATCH":
         unsaid: T = op.endpoint.answer()  # changed, and no word about the record
@@ -46,9 +48,11 @@ def parse_response(
             result: T = decode(op.endpoint.answer, response.body)
         except UnreadableAnswerError as found:
             raise unreadable_error(op, response, context, str(found)) from None
-        contradiction = op.contradiction(result)
-        if contradiction:
-            raise contradiction_error(op, response, context, contradiction)
+        other = describe_differences(differences(op, result))
+        if other and op.endpoint.effect == "change":
+            raise not_applied_error(op, response, context, other)
+        if other:
+            log.warning("%s was applied, but not as asked: %s", type(op).__name__, context.redacted(other))
         return result
     error = status_error(op, response, context, now)
     done = error.code is not None and error.code == op.endpoint.already_done_code
@@ -178,7 +182,7 @@ def _repair(answer: Any, value: Any) -> Any:
                 if not path or not isinstance(path[-1], str):
                     msg = f"JSON of another shape ({finding['msg']})"
                     raise UnreadableAnswerError(msg) from None
-                _set_null(value, path)
+                _drop(value, path)
                 fields.add(".".join(part for part in path if isinstance(part, str)))
             for name in sorted(fields):
                 log.warning("Field %s of the answer has another type than the interface says: read as null", name)
@@ -217,8 +221,8 @@ def _field_path(loc: tuple[int | str, ...], value: Any) -> list[int | str]:
     return path
 
 
-def _set_null(value: Any, path: list[int | str]) -> None:
-    """Set one field to null."""
+def _drop(value: Any, path: list[int | str]) -> None:
+    """Take one field out, so that it is read as null and as not answered."""
     for part in path[:-1]:
         value = value[part]
-    value[path[-1]] = None
+    del value[path[-1]]

@@ -33,16 +33,13 @@ class BatchExportFields(BaseModel):
     repeatable=True,
     effect="change",
     passing_statuses=(400,),
+    shows={"paused": True},
 )
 class PauseBatchExport(BatchExportFields, Operation[BatchExport | None]):
     """Pause a batch export; pausing a paused one changes nothing."""
 
     organization_id: str
     batch_export_id: Uuid
-
-    def contradiction(self, answer: BatchExport | None) -> str | None:
-        """Tell whether the answer says that the export still runs."""
-        return "says that the export is not paused" if answer and answer.paused is False else None
 
 
 @endpoint(
@@ -52,6 +49,7 @@ class PauseBatchExport(BatchExportFields, Operation[BatchExport | None]):
     repeatable=True,
     effect="change",
     passing_statuses=(400,),
+    shows={"paused": False},
 )
 class UnpauseBatchExport(BatchExportFields, Operation[BatchExport | None]):
     """
@@ -78,7 +76,3 @@ class UnpauseBatchExport(BatchExportFields, Operation[BatchExport | None]):
         """Return the body: the fields of the interface, and those that it does not name."""
         fields = super().payload()
         return {**(fields.pop("resume_fields", None) or {}), **fields}
-
-    def contradiction(self, answer: BatchExport | None) -> str | None:
-        """Tell whether the answer says that the export is still paused."""
-        return "says that the export is still paused" if answer and answer.paused else None

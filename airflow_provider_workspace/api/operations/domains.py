@@ -72,7 +72,13 @@ class DeleteDomain(Operation[None]):
 
 
 @endpoint(
-    "POST", DOMAIN + "verify/", scope=None, repeatable=True, effect="change", already_done_code="already_verified"
+    "POST",
+    DOMAIN + "verify/",
+    scope=None,
+    repeatable=True,
+    effect="change",
+    already_done_code="already_verified",
+    shows={},
 )
 class VerifyDomain(DomainFields, Operation[Domain | None]):
     """Ask the service to verify a domain now; whether it is verified must be read afterwards."""

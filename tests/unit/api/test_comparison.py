@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
-from airflow_provider_workspace.api.comparison import normal_text
+from airflow_provider_workspace.api.comparison import describe_differences, differences, normal_text
+from airflow_provider_workspace.api.models import Dashboard
+from airflow_provider_workspace.api.operations import (
+    CreateInvite,
+    CreateProject,
+    GetDashboard,
+    PauseBatchExport,
+    UnpauseBatchExport,
+    UpdateDashboard,
+    UpdateDomain,
+    UpdateMember,
+    VerifyDomain,
+)
+from airflow_provider_workspace.api.response import decode
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.operation import Operation
+
+ID = "0190c0de-0000-4000-8000-0000000000e1"
 
 
 @pytest.mark.parametrize("text", ["Café Müller", "Cafe\u0301 Mu\u0308ller", "  Café\tMüller ", "Café  \u00a0Müller\n"])
@@ -16,3 +37,90 @@ def test_texts_that_differ_in_blanks_and_unicode_form_are_equal(text: str) -> No
 def test_case_counts_in_texts() -> None:
     """Two projects may differ in it."""
     assert normal_text("Sales") != normal_text("sales")
+
+
+def update(**fields: Any) -> UpdateDashboard:
+    """A change of a dashboard."""
+    return UpdateDashboard(project_id="1", dashboard_id=7, **fields)
+
+
+@pytest.mark.parametrize(
+    ("op", "got"),
+    [
+        (update(name="Cafe\u0301  Sales "), {"name": "Café Sales"}),
+        (update(tags=["Weekly", "sales"]), {"tags": ["sales", "weekly"]}),
+        (update(description=None), {"description": ""}),
+        (update(description=""), {"description": None}),
+        (update(tags=[]), {"tags": None}),
+        (update(deleted=False), {"deleted": None}),
+        (update(use_template="t", delete_insights=True), {"use_template": "", "delete_insights": False}),
+        (update(name="Sales"), {}),
+        (UpdateDomain(organization_id="o", domain_id=ID, domain="Example.COM."), {"domain": "example.com"}),
+        (CreateInvite(organization_id="o", target_email="Ada@Example.com"), {"target_email": "ada@example.com"}),
+        (
+            CreateProject(organization_id="o", session_recording_sample_rate="0.50"),
+            {"session_recording_sample_rate": 0.5},
+        ),
+        (CreateProject(organization_id="o", modifiers={"a": "1"}), {"modifiers": {"a": 1, "b": 2}}),
+        (CreateProject(organization_id="o", slack_incoming_webhook="https://h/s"), {"slack_incoming_webhook": "***"}),
+        (VerifyDomain(organization_id="o", domain_id=ID, domain="a.example.com"), {"domain": "b.example.com"}),
+        (PauseBatchExport(organization_id="o", batch_export_id=ID, name="Night"), {"paused": True, "name": "Day"}),
+        (GetDashboard(project_id="1", dashboard_id=7), {"name": "Sales"}),
+    ],
+    ids=str,
+)
+def test_what_means_the_same_is_no_difference(op: Operation[Any], got: dict[str, Any]) -> None:
+    """Neither spelling nor what an answer need not show."""
+    assert differences(op, answered(op, {"id": 7} | got)) == []
+
+
+@pytest.mark.parametrize(
+    ("op", "got", "told"),
+    [
+        (UpdateMember(organization_id="o", user_uuid=ID, level=8), {"level": 1}, "level is 1 and not 8"),
+        (UpdateMember(organization_id="o", user_uuid=ID, level=8), {"level": None}, "level is null and not 8"),
+        (update(deleted=True), {"deleted": False}, "deleted is false and not true"),
+        (update(tags=["a"]), {"tags": ["a", "b"]}, 'tags is ["a", "b"] and not ["a"]'),
+        (update(tags=["a"]), {"tags": None}, 'tags is null and not ["a"]'),
+        (update(tags=[{"a": 1}]), {"tags": [{"a": 2}]}, 'tags is [{"a": 2}] and not [{"a": 1}]'),
+        (update(name="Sales"), {"name": "sales"}, 'name is "sales" and not "Sales"'),
+        (
+            update(name="x" * 70, pinned=True),
+            {"name": "", "pinned": False},
+            f'name is "" and not "{"x" * 59}…, pinned is false and not true',
+        ),
+        (
+            CreateProject(organization_id="o", modifiers={"a": 1, "token": "s3cret"}),
+            {"modifiers": {"a": 2, "token": "s3cret"}},
+            'modifiers is {"a": 2} and not {"a": 1}',
+        ),
+        (
+            PauseBatchExport(organization_id="o", batch_export_id=ID),
+            {"paused": False},
+            "paused is false and not true",
+        ),
+        (
+            UnpauseBatchExport(organization_id="o", batch_export_id=ID),
+            {"paused": True},
+            "paused is true and not false",
+        ),
+    ],
+    ids=str,
+)
+def test_differences_name_the_field_and_both_values(op: Operation[Any], got: dict[str, Any], told: str) -> None:
+    """And no secret."""
+    assert describe_differences(differences(op, answered(op, {"id": 7} | got))) == told
+
+
+def test_null_in_an_answer_that_is_no_record_says_nothing() -> None:
+    """A service may answer a change with nothing but nulls."""
+    assert differences(update(name="Sales"), Dashboard(name=None)) == []
+    assert differences(update(name="Sales"), Dashboard(name="Other")) != []
+    assert differences(update(name="Sales"), None) == []
+
+
+def answered(op: Operation[Any], record: dict[str, Any]) -> Any:
+    """Read an answer as the clients do."""
+    if isinstance(op, UpdateMember | UpdateDomain | CreateInvite | VerifyDomain):
+        record = record | {"id": ID}
+    return decode(op.endpoint.answer, json.dumps(record).encode())

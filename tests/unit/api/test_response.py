@@ -38,6 +38,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceConnectionError,
     WorkspaceError,
     WorkspaceMethodNotAllowedError,
+    WorkspaceNotAppliedError,
     WorkspaceNotFoundError,
     WorkspaceOutcomeUnknownError,
     WorkspacePermissionError,
@@ -399,6 +400,26 @@ def test_any_response_is_a_result_or_a_workspace_error(
     ],
 )
 def test_a_success_that_says_the_contrary_is_an_error(op: Operation[Any], body: bytes) -> None:
-    with pytest.raises(WorkspaceResponseError, match="returned 200, but the answer says that the export is") as error:
+    with pytest.raises(WorkspaceNotAppliedError, match="was not done: paused is ") as error:
         answer(op, 200, body)
     assert (error.value.outcome, error.value.retryable) == ("unknown", True)
+    assert not final_error(op, error.value, 5, may_have_been_applied=True).permanent
+
+
+def test_a_change_that_every_attempt_leaves_undone_is_permanent() -> None:
+    op = UpdateMember(organization_id="o", user_uuid=UUID_TEXT, level=8)
+    with pytest.raises(WorkspaceNotAppliedError) as error:
+        answer(op, 200, b'{"id": "m", "level": 1}')
+    assert str(error.value) == (
+        "The answer shows that UpdateMember was not done: level is 1 and not 8. Check that the service lets this be "
+        "changed, and that the owner of the API key may. "
+        f"UpdateMember (PATCH /api/organizations/o/members/{UUID_TEXT}/) returned 200."
+    )
+    assert error.value.retryable
+    assert final_error(op, error.value, 5, may_have_been_applied=True).permanent
+
+
+def test_a_create_that_is_not_as_asked_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    op = CreateProject(organization_id="o", name=f"Shop {KEY}")
+    assert answer(op, 201, b'{"id": 7, "name": "Shop"}').id == 7
+    assert caplog.messages == ['CreateProject was applied, but not as asked: name is "Shop" and not "Shop ***"']

@@ -9,12 +9,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
-from starlette.requests import Request
-
-from airflow_provider_workspace.sandbox.faults import FaultContext, FaultKind, Parameter, is_count, is_header, with_body
-from airflow_provider_workspace.sandbox.request import PAGE_SIZE, parse_number
+from airflow_provider_workspace.sandbox.faults import (
+    FaultContext,
+    FaultKind,
+    Parameter,
+    asking_for,
+    is_count,
+    is_header,
+    page_asked_for,
+    with_body,
+)
 from airflow_provider_workspace.sandbox.responses import dumps, json_response, page_response
 from airflow_provider_workspace.sandbox.routes import LISTS
 
@@ -46,20 +51,10 @@ async def next_relative(context: FaultContext) -> Response:
     return with_next(context, lambda following: following and following.removeprefix(origin))
 
 
-async def repeated_rows(context: FaultContext, rows: int) -> Response:
-    """Begin a page, other than the first, with the last rows of the page before."""
-    return context.handler(moved(context.request, -rows))
-
-
-async def missing_rows(context: FaultContext, rows: int) -> Response:
-    """Leave out the first rows of a page other than the first."""
-    return context.handler(moved(context.request, rows))
-
-
 async def large_list(context: FaultContext, rows: int) -> Response:
     """Answer pages of a large list whose rows are copies of the first row, with ids and addresses of their own."""
-    limit, offset = number(context.request, "limit") or PAGE_SIZE, number(context.request, "offset")
-    first = context.handler(asking_for(context.request, limit=1, offset=0))
+    limit, offset = page_asked_for(context.request)
+    first = context.handle(asking_for(context.request, limit=1, offset=0))
     if first.status_code != 200:
         return first
     (row,) = json.loads(bytes(first.body))["results"]
@@ -91,28 +86,6 @@ def with_next(context: FaultContext, change: Callable[[Any], Any]) -> Response:
     return json_response(page | {"next": change(page["next"])})
 
 
-def moved(request: Request, rows: int) -> Request:
-    """Return the request with an offset that is off by some rows; the link to the next page then goes on from there."""
-    return asking_for(request, offset=max(0, number(request, "offset") + rows))
-
-
-def asking_for(request: Request, **query: int) -> Request:
-    """Return the request with other values in its query."""
-    query_string = urlencode({**request.query_params, **query}).encode()
-    return Request({**request.scope, "query_string": query_string})
-
-
-def number(request: Request, name: str) -> int:
-    """Return a number of the query; 0 if there is none."""
-    return parse_number(request.query_params.get(name, "")) or 0
-
-
-def is_later_page(request: Request) -> bool:
-    """Tell whether a request asks for a page that is not the first."""
-    return number(request, "offset") > 0
-
-
-ROWS = (Parameter("rows", 1, "how many rows", is_count),)
 LIST_FAULTS = (
     FaultKind(wrong_content_type, (Parameter("content_type", "text/plain", "what to send instead", is_header),)),
     FaultKind(
@@ -122,8 +95,6 @@ LIST_FAULTS = (
     ),
     FaultKind(next_loop, operations=LISTS),
     FaultKind(next_relative, operations=LISTS),
-    FaultKind(repeated_rows, ROWS, operations=LISTS, matches=is_later_page),
-    FaultKind(missing_rows, ROWS, operations=LISTS, matches=is_later_page),
     FaultKind(
         large_list,
         (Parameter("rows", 100_000, "how many rows the list has", is_count),),

@@ -71,7 +71,7 @@ class ApiPath:
         request = Request(scope, receive)
         route = self.routes.get(request.method)
         entry = self._log(request, route)
-        fault = self.service.faults.choose(entry["operation"], request)
+        fault = self.service.faults.choose(entry["operation"])
         raw = b""
         if fault is None or fault.kind.reads_body:
             try:
@@ -82,16 +82,27 @@ class ApiPath:
             if self.service.settings.latency_ms:
                 await asyncio.sleep(self.service.settings.latency_ms / 1000)
 
-        def handle(request: Request) -> Response:
-            return self._handle(request, raw, route, entry)
+        def handle(request: Request, other: bytes | None = None) -> Response:
+            return self._handle(request, raw if other is None else other, route, entry)
 
+        self.service.apply_due()
         if fault is None:
             entry["status"] = 500
             response: Response | None = handle(request)
         else:
             entry["fault"] = {"id": fault.number, "kind": fault.kind.name}
             connection = RawConnection(scope, receive, self.service.faults.held)
-            context = FaultContext(request, entry["operation"] or "", connection, handle, self.service.take_down)
+            context = FaultContext(
+                request,
+                entry["operation"] or "",
+                entry["body"],
+                fault.hits,
+                connection,
+                self.service.state,
+                handle,
+                self.service.take_down,
+                self.service.apply_later,
+            )
             response = await fault.kind.handler(context, **fault.parameters)
         if response is not None:
             entry["status"] = response.status_code

@@ -287,6 +287,7 @@ def _endpoint(service: Service, call: ControlCall) -> Callable[[Request], object
             if not call.public:
                 _check_caller(request)
             body = _check_body(call.fields, await request.body())
+            service.apply_due()
             result = call.handler(
                 ControlRequest(service, service.state, request.path_params, request.query_params, body)
             )

@@ -13,6 +13,7 @@ import itertools
 import json
 import math
 import random
+import unicodedata
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -20,18 +21,34 @@ from email.utils import format_datetime
 from fnmatch import fnmatchcase
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
+from starlette.requests import Request
 from starlette.responses import Response
 
 from airflow_provider_workspace.sandbox.connection import RawConnection, reset
-from airflow_provider_workspace.sandbox.responses import JsonObject, invalid, json_response
-from airflow_provider_workspace.sandbox.routes import LISTS, OPERATIONS
+from airflow_provider_workspace.sandbox.request import PAGE_SIZE, parse_number
+from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, invalid, json_response, page_response
+from airflow_provider_workspace.sandbox.routes import LISTS, OPERATIONS, WRITES
+from airflow_provider_workspace.sandbox.state import format_time
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
+    from airflow_provider_workspace.sandbox.state import State
 
 COMMON = ("operation", "times", "after", "probability", "seed")
 """The parameters of every fault."""
+CREATED_BY = {
+    "list_dashboard_collaborators": "add_dashboard_collaborator",
+    "list_domains": "create_domain",
+    "list_invites": "create_invite",
+    "list_members": "create_member",
+    "list_projects": "create_project",
+}
+"""The lists, and what the audit calls a new row of each."""
+NAMING_FIELDS = ("name", "domain", "target_email", "user_uuid")
+"""The fields of a create that say what it is about."""
+MAX_ROWS = 2**31
+MAX_NORMALIZED = 60
 
 
 @dataclass(frozen=True)
@@ -41,14 +58,21 @@ class FaultContext:
     request: Request
     operation: str
     """Name of the operation, or nothing where the interface has none such."""
+    body: Any
+    """The JSON of the request, None where there is none."""
+    hits: int
+    """How many requests the fault has hit, this one included."""
     connection: RawConnection
-    handler: Callable[[Request], Response]
+    state: State
+    handler: Callable[[Request, bytes | None], Response]
     take_down: Callable[[float], None]
     """Takes the sandbox down for some seconds."""
+    apply_later: Callable[[float, Callable[[], object]], None]
+    """Calls something so many seconds later, by the clock of the sandbox."""
 
-    def handle(self) -> Response:
-        """Handle the request as if there were no fault."""
-        return self.handler(self.request)
+    def handle(self, request: Request | None = None, body: object = None) -> Response:
+        """Handle the request, or another one in its place, or with another body, as if there were no fault."""
+        return self.handler(request or self.request, None if body is None else dumps(body).encode())
 
 
 @dataclass(frozen=True)
@@ -73,8 +97,6 @@ class FaultKind:
     reads_body: bool = True
     operations: tuple[str, ...] | None = None
     """The operations that it can hit; None: any request."""
-    matches: Callable[[Request], bool] = lambda _request: True
-    """Which of their requests it can hit."""
 
     @property
     def name(self) -> str:
@@ -188,14 +210,119 @@ async def redirect(context: FaultContext, status: int, location: str | None) -> 
     return Response(b"", status, {"Location": location or str(context.request.url)})
 
 
-async def late_rows(context: FaultContext, rows: int) -> Response:
-    """Leave the newest rows out of a list and its count, as where lists lag behind."""
-    response = context.handle()
-    if response.status_code != 200:
+async def slow_effect(context: FaultContext, seconds: float, answer: str) -> Response | None:
+    """Lose the answer, and do what was asked some seconds later, by the clock of the sandbox."""
+    if answer == "time_out":
+        await context.connection.keep_silent(None)
+    context.apply_later(seconds, context.handle)
+    if answer == "504":
+        return _failure(504, "json")
+    if answer == "reset":
+        await context.connection.reset()
+    return None
+
+
+async def late_rows(context: FaultContext, seconds: float) -> Response:
+    """Leave what was created in the last seconds, by the clock of the sandbox, out of a list and its count."""
+    whole, rows = _whole_list(context)
+    since = format_time(context.state.now() - timedelta(seconds=seconds))
+    created = context.state.created_since(CREATED_BY[context.operation], since)
+    rows = [row for row in rows if not created & {str(row["id"]), row.get("user_uuid")}]
+    # Whoever accepts an invite becomes a member without a request of the interface.
+    rows = [row for row in rows if row.get("joined_at", "") <= since]
+    if whole.status_code != 200 or context.operation in LISTS:
+        return _page(context, whole, rows, len(rows))
+    return json_response(rows)
+
+
+async def short_pages(context: FaultContext, missing: str, rows: int) -> Response:
+    """Leave rows out of a list whose count is right: after this page, the last ones of it, or the newest for good."""
+    whole, listed = _whole_list(context)
+    response = _page(context, whole, listed[:-rows] if missing == "newest" else listed, len(listed))
+    if response.status_code != 200 or missing == "newest":
         return response
     page = json.loads(bytes(response.body))
-    shown = page["results"] if page["next"] else page["results"][:-rows]
-    return json_response(page | {"count": max(0, page["count"] - rows), "results": shown})
+    return json_response(page | ({"next": None} if missing == "rest" else {"results": page["results"][:-rows]}))
+
+
+async def moving_rows(context: FaultContext, rows: int) -> Response:
+    """Move the last rows of a list to its start, more of them with each page: some come twice, others never."""
+    whole, listed = _whole_list(context)
+    split = len(listed) - context.hits * rows % max(1, len(listed))
+    return _page(context, whole, listed[split:] + listed[:split], len(listed))
+
+
+async def said_otherwise(context: FaultContext, how: str, rows: int) -> Response:
+    """Answer success, but do only a part of what was asked, or something else, or say something else."""
+    body, operation = context.body, context.operation
+    if how == "normalized":
+        return context.handle(body=_normalized(body))
+    if how == "other_answer":
+        response = context.handle()
+        answer = json.loads(bytes(response.body)) if response.status_code < 300 and response.body else None
+        if isinstance(answer, list):
+            return json_response(answer[:-rows], response.status_code)
+        if isinstance(answer, dict):
+            asked = body.keys() & answer.keys() if isinstance(body, dict) and "paused" not in answer else {"paused"}
+            return json_response(answer | {name: _other(answer[name]) for name in asked}, response.status_code)
+        return response
+    if operation in ("pause_batch_export", "unpause_batch_export"):
+        return json_response({"paused": operation == "unpause_batch_export"})
+    if operation.startswith(("delete_", "remove_")):
+        return Response(status_code=204)
+    if isinstance(body, list):
+        return context.handle(body=body[:-rows])
+    kept = () if operation.startswith("update_") else NAMING_FIELDS
+    return context.handle(body={name: value for name, value in (body or {}).items() if name in kept})
+
+
+def asking_for(request: Request, **query: int) -> Request:
+    """Return the request with other values in its query."""
+    query_string = urlencode({**request.query_params, **query}).encode()
+    return Request({**request.scope, "query_string": query_string})
+
+
+def page_asked_for(request: Request) -> tuple[int, int]:
+    """Return limit and offset of a request for a page."""
+    limit, offset = (parse_number(request.query_params.get(name, "")) or 0 for name in ("limit", "offset"))
+    return limit or PAGE_SIZE, offset
+
+
+def _whole_list(context: FaultContext) -> tuple[Response, list[JsonObject]]:
+    """Read a list without its pages; return the answer, and its rows if it is none of an error."""
+    paged = context.operation in LISTS
+    whole = context.handle(asking_for(context.request, limit=MAX_ROWS, offset=0) if paged else None)
+    if whole.status_code != 200:
+        return whole, []
+    listed = json.loads(bytes(whole.body))
+    return whole, listed if isinstance(listed, list) else listed.get("results", [listed])
+
+
+def _page(context: FaultContext, whole: Response, rows: list[JsonObject], count: int) -> Response:
+    """Answer the page that was asked for, of these rows, or the error that the whole list was answered with."""
+    if whole.status_code != 200:
+        return whole
+    limit, offset = page_asked_for(context.request)
+    url = str(context.request.url.replace(query=""))
+    return page_response(url, limit, offset, count, map(dumps, rows[offset : offset + limit]))
+
+
+def _normalized(value: Any) -> Any:
+    """Write texts as a service may store them: composed Unicode, single blanks, up to so many characters."""
+    if isinstance(value, str):
+        return " ".join(unicodedata.normalize("NFC", value).split())[:MAX_NORMALIZED]
+    if isinstance(value, list):
+        return [_normalized(item) for item in value]
+    return {name: _normalized(item) for name, item in value.items()} if isinstance(value, dict) else value
+
+
+def _other(value: Any) -> Any:
+    """Return another value of the same type."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, (int, float)):
+        return value + 1
+    return f"{value} too" if isinstance(value, str) else None
 
 
 def with_body(response: Response, body: bytes, content_type: str) -> Response:
@@ -267,6 +394,7 @@ _BODY = _one_of("body", "json", "empty", "html")
 _PATIENCE = Parameter(
     "seconds", None, "how long to wait for the client before closing the connection, null for ever", _is_seconds_or_none
 )
+_ROWS = Parameter("rows", 1, "how many rows", is_count)
 _LOCATION = Parameter("location", None, "a path or a URL, null for the same address again", _is_header_or_none)
 
 KINDS = (
@@ -292,7 +420,30 @@ KINDS = (
     FaultKind(html_body),
     FaultKind(slow_drip, (Parameter("pause", 0.05, "the seconds between two bytes", _is_seconds),)),
     FaultKind(redirect, (_one_of("status", 307, 301, 302, 303, 308), _LOCATION)),
-    FaultKind(late_rows, (Parameter("rows", 1, "how many rows", is_count),), operations=LISTS),
+    FaultKind(
+        slow_effect,
+        (
+            Parameter("seconds", 8, "how long after the answer was lost", _is_seconds),
+            _one_of("answer", "time_out", "reset", "504"),
+        ),
+        operations=(*WRITES, "verify_domain"),
+    ),
+    FaultKind(
+        late_rows,
+        (Parameter("seconds", 20, "how far the list lags behind", _is_seconds),),
+        times=None,
+        operations=tuple(CREATED_BY),
+    ),
+    FaultKind(short_pages, (_one_of("missing", "rest", "last", "newest"), _ROWS), operations=LISTS),
+    FaultKind(moving_rows, (_ROWS,), times=None, operations=LISTS),
+    FaultKind(
+        said_otherwise,
+        (
+            _one_of("how", "not_done", "other_answer", "normalized"),
+            Parameter("rows", 2, "how many rows of a bulk request are left out", is_count),
+        ),
+        operations=WRITES,
+    ),
 )
 
 
@@ -325,13 +476,11 @@ class Fault:
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)  # noqa: S311 -- no secret
 
-    def is_for(self, operation: str | None, request: Request) -> bool:
+    def is_for(self, operation: str | None) -> bool:
         """Tell whether the fault is for a request; the operation is None where the interface has none such."""
         if self.kind.operations is not None and operation not in self.kind.operations:
             return False
-        if self.operation is not None and not fnmatchcase(operation or "", self.operation):
-            return False
-        return self.kind.matches(request)
+        return self.operation is None or fnmatchcase(operation or "", self.operation)
 
     def is_due(self) -> bool:
         """Count a request that the fault is for, and tell whether it is to be hit."""
@@ -402,9 +551,9 @@ class Faults:
         for transport in list(self.held):
             reset(transport)
 
-    def choose(self, operation: str | None, request: Request) -> Fault | None:
+    def choose(self, operation: str | None) -> Fault | None:
         """Count a request, and return the fault that hits it: of those that are due, the one switched on first."""
-        concerned = [fault for fault in self.active if fault.is_for(operation, request)]
+        concerned = [fault for fault in self.active if fault.is_for(operation)]
         due = [fault for fault in concerned if fault.is_due()]
         if not due:
             return None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.sandbox.faults import Faults
@@ -59,6 +61,18 @@ class Service:
         self.log.append(entry)
         self.request_total += 1
 
+    def apply_later(self, seconds: float, effect: Callable[[], object]) -> None:
+        """Call something so many seconds later, by the clock of the sandbox."""
+        self._late.append((self.state.now() + timedelta(seconds=seconds), effect))
+        self._late.sort(key=itemgetter(0))
+
+    def apply_due(self) -> None:
+        """Catch up on what was to be applied by now; called before anything is read or written."""
+        while self._late and self._late[0][0] <= self.state.now():
+            moment, effect = self._late.pop(0)
+            with self.state.as_of(moment):
+                effect()
+
     def reset(self) -> None:
         """Go back to the seed and to the settings and faults of the start."""
         self.faults.restart()
@@ -70,6 +84,7 @@ class Service:
 
     def _forget(self) -> None:
         self._limits = Limits()
+        self._late: list[tuple[datetime, Callable[[], object]]] = []
         self.log: deque[JsonObject] = deque(maxlen=LOG_LENGTH)
         self.request_total = 0
 

@@ -100,6 +100,7 @@ class State:
         elif version != SCHEMA_VERSION:
             self.db.close()
             raise ValueError(f"{database} was written by another version of the sandbox: choose another file.")
+        self._now: datetime | None = None
         self._row_ids: dict[tuple[str, str], list[int]] = {}
         self._row_ids_as_of = -1
 
@@ -124,7 +125,16 @@ class State:
 
     def now(self) -> datetime:
         """Return the time of the sandbox: the real one, and what the clock was advanced by."""
-        return datetime.now(timezone.utc) + timedelta(seconds=self._clock_offset())
+        return self._now or datetime.now(timezone.utc) + timedelta(seconds=self._clock_offset())
+
+    @contextmanager
+    def as_of(self, moment: datetime) -> Iterator[None]:
+        """Let the clock stand at a time, for what was due then."""
+        self._now = moment
+        try:
+            yield
+        finally:
+            self._now = None
 
     def timestamp(self) -> str:
         """Return the time of the sandbox as answers show it."""
@@ -198,6 +208,12 @@ class State:
             sql = f"SELECT rowid FROM {table} WHERE organization_id = ? ORDER BY rowid"  # noqa: S608 -- as above
             self._row_ids[place] = [row[0] for row in self.db.execute(sql, (organization_id,))]
         return self._row_ids[place]
+
+    def created_since(self, operation: str, since: str) -> set[str]:
+        """Return the ids that the audit has for what an operation has created after a time."""
+        ids = "coalesce(json_extract(detail, '$.invite_id'), json_extract(detail, '$.domain_id'), target)"
+        sql = f"SELECT {ids} FROM audit WHERE operation = ? AND at > ?"  # noqa: S608 -- as above
+        return {row[0] for row in self.db.execute(sql, (operation, since))}
 
     # --- What is written ---
 

@@ -132,7 +132,7 @@ class Fault:
     @property
     def loses_rows(self) -> bool:
         """Whether no client can know the whole list."""
-        return self.kind in ("missing_rows", "repeated_rows", "large_list")
+        return self.kind == "large_list"
 
 
 def faults(elsewhere: str) -> dict[str, Fault]:
@@ -178,8 +178,8 @@ def faults(elsewhere: str) -> dict[str, Fault]:
         "next abroad": Fault("next_elsewhere", {"origin": elsewhere, "times": None}),
         "next in a loop": Fault("next_loop", {"times": None}),
         "next relative": Fault("next_relative", {"times": None}),
-        "rows repeated": Fault("repeated_rows"),
-        "rows missing": Fault("missing_rows"),
+        "rows moving": Fault("moving_rows", {"times": 1}),
+        "next null too early": Fault("short_pages"),
         "very large list": Fault("large_list", {"rows": 1_000}),
     }
 

@@ -24,3 +24,9 @@ ROUTES = (
 OPERATIONS = tuple(route.operation for route in ROUTES)
 LISTS = tuple(route.operation for route in ROUTES if "limit" in route.query)
 """The operations that answer pages."""
+WRITES = tuple(
+    route.operation
+    for route in ROUTES
+    if route.method != "GET" and route.operation not in ("hard_delete_dashboard", "verify_domain")
+)
+"""The operations that change what they are asked to."""

@@ -113,7 +113,7 @@ def test_concurrent_creates_return_the_same_record(connect: Connect, sandbox: Sa
         WorkspaceCreateDomainOperator(task_id=name, domain="race.example.com") for name in ("first", "second")
     )
     made = first.execute({})
-    sandbox.inject("late_rows", "list_domains")
+    sandbox.inject("late_rows", "list_domains", times=1)
     assert second.execute({})["id"] == made["id"]
     assert (first.created, second.created) == (True, False)
 

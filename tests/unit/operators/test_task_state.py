@@ -132,7 +132,7 @@ def test_a_retry_creates_nothing_twice_when_the_list_lags(
     killed_after("CreateProject")
     with pytest.raises(Killed):
         project().execute(context)
-    sandbox.inject("late_rows", "list_projects")
+    sandbox.inject("late_rows", "list_projects", times=1)
     assert project().execute(context)["name"] == "Northwind"
     assert len(sandbox.effects("create_project")) == 1
 

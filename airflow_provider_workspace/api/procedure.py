@@ -27,11 +27,13 @@ class Send:
     :param why: why it is sent, for a dry run
     :param looks_first: whether the procedure looks for the effect of a write whose answer was lost, before it or a
         retry of the task sends it again
+    :param note: called right before each attempt at each of them, so that a task can remember that it may be under way
     """
 
     operations: Sequence[Operation[Any]]
     why: str = "the task asks for it"
     looks_first: bool = False
+    note: Callable[[], object] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,15 @@ from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.errors import WorkspaceRequestError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
 
 # How long to wait before looking for the effect of a write whose answer was lost, in seconds: a service under load may
 # apply what it has received after it gave up answering.
 CONSISTENCY_SECONDS = 5.0
-# The same for a single record: a first look that costs little, then that.
-LOOK_UP_PAUSES = (0.5, CONSISTENCY_SECONDS)
+# The same for a single record: the first pauses before a look-up, which then grow; see look_up_pauses.
+FIRST_LOOK_UPS = (0.5, 5.0)
 # How often a write that is not repeatable is sent at most, if its answers are lost and its effect cannot be found.
 MAX_SENDS = 5
 # How often a list is read that comes with fewer rows than it counts.
@@ -78,6 +79,26 @@ def backoff(first: float, failures: int, maximum: float) -> float:
     :param maximum: most seconds
     """
     return min(maximum, first * 2.0 ** min(failures - 1, 30))
+
+
+def look_up_pauses(age: float, consistency_time: float) -> Iterator[float]:
+    """
+    Yield the pauses before look-ups of what may have been sent: at least one, and together the rest of the time.
+
+    They grow with the time since then, half a second, 5 s, and then so long again. So they are the same where a task
+    was interrupted in between.
+
+    :param age: seconds since it may have been sent
+    :param consistency_time: seconds after which it counts as not done
+    """
+    while True:
+        left = max(0.0, consistency_time - age)
+        first, second = FIRST_LOOK_UPS
+        pause = min(left, first if age < first else max(second, age))
+        yield pause
+        if pause == left:
+            return
+        age += pause
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:

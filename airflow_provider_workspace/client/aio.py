@@ -82,16 +82,17 @@ class WorkspaceAsyncClient:
         """Close the connections."""
         await self._http.aclose()
 
-    async def send(self, op: Operation[T], *, looks_first: bool = False) -> T:
+    async def send(self, op: Operation[T], *, looks_first: bool = False, note: Callable[[], object] | None = None) -> T:
         """
         Send an operation, again where that is safe, and return its result.
 
         :param looks_first: whether the caller looks for the effect of a write whose answer was lost before it, or a
             retry of the task, sends it again
+        :param note: called right before each attempt
         :raises WorkspaceInputError: if the operation cannot be written out; nothing was sent
         :raises WorkspaceRequestError: see :mod:`airflow_provider_workspace.errors`
         """
-        call = Call(op, self._policy, looks_first=looks_first)
+        call = Call(op, self._policy, looks_first=looks_first, note=note)
         for secret in op.secrets():
             await self.mask(secret)
         retrying = tenacity.AsyncRetrying(**call.tenacity(), sleep=self._sleep)
@@ -130,7 +131,7 @@ class WorkspaceAsyncClient:
                 if refused:
                     return refused[0]
                 try:
-                    return await self.send(op, looks_first=step.looks_first)
+                    return await self.send(op, looks_first=step.looks_first, note=step.note)
                 except WorkspaceRequestError as error:
                     if refuses_all(error):
                         refused.append(error)
@@ -156,6 +157,7 @@ class WorkspaceAsyncClient:
                 yield row
 
     async def _attempt(self, call: Call[T]) -> T:
+        call.note()
         url = self.settings.base_url + call.request.target
         response = await self._exchange(call, url)
         for _ in range(MAX_REDIRECTS):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -44,12 +44,21 @@ class Call(Generic[T]):
     :param op: what is asked
     :param policy: when to ask again
     :param looks_first: whether the caller looks for the effect of a lost write before it sends again
+    :param note: called right before each attempt
     """
 
-    def __init__(self, op: Operation[T], policy: RetryPolicy, *, looks_first: bool = False) -> None:
+    def __init__(
+        self,
+        op: Operation[T],
+        policy: RetryPolicy,
+        *,
+        looks_first: bool = False,
+        note: Callable[[], object] | None = None,
+    ) -> None:
         self.op = op
         self.policy = policy
         self.looks_first = looks_first
+        self.note = note or (lambda: None)
         self.request = op.request()
         self.may_have_been_applied = False
         self.attempts = 0

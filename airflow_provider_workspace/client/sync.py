@@ -86,16 +86,17 @@ class WorkspaceClient:
         """Close the connections."""
         self._adapter.close()
 
-    def send(self, op: Operation[T], *, looks_first: bool = False) -> T:
+    def send(self, op: Operation[T], *, looks_first: bool = False, note: Callable[[], object] | None = None) -> T:
         """
         Send an operation, again where that is safe, and return its result.
 
         :param looks_first: whether the caller looks for the effect of a write whose answer was lost before it, or a
             retry of the task, sends it again
+        :param note: called right before each attempt
         :raises WorkspaceInputError: if the operation cannot be written out; nothing was sent
         :raises WorkspaceRequestError: see :mod:`airflow_provider_workspace.errors`
         """
-        call = Call(op, self._policy, looks_first=looks_first)
+        call = Call(op, self._policy, looks_first=looks_first, note=note)
         for secret in op.secrets():
             self.mask(secret)
         retrying = tenacity.Retrying(**call.tenacity(), sleep=self._sleep)
@@ -131,7 +132,7 @@ class WorkspaceClient:
             if refused:
                 return refused[0]
             try:
-                return self.send(op, looks_first=step.looks_first)
+                return self.send(op, looks_first=step.looks_first, note=step.note)
             except WorkspaceRequestError as error:
                 if refuses_all(error):
                     refused.append(error)
@@ -167,6 +168,7 @@ class WorkspaceClient:
             yield from page.results
 
     def _attempt(self, call: Call[T]) -> T:
+        call.note()
         url = self.settings.base_url + call.request.target
         response = self._exchange(call, url)
         for _ in range(MAX_REDIRECTS):

@@ -351,6 +351,7 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
             find=lambda: find_row(collaborators, is_theirs),
             if_exists=self.parse_choice("if_exists", "return", "fail"),
             memory=self.task_state,
+            consistency_time=hook.client.settings.consistency_time,
         )
         if self.level is not None and str(collaborator.level) != str(self.level):
             self.log.warning(

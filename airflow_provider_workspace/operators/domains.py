@@ -104,6 +104,7 @@ class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
             find=lambda: find_row(domains, lambda row: (row.domain or "").lower() == wanted),
             if_exists=self.parse_choice("if_exists", "return", "fail"),
             memory=self.task_state,
+            consistency_time=hook.client.settings.consistency_time,
         )
         return self.plain(domain)
 

@@ -119,6 +119,7 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
             find=lambda: find_row(invites, is_theirs),
             if_exists=self.parse_choice("if_exists", "return", "fail"),
             memory=self.task_state,
+            consistency_time=hook.client.settings.consistency_time,
         )
         return self.plain(invite)
 

@@ -125,6 +125,7 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
             find=find,
             if_exists=self.parse_choice("if_exists", "return", "fail"),
             memory=self.task_state,
+            consistency_time=hook.client.settings.consistency_time,
         )
         return self.plain(project)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from airflow_provider_workspace.api.procedure import Pause, Procedure, Send
-from airflow_provider_workspace.api.retry import LOOK_UP_PAUSES, MAX_SENDS
+from airflow_provider_workspace.api.retry import MAX_SENDS, look_up_pauses
 from airflow_provider_workspace.errors import (
     WorkspaceError,
     WorkspaceInputError,
@@ -23,12 +24,19 @@ R = TypeVar("R")
 
 log = logging.getLogger(__name__)
 
+# How long to look for what somebody else created, where the service refuses a name as taken.
+TAKEN_SECONDS = 5.5
+
 
 class Memory(Protocol):
     """What a task remembers from try to try; see :class:`~airflow_provider_workspace.state.task_state.TaskState`."""
 
     def begin(self, what: str) -> None:
         """Note that this is sent now, before each time, or that it may be under way still."""
+
+    def count_send(self) -> int:
+        """Count that it is sent, and return how often this try did so; a try that defers goes on counting."""
+        ...
 
     def has_begun(self, what: str) -> bool:
         """Tell whether an earlier try, or this one, noted that it begins this."""
@@ -49,24 +57,31 @@ def create_or_get(
     find: Callable[[], Procedure[R | None]],
     if_exists: str,
     memory: Memory,
+    consistency_time: float,
 ) -> Procedure[tuple[R, bool]]:
     """
     Create what does not exist yet, and look it up where the answer to the create was lost.
+
+    A create whose answer is missing may take effect later, and the list may show it later still: it is looked up until
+    the consistency time is over, and only then sent again.
 
     :param what: what is created, for messages, such as ``project 'Sales'``
     :param create: the operation that creates it
     :param find: looks it up; the result is ``None`` if it does not exist
     :param if_exists: ``return`` what exists, or ``fail``
     :param memory: what the task remembers from try to try; what an earlier try made is no reason to fail
+    :param consistency_time: seconds for which a create may take effect, and a list may miss it
     :return: the record, and whether this task created it
     :raises WorkspaceInputError: if it exists and ``if_exists`` is ``fail``; nothing was sent
     :raises WorkspaceOutcomeUnknownError: if every answer was lost and nothing can be found
     """
     found = yield from find()
-    if found is None and memory.age(what) is not None:
-        found = yield from _find_later(find)
+    age = memory.age(what)
+    if found is None and age is not None and age < consistency_time:
+        log.info("An earlier request may have created the %s: looking for it before it is sent again.", what)
+        found = yield from _find_later(find, age, consistency_time)
     if found is not None and memory.has_begun(what):
-        log.info("An earlier try of this task created the %s.", what)
+        log.info("An earlier request of this task created the %s.", what)
         return found, True
     if found is not None:
         if if_exists == "fail":
@@ -74,26 +89,35 @@ def create_or_get(
             raise WorkspaceInputError(msg)
         log.info("The %s exists already: nothing was sent.", what)
         return found, False
-    memory.begin(what)
-    sent = 0
+    lost: WorkspaceOutcomeUnknownError | None = None
     while True:
-        sent += 1
-        (answer,) = yield Send([create], why=f"there is no {what}", looks_first=True)
+        sends = memory.count_send()
+        if sends > MAX_SENDS:
+            msg = (
+                f"Look for the {what} in the workspace: it was sent {MAX_SENDS} times, without an answer or an effect."
+            )
+            error = WorkspaceOutcomeUnknownError(msg, operation=type(create).__name__, retryable=False)
+            error.looks_first = True
+            raise error from lost
+        (answer,) = yield Send(
+            [create], why=f"there is no {what}", looks_first=True, note=functools.partial(memory.begin, what)
+        )
         if isinstance(answer, WorkspaceOutcomeUnknownError):
-            found = yield from _find_later(find)
+            memory.begin(what)  # from now on it may be under way for the consistency time
+            found = yield from _find_later(find, 0.0, consistency_time)
             if found is not None:
                 log.warning("The answer was lost, but the %s exists: taken as created by this task.", what)
                 return found, True
-            if sent == MAX_SENDS:
-                raise answer
-            log.warning("%s It does not exist, so it is sent again.", answer)
+            lost = answer
+            log.warning("%s It does not exist.", answer)
         elif isinstance(answer, WorkspaceError):
             memory.forget()  # refused or not sent
-            found = (yield from _find_later(find)) if if_exists == "return" and _is_taken(answer) else None
+            taken = _is_taken(answer) and (if_exists == "return" or sends > 1)
+            found = (yield from _find_later(find, 0.0, TAKEN_SECONDS)) if taken else None
             if found is None:
                 raise answer
             log.info("Somebody else created the %s at the same time: nothing was created here.", what)
-            return found, False
+            return found, sends > 1
         else:
             log.info("Created the %s.", what)
             made: R = answer
@@ -105,13 +129,9 @@ def _is_taken(error: WorkspaceError) -> bool:
     return getattr(error, "code", None) == "unique" or getattr(error, "status", None) == 409
 
 
-def _find_later(find: Callable[[], Procedure[R | None]]) -> Procedure[R | None]:
-    """
-    Look for what was sent a moment ago.
-
-    A service under load may apply what it has received after it gave up answering, and a list may lag behind.
-    """
-    for seconds in LOOK_UP_PAUSES:
+def _find_later(find: Callable[[], Procedure[R | None]], age: float, consistency_time: float) -> Procedure[R | None]:
+    """Look for what was sent some seconds ago until the consistency time is over."""
+    for seconds in look_up_pauses(age, consistency_time):
         yield Pause(seconds)
         found = yield from find()
         if found is not None:

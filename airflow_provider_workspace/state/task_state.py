@@ -9,6 +9,8 @@ from typing import Any
 KEY = "airflow_provider_workspace"
 # When a retry began that finds nothing of the try before it.
 RETRY_BEGAN = "retry_began"
+# How often the try sent what it begins.
+SENDS = "sends"
 
 
 class TaskState:
@@ -58,6 +60,12 @@ class TaskState:
     def begin(self, what: str) -> None:
         """Note that this is sent now, before each time, or that it may be under way still."""
         self.write({"begun": what, "at": self._clock()})
+
+    def count_send(self) -> int:
+        """Count that it is sent, and return how often this try did so; a try that defers goes on counting."""
+        self._carried[SENDS] = self._carried.get(SENDS, 0) + 1
+        sends: int = self._carried[SENDS]
+        return sends
 
     def has_begun(self, what: str) -> bool:
         """Tell whether an earlier try, or this one, noted that it begins this."""

@@ -100,6 +100,7 @@ def test_a_record_found_after_a_lost_answer_counts_as_created() -> None:
         find=lambda: send_one(GetProject(organization_id="o", project_id=1)),
         if_exists="return",
         memory=TaskState({}),
+        consistency_time=0.0,
     )
     assert drive(procedure, answer) == ("it", True)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
 from typing import Any
 
 import pytest
 
 from airflow_provider_workspace.api.operations import CreateProject, DeleteInvite, GetProject
-from airflow_provider_workspace.api.procedure import Pause, Procedure, send_one
-from airflow_provider_workspace.api.retry import LOOK_UP_PAUSES, MAX_SENDS
+from airflow_provider_workspace.api.procedure import Pause, Procedure, leave_at_long_pause, send_one
+from airflow_provider_workspace.api.retry import MAX_SENDS
 from airflow_provider_workspace.errors import (
     WorkspaceBadRequestError,
     WorkspaceInputError,
@@ -27,29 +27,51 @@ CREATE = CreateProject(organization_id="o", name="thing")
 DELETE = DeleteInvite(organization_id="o", invite_id="0190c0de-0000-4000-8000-0000000000e1")
 
 
+CONSISTENCY_TIME = 120.0
+PAUSES = [0.5, 5.0, 5.5, 11.0, 22.0, 44.0, 32.0]
+
+
+class Clock(list[float]):
+    """The pauses of a procedure, and the time that has passed with them."""
+
+    began = 1000.0
+
+    def __call__(self) -> float:
+        return self.began + sum(self)
+
+
+class Store(dict[str, Any]):
+    """Airflow's task state store."""
+
+    def set(self, key: str, value: Any) -> None:
+        self[key] = value
+
+    def delete(self, key: str) -> None:
+        self.pop(key, None)
+
+
 class Service:
     """
     Answers creates and look-ups.
 
     :param creates: what becomes of the creates, one after the other: an error, ``lost`` (applied without an answer)
-    :param visible_after: how many look-ups find nothing before they find what was created
+    :param shown_after: how many seconds after a create the look-ups find its record
     """
 
-    def __init__(self, *creates: Any, visible_after: int = 0, there: bool = False) -> None:
+    def __init__(self, *creates: Any, shown_after: float = 0.0, there: bool = False) -> None:
         self.creates = list(creates)
-        self.visible_after = visible_after
-        self.there = there
+        self.shown_after = shown_after
+        self.clock = Clock()
+        self.shown_from = [0.0] if there else []
         self.sent = 0
 
     def answer(self, operation: Any) -> Any:
         if isinstance(operation, GetProject):
-            if self.there and self.visible_after <= 0:
-                return "it"
-            self.visible_after -= self.there
-            return None
+            return "it" if any(time <= self.clock() for time in self.shown_from) else None
         self.sent += 1
         result = self.creates.pop(0) if self.creates else "it"
-        self.there |= result in ("it", "lost")
+        if result in ("it", "lost"):
+            self.shown_from.append(self.clock() + self.shown_after)
         return lost() if result == "lost" else result
 
 
@@ -57,15 +79,30 @@ def lost() -> WorkspaceOutcomeUnknownError:
     return WorkspaceOutcomeUnknownError("The answer was lost.", operation="CreateProject", retryable=False)
 
 
-def create(service: Service, if_exists: str = "return", pauses: list[float] | None = None) -> tuple[Any, bool]:
+def create(
+    service: Service,
+    if_exists: str = "return",
+    context: dict[str, Any] | None = None,
+    carried: dict[str, Any] | None = None,
+    longest: float = 1e9,
+) -> tuple[Any, bool]:
     procedure: Procedure[tuple[Any, bool]] = create_or_get(
         "thing",
         CREATE,
         find=lambda: send_one(GetProject(organization_id="o", project_id=1)),
         if_exists=if_exists,
-        memory=TaskState({}),
+        memory=TaskState(context or {}, carried, clock=service.clock),
+        consistency_time=CONSISTENCY_TIME,
     )
-    return drive(procedure, service.answer, pauses)
+    return drive(leave_at_long_pause(procedure, longest, leave), service.answer, service.clock)
+
+
+class Left(Exception):  # noqa: N818 - what a deferral looks like
+    """The worker is left at a long pause."""
+
+
+def leave(seconds: float) -> None:
+    raise Left(seconds)
 
 
 def test_what_does_not_exist_is_created_once() -> None:
@@ -80,18 +117,90 @@ def test_what_exists_can_be_an_error() -> None:
         create(Service(there=True), if_exists="fail")
 
 
-@pytest.mark.parametrize("visible_after", [0, 1])
-def test_a_create_whose_answer_was_lost_is_looked_up_and_not_sent_again(visible_after: int) -> None:
-    service, pauses = Service("lost", visible_after=visible_after), list[float]()
-    assert create(service, pauses=pauses) == ("it", True)
+@pytest.mark.parametrize(
+    ("shown_after", "pauses"),
+    [(0, [0.5]), (5, [0.5, 5.0]), (10, [0.5, 5.0, 5.5]), (20, [0.5, 5.0, 5.5, 11.0]), (120, PAUSES)],
+)
+def test_a_create_whose_answer_was_lost_is_looked_up_until_it_shows(shown_after: float, pauses: list[float]) -> None:
+    service = Service("lost", shown_after=shown_after)
+    assert create(service) == ("it", True)
     assert service.sent == 1
-    assert pauses == list(LOOK_UP_PAUSES[: visible_after + 1])
+    assert service.clock == pauses
 
 
-def test_a_create_that_is_lost_for_good_ends_with_its_error() -> None:
-    service = Service(*[lost() for _ in range(MAX_SENDS)])
-    with pytest.raises(WorkspaceOutcomeUnknownError):
-        create(service)
+def test_a_lost_create_is_sent_again_after_the_consistency_time() -> None:
+    service = Service(lost())
+    assert create(service) == ("it", True)
+    assert service.sent == 2
+    assert sum(service.clock) == CONSISTENCY_TIME
+
+
+@pytest.mark.parametrize("killed_for", [0.0, 3.0, 50.0, 119.0])
+@pytest.mark.parametrize("shown_after", [0.0, 8.0, 20.0, 119.9])
+def test_a_retry_after_a_kill_looks_until_the_create_shows(killed_for: float, shown_after: float) -> None:
+    service, context = Service("it", shown_after=shown_after), {"task_state_store": Store()}
+    TaskState(context, clock=service.clock).begin("thing")
+    service.answer(CREATE)
+    service.clock.append(killed_for)
+    assert create(service, "fail", context) == ("it", True)
+    assert service.sent == 1
+    assert sum(service.clock) <= CONSISTENCY_TIME
+
+
+def test_a_retry_sends_again_what_did_not_show_within_the_consistency_time() -> None:
+    service, context = Service(), {"task_state_store": Store()}
+    TaskState(context, clock=service.clock).begin("thing")
+    service.clock.append(100.0)
+    assert create(service, context=context) == ("it", True)
+    assert service.sent == 1
+    assert sum(service.clock) == CONSISTENCY_TIME
+
+
+def test_a_retry_waits_for_nothing_after_the_consistency_time() -> None:
+    service, context = Service(), {"task_state_store": Store()}
+    TaskState(context, clock=service.clock).begin("thing")
+    service.clock.append(200.0)
+    assert create(service, context=context) == ("it", True)
+    assert service.clock == [200.0]
+
+
+def test_without_a_store_a_retry_looks_for_the_whole_time() -> None:
+    service = Service("it", shown_after=100.0)
+    service.answer(CREATE)
+    retry = type("Retry", (), {"try_number": 2})()
+    assert create(service, context={"ti": retry}) == ("it", False)
+    assert service.sent == 1
+
+
+@pytest.mark.parametrize("context", [{}, {"task_state_store": Store()}], ids=["carried", "stored"])
+@pytest.mark.parametrize("shown_after", [0.0, 8.0, 30.0, 100.0])
+def test_nothing_is_sent_twice_where_the_worker_is_left_at_long_pauses(
+    context: dict[str, Any], shown_after: float
+) -> None:
+    context, carried = {key: Store() for key in context}, dict[str, Any]()
+    service = Service("lost", shown_after=shown_after)
+    for _ in range(20):
+        try:
+            assert create(service, context=context, carried=carried, longest=7.0) == ("it", True)
+            break
+        except Left as left:
+            carried = json.loads(json.dumps(carried))
+            service.clock.append(left.args[0])
+    assert service.sent == 1
+    assert sum(service.clock) <= CONSISTENCY_TIME
+
+
+@pytest.mark.parametrize("longest", [1e9, 7.0])
+def test_a_create_that_is_lost_for_good_ends_with_an_error(longest: float) -> None:
+    service, carried = Service(*[lost() for _ in range(20)]), dict[str, Any]()
+    left: BaseException = Left()
+    while isinstance(left, Left):
+        with pytest.raises((Left, WorkspaceOutcomeUnknownError), match=r"\d|sent 5 times") as caught:
+            create(service, carried=carried, longest=longest)
+        left = caught.value
+        service.clock.extend(left.args if isinstance(left, Left) else [])
+    assert isinstance(left, WorkspaceOutcomeUnknownError)
+    assert not left.permanent
     assert service.sent == MAX_SENDS
 
 
@@ -108,21 +217,24 @@ def test_what_somebody_else_created_at_the_same_time_is_reused(error: WorkspaceR
     if not hasattr(error, "status"):
         error = WorkspaceBadRequestError("409", status=409)
     service = Service(error)
-    procedure: Procedure[tuple[Any, bool]] = create_or_get(
-        "thing", CREATE, find=appearing(service), if_exists="return", memory=TaskState({})
-    )
-    assert drive(procedure, service.answer) == ("it", False)
+    service.shown_from = [service.clock() + 3]
+    assert create(service) == ("it", False)
+    service = Service(error)
+    service.shown_from = [service.clock() + 3]
+    with pytest.raises(type(error)):
+        create(service, if_exists="fail")
 
 
-def appearing(service: Service) -> Callable[[], Procedure[Any]]:
-    """Look up, and find it from the second time on."""
+def test_a_name_taken_by_somebody_out_of_sight_is_an_error() -> None:
+    service = Service(WorkspaceBadRequestError("400", status=400, code="unique"))
+    with pytest.raises(WorkspaceBadRequestError):
+        create(service)
+    assert sum(service.clock) < 10
 
-    def find() -> Procedure[Any]:
-        found = yield from send_one(GetProject(organization_id="o", project_id=1))
-        service.there = True
-        return found
 
-    return find
+def test_an_effect_later_than_the_consistency_time_is_found_where_names_are_unique() -> None:
+    service = Service("lost", WorkspaceBadRequestError("400", status=400, code="unique"), shown_after=122.0)
+    assert create(service, if_exists="fail") == ("it", True)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Write what follows from the settings: the connection form, and the tables in README.md and docs/connection.md."""
+"""Write what follows from the settings: the connection form, and the table in docs/connection.md."""
 
 from __future__ import annotations
 
@@ -120,12 +120,11 @@ def replaced(path: Path, comment: str, text: str) -> str:
 def files() -> dict[Path, str]:
     """Return each file with the text it should have."""
     code = f"CONNECTION_FIELDS: dict[str, dict[str, Any]] = {literal(form())}\n"
-    pages = {ROOT / page: replaced(ROOT / page, "<!-- {} -->", f"\n{table()}\n") for page in PAGES}
-    return {CODE: replaced(CODE, "# {}", code), **pages}
+    return {CODE: replaced(CODE, "# {}", code), PAGE: replaced(PAGE, "<!-- {} -->", f"\n{table()}\n")}
 
 
 CODE = ROOT / "airflow_provider_workspace" / "get_provider_info.py"
-PAGES = ("README.md", "docs/connection.md")
+PAGE = ROOT / "docs" / "connection.md"
 
 if __name__ == "__main__":
     for path, text in files().items():

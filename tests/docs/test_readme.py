@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_workspace.client.settings import EXTRAS, read_settings
+from airflow_provider_workspace.client.settings import read_settings
 from tests.dag_bag import DagBag
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,10 +65,6 @@ def test_the_test_in_the_readme_passes(tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stdout
     assert "1 passed" in run.stdout
-
-
-def test_the_readme_names_every_extra() -> None:
-    assert set(EXTRAS) <= set(re.findall(r"`(\w+)`", README))
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\(((?!http)[^)#]+)\)", README))

@@ -12,6 +12,7 @@ Every message says what was asked, what came back and what to do::
         │   └── WorkspaceTimeoutError     no answer in time
         ├── WorkspaceResponseError        the answer cannot be read
         ├── WorkspaceNotAppliedError      a change whose answer shows something else
+        ├── WorkspaceDuplicateError       a create that made a second one
         ├── WorkspacePaginationError      a list that would never end
         ├── WorkspaceOutcomeUnknownError  a write that may or may not have happened
         └── WorkspaceStatusError          the service said no
@@ -114,6 +115,10 @@ class WorkspaceResponseError(WorkspaceRequestError):
 
 class WorkspaceNotAppliedError(WorkspaceRequestError):
     """The service answered that all is well, and shows something else than was asked."""
+
+
+class WorkspaceDuplicateError(WorkspaceRequestError):
+    """A record was created, and there is another one of the same name."""
 
 
 class WorkspacePaginationError(WorkspaceRequestError):

@@ -46,7 +46,9 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
     """
     Create a project. Scopes ``project:write`` and, to look whether it is there, ``project:read``.
 
-    Names of projects need not be unique for the service, so the task looks for the name before it creates.
+    Names of projects need not be unique for the service, so the task looks for the name before it creates, and again
+    after it: if another task has created one of that name at the same time, it fails and names both. How many blanks
+    there are between words, and the Unicode form, make no difference.
 
     :param name: name of the project
     :param organization_id: organization; by default that of the connection
@@ -97,21 +99,24 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Create it unless there is one of that name."""
+        from airflow_provider_workspace.api.comparison import normal_text
         from airflow_provider_workspace.api.operations.projects import CreateProject, GetProject, ListProjects
         from airflow_provider_workspace.api.procedure import send_one
         from airflow_provider_workspace.errors import WorkspaceResponseError
-        from airflow_provider_workspace.procedures.create_or_get import create_or_get
+        from airflow_provider_workspace.procedures.create_or_get import check_created, create_or_get
         from airflow_provider_workspace.procedures.snapshot import find_row
 
         fields = {**self.parse_fields("settings", "organization_id"), **self.given(FREQUENT)}
         organization_id = hook.organization_or_default(self.organization_id)
         create = CreateProject(organization_id=organization_id, **fields)
         projects = ListProjects(organization_id=organization_id, limit=hook.client.settings.page_size)
-        wanted = (create.name or "").strip()
+        wanted = normal_text(create.name or "")
+
+        def is_it(item: ProjectItem) -> bool:
+            return item.name is not None and normal_text(item.name) == wanted
 
         def find() -> Procedure[Project | None]:
-            # Services may store a name without the blanks around it.
-            item = yield from find_row(projects, lambda item: item.name is not None and item.name.strip() == wanted)
+            item = yield from find_row(projects, is_it)
             if item is None:
                 return None
             if item.id is None:
@@ -119,14 +124,17 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
                 raise WorkspaceResponseError(msg, operation="ListProjects", retryable=False)
             return (yield from send_one(GetProject(organization_id=organization_id, project_id=item.id)))
 
+        what = f"project '{self.name}'"
         project, self.created = yield from create_or_get(
-            f"project '{self.name}'",
+            what,
             create,
             find=find,
             if_exists=self.parse_choice("if_exists", "return", "fail"),
             memory=self.task_state,
             consistency_time=hook.client.settings.consistency_time,
         )
+        if self.created:
+            yield from check_created(what, project.id, projects, is_it)
         return self.plain(project)
 
 

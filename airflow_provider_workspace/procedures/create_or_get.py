@@ -6,18 +6,23 @@ import functools
 import logging
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.procedure import Pause, Procedure, Send
 from airflow_provider_workspace.api.retry import MAX_SENDS, look_up_pauses
 from airflow_provider_workspace.errors import (
+    WorkspaceDuplicateError,
     WorkspaceError,
     WorkspaceInputError,
+    WorkspaceNotAppliedError,
     WorkspaceNotFoundError,
     WorkspaceOutcomeUnknownError,
 )
+from airflow_provider_workspace.procedures.snapshot import read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from airflow_provider_workspace.api.models import Page, ProjectItem
     from airflow_provider_workspace.api.operation import Operation
 
 R = TypeVar("R")
@@ -137,6 +142,40 @@ def _find_later(find: Callable[[], Procedure[R | None]], age: float, consistency
         if found is not None:
             return found
     return None
+
+
+def check_created(
+    what: str, record_id: object, projects: Operation[Page[ProjectItem]], is_it: Callable[[ProjectItem], bool]
+) -> Procedure[None]:
+    """
+    Read the list once more after a create: two tasks at once may both have found nothing, and both created.
+
+    :param what: what was created, for messages
+    :param record_id: the record that this task created
+    :param projects: asks for the first page of the list
+    :param is_it: whether a look-up by name would take a row
+    :raises WorkspaceDuplicateError: if there is another one
+    :raises WorkspaceNotAppliedError: if the next look-up would not find what was created
+    """
+    rows = yield from read_rows(projects)
+    ids = {record_id, *(row.id for row in rows if is_it(row))} - {None}
+    own = [row for row in rows if row.id == record_id]
+    if len(ids) > 1:
+        named = ", ".join(sorted(map(str, ids)))
+        msg = (
+            f"Keep one and rename or remove the others: there are several of {what}, {named}; this task created "
+            f"{record_id}. Tasks that create the same must not run at the same time: set max_active_runs=1, or give "
+            "them a pool with one slot."
+        )
+        raise WorkspaceDuplicateError(msg, operation="CreateProject", outcome=Outcome.APPLIED.value, retryable=False)
+    if not own:
+        log.warning("The list does not show the %s yet: another task may have created one too.", what)
+    elif not is_it(own[0]):
+        msg = (
+            f"Set name={own[0].name!r}, as the service stored {what}, {record_id}: a look-up for the name that was "
+            "asked for does not find it, and each run would create another one."
+        )
+        raise WorkspaceNotAppliedError(msg, operation="CreateProject", outcome=Outcome.APPLIED.value, retryable=False)
 
 
 def delete_if_present(what: str, delete: Operation[Any], if_missing: str) -> Procedure[bool]:

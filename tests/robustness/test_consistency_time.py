@@ -22,7 +22,7 @@ from airflow_provider_workspace.operators.domains import WorkspaceCreateDomainOp
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
 from airflow_provider_workspace.sandbox.seed import SEED
-from airflow_provider_workspace.version_compat import TaskDeferred
+from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -147,6 +147,37 @@ def test_a_create_that_never_takes_effect_is_loud(sandbox: SandboxServer, connec
     with pytest.raises(WorkspaceOutcomeUnknownError, match="sent 5 times"):
         task(kind).execute({})
     assert not sandbox.audit(kind)
+
+
+@pytest.mark.parametrize("name", ["Cafe\u0301  Nord", "  Café Nord ", "Café\tNord"])
+def test_a_name_that_the_service_normalizes_is_found_again(sandbox: SandboxServer, connect: Connect, name: str) -> None:
+    connect()
+    sandbox.inject("said_otherwise", "create_project", how="normalized", times=None)
+    ids = {
+        WorkspaceCreateProjectOperator(task_id="t", name=name, do_xcom_push=False).execute({})["id"] for _ in range(3)
+    }
+    assert len(ids) == len(sandbox.audit("create_project")) == 1
+
+
+def test_a_name_that_the_service_cuts_is_an_error(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    sandbox.inject("said_otherwise", "create_project", how="normalized", times=None)
+    with pytest.raises(AirflowFailException, match=f"Set name='{'N' * 60}'"):
+        WorkspaceCreateProjectOperator(task_id="t", name="N" * 70, do_xcom_push=False).execute({})
+    WorkspaceCreateProjectOperator(task_id="t", name="N" * 60, do_xcom_push=False).execute({})
+    assert len(sandbox.audit("create_project")) == 1
+
+
+def test_two_tasks_that_create_the_same_at_once_say_so(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    first = task("create_project").execute({})
+    sandbox.inject("late_rows", "list_projects", times=1)  # the other one looked before the first one created
+    with pytest.raises(AirflowFailException, match="there are several of project 'Northwind'") as caught:
+        task("create_project").execute({})
+    for entry in sandbox.audit("create_project"):
+        assert entry["target"] in str(caught.value)
+    assert str(first["id"]) in str(caught.value)
+    assert len(sandbox.audit("create_project")) == 2
 
 
 def run(kind: str, connection: str, store: Path) -> None:

@@ -125,8 +125,9 @@ def test_message_for_an_unknown_extra(connect: Connect) -> None:
     connect(orgnization_id="x")
     assert message_of("get_dashboard", dashboard_id=1) == (
         "The extra of connection 'workspace_default' has an unknown key 'orgnization_id': did you mean "
-        "'organization_id'? Known are organization_id, project_id, connect_timeout, read_timeout, max_attempts, "
-        "max_retry_wait, page_size, max_concurrency, bulk_invite_limit, bulk_invite_body, "
+        "'organization_id'? Known are organization_id, project_id, connect_timeout, read_timeout, total_timeout, "
+        "max_response_bytes, consistency_time, trust_counts, max_attempts, max_retry_wait, page_size, max_concurrency, "
+        "invites_per_hour, invites_per_day, bulk_invite_limit, bulk_invite_body, "
         "verify, proxy, web_url, allow_http."
     )
 

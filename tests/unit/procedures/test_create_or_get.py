@@ -7,18 +7,21 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.api.operations import CreateProject, DeleteInvite, GetProject
+from airflow_provider_workspace.api.models import Page, ProjectItem
+from airflow_provider_workspace.api.operations import CreateProject, DeleteInvite, GetProject, ListProjects
 from airflow_provider_workspace.api.procedure import Pause, Procedure, leave_at_long_pause, send_one
 from airflow_provider_workspace.api.retry import MAX_SENDS
 from airflow_provider_workspace.errors import (
     WorkspaceBadRequestError,
+    WorkspaceDuplicateError,
     WorkspaceInputError,
+    WorkspaceNotAppliedError,
     WorkspaceNotFoundError,
     WorkspaceOutcomeUnknownError,
     WorkspaceRequestError,
     WorkspaceServerError,
 )
-from airflow_provider_workspace.procedures.create_or_get import create_or_get, delete_if_present
+from airflow_provider_workspace.procedures.create_or_get import check_created, create_or_get, delete_if_present
 from airflow_provider_workspace.procedures.dry_run import Planned, until_first_write
 from airflow_provider_workspace.state.task_state import TaskState
 from tests.unit.procedures.drive import drive
@@ -269,3 +272,36 @@ def test_a_dry_run_ends_before_the_first_write() -> None:
 
 def test_a_dry_run_of_what_only_reads_has_its_result() -> None:
     assert drive(until_first_write(send_one(GetProject(organization_id="o", project_id=1))), lambda _: "it") == "it"
+
+
+ORGANIZATION_PROJECTS = ListProjects(organization_id="o")
+
+
+def check(record_id: int | None, *rows: tuple[int | None, str]) -> None:
+    def answer(_: Any) -> Page[ProjectItem]:
+        return Page[ProjectItem](results=[ProjectItem(id=number, name=name) for number, name in rows])
+
+    drive(check_created("project 'A'", record_id, ORGANIZATION_PROJECTS, lambda row: row.name == "A"), answer)
+
+
+def test_a_record_that_is_alone_under_its_name_is_right() -> None:
+    check(1, (1, "A"), (2, "B"))
+    check(None, (1, "A"))
+
+
+@pytest.mark.parametrize("rows", [[(1, "A"), (2, "A")], [(2, "A")]])
+def test_a_second_record_of_the_name_is_an_error_that_names_both(rows: list[Any]) -> None:
+    with pytest.raises(WorkspaceDuplicateError, match="1, 2; this task created 1") as caught:
+        check(1, *rows)
+    assert caught.value.permanent
+
+
+def test_a_list_that_does_not_show_the_record_yet_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    check(1, (2, "B"))
+    assert "another task may have created one too" in caplog.text
+
+
+def test_a_record_that_no_look_up_would_find_is_an_error() -> None:
+    with pytest.raises(WorkspaceNotAppliedError, match="Set name='A cut'") as caught:
+        check(1, (1, "A cut"))
+    assert caught.value.permanent

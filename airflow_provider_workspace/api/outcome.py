@@ -11,13 +11,13 @@ class Outcome(str, Enum):
     """How far an attempt got."""
 
     NOT_SENT = "not_sent"
-    """The service never saw the request: DNS, connect, TLS, proxy, pool."""
+    """No byte of the request left: DNS, connect, the TLS handshake, the CONNECT of a proxy."""
     REJECTED = "rejected"
     """The service answered that it did not do it: 4xx."""
     APPLIED = "applied"
     """The service answered that it did it."""
     UNKNOWN = "unknown"
-    """The service may have done it: time-out, reset after sending, 5xx, unreadable answer."""
+    """The service may have done it: time-out, reset after sending, 5xx, an answer that is unreadable or too large."""
 
 
 # Statuses that say "not now": the request was not carried out, and may be sent again unchanged.

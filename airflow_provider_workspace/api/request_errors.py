@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from airflow_provider_workspace.api.outcome import TRY_LATER, Outcome, outcome_of_status
@@ -89,15 +89,33 @@ def not_sent(
 
 
 def transport_error(
-    op: Operation[Any], why: str, context: RequestContext, *, timeout: bool = False
+    op: Operation[Any],
+    why: str,
+    context: RequestContext,
+    *,
+    setting: Literal["read_timeout", "total_timeout"] | None = None,
 ) -> WorkspaceTransportError:
-    """Build the error for a request that broke after it was sent."""
-    error_class = WorkspaceTimeoutError if timeout else WorkspaceTransportError
-    cure = f" Raise read_timeout in the extra of {context.source} if the service needs longer." if timeout else ""
-    return error_class(
+    """
+    Build the error for a request that broke after it was sent.
+
+    :param setting: which setting ended it; ``None`` if none did
+    """
+    cure = f" Raise {setting} in the extra of {context.source} if the service needs longer." if setting else ""
+    return (WorkspaceTimeoutError if setting else WorkspaceTransportError)(
         f"{described(op)} was sent, but no complete answer came: {context.redacted(why).rstrip('.: ')}.{cure}",
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
+    )
+
+
+def too_large_error(op: Operation[Any], limit: int, context: RequestContext) -> WorkspaceResponseError:
+    """Build the error for an answer that was not read to its end for its size."""
+    return WorkspaceResponseError(
+        f"{described(op)} returned more than {limit:,} bytes. Raise max_response_bytes in the extra of "
+        f"{context.source} if the service really answers that much.",
+        operation=type(op).__name__,
+        outcome=Outcome.UNKNOWN.value,
+        retryable=False,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -76,7 +76,9 @@ def follow(op: Operation[Any], response: Response, url: str) -> str | None:
         return None
     try:
         target = urljoin(url, location)
-        return target.partition("#")[0] if origin(target) == origin(url) else None
+        if origin(target) != origin(url):
+            return None
+        return quote(target.partition("#")[0], safe="!$%&'()*+,-./:;=?@[]_~")
     except ValueError:
         return None
 

@@ -15,12 +15,14 @@ from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.api.outcome import refuses_all
 from airflow_provider_workspace.api.pagination import Pages
 from airflow_provider_workspace.api.procedure import Pause
-from airflow_provider_workspace.api.request_errors import RequestContext, not_sent, transport_error
+from airflow_provider_workspace.api.request_errors import RequestContext
 from airflow_provider_workspace.api.response import follow, parse_response
 from airflow_provider_workspace.client import waits
+from airflow_provider_workspace.client.body import Body
 from airflow_provider_workspace.client.call import MAX_REDIRECTS, Call, headers_for, secrets_in
+from airflow_provider_workspace.client.failures import failed
 from airflow_provider_workspace.client.throttle import AsyncThrottle
-from airflow_provider_workspace.client.transport import proxy_for, tls_context, tls_refused
+from airflow_provider_workspace.client.transport import proxy_for, tls_context
 from airflow_provider_workspace.errors import WorkspaceRequestError
 
 if TYPE_CHECKING:
@@ -177,22 +179,51 @@ class WorkspaceAsyncClient:
         )
 
     async def _exchange(self, call: Call[Any], url: str) -> Response:
-        body = call.request.body
-        headers = {"Content-Type": "application/json"} if body is not None else None
+        exchange = _Exchange()
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self.settings.total_timeout
         try:
-            answer = await self._http.request(call.request.method, url, content=body, headers=headers)
-        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
-            raise _failure(call.op, error, self._context) from error
-        return Response(answer.status_code, answer.headers, answer.content)
+            return await waits.within(self.settings.total_timeout, self._ask(call, url, exchange))
+        except Exception as error:  # noqa: BLE001 - whatever three libraries raise
+            failure = failed(
+                call.op,
+                error,
+                self._context,
+                self.settings,
+                sent=exchange.sent,
+                late=clock() >= deadline,
+                timeout=isinstance(error, httpx.TimeoutException),
+            )
+        except BaseException as error:  # noqa: BLE001 - a task that is stopped, with all its frames
+            raise error.with_traceback(None)  # noqa: B904 - the frames below hold the key
+        raise failure  # here, where no error hangs on it whose frames hold the key
+
+    async def _ask(self, call: Call[Any], url: str, exchange: _Exchange) -> Response:
+        headers = {} if call.request.body is None else {"Content-Type": "application/json"}
+        asked = self._http.stream(
+            call.request.method,
+            url,
+            content=call.request.body,
+            headers=headers,
+            extensions={"trace": exchange.trace},
+        )
+        async with asked as answer:
+            content = Body(answer.headers.get("content-encoding"), self.settings.max_response_bytes)
+            async for piece in answer.aiter_raw():
+                content.add(piece)
+        return Response(answer.status_code, answer.headers, content.whole())
 
 
-def _failure(op: Operation[Any], error: Exception, context: RequestContext) -> WorkspaceRequestError:
-    """Tell an exception before sending from one after it; in doubt, after."""
-    why = f"{type(error).__name__}: {error}"
-    if isinstance(error, httpx.ConnectError) and tls_refused(why):
-        return not_sent(op, f"TLS failed, {why}", context, retryable=False)
-    if isinstance(error, httpx.InvalidURL | UnicodeError):  # the latter where a host is no international name
-        return not_sent(op, why, context, retryable=False)
-    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout | httpx.ProxyError):
-        return not_sent(op, why, context)
-    return transport_error(op, why, context, timeout=isinstance(error, httpx.TimeoutException))
+class _Exchange:
+    """
+    What the HTTP library tells of an exchange.
+
+    :ivar sent: whether a byte of the request may have left
+    """
+
+    sent = False
+
+    async def trace(self, event: str, info: dict[str, Any]) -> None:
+        """Note when the request itself begins to be sent; asking a proxy to connect is not that."""
+        if event == "http11.send_request_headers.started" and info["request"].method != b"CONNECT":
+            self.sent = True

@@ -1,53 +1,45 @@
-"""The client for workers: requests carries, tenacity repeats, ``api`` decides."""
+"""The client for workers: the standard library carries, tenacity repeats, ``api`` decides."""
 
 from __future__ import annotations
 
-import ssl
+import http.client
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import requests
 import tenacity
-import urllib3.exceptions
-from requests.adapters import HTTPAdapter
-from requests.structures import CaseInsensitiveDict
 
-from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.api.outcome import refuses_all
 from airflow_provider_workspace.api.pagination import Pages
 from airflow_provider_workspace.api.procedure import Pause
-from airflow_provider_workspace.api.request_errors import RequestContext, not_sent, transport_error
+from airflow_provider_workspace.api.request_errors import RequestContext
 from airflow_provider_workspace.api.response import follow, parse_response
 from airflow_provider_workspace.client import waits
-from airflow_provider_workspace.client.call import MAX_REDIRECTS, Call, headers_for, secrets_in
+from airflow_provider_workspace.client.body import AnswerTooLargeError, UnreadableBodyError
+from airflow_provider_workspace.client.call import MAX_REDIRECTS, Call, secrets_in
+from airflow_provider_workspace.client.connections import Connections
+from airflow_provider_workspace.client.failures import failed
 from airflow_provider_workspace.client.throttle import Throttle
-from airflow_provider_workspace.client.transport import proxy_for, tls_context, tls_refused
 from airflow_provider_workspace.errors import WorkspaceRequestError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from airflow_provider_workspace.api.models import Page
-    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.api.operation import Operation, Response
     from airflow_provider_workspace.api.procedure import Procedure, Send
     from airflow_provider_workspace.client.settings import Settings
 
 T = TypeVar("T")
 
-BEFORE_SENDING = (
-    urllib3.exceptions.NewConnectionError,
-    urllib3.exceptions.ConnectTimeoutError,
-    urllib3.exceptions.EmptyPoolError,
-)
+# What sending can raise. Not Exception: Airflow ends a task by raising something wherever it is.
+FAILURES = (OSError, http.client.HTTPException, ValueError, AnswerTooLargeError, UnreadableBodyError)
 
 
 class WorkspaceClient:
     """
-    Sends operations over one pool of connections; the surroundings (proxy, authorities) are looked up once.
-
-    Of requests it uses the adapter, not the session: a session reads ``.netrc``, keeps cookies, and parses the
-    ``Location`` of every redirect, whether it follows it or not, with whatever error that leads to.
+    Sends operations over connections that it keeps; the surroundings (proxy, authorities) are looked up once.
 
     :param settings: where and as whom to ask
     :param mask: called with each secret as soon as it is seen
@@ -66,13 +58,8 @@ class WorkspaceClient:
         self._sleep = sleep or waits.sleep
         self._policy = settings.retry_policy()
         self._context = RequestContext(settings.source, settings.secrets())
-        self._headers = headers_for(settings)
         self._throttle = Throttle(settings.max_concurrency)
-        self._timeout = (settings.connect_timeout, settings.read_timeout)
-        proxy = proxy_for(settings)
-        self._proxies = {"http": proxy, "https": proxy} if proxy else {}
-        https = settings.base_url.startswith("https://")
-        self._adapter = _Adapter(tls_context(settings.verify)) if https else HTTPAdapter()
+        self._connections = Connections(settings)
 
     def __enter__(self) -> Self:
         """Use the client in a ``with`` statement."""
@@ -84,7 +71,7 @@ class WorkspaceClient:
 
     def close(self) -> None:
         """Close the connections."""
-        self._adapter.close()
+        self._connections.close()
 
     def send(self, op: Operation[T], *, looks_first: bool = False, note: Callable[[], object] | None = None) -> T:
         """
@@ -188,73 +175,17 @@ class WorkspaceClient:
         )
 
     def _exchange(self, call: Call[Any], url: str) -> Response:
-        prepared = _prepare(call.request.method, url, self._headers, call.request.body)
-        verify = self.settings.verify is not False
+        connection = self._connections.take()
         try:
-            answer = self._adapter.send(prepared, timeout=self._timeout, verify=verify, proxies=self._proxies)
-            body = answer.content
-        except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-            raise _failure(call.op, error, self._context) from error
-        return Response(answer.status_code, answer.headers, body)
-
-
-def _prepare(method: str, url: str, headers: dict[str, str], body: bytes | None) -> requests.PreparedRequest:
-    """Fill a request by hand: ``api`` has encoded everything, and requests must not encode it once more."""
-    prepared = requests.PreparedRequest()
-    prepared.method = method
-    prepared.url = url
-    prepared.headers = CaseInsensitiveDict(headers)
-    if body is not None:
-        prepared.headers["Content-Type"] = "application/json"
-        prepared.headers["Content-Length"] = str(len(body))
-        prepared.body = body
-    return prepared
-
-
-def _failure(op: Operation[Any], error: Exception, context: RequestContext) -> WorkspaceRequestError:
-    """Tell an exception before sending from one after it; in doubt, after."""
-    reason: Any = error
-    while True:
-        inner = getattr(reason, "reason", None) or (reason.args[0] if getattr(reason, "args", None) else None)
-        if not isinstance(inner, Exception):
-            break
-        reason = inner
-    why = f"{type(reason).__name__}: {reason}"
-    if _caused_by(error, (urllib3.exceptions.SSLError,)) and tls_refused(why):
-        return not_sent(op, f"TLS failed, {why}", context, retryable=False)
-    if isinstance(error, requests.exceptions.InvalidURL):
-        return not_sent(op, why, context, retryable=False)
-    # A ProxyError says little: urllib3 raises it also where an answer that comes through a proxy breaks off.
-    if _caused_by(error, BEFORE_SENDING) or "Tunnel connection failed" in why:
-        return not_sent(op, why, context)
-    return transport_error(op, why, context, timeout=_caused_by(error, (urllib3.exceptions.ReadTimeoutError,)))
-
-
-def _caused_by(error: BaseException, classes: tuple[type[BaseException], ...]) -> bool:
-    """Look through the wrappers of requests and urllib3."""
-    pending: list[Any] = [error]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, classes):
-            return True
-        pending += [
-            part for part in (*getattr(item, "args", ()), getattr(item, "reason", None)) if isinstance(part, Exception)
-        ]
-    return False
-
-
-class _Adapter(HTTPAdapter):
-    """Uses the process's TLS context, instead of reading the authorities for each pool."""
-
-    def __init__(self, context: ssl.SSLContext) -> None:
-        self._context = context
-        super().__init__()
-
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, ssl_context=self._context, **kwargs)
-
-    def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
-        return super().proxy_manager_for(proxy, ssl_context=self._context, **kwargs)
-
-    def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
-        """Do nothing: the context holds the authorities."""
+            response = connection.exchange(call.request.method, url, call.request.body)
+        except FAILURES as error:
+            connection.close()
+            late = time.monotonic() >= connection.deadline
+            failure = failed(call.op, error, self._context, self.settings, sent=connection.sent, late=late)
+        except BaseException as error:  # noqa: BLE001 - a task that is stopped, with all its frames
+            connection.close()
+            raise error.with_traceback(None)  # noqa: B904 - the frames below hold the key
+        else:
+            self._connections.give_back(connection)
+            return response
+        raise failure  # here, where no error hangs on it whose frames hold the key

@@ -72,12 +72,3 @@ def tls_context(verify: bool | str) -> ssl.SSLContext:  # noqa: FBT001 - the set
             f"connection, or {', '.join(names)} in the environment."
         )
         raise WorkspaceConfigError(msg) from error
-
-
-def tls_refused(why: str) -> bool:
-    """
-    Tell whether TLS failed before anything was sent, and for a reason that stays: certificate, protocol version.
-
-    :param why: text of the error
-    """
-    return any(words in why for words in ("CERTIFICATE_VERIFY_FAILED", "HANDSHAKE_FAILURE", "VERSION"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from airflow_provider_workspace.api.retry import backoff
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError
-from airflow_provider_workspace.triggers.shared_hook import SharedHook, poll_semaphore
+from airflow_provider_workspace.triggers.shared_hook import SharedHook
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Longest time one poll may take, all its pages and attempts included.
+# Longest time one poll may take, all its pages and attempts included; or the total timeout, if that is shorter.
 POLL_TIMEOUT = 300.0
 # Longest pause between polls while the service fails.
 MAX_PAUSE = 600.0
@@ -53,22 +53,24 @@ async def poll(
     :param workspace_conn_id: connection to the service
     :param interval: seconds between two polls
     """
-    failures = 0
+    failures, limit = 0, POLL_TIMEOUT
     # The first poll was the worker's; a random part of the interval keeps streams from polling all at once.
     pause = interval * random.random()  # noqa: S311 - jitter, not cryptography
     async with SharedHook(workspace_conn_id) as shared:
         while True:
             await waits.async_sleep(pause)
             try:
-                async with poll_semaphore():
-                    result = await within(POLL_TIMEOUT, read(shared.hook))
+                settings = (await shared.hook.client()).settings
+                limit = min(POLL_TIMEOUT, settings.total_timeout)
+                async with shared.polls:
+                    result = await waits.within(limit, read(shared.hook))
                 failures, pause = 0, interval
                 shared.fresh = False
                 yield result
             except TimeoutError:
                 failures += 1
                 pause = max(interval, backoff(interval, failures, MAX_PAUSE))
-                yield PollFailure(f"a poll took longer than {POLL_TIMEOUT:.0f} s", permanent=False)
+                yield PollFailure(f"a poll took longer than {limit:g} s", permanent=False)
             except WorkspaceError as error:
                 if isinstance(error, WorkspaceAuthenticationError) and await shared.renew():
                     pause = 0.0
@@ -125,30 +127,4 @@ async def until(stream: AsyncIterator[T], end_at: float | None) -> AsyncIterator
                 return
             yield item
         finally:
-            await _cancel(coming)
-
-
-async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """
-    Return the result of some work that may take so long.
-
-    Not ``asyncio.wait_for``: before Python 3.12 it forgets that it was cancelled if the work ends at the same moment,
-    and a stream would go on without anybody who waits.
-
-    :raises TimeoutError: if it takes longer; then it was cancelled
-    """
-    task = asyncio.ensure_future(work)
-    try:
-        await asyncio.wait({task}, timeout=seconds)
-        if not task.done():
-            raise TimeoutError
-        return task.result()
-    finally:
-        await _cancel(task)
-
-
-async def _cancel(task: asyncio.Future[Any]) -> None:
-    """Cancel a task unless it is done, and wait until it has cleaned up."""
-    if not task.done():
-        task.cancel()
-        await asyncio.wait({task})
+            await waits.cancel(coming)

@@ -1,4 +1,4 @@
-"""What the streams of one triggerer share: a hook for each connection, and how many poll at the same time."""
+"""What the streams of a connection share in a triggerer: a hook, and how many poll at the same time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# How many streams of one triggerer poll at the same time: more would only queue inside the HTTP library.
+# How many streams of a connection poll at the same time: more would only queue inside the HTTP library. Each connection
+# has its own, so that nobody waits for a service that is not theirs.
 MAX_CONCURRENT_POLLS = 20
-_semaphores: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
 
 
 class SharedHook:
@@ -26,10 +26,12 @@ class SharedHook:
     ``fresh`` says whether the connection was looked up for this stream, and no poll has succeeded since.
 
     :param conn_id: connection to the service
+    :ivar polls: to be held while polling
     """
 
     _in_use: ClassVar[dict[tuple[asyncio.AbstractEventLoop, str], WorkspaceAsyncHook]] = {}
     _parts: ClassVar[Counter[WorkspaceAsyncHook]] = Counter()
+    _polls: ClassVar[dict[WorkspaceAsyncHook, asyncio.Semaphore]] = {}
 
     def __init__(self, conn_id: str) -> None:
         self._key = (asyncio.get_running_loop(), conn_id)
@@ -66,21 +68,13 @@ class SharedHook:
             self._in_use[self._key] = WorkspaceAsyncHook(self._key[1])
         self.hook = self._in_use[self._key]
         self._parts[self.hook] += 1
+        self.polls = self._polls.setdefault(self.hook, asyncio.Semaphore(MAX_CONCURRENT_POLLS))
 
     async def _leave(self) -> None:
         self._parts[self.hook] -= 1
         if self._parts[self.hook]:
             return
-        del self._parts[self.hook]
+        del self._parts[self.hook], self._polls[self.hook]
         if self._in_use.get(self._key) is self.hook:
             del self._in_use[self._key]
         await self.hook.aclose()
-
-
-def poll_semaphore() -> asyncio.Semaphore:
-    """Return the semaphore of the running loop."""
-    loop = asyncio.get_running_loop()
-    if loop not in _semaphores:
-        _semaphores.clear()
-        _semaphores[loop] = asyncio.Semaphore(MAX_CONCURRENT_POLLS)
-    return _semaphores[loop]

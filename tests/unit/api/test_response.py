@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from hypothesis import given
@@ -323,13 +323,23 @@ def test_connect_failure_has_outcome_not_sent() -> None:
     )
 
 
-@pytest.mark.parametrize(("timeout", "kind"), [(False, WorkspaceTransportError), (True, WorkspaceTimeoutError)])
-def test_broken_connection_has_outcome_unknown(timeout: bool, kind: type) -> None:  # noqa: FBT001
-    error = transport_error(POST, f"reset {KEY}", CONTEXT, timeout=timeout)
+@pytest.mark.parametrize(
+    ("setting", "kind"),
+    [
+        (None, WorkspaceTransportError),
+        ("read_timeout", WorkspaceTimeoutError),
+        ("total_timeout", WorkspaceTimeoutError),
+    ],
+)
+def test_broken_connection_has_outcome_unknown(
+    setting: Literal["read_timeout", "total_timeout"] | None, kind: type
+) -> None:
+    error = transport_error(POST, f"reset {KEY}", CONTEXT, setting=setting)
     assert type(error) is kind
     assert (error.outcome, error.retryable) == ("unknown", True)
     assert " was sent, but no complete answer came: reset ***." in str(error)
-    assert ("Raise read_timeout in the extra of connection 'workspace_default'" in str(error)) is timeout
+    cure = f" Raise {setting} in the extra of connection 'workspace_default' if the service needs longer."
+    assert str(error).endswith(cure if setting else "reset ***.")
 
 
 def test_final_error_of_an_unknown_write_says_what_to_check() -> None:

@@ -27,12 +27,14 @@ class Scene:
     :param reads: whether the request is read at all
     :param resets: whether the connection ends with a reset instead of in peace
     :param waits: whether the server then keeps silent until the client leaves
+    :param plays: does the rest with the connection, after the request was read, in place of an answer
     """
 
     answer: bytes | Callable[[str], bytes] = b""
     reads: bool = True
     resets: bool = False
     waits: bool = False
+    plays: Callable[[socket.socket], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,9 @@ class Loopback:
                 self.requests.append(read_request(connection))
             else:
                 connection.recv(1, socket.MSG_PEEK)  # it has come, and nobody will know what it was
+            if scene.plays:
+                scene.plays(connection)
+                return
             if scene.resets:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 return

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import ipaddress
 import ssl
 import threading
 import warnings
-from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from airflow_provider_workspace.api.operations import CreateDashboard, GetDashboard
 from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
@@ -36,6 +29,7 @@ from tests.unit.client.loopback import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.unit.client.conftest import Send
 
@@ -147,35 +141,6 @@ def test_netrc_does_not_replace_the_key(send: Send, monkeypatch: pytest.MonkeyPa
 
 
 # Certificates
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with a key and its self-signed certificate for loopback."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "loopback")])
-    now = datetime.now(timezone.utc)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    file = tmp_path_factory.mktemp("tls") / "loopback.pem"
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    file.write_bytes(secret + made.public_bytes(serialization.Encoding.PEM))
-    return file
-
-
-@pytest.fixture
-def server_tls(certificate: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    return context
 
 
 def test_a_custom_ca_is_trusted(send: Send, server_tls: ssl.SSLContext, certificate: Path) -> None:

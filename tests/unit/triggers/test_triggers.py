@@ -14,11 +14,12 @@ import pytest
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TaskFailedEvent, TaskSuccessEvent
 
 from airflow_provider_workspace.api.retry import backoff
+from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
-from airflow_provider_workspace.triggers.polling import MAX_PAUSE, within
+from airflow_provider_workspace.triggers.polling import MAX_PAUSE
 from airflow_provider_workspace.triggers.shared_hook import SharedHook
 from airflow_provider_workspace.triggers.workspace import (
     WorkspaceArrivalTrigger,
@@ -260,7 +261,7 @@ def test_a_stream_can_be_cancelled_while_a_poll_ends() -> None:
         async def look() -> Any:
             return await answer
 
-        looking = asyncio.ensure_future(within(60, look()))
+        looking = asyncio.ensure_future(waits.within(60, look()))
         await asyncio.sleep(0.01)
         answer.set_result("rows")
         looking.cancel()
@@ -274,7 +275,7 @@ def test_a_stream_can_be_cancelled_while_a_poll_ends() -> None:
 def test_a_poll_has_a_timeout() -> None:
     async def scenario() -> None:
         with pytest.raises(TimeoutError):
-            await within(0.01, asyncio.sleep(60))
+            await waits.within(0.01, asyncio.sleep(60))
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(scenario())

@@ -1,0 +1,336 @@
+"""Both clients against answers without an end, too large, out of place or broken off: real sockets, real TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import socket
+import ssl
+import time
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.api.operations import CreateDashboard, GetDashboard
+from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
+from airflow_provider_workspace.client.settings import Settings
+from airflow_provider_workspace.client.sync import WorkspaceClient
+from airflow_provider_workspace.errors import (
+    WorkspaceConnectionError,
+    WorkspaceOutcomeUnknownError,
+    WorkspaceRequestError,
+    WorkspaceResponseError,
+    WorkspaceTimeoutError,
+    WorkspaceTransportError,
+)
+from tests.unit.client.loopback import HEAD, Loopback, Scene, answer, read_request
+
+if TYPE_CHECKING:
+    from tests.unit.client.conftest import Send
+
+READ = GetDashboard(project_id="1", dashboard_id=7)
+CREATE = CreateDashboard(project_id="1", name="Sales")
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+def dripping(before: bytes, drops: bytes) -> Scene:
+    """Send a beginning, and then byte after byte without an end."""
+
+    def play(connection: socket.socket) -> None:
+        connection.sendall(before)
+        for drop in chain.from_iterable(repeat(drops)):
+            connection.sendall(bytes([drop]))
+            time.sleep(0.03)
+
+    return Scene(plays=play)
+
+
+def endless(before: bytes, piece: bytes) -> Scene:
+    """Send a beginning, and then one piece after the other as fast as can be."""
+
+    def play(connection: socket.socket) -> None:
+        connection.sendall(before)
+        while True:
+            connection.sendall(piece)
+
+    return Scene(plays=play)
+
+
+# Time
+
+DRIPPING = {
+    "status line": dripping(b"", b"HTTP"),
+    "head": dripping(OK, b"X-A: b\r\n"),
+    "long header": dripping(OK + b"X-A: ", b"b"),
+    "100 Continue": dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "103 Early Hints": dripping(b"", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"),
+    "body": dripping(HEAD + b"Content-Length: 1000000\r\n\r\n", b" "),
+    "body without length": dripping(HEAD + b"\r\n", b" "),
+    "chunks": dripping(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    "chunk size": dripping(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"0"),
+    "trailers": dripping(HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"X-A: b\r\n"),
+    "body of an error": dripping(b"HTTP/1.1 400 Bad\r\nContent-Length: 1000000\r\n\r\n", b" "),
+    "gzip": dripping(HEAD + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"{}")[:10], b"\x00\x00\x00\xff\xff"),
+}
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
+@pytest.mark.parametrize("scene", DRIPPING.values(), ids=DRIPPING)
+def test_a_dripping_answer_ends_at_the_total_timeout(
+    send: Send, server_tls: ssl.SSLContext, scene: Scene, *, tls: bool
+) -> None:
+    bounds = {"read_timeout": 0.5, "total_timeout": 0.4, "max_attempts": 1, "verify": False}
+    with Loopback(scene, tls=server_tls if tls else None) as service:
+        began = time.monotonic()
+        sent = send(service.url, CREATE, **bounds)
+        seconds = time.monotonic() - began
+    assert type(sent.error) is WorkspaceOutcomeUnknownError
+    assert type(sent.error.__cause__) is WorkspaceTimeoutError
+    assert "no complete answer came: not within 0.4 s. Raise total_timeout in the extra of" in str(sent.error)
+    assert 0.35 < seconds < 2
+
+
+ENDLESS = {
+    "100 Continue": endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000),
+    "103 Early Hints": endless(b"", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 1000),
+    "body": endless(HEAD + b"\r\n", b" " * 10_000),
+    "chunks": endless(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"4\r\nnull\r\n" * 1000),
+    "head": endless(OK, b"X-A: b\r\n" * 1000),
+    "body of an error": endless(b"HTTP/1.1 400 Bad\r\n\r\n", b" " * 10_000),
+}
+
+
+@pytest.mark.parametrize("scene", ENDLESS.values(), ids=ENDLESS)
+def test_an_endless_answer_ends(send: Send, scene: Scene) -> None:
+    with Loopback(scene) as service:
+        began = time.monotonic()
+        sent = send(service.url, CREATE, total_timeout=2.0, max_response_bytes=200_000)
+        seconds = time.monotonic() - began
+    assert type(sent.error) is WorkspaceOutcomeUnknownError
+    assert seconds < 4
+
+
+def test_a_service_that_does_not_read_ends_at_the_total_timeout(send: Send) -> None:
+    many = CreateDashboard(project_id="1", name="x" * 30_000_000)
+    with Loopback(Scene(reads=False, plays=lambda _: time.sleep(1.5))) as service:
+        sent = send(service.url, many, read_timeout=2.0, total_timeout=0.4, max_attempts=1)
+    assert type(sent.error.__cause__) is WorkspaceTimeoutError
+
+
+# Size
+
+
+def body_of(size: int, *, status: int = 200, packed: bool = False, **headers: str) -> Scene:
+    return answer(status, b" " * (size - 2) + b"{}", packed=packed, **headers)
+
+
+def deflated(body: bytes, *, wrapped: bool = True) -> Scene:
+    packer = zlib.compressobj(wbits=15 if wrapped else -15)
+    return answer(200, packer.compress(body) + packer.flush(), Content_Encoding="deflate")
+
+
+LIMIT = 1_000_000
+LARGE = {
+    "length": body_of(LIMIT + 1),
+    "gzip": body_of(LIMIT + 1, packed=True),
+    "deflate": deflated(b" " * LIMIT + b"{}"),
+    "error": body_of(LIMIT + 1, status=400),
+    "error in gzip": body_of(LIMIT * 50, status=400, packed=True),
+    "gzip twice": answer(200, gzip.compress(b" " * LIMIT) + gzip.compress(b"{}"), Content_Encoding="gzip"),
+}
+
+
+@pytest.mark.parametrize("scene", LARGE.values(), ids=LARGE)
+def test_too_large_an_answer_is_an_error(send: Send, scene: Scene) -> None:
+    with Loopback(scene) as service:
+        sent = send(service.url, READ, max_response_bytes=LIMIT)
+    assert type(sent.error) is WorkspaceResponseError
+    assert (sent.error.outcome, sent.error.retryable, service.connections) == ("unknown", False, 1)
+    assert str(sent.error) == (
+        "GetDashboard (GET /api/environments/1/dashboards/7/) returned more than 1,000,000 bytes. "
+        "Raise max_response_bytes in the extra of the settings if the service really answers that much."
+    )
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [
+        body_of(LIMIT),
+        body_of(LIMIT, packed=True),
+        deflated(b" " * (LIMIT - 2) + b"{}"),
+        deflated(b" " * (LIMIT - 2) + b"{}", wrapped=False),
+        answer(200, gzip.compress(b" " * 9) + gzip.compress(b"{}"), Content_Encoding="x-gzip"),
+        answer(200, b"{}", Content_Encoding="identity"),
+    ],
+)
+def test_the_largest_answer_is_read(send: Send, scene: Scene) -> None:
+    with Loopback(scene) as service:
+        assert send(service.url, READ, max_response_bytes=LIMIT).error is None
+
+
+@pytest.mark.parametrize(
+    ("scene", "found"),
+    [
+        (answer(200, gzip.compress(b"{}" * 99)[:-9], Content_Encoding="gzip"), "the compressed body is cut off"),
+        (answer(200, b"{}", Content_Encoding="gzip"), "the body cannot be decompressed"),
+        (answer(200, b"{}", Content_Encoding="br"), "Content-Encoding br was not asked for"),
+        (answer(200, b"{}", Content_Encoding="gzip, gzip"), "Content-Encoding gzip, gzip was not asked for"),
+    ],
+)
+def test_a_body_that_is_not_what_it_says_has_outcome_unknown(send: Send, scene: Scene, found: str) -> None:
+    with Loopback(scene) as service:
+        sent = send(service.url, CREATE)
+    assert type(sent.error.__cause__) is WorkspaceTransportError
+    assert found in str(sent.error)
+
+
+# Not sent, or unknown
+
+
+def plain_bytes_into_tls(tls: ssl.SSLContext) -> Scene:
+    """Take the request through TLS, and then answer past it."""
+
+    def play(connection: socket.socket) -> None:
+        with tls.wrap_socket(connection.dup(), server_side=True) as wrapped:
+            read_request(wrapped)
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" * 100)
+
+    return Scene(reads=False, plays=play)
+
+
+def test_bytes_that_are_no_tls_after_the_request_have_outcome_unknown(send: Send, server_tls: ssl.SSLContext) -> None:
+    with Loopback(plain_bytes_into_tls(server_tls)) as service:
+        sent = send(service.url.replace("http:", "https:"), CREATE, verify=False)
+    assert type(sent.error) is WorkspaceOutcomeUnknownError
+    assert service.connections == 1
+
+
+@pytest.mark.parametrize("words", ["Tunnel connection failed: 407", "CERTIFICATE_VERIFY_FAILED", "[Errno 111] refused"])
+@pytest.mark.parametrize("head", ["HTTP/1.1 500 {}\r\n\r\n", "{}\r\n\r\n", "HTTP/1.1 abc {}\r\n\r\n"])
+def test_the_words_of_a_service_do_not_make_a_request_unsent(send: Send, head: str, words: str) -> None:
+    with Loopback(Scene(head.format(words).encode())) as service:
+        sent = send(service.url, CREATE)
+    assert type(sent.error) is WorkspaceOutcomeUnknownError
+    assert service.connections == 1
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["closed", "closed in the handshake"])
+def test_a_handshake_that_breaks_off_has_outcome_not_sent_and_is_retried(send: Send, *, reads: bool) -> None:
+    scene = Scene(reads=False, resets=reads)
+    with Loopback(scene) as service:
+        sent = send(service.url.replace("http:", "https:"), CREATE, verify=False)
+    assert type(sent.error) is WorkspaceConnectionError
+    assert (sent.error.outcome, sent.error.retryable, service.connections) == ("not_sent", True, 3)
+
+
+CONNECT_FAILS = {
+    "refused": answer(407),
+    "closed": Scene(),
+    "reset": Scene(resets=True),
+    "no HTTP": Scene(b"nonsense\r\n\r\n"),
+    "no TLS behind it": Scene(b"HTTP/1.1 200 OK\r\n\r\nnonsense, and enough of it for a record of TLS"),
+    "dripping": dripping(b"", b"HTTP"),
+}
+
+
+@pytest.mark.parametrize("scene", CONNECT_FAILS.values(), ids=CONNECT_FAILS)
+def test_a_proxy_that_does_not_connect_has_outcome_not_sent(send: Send, scene: Scene) -> None:
+    with Loopback(scene) as proxy:
+        sent = send("https://host.invalid", CREATE, proxy=proxy.url, max_attempts=1, total_timeout=1.0)
+    assert type(sent.error) is WorkspaceConnectionError
+    assert sent.error.outcome == "not_sent"
+
+
+# What belongs to which request
+
+
+def answers_of(replies: Callable[[int], bytes], late: float = 0.0) -> Scene:
+    """Answer request after request on one connection; the first one was read."""
+
+    def play(connection: socket.socket) -> None:
+        for number in range(1, 9):
+            for part in replies(number).split(b"|"):
+                connection.sendall(part)
+                time.sleep(late)
+            read_request(connection)
+
+    return Scene(plays=play)
+
+
+def reply(number: int) -> bytes:
+    body = json.dumps({"id": number, "name": f"for {number}"}).encode()
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+PLACES: dict[str, Callable[[int], bytes]] = {
+    "103": lambda number: b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n|" + reply(number),
+    "102 and 100": lambda number: b"HTTP/1.1 102 Wait\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n|" + reply(number),
+}
+
+
+@pytest.fixture(params=["requests", "httpx"])
+def names(request: pytest.FixtureRequest) -> Callable[..., list[str | None]]:
+    """Ask for dashboards 1, 2 and 3 over one client."""
+
+    def by_worker(base_url: str) -> list[str | None]:
+        found: list[str | None] = []
+        with WorkspaceClient(Settings(base_url, "key", max_attempts=1, read_timeout=2)) as client:
+            for number in (1, 2, 3):
+                try:
+                    found.append(client.send(GetDashboard(project_id="1", dashboard_id=number)).name)
+                except WorkspaceRequestError as error:  # noqa: PERF203 - three rounds
+                    found.append(type(error).__name__)
+        return found
+
+    async def by_loop(base_url: str) -> list[str | None]:
+        found: list[str | None] = []
+        async with WorkspaceAsyncClient(Settings(base_url, "key", max_attempts=1, read_timeout=2)) as client:
+            for number in (1, 2, 3):
+                try:
+                    found.append((await client.send(GetDashboard(project_id="1", dashboard_id=number))).name)
+                except WorkspaceRequestError as error:  # noqa: PERF203 - three rounds
+                    found.append(type(error).__name__)
+        return found
+
+    return by_worker if request.param == "requests" else lambda base_url: asyncio.run(by_loop(base_url))
+
+
+@pytest.mark.parametrize("replies", PLACES.values(), ids=PLACES)
+def test_provisional_answers_are_skipped(names: Callable[..., list[str | None]], replies: Any) -> None:
+    with Loopback(answers_of(replies, late=0.05)) as service:
+        assert names(service.url) == ["for 1", "for 2", "for 3"]
+        assert service.connections == 1
+
+
+def test_101_is_no_answer(names: Callable[..., list[str | None]]) -> None:
+    with Loopback(answers_of(lambda number: b"HTTP/1.1 101 Switching\r\n\r\n" + reply(number))) as service:
+        assert names(service.url) == ["WorkspaceTransportError"] * 3
+    assert service.connections == 3
+
+
+def test_a_connection_on_which_more_came_is_not_used_again() -> None:
+    for surplus in (reply(99), b"{}"):
+        with Loopback(answers_of(lambda number, more=surplus: reply(number) + more)) as service:  # type: ignore[misc]
+            with WorkspaceClient(Settings(service.url, "key", max_attempts=1, read_timeout=2)) as client:
+                found = [client.send(GetDashboard(project_id="1", dashboard_id=n)).name for n in (1, 2)]
+            assert found == ["for 1", "for 1"]
+        assert service.connections == 2
+
+
+def test_a_refusal_of_half_a_request_is_read(send: Send) -> None:
+    def play(connection: socket.socket) -> None:
+        connection.sendall(b'HTTP/1.1 413 Too Large\r\nContent-Length: 16\r\n\r\n{"detail":"big"}')
+        connection.shutdown(socket.SHUT_WR)
+        with suppress(OSError):
+            while connection.recv(65536):
+                pass
+
+    many = CreateDashboard(project_id="1", name="x" * 3_000_000)
+    with Loopback(Scene(reads=False, plays=play)) as service:
+        sent = send(service.url, many)
+    assert "returned 413: big" in str(sent.error)

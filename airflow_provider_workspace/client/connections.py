@@ -277,13 +277,15 @@ class _Incoming(io.RawIOBase):
 class _Reader(io.BufferedReader):
     """Notices, when an answer was read, that more came than it."""
 
-    raw: _Incoming
+    def __init__(self, incoming: _Incoming) -> None:
+        super().__init__(incoming)
+        self._incoming = incoming
 
     def close(self) -> None:
         """Close; what is left belongs to no request."""
         if not self.closed:
-            self.raw.over = True
-            self.raw.connection.in_doubt |= bool(self.peek(1))
+            self._incoming.over = True
+            self._incoming.connection.in_doubt |= bool(self.peek(1))
         super().close()
 
 

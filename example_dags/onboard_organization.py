@@ -139,6 +139,7 @@ def onboard_organization() -> None:
         doc_md="The service cannot list dashboards: a Variable, `variable_key`, remembers each.",
         map_index_template="{{ task.name }}",
         project_id=project.output["id"],
+        restriction_level=37,  # collaborators edit; some services take none without it
     ).expand_kwargs(
         [
             {
@@ -163,6 +164,7 @@ def onboard_organization() -> None:
         task_display_name="Add the analyst",
         doc_md="Adds the analyst as a collaborator of each dashboard, unless they are one.",
         project_id=project.output["id"],
+        level=37,  # may edit
         # If nobody has that address this is empty, and the task says so before it sends anything.
         user_uuid="{{ (ti.xcom_pull('find_analyst') or [{'user.uuid': ''}])[0]['user.uuid'] }}",
     ).expand(dashboard_id=dashboards.output.map(lambda dashboard: dashboard["id"]))

@@ -146,6 +146,8 @@ class ApiPath:
         entry["key_name"] = key.name
         if route is None:
             self._refuse_method(request.method)
+        if route.session_only and profile.verify_needs_session and "session" not in key.scopes:
+            raise forbidden("This action does not support Personal API Key access")
         _check_scope(profile, key, route.scope)
         limits = self.service.active_limits
         if limits is not None:

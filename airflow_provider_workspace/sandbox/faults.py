@@ -49,6 +49,7 @@ NAMING_FIELDS = ("name", "domain", "target_email", "user_uuid")
 """The fields of a create that say what it is about."""
 MAX_ROWS = 2**31
 MAX_NORMALIZED = 60
+FAILURE = "A server error occurred."
 
 
 @dataclass(frozen=True)
@@ -158,15 +159,15 @@ async def rate_limit(_context: FaultContext, retry_after: str, seconds: float) -
     return response
 
 
-async def status_before(_context: FaultContext, status: int, body: str) -> Response:
+async def status_before(_context: FaultContext, status: int, body: str, detail: str) -> Response:
     """Answer a failure; nothing was done."""
-    return _failure(status, body)
+    return _failure(status, body, detail)
 
 
-async def status_after(context: FaultContext, status: int, body: str) -> Response:
+async def status_after(context: FaultContext, status: int, body: str, detail: str) -> Response:
     """Do what was asked, then answer a failure."""
     context.handle()
-    return _failure(status, body)
+    return _failure(status, body, detail)
 
 
 async def scheduler_error(_context: FaultContext) -> Response:
@@ -216,7 +217,7 @@ async def slow_effect(context: FaultContext, seconds: float, answer: str) -> Res
         await context.connection.keep_silent(None)
     context.apply_later(seconds, context.handle)
     if answer == "504":
-        return _failure(504, "json")
+        return _failure(504)
     if answer == "reset":
         await context.connection.reset()
     return None
@@ -332,9 +333,9 @@ def with_body(response: Response, body: bytes, content_type: str) -> Response:
     return Response(body, status, kept, media_type=content_type)
 
 
-def _failure(status: int, body: str) -> Response:
+def _failure(status: int, body: str = "json", detail: str = FAILURE) -> Response:
     if body == "json":
-        failure = {"type": "server_error", "code": "error", "detail": "A server error occurred.", "attr": None}
+        failure = {"type": "server_error", "code": "error", "detail": detail, "attr": None}
         return json_response(failure, status)
     return Response(_html(f"{status} {_phrase(status)}") if body == "html" else b"", status, media_type="text/html")
 
@@ -391,6 +392,7 @@ _STATUS = Parameter(
     "status", 503, "a status code from 400 to 599", lambda value: type(value) is int and 400 <= value <= 599
 )
 _BODY = _one_of("body", "json", "empty", "html")
+_DETAIL = Parameter("detail", FAILURE, "what the JSON says", lambda value: isinstance(value, str))
 _PATIENCE = Parameter(
     "seconds", None, "how long to wait for the client before closing the connection, null for ever", _is_seconds_or_none
 )
@@ -411,8 +413,8 @@ KINDS = (
             Parameter("seconds", 1, "how long to wait", _is_seconds),
         ),
     ),
-    FaultKind(status_before, (_STATUS, _BODY)),
-    FaultKind(status_after, (_STATUS, _BODY)),
+    FaultKind(status_before, (_STATUS, _BODY, _DETAIL)),
+    FaultKind(status_after, (_STATUS, _BODY, _DETAIL)),
     FaultKind(scheduler_error, operations=("pause_batch_export", "unpause_batch_export")),
     FaultKind(empty_body),
     FaultKind(cut_body),

@@ -25,25 +25,24 @@ class Rate:
         self.seconds = seconds
         self._spent: dict[str, deque[float]] = {}
 
-    def wait(self, bucket: str, amount: int, now: float) -> int:
-        """Return the whole seconds until ``amount`` more units fit, 0 when they fit now."""
+    def spend(self, bucket: str, amount: int, now: float) -> int:
+        """
+        Count units if they fit, and return 0; else return the whole seconds to wait, as the service tells them.
+
+        It tells too few: the time until the oldest unit is forgotten, divided by how many still fit and one.
+        """
         times = self._spent.setdefault(bucket, deque())
         while times and times[0] <= now - self.seconds:
             times.popleft()
-        excess = len(times) + amount - self.limit
-        if excess <= 0:
+        if len(times) + amount <= self.limit:
+            times.extend([now] * amount)
             return 0
-        if excess > len(times):
-            return self.seconds
-        return max(1, math.ceil(times[excess - 1] + self.seconds - now))
-
-    def spend(self, bucket: str, amount: int, now: float) -> None:
-        """Count units that were granted."""
-        self._spent.setdefault(bucket, deque()).extend([now] * amount)
+        oldest = times[0] if times else now
+        return max(1, math.ceil((oldest + self.seconds - now) / (self.limit - len(times) + 1)))
 
 
 class Limits:
-    """The rates of the ``live`` profile. Refused requests do not count."""
+    """The rates of the ``live`` profile. A request that one rate refuses still counts for the other."""
 
     def __init__(self) -> None:
         self.requests = (Rate(480, MINUTE), Rate(4800, HOUR))
@@ -51,14 +50,12 @@ class Limits:
 
     def take(self, rates: tuple[Rate, ...], bucket: str, amount: int, now: float) -> None:
         """
-        Count units, or refuse them with the seconds to wait.
+        Count units, also those that are refused later as not valid, or refuse them with the seconds to wait.
 
         :param rates: the rates that all must have room
         :param now: the clock of the sandbox, in seconds
         """
-        wait = max(rate.wait(bucket, amount, now) for rate in rates)
+        wait = max([rate.spend(bucket, amount, now) for rate in rates])
         if wait:
             detail = f"Request was throttled. Expected available in {wait} seconds."
             raise ApiError(429, "throttled_error", "throttled", detail, headers={"Retry-After": str(wait)})
-        for rate in rates:
-            rate.spend(bucket, amount, now)

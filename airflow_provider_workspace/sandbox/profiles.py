@@ -31,6 +31,8 @@ class Profile:
     """A key with ``x:write`` may also do what needs ``x:read``."""
     unscoped_needs_all: bool = False
     """Operations without a scope in the interface (verify, access_controls) need a key with scope ``*``."""
+    verify_needs_session: bool = False
+    """Verify is refused for every personal key; a domain is verified without it, when the domains are read."""
     foreign_status: int = 404
     """The answer to an organization that exists but does not belong to the key."""
     rates_limited: bool = False
@@ -43,6 +45,8 @@ class Profile:
     # Dashboards
     deleted_dashboards_gone: bool = False
     """A dashboard marked as deleted answers 404 from then on."""
+    collaborators_need_restriction: bool = False
+    """A collaborator needs a level, and the dashboard a ``restriction_level`` above 21."""
     collaborator_list: CollaboratorList = "envelope"
     """What a list of collaborators looks like; ``single``: a bare object when there is exactly one."""
     access_controls_own_shape: bool = False
@@ -57,8 +61,11 @@ class Profile:
     # Domains
     domains_unique: bool = False
     """A domain belongs to one organization at most."""
-    sso_needs_verified_domain: bool = False
-    """Provisioning and enforcement fields are dropped on create, and refused until the domain is verified."""
+    domains_bare: bool = False
+    """
+    A new domain takes nothing but its name, which stays and may not be an internationalised one; provisioning and
+    enforcement are refused until it is verified.
+    """
     verify_answers_domain: bool = False
     """Verify answers the domain (or 400 when it is verified already) instead of nothing."""
 
@@ -73,14 +80,16 @@ class Profile:
     """The address of a member ends a bulk request half-way; otherwise it prevents all of it."""
     invites_replace: bool = False
     """A new invite for an address replaces the older ones; otherwise there will be two."""
-    email_domain_lowered: bool = False
-    """The part of an address after the ``@`` is stored in lower case."""
+    emails_lowered: bool = False
+    """Addresses are stored in lower case."""
 
     # Members
     levels_closed: bool = False
     """A member's level is 1, 8 or 15 and nothing else."""
     own_level_fixed: bool = False
     """Nobody changes their own level."""
+    levels_capped: bool = False
+    """Nobody invites to, gives, changes or removes a level above their own."""
 
 
 PROFILES = {
@@ -107,16 +116,19 @@ PROFILES = {
             pause_answers_state=True,
             unpause_reads_backfill=True,
             domains_unique=True,
-            sso_needs_verified_domain=True,
+            verify_needs_session=True,
+            collaborators_need_restriction=True,
+            domains_bare=True,
             verify_answers_domain=True,
             bulk_limit=20,
             bulk_array_only=True,
             bulk_answers_invites=True,
             bulk_stops_at_member=True,
             invites_replace=True,
-            email_domain_lowered=True,
+            emails_lowered=True,
             levels_closed=True,
             own_level_fixed=True,
+            levels_capped=True,
         ),
     )
 }

@@ -133,6 +133,8 @@ class ApiRoute:
     """Returns the body of the answer, None for an empty one, or a whole response where the status varies."""
     status: int = 200
     query: tuple[str, ...] = ()
+    session_only: bool = False
+    """Whether services of this kind refuse it to every personal key."""
 
     @property
     def operation(self) -> str:

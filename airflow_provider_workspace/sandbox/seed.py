@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from airflow_provider_workspace.sandbox.limits import DAY, HOUR
 from airflow_provider_workspace.sandbox.routes.collaborators import add_collaborator
-from airflow_provider_workspace.sandbox.routes.dashboards import add_dashboard
+from airflow_provider_workspace.sandbox.routes.dashboards import COLLABORATOR_LEVEL, add_dashboard
 from airflow_provider_workspace.sandbox.routes.domains import add_domain
 from airflow_provider_workspace.sandbox.routes.invites import add_invite
 from airflow_provider_workspace.sandbox.routes.members import MEMBER_LEVEL, OWNER_LEVEL, add_member, add_user
@@ -33,6 +33,8 @@ class Seed:
     reader_key: str = "sandbox-reader"
     no_scopes_key: str = "sandbox-no-scopes"
     research_key: str = "sandbox-research"
+    session_key: str = "sandbox-session"
+    """Stands for another kind of login than a personal key; under ``live`` only it may ask for verification."""
 
     owner_uuid: str = "0190c0de-0000-4000-8000-0000000000a1"
     admin_uuid: str = "0190c0de-0000-4000-8000-0000000000a2"
@@ -87,6 +89,7 @@ def seed_state(state: State) -> None:
     state.insert("organizations", id=other, name="Example Research")
     for key, name, scopes, organization_id, user_uuid in (
         (SEED.admin_key, "admin", EVERYTHING, first, SEED.owner_uuid),
+        (SEED.session_key, "session", EVERYTHING | {"session"}, first, SEED.owner_uuid),
         (SEED.onboarding_key, "onboarding", ONBOARDING_SCOPES, first, SEED.admin_uuid),
         (SEED.exports_key, "exports", {"batch_export:write"}, first, SEED.admin_uuid),
         (SEED.reader_key, "reader", READ_SCOPES, first, SEED.analyst_uuid),
@@ -102,7 +105,9 @@ def seed_state(state: State) -> None:
     analyst = _add_person(state, "Grace Analyst", SEED.analyst_uuid, 1, has_social_auth=True)
 
     project = add_project(state, first, {}, ingested_event=True)
-    dashboard = add_dashboard(state, project["id"], {"name": "Weekly overview", "pinned": True}, owner)
+    # Restricted, or it could not have a collaborator.
+    shown = {"name": "Weekly overview", "pinned": True, "restriction_level": COLLABORATOR_LEVEL}
+    dashboard = add_dashboard(state, project["id"], shown, owner)
     add_collaborator(state, dashboard["id"], analyst)
     verified = {"id": SEED.domain_id, "is_verified": True, "verified_at": _days_ago(state, 90)}
     add_domain(state, first, {"domain": "example.com"}, **verified)

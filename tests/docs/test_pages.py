@@ -18,6 +18,7 @@ from airflow.sdk import DAG, BaseSensorOperator
 
 from airflow_provider_workspace.get_provider_info import CONNECTION_FIELDS, get_provider_info
 from airflow_provider_workspace.operators.base import WorkspaceOperator
+from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sensors.workspace import WorkspaceSensor
 from tests.dag_bag import DagBag
 
@@ -74,7 +75,7 @@ def test_a_documented_dag_loads(tmp_path: Path, page: str, number: int, code: st
 @pytest.mark.parametrize("page", sorted({page for page, _, _ in SNIPPETS}))
 def test_the_snippets_of_a_page_run(connect: Callable[..., None], page: str) -> None:
     """One after the other in one namespace, as people paste them; the tasks they make run, and sensors look once."""
-    connect()
+    connect(key=SEED.session_key)
     shown: dict[str, Any] = {"__name__": "shown"}
     with DAG("shown", schedule=None) as dag:
         for _, number, code in (snippet for snippet in SNIPPETS if snippet[0] == page):

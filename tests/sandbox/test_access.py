@@ -27,7 +27,7 @@ EXPORT = f"{ORGANIZATION}batch_exports/{SEED.batch_export_ids[0]}/"
 
 operations = pytest.mark.parametrize("expected", EXPECTED, ids=BY_NAME)
 # What the profile live answers otherwise; the seeded domain is verified already.
-LIVE_STATUS = {"CreateInvites": 201, "VerifyDomain": 400}
+LIVE_STATUS = {"CreateInvites": 201, "VerifyDomain": 403}
 
 one_profile = pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
 
@@ -140,8 +140,10 @@ def test_a_path_needs_its_final_slash(api: httpx.Client, expected: Expected) -> 
         ("GET", "/api/nothing/like/this/"),
     ],
 )
-def test_what_does_not_exist_answers_404(api: httpx.Client, sandbox: SandboxServer, method: str, path: str) -> None:
-    response = api.request(method, path)
+def test_what_does_not_exist_answers_404(
+    sandbox: SandboxServer, client_for: Callable[[str], httpx.Client], method: str, path: str
+) -> None:
+    response = client_for(SEED.session_key).request(method, path)
     # The path of the dashboards exists, but the interface has no list of them.
     assert response.status_code == (405 if path == DASHBOARDS else 404)
     assert response.json()["attr"] is None

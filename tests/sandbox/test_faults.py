@@ -219,3 +219,10 @@ def test_texts_are_stored_in_another_form(api: httpx.Client, sandbox: SandboxSer
     made = api.post(PROJECTS, json={"name": " Cafe\u0301   au lait ", "app_urls": ["a  b"]}).json()
     assert (made["name"], made["app_urls"]) == ("Caf\u00e9 au lait", ["a b"])
     assert len(api.post(PROJECTS, json={"name": "x" * 100}).json()["name"]) == 60
+
+
+@lenient
+def test_a_failure_says_what_it_is_told_to(api: httpx.Client, sandbox: SandboxServer) -> None:
+    sandbox.inject("status_before", "create_project", status=403, detail="Your plan has no room for more projects.")
+    refused = api.post(PROJECTS, json={"name": "Shop"})
+    assert (refused.status_code, refused.json()["detail"]) == (403, "Your plan has no room for more projects.")

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, Fields, require
 from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, invalid
-from airflow_provider_workspace.sandbox.routes.dashboards import COLLABORATOR_LEVEL, find_dashboard
+from airflow_provider_workspace.sandbox.routes.dashboards import COLLABORATOR_LEVEL, EVERYBODY_EDITS, find_dashboard
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.state import State
@@ -51,6 +51,9 @@ def add_dashboard_collaborator(request: ApiRequest) -> object:
     dashboard, organization_id = find_dashboard(request, "dashboard_id")
     fields = request.fields(FIELDS)
     require(fields, "user_uuid")
+    _check_restriction(request, dashboard)
+    if request.profile.collaborators_need_restriction:
+        require(fields, "level")
     user_uuid = fields["user_uuid"].lower()
     sql = "SELECT record FROM members WHERE organization_id = ? AND user_uuid = ?"
     member = request.state.record(sql, organization_id, user_uuid)
@@ -75,6 +78,7 @@ def add_dashboard_collaborator(request: ApiRequest) -> object:
 def remove_dashboard_collaborator(request: ApiRequest) -> None:
     """Remove a collaborator."""
     dashboard, organization_id = find_dashboard(request, "dashboard_id")
+    _check_restriction(request, dashboard)
     place = (dashboard["id"], request.path["user__uuid"])
     record = request.find("SELECT record FROM collaborators WHERE dashboard_id = ? AND user_uuid = ?", *place)
     request.state.db.execute("DELETE FROM collaborators WHERE dashboard_id = ? AND user_uuid = ?", place)
@@ -86,6 +90,12 @@ def remove_dashboard_collaborator(request: ApiRequest) -> None:
         email=user["email"],
         dashboard_id=dashboard["id"],
     )
+
+
+def _check_restriction(request: ApiRequest, dashboard: JsonObject) -> None:
+    restricted = dashboard["restriction_level"] != EVERYBODY_EDITS
+    if request.profile.collaborators_need_restriction and not restricted:
+        raise invalid("Cannot change collaborators of a dashboard on the lowest restriction level.")
 
 
 COLLABORATORS = "/api/environments/{project_id}/dashboards/{dashboard_id}/collaborators/"

@@ -11,6 +11,7 @@ from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, not_
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.state import State
 
+EVERYBODY_EDITS = 21
 COLLABORATOR_LEVEL = 37
 
 FIELDS: Fields = {
@@ -22,7 +23,7 @@ FIELDS: Fields = {
     "use_dashboard": ("integer", None),
     "delete_insights": ("boolean", False),
     "tags": ("array", []),
-    "restriction_level": ("integer", 21),
+    "restriction_level": ("integer", EVERYBODY_EDITS),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -48,6 +49,7 @@ def add_domain(state: State, organization_id: str, fields: JsonObject, **more: o
 
 def list_domains(request: ApiRequest) -> object:
     """List the domains, oldest first."""
+    _look_at_dns(request, request.organization())
     return request.page("domains")
 
 
@@ -57,8 +59,10 @@ def create_domain(request: ApiRequest) -> object:
     fields = request.fields(FIELDS)
     require(fields, "domain")
     _check_unique(request, fields["domain"])
-    if request.profile.sso_needs_verified_domain:
-        fields = {name: value for name, value in fields.items() if name not in SSO_FIELDS}
+    if request.profile.domains_bare:
+        if "xn--" in fields["domain"].lower():
+            raise invalid("Enter a valid domain.", "domain")
+        fields = {"domain": fields["domain"]}
     record = add_domain(request.state, organization_id, fields)
     request.audit("create_domain", organization_id, record["domain"], domain_id=record["id"])
     return record
@@ -66,6 +70,7 @@ def create_domain(request: ApiRequest) -> object:
 
 def retrieve_domain(request: ApiRequest) -> object:
     """Retrieve a domain."""
+    _look_at_dns(request, request.organization())
     record, _ = _find(request)
     return record
 
@@ -74,8 +79,10 @@ def update_domain(request: ApiRequest) -> object:
     """Update a domain. Another name has to be verified anew."""
     record, organization_id = _find(request)
     fields = request.fields(FIELDS)
+    if request.profile.domains_bare:
+        fields.pop("domain", None)
     changes = {name: value for name, value in fields.items() if record[name] != value}
-    if request.profile.sso_needs_verified_domain and not record["is_verified"]:
+    if request.profile.domains_bare and not record["is_verified"]:
         for name in SSO_FIELDS:
             if name in changes:
                 detail = "This attribute cannot be updated until the domain is verified."
@@ -113,13 +120,27 @@ def verify_domain(request: ApiRequest) -> object:
         if request.profile.verify_answers_domain:
             raise invalid("This domain has already been verified.", code="already_verified")
         return None
+    _verify(request, organization_id, record, request.key.name)
+    return record if request.profile.verify_answers_domain else None
+
+
+def _look_at_dns(request: ApiRequest, organization_id: str) -> None:
+    """Verify all domains, where the service does so by itself now and then."""
+    if request.profile.verify_needs_session:
+        rows = request.state.db.execute("SELECT record FROM domains WHERE organization_id = ?", (organization_id,))
+        for record in [json.loads(row["record"]) for row in rows]:
+            if not record["is_verified"]:
+                _verify(request, organization_id, record, "the service")
+
+
+def _verify(request: ApiRequest, organization_id: str, record: JsonObject, key_name: str) -> None:
     name = CHALLENGE_PREFIX + record["domain"].lower()
     sql = "SELECT 1 FROM dns WHERE name = ? AND value = ?"
     if request.state.one(sql, name, record["verification_challenge"]):
         record |= {"is_verified": True, "verified_at": request.state.timestamp()}
         _store(request, record)
-        request.audit("verify_domain", organization_id, record["domain"], domain_id=record["id"])
-    return record if request.profile.verify_answers_domain else None
+        detail = {"domain_id": record["id"]}
+        request.state.audit("verify_domain", organization_id, record["domain"], key_name, detail)
 
 
 def _find(request: ApiRequest) -> tuple[JsonObject, str]:
@@ -154,5 +175,5 @@ ROUTES = (
     ApiRoute("GET", DOMAINS + "{id}/", "organization:read", retrieve_domain),
     ApiRoute("PATCH", DOMAINS + "{id}/", "organization:write", update_domain),
     ApiRoute("DELETE", DOMAINS + "{id}/", "organization:write", delete_domain, 204),
-    ApiRoute("POST", DOMAINS + "{id}/verify/", None, verify_domain),
+    ApiRoute("POST", DOMAINS + "{id}/verify/", None, verify_domain, session_only=True),
 )

@@ -14,7 +14,7 @@ from airflow_provider_workspace.sandbox.request import (
     with_defaults,
 )
 from airflow_provider_workspace.sandbox.responses import ApiError, JsonObject, dumps, invalid, json_response, not_found
-from airflow_provider_workspace.sandbox.routes.members import LEVELS, MEMBER_LEVEL, is_member
+from airflow_provider_workspace.sandbox.routes.members import LEVELS, MEMBER_LEVEL, check_level, is_member
 from airflow_provider_workspace.sandbox.state import State, format_time, parse_time
 
 INVITE_DAYS = 3
@@ -71,8 +71,8 @@ def list_invites(request: ApiRequest) -> object:
 def create_invite(request: ApiRequest) -> object:
     """Invite one address."""
     organization_id = request.organization()
-    fields = _check(request, request.body)
     _count(request, organization_id, 1)
+    fields = _check(request, request.body)
     _refuse_member(request, organization_id, fields)
     return _invite(request, organization_id, fields)
 
@@ -80,8 +80,8 @@ def create_invite(request: ApiRequest) -> object:
 def create_invites(request: ApiRequest) -> object:
     """Invite many addresses."""
     organization_id = request.organization()
+    _count(request, organization_id, len(request.body) if isinstance(request.body, list) else 1)
     invites = _check_bulk(request)
-    _count(request, organization_id, len(invites))
     created = []
     for item, fields in enumerate(invites):
         try:
@@ -112,9 +112,9 @@ def _check(request: ApiRequest, body: object, item: int | None = None) -> JsonOb
     if request.profile.levels_closed and fields.get("level", MEMBER_LEVEL) not in LEVELS:
         attr = "level" if item is None else f"{item}__level"
         raise invalid(f'"{fields["level"]}" is not a valid choice.', attr, "invalid_choice")
-    if request.profile.email_domain_lowered:
-        local, _, domain = fields["target_email"].rpartition("@")
-        fields["target_email"] = f"{local}@{domain.lower()}"
+    check_level(request, fields.get("level", MEMBER_LEVEL))
+    if request.profile.emails_lowered:
+        fields["target_email"] = fields["target_email"].lower()
     return fields
 
 

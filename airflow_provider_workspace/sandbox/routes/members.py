@@ -73,6 +73,16 @@ def is_member(state: State, organization_id: str, email: str) -> bool:
     return state.one(sql, organization_id, email.lower()) is not None
 
 
+def check_level(request: ApiRequest, level: int) -> None:
+    """Refuse what is above the level that the owner of the key has in the organization."""
+    if not request.profile.levels_capped:
+        return
+    sql = "SELECT record FROM members WHERE organization_id = ? AND user_uuid = ?"
+    own = request.state.record(sql, request.path["organization_id"], request.key.user_uuid) or {"level": OWNER_LEVEL}
+    if level > own["level"]:
+        raise forbidden("You can only act on levels up to your own.")
+
+
 def list_members(request: ApiRequest) -> object:
     """List the members, in the order in which they joined."""
     return request.page("members")
@@ -88,6 +98,7 @@ def update_member(request: ApiRequest) -> object:
         raise invalid(f'"{level}" is not a valid choice.', "level", "invalid_choice")
     if request.profile.own_level_fixed and user_uuid == request.key.user_uuid:
         raise forbidden("You can't change your own access level.")
+    check_level(request, max(level, old))
     if level != old:
         record |= {"level": level, "updated_at": request.state.timestamp()}
         sql = "UPDATE members SET record = ? WHERE organization_id = ? AND user_uuid = ?"
@@ -100,6 +111,7 @@ def update_member(request: ApiRequest) -> object:
 def delete_member(request: ApiRequest) -> None:
     """Remove a member from the organization."""
     record, organization_id = _find(request)
+    check_level(request, record["level"])
     user_uuid = record["user"]["uuid"]
     sql = "DELETE FROM members WHERE organization_id = ? AND user_uuid = ?"
     request.state.db.execute(sql, (organization_id, user_uuid))

@@ -46,7 +46,7 @@ def test_dry_run_shows_the_request_that_is_sent(
     holds: dict[str, Any],
     changes: list[str],
 ) -> None:
-    connect()
+    connect(key=SEED.session_key)
     plan = run(cls, **arguments, dry_run=True)
     assert plan["dry_run"] is True
     assert writes(sandbox) == []

@@ -60,8 +60,8 @@ ONCE: list[tuple[type[Any], dict[str, Any], dict[str, Any], list[str]]] = [
     (domains.WorkspaceDeleteDomainOperator, {"domain_id": SEED.domain_id}, {"deleted": True}, ["delete_domain"]),
     (
         invites.WorkspaceCreateInviteOperator,
-        {"target_email": "Ada@Example.com", "level": "1"},
-        {"target_email": "Ada@example.com", "level": 1},
+        {"target_email": "ada@Example.com", "level": "1"},
+        {"target_email": "ada@example.com", "level": 1},
         ["create_invite"],
     ),
     (invites.WorkspaceDeleteInviteOperator, {"invite_id": SEED.invite_id}, {"deleted": True}, ["delete_invite"]),
@@ -85,7 +85,7 @@ ONCE: list[tuple[type[Any], dict[str, Any], dict[str, Any], list[str]]] = [
     (dashboards.WorkspaceGetDashboardSharingOperator, {"dashboard_id": 1}, {}, []),
     (
         dashboards.WorkspaceAddDashboardCollaboratorOperator,
-        {"dashboard_id": 1, "user_uuid": SEED.member_uuid},
+        {"dashboard_id": 1, "user_uuid": SEED.member_uuid, "level": 37},
         {"dashboard_id": 1},
         ["add_dashboard_collaborator"],
     ),
@@ -113,7 +113,7 @@ def test_operator_makes_its_change(
     holds: dict[str, Any],
     changes: list[str],
 ) -> None:
-    connect()
+    connect(key=SEED.session_key)
     result = run(cls, **arguments)
     assert result.items() >= holds.items()
     assert [name for name in effects(sandbox) if name != "verify_domain"] == changes

@@ -14,6 +14,7 @@ Every message says what was asked, what came back and what to do::
         ├── WorkspaceNotAppliedError      a change whose answer shows something else
         ├── WorkspaceDuplicateError       a create that made a second one
         ├── WorkspacePaginationError      a list that would never end
+        ├── WorkspaceIncompleteListError  a list with fewer rows than it counts
         ├── WorkspaceOutcomeUnknownError  a write that may or may not have happened
         └── WorkspaceStatusError          the service said no
             ├── WorkspaceBadRequestError        400
@@ -122,7 +123,11 @@ class WorkspaceDuplicateError(WorkspaceRequestError):
 
 
 class WorkspacePaginationError(WorkspaceRequestError):
-    """The pages of a list repeat themselves, so reading on would never end."""
+    """The pages of a list repeat themselves, or are more than its count can explain: reading on would never end."""
+
+
+class WorkspaceIncompleteListError(WorkspaceRequestError):
+    """A list came with fewer rows than it counts, however often it was read: what it does not show may be there."""
 
 
 class WorkspaceOutcomeUnknownError(WorkspaceRequestError):

@@ -1,13 +1,17 @@
-"""Lists page by page: what to ask next, and when to stop."""
+"""Lists page by page: what to ask next, when to stop, and whether all rows came."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import parse_qs, urljoin, urlsplit
 
+from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.request_errors import described
 from airflow_provider_workspace.api.response import origin
-from airflow_provider_workspace.errors import WorkspacePaginationError
+from airflow_provider_workspace.api.retry import MAX_READS
+from airflow_provider_workspace.errors import WorkspaceIncompleteListError, WorkspacePaginationError
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Page
@@ -15,67 +19,144 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# Pages of one reading of a list, whatever it counts.
+MAX_PAGES = 100_000
+# Rows beyond twice its count that a list may have, and still have another page.
+SLACK = 100
+
 
 class Pages(Generic[T]):
     """
-    The walk through one list.
+    The walk through one list. For each page call :meth:`fresh`, then :meth:`following`.
 
     The address in ``next`` is only ever read for its ``offset``, and only if it lies within the origin of the
     connection; the request always goes to the connection's own base URL. So a ``next`` that points abroad, as
     proxies produce and attackers wish for, takes no API key anywhere.
+
+    A list that comes with fewer rows than it counts is read again, and the readings are joined by the rows' ids. Each
+    has pages of one row less than the one before, so that what is lost where pages meet is not lost again.
 
     :param first: the operation that asks for the first page
     :param base_url: base URL of the connection
     """
 
     def __init__(self, first: Operation[Page[T]], base_url: str) -> None:
-        self.current: Operation[Page[T]] = first
+        self.first = first
         self.base_url = base_url
-        self.offset: int = getattr(first, "offset", None) or 0
+        self.start: int = getattr(first, "offset", None) or 0
+        self.readings: list[_Keys] = []
+        self.distinct = 0
+        self.most_ever = 0
+        self.fruitless = 0
+        self._begin(first)
+
+    def _begin(self, first: Operation[Page[T]]) -> None:
+        """Begin a reading."""
+        self.current: Operation[Page[T]] = first
+        self.readings.append(_Keys())
+        self.offset = self.start
         self.asked_for = {self.offset}
         self.rows: list[T] = []
+        self.came = self.without_id = 0
+        self.counts: tuple[int, int] | None = None
+        self.before = self.distinct
+
+    def fresh(self, page: Page[T]) -> list[T]:
+        """Return the rows of a page that did not come before."""
+        if self.repeats(page):
+            return []
+        *earlier, reading = self.readings
+        fresh: list[T] = []
+        for row in page.results:
+            key: Any = getattr(row, "id", None)
+            if not key:
+                self.without_id += 1
+                key = ("row without id", self.without_id)
+            if reading.add(key) and not any(key in keys for keys in earlier):
+                fresh.append(row)
+        self.distinct += len(fresh)
+        return fresh
 
     def following(self, page: Page[T]) -> Operation[Page[T]] | None:
         """
-        Return the operation that asks for the next page; ``None`` after the last one.
+        Return the operation that asks for the next page, or for the first one once more; ``None`` after the last one.
 
         :param page: the page just read
-        :raises WorkspacePaginationError: if the service sends the same page over and over
+        :raises WorkspacePaginationError: if the list never ends
+        :raises WorkspaceIncompleteListError: if the list has fewer rows than it counts, however often it is read
         """
-        if not page.next and not self.may_go_on(page):
-            return None
-        offset = self.offset_in(page.next) if page.next else None
+        self.came += len(page.results)
+        if page.count is not None:
+            least, most = self.counts or (page.count, page.count)
+            self.counts = min(least, page.count), max(most, page.count)
+        offset = self._next_offset(page)
         if offset is None:
-            offset = self.offset + len(page.results)
-        if not page.results and (page.count is None or not self.offset < offset < page.count):
-            return None  # the end; an empty page before it has lost its rows to somebody who deleted them
+            return self._again()
         if offset in self.asked_for or (page.results and page.results == self.rows):
-            msg = (
-                f"{described(self.current)} never ends: the page at offset {self.offset} leads back to offset "
-                f"{offset}. This is a fault of the service; nothing was changed."
+            raise self._endless(f"the page at offset {self.offset} leads back to offset {offset}")
+        if page.count is not None and self.came > 2 * page.count + SLACK:
+            raise self._endless(
+                f"it counts {page.count} rows, gave {self.came}, and has another page. If the service counts wrong, "
+                "set trust_counts to false in the extra of the connection"
             )
-            raise WorkspacePaginationError(msg, operation=type(self.current).__name__, retryable=False)
+        if len(self.asked_for) == MAX_PAGES:
+            raise self._endless(f"it has more than {MAX_PAGES} pages")
         self.offset, self.rows = offset, page.results
         self.asked_for.add(offset)
         self.current = self.current.model_copy(update={"offset": offset})
         return self.current
 
-    def may_go_on(self, page: Page[T]) -> bool:
-        """
-        Tell whether there may be more after a page that does not say so: an array, or an envelope without ``next``.
-
-        There is while fewer rows came than the list counts. Where it does not count, only another page tells: how many
-        rows a service gives at most is not shown.
-        """
-        if "next" in page.model_fields_set or not page.results or self.repeats(page):
-            return False
+    def _next_offset(self, page: Page[T]) -> int | None:
+        """Return where the next page begins; ``None`` if there is none."""
+        reached = self.offset + len(page.results)
+        if page.next:
+            offset = self.offset_in(page.next)
+            offset = reached if offset is None else offset
+            # The end; an empty page before it has lost its rows to somebody who deleted them.
+            empty_end = not page.results and (page.count is None or not self.offset < offset < page.count)
+            return None if empty_end else offset
+        if not page.results or self.repeats(page):
+            return None
         if page.count is not None:
-            return self.offset + len(page.results) < page.count
-        return "limit" in type(self.current).model_fields
+            return reached if reached < page.count else None
+        # Neither a count nor a word about the next page: only asking for it tells, where the list has pages at all.
+        unsaid = "next" not in page.model_fields_set and "limit" in type(self.current).model_fields
+        return reached if unsaid else None
+
+    def _again(self) -> Operation[Page[T]] | None:
+        """Return the operation that begins another reading; ``None`` if all rows came, or the list does not count."""
+        if self.counts is None:
+            return None
+        least, most = self.counts
+        self.most_ever = max(self.most_ever, most)
+        if len(self.readings[-1]) >= most - self.start or self.distinct >= self.most_ever - self.start:
+            return None
+        reads = len(self.readings)
+        same = len(self.readings[-1]) == self.distinct == self.before
+        self.fruitless = self.fruitless + 1 if same else 0
+        if reads == MAX_READS or self.fruitless == 2:
+            if least < most and self.distinct >= least - self.start:
+                return None  # people come and go meanwhile: all who were there all the time were seen
+            msg = (
+                "Try again. If the list stays short because the service counts rows that the API key may not see, or "
+                "counts wrong, set trust_counts to false in the extra of the connection. "
+                f"{described(self.first)} counts {most} rows, and {self.start + self.distinct} came in {reads} "
+                "readings. Nothing was changed."
+            )
+            raise WorkspaceIncompleteListError(msg, operation=type(self.first).__name__, outcome=Outcome.REJECTED.value)
+        limit = getattr(self.current, "limit", None)
+        self._begin(self.first.model_copy(update={"limit": max(1, limit - 1)}) if limit else self.first)
+        return self.current
+
+    def _endless(self, why: str) -> WorkspacePaginationError:
+        """Build the error for a list that never ends."""
+        msg = f"{described(self.current)} never ends: {why}. This is a fault of the service; nothing was changed."
+        name = type(self.current).__name__
+        return WorkspacePaginationError(msg, operation=name, outcome=Outcome.REJECTED.value, retryable=False)
 
     def repeats(self, page: Page[T]) -> bool:
         """Tell whether a service that knows no pages has sent its whole list once more."""
-        return bool(page.results) and "next" not in page.model_fields_set and page.results == self.rows
+        return bool(page.results) and not page.next and page.results == self.rows
 
     def offset_in(self, link: Any) -> int | None:
         """Return the offset a ``next`` link names; ``None`` if it names none or leads to another origin."""
@@ -87,3 +168,29 @@ class Pages(Generic[T]):
         except (ValueError, KeyError):
             return None
         return offset if offset >= 0 else None
+
+
+class _Keys:
+    """The ids of the rows of a list in eight bytes each, a tenth of what a set of texts takes."""
+
+    def __init__(self) -> None:
+        self._parts: defaultdict[int, bytearray] = defaultdict(bytearray)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __contains__(self, key: Hashable) -> bool:
+        digest = hash((key,))
+        return digest.to_bytes(8, "little", signed=True) in self._parts[digest & 4095]
+
+    def add(self, key: Hashable) -> bool:
+        """Add a key, and tell whether it is new."""
+        digest = hash((key,))
+        part = self._parts[digest & 4095]
+        written = digest.to_bytes(8, "little", signed=True)
+        if written in part:
+            return False
+        part += written
+        self._size += 1
+        return True

@@ -28,13 +28,20 @@ _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
 def parse_response(
-    op: Operation[T], response: Response, context: RequestContext, now: datetime, *, may_have_been_applied: bool = False
+    op: Operation[T],
+    response: Response,
+    context: RequestContext,
+    now: datetime,
+    *,
+    may_have_been_applied: bool = False,
+    trust_counts: bool = True,
 ) -> T:
     """
     Turn an answer into the result of the operation.
 
     :param now: the present with a time zone, for a ``Retry-After`` that is a date
     :param may_have_been_applied: an earlier attempt may have been applied: then a 404 to a DELETE means that it was
+    :param trust_counts: whether the count of a list is read; without, nothing is known about how many rows there are
     :return: the result; of a change that is answered with 204 a record without any field
     :raises WorkspaceStatusError: for every status that is not a success
     :raises WorkspaceResponseError: for a success whose body cannot be read
@@ -53,6 +60,8 @@ def parse_response(
             raise not_applied_error(op, response, context, other)
         if other:
             log.warning("%s was applied, but not as asked: %s", type(op).__name__, context.redacted(other))
+        if not trust_counts and isinstance(result, Page):
+            result.count = None
         return result
     error = status_error(op, response, context, now)
     done = error.code is not None and error.code == op.endpoint.already_done_code

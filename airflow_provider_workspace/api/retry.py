@@ -20,8 +20,8 @@ CONSISTENCY_SECONDS = 5.0
 FIRST_LOOK_UPS = (0.5, 5.0)
 # How often a write that is not repeatable is sent at most, if its answers are lost and its effect cannot be found.
 MAX_SENDS = 5
-# How often a list is read that comes with fewer rows than it counts.
-MAX_READS = 3
+# How often a list is read at most that comes with fewer rows than it counts. It ends earlier if nothing new comes.
+MAX_READS = 10
 
 
 @dataclass(frozen=True, slots=True)

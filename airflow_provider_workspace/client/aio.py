@@ -141,22 +141,19 @@ class WorkspaceAsyncClient:
 
         return await asyncio.gather(*map(send, step.operations))
 
-    async def pages(self, op: Operation[Page[T]]) -> AsyncIterator[Page[T]]:
-        """Yield page after page of a list."""
+    async def rows(self, op: Operation[Page[T]]) -> AsyncIterator[T]:
+        """
+        Yield each row of a list once, holding one page at a time.
+
+        :raises WorkspaceIncompleteListError: after the last row, if they are fewer than the service counts
+        """
         pages = Pages(op, self.settings.base_url)
         following: Operation[Page[T]] | None = op
         while following is not None:
             page = await self.send(following)
-            if pages.repeats(page):
-                return
-            yield page
-            following = pages.following(page)
-
-    async def rows(self, op: Operation[Page[T]]) -> AsyncIterator[T]:
-        """Yield row after row of a list, holding one page at a time."""
-        async for page in self.pages(op):
-            for row in page.results:
+            for row in pages.fresh(page):
                 yield row
+            following = pages.following(page)
 
     async def _attempt(self, call: Call[T]) -> T:
         call.note()
@@ -176,6 +173,7 @@ class WorkspaceAsyncClient:
             self._context,
             datetime.now(timezone.utc),
             may_have_been_applied=call.may_have_been_applied,
+            trust_counts=self.settings.trust_counts,
         )
 
     async def _exchange(self, call: Call[Any], url: str) -> Response:

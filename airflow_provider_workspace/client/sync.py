@@ -138,21 +138,18 @@ class WorkspaceClient:
             # A task that is stopped waits for what is under way, and sends no more.
             pool.shutdown(cancel_futures=True)
 
-    def pages(self, op: Operation[Page[T]]) -> Iterator[Page[T]]:
-        """Yield page after page of a list."""
+    def rows(self, op: Operation[Page[T]]) -> Iterator[T]:
+        """
+        Yield each row of a list once, holding one page at a time.
+
+        :raises WorkspaceIncompleteListError: after the last row, if they are fewer than the service counts
+        """
         pages = Pages(op, self.settings.base_url)
         following: Operation[Page[T]] | None = op
         while following is not None:
             page = self.send(following)
-            if pages.repeats(page):
-                return
-            yield page
+            yield from pages.fresh(page)
             following = pages.following(page)
-
-    def rows(self, op: Operation[Page[T]]) -> Iterator[T]:
-        """Yield row after row of a list, holding one page at a time."""
-        for page in self.pages(op):
-            yield from page.results
 
     def _attempt(self, call: Call[T]) -> T:
         call.note()
@@ -172,6 +169,7 @@ class WorkspaceClient:
             self._context,
             datetime.now(timezone.utc),
             may_have_been_applied=call.may_have_been_applied,
+            trust_counts=self.settings.trust_counts,
         )
 
     def _exchange(self, call: Call[Any], url: str) -> Response:

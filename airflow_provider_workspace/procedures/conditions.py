@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -27,12 +27,14 @@ class Result:
     :param message: how far it is, for people
     :param result: plain JSON for the task that waited
     :param found: false if what is waited for does not exist
+    :param absent: whether it is done for what the lists do not show
     """
 
     done: bool
     message: str
     result: dict[str, Any] = field(default_factory=dict)
     found: bool = True
+    absent: bool = False
 
 
 class Condition(Protocol):
@@ -145,6 +147,7 @@ class InvitesSettled:
             done=not pending,
             message=f"of {len(self.emails)} invites {counts}, {len(pending)} open{_named(pending)}",
             result={**ends, "open": list(pending)},
+            absent=bool(ends["expired"] or ends["gone"]),
         )
 
     def wanted(self) -> set[str]:
@@ -233,6 +236,19 @@ def build_condition(name: str, arguments: Mapping[str, Any]) -> Condition:
     """
     condition: Condition = CONDITIONS[name](**arguments)
     return condition
+
+
+def evaluate(condition: Condition, seen: Snapshot) -> Result:
+    """
+    Tell whether a wait is over, and how far it is.
+
+    A list that came with fewer rows than it counts proves nothing by what it does not show: then the wait goes on, and
+    the message says why.
+    """
+    result = condition.evaluate(seen)
+    if not seen.incomplete or (result.done and not result.absent):
+        return result
+    return replace(result, done=False, message=f"{result.message}. A list is short: {seen.incomplete}")
 
 
 def check_addresses(emails: Any) -> list[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.pagination import Pages
 from airflow_provider_workspace.api.procedure import Procedure, send_one
-from airflow_provider_workspace.api.retry import MAX_READS
+from airflow_provider_workspace.errors import WorkspaceIncompleteListError
 from airflow_provider_workspace.procedures.roster import address_key
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ class Snapshot:
     :param invited_at: when the invites were made
     :param members: the same keys of those who are members
     :param member_count: what the service says how many members there are; ``None`` if it does not
+    :param incomplete: what to say of a list that stayed shorter than it counts, so that nothing is proven by what it
+        does not show; empty if all are complete
     """
 
     domains: dict[str, Domain] = field(default_factory=dict)
@@ -39,6 +41,7 @@ class Snapshot:
     invited_at: list[str] = field(default_factory=list)
     members: set[str] = field(default_factory=set)
     member_count: int | None = None
+    incomplete: str = ""
 
     def living(self) -> set[str]:
         """Return the addresses that hold an invite that has not expired."""
@@ -60,26 +63,30 @@ def take_snapshot(
     :param subject: ``domains``, ``projects`` or ``people`` (invites and members)
     :param previous: an earlier snapshot of the same; saves reading all members again where nothing can have changed
     :param wanted: the only addresses of interest; saves reading members while all of them hold living invites
-    :param complete: read a list again that came with fewer rows than it counts, for what is missed would be done twice
+    :param complete: fail if a list stays short, for what is missed would be done twice; without, the snapshot says so
     :raises WorkspaceRequestError: if a page cannot be read
+    :raises WorkspaceIncompleteListError: if a list stays short that must be complete
     """
     seen = Snapshot()
-    if subject == "domains":
-        yield from _each_row(
-            ops.domains.ListDomains(organization_id=organization_id, limit=page_size),
-            lambda row: seen.domains.__setitem__(str(row.id).lower(), row),
-            complete=complete,
-        )
-    elif subject == "projects":
-        yield from _each_row(
-            ops.projects.ListProjects(organization_id=organization_id, limit=page_size),
-            lambda row: seen.projects.__setitem__(str(row.id), row),
-            complete=complete,
-        )
-    elif subject == "people":
-        yield from _read_people(seen, organization_id, page_size, previous, wanted, complete=complete)
-    else:
-        raise ValueError(subject)
+    try:
+        if subject == "domains":
+            yield from _each_row(
+                ops.domains.ListDomains(organization_id=organization_id, limit=page_size),
+                lambda row: seen.domains.__setitem__(str(row.id).lower(), row),
+            )
+        elif subject == "projects":
+            yield from _each_row(
+                ops.projects.ListProjects(organization_id=organization_id, limit=page_size),
+                lambda row: seen.projects.__setitem__(str(row.id), row),
+            )
+        elif subject == "people":
+            yield from _read_people(seen, organization_id, page_size, previous, wanted, complete=complete)
+        else:
+            raise ValueError(subject)
+    except WorkspaceIncompleteListError as error:
+        if complete:
+            raise
+        seen.incomplete = str(error)
     return seen
 
 
@@ -98,31 +105,29 @@ def _read_people(
     Somebody joins by accepting an invite, which then is gone, or in another way, and then the members are more. If
     neither happened since the previous snapshot, its members are still right, and one page told so.
     """
-    yield from _each_row(
-        ops.invites.ListInvites(organization_id=organization_id, limit=page_size),
-        lambda row: _note_invite(seen, row),
-        complete=complete,
-    )
+    invites = ops.invites.ListInvites(organization_id=organization_id, limit=page_size)
+    try:
+        yield from _each_row(invites, lambda row: _note_invite(seen, row))
+    except WorkspaceIncompleteListError as error:
+        if complete:
+            raise
+        seen.incomplete = str(error)
     living = seen.living()
     if wanted is not None and living.issuperset(wanted):
         return
     members = ops.members.ListMembers(organization_id=organization_id, limit=page_size)
-    if complete:
-        yield from _each_row(members, lambda row: _note_member(seen, row), complete=True)
-        return
-    pages = Pages(members, "")
-    page = yield from send_one(pages.current)
-    seen.member_count = page.count
-    following = pages.following(page)
-    unchanged = previous is not None and previous.member_count == page.count and previous.living() <= living
-    if previous is not None and unchanged and page.count is not None and following is not None:
+    first = yield from send_one(members)
+    seen.member_count = first.count
+    if (
+        previous is not None
+        and not previous.incomplete
+        and first.count is not None
+        and previous.member_count == first.count > len(first.results)
+        and previous.living() <= living
+    ):
         seen.members = previous.members
         return
-    _note_members(seen, page)
-    while following is not None:
-        page = yield from send_one(following)
-        _note_members(seen, page)
-        following = pages.following(page)
+    yield from _each_row(members, lambda row: _note_member(seen, row), first)
 
 
 def _note_invite(seen: Snapshot, invite: Invite) -> None:
@@ -134,65 +139,50 @@ def _note_invite(seen: Snapshot, invite: Invite) -> None:
         seen.invites[key] = bool(invite.is_expired) and seen.invites.get(key, True)
 
 
-def _note_members(seen: Snapshot, page: Page[Member]) -> None:
-    """Keep the members of a page."""
-    for member in page.results:
-        _note_member(seen, member)
-
-
 def _note_member(seen: Snapshot, member: Member) -> None:
     """Keep a member."""
     if member.user and member.user.email:
         seen.members.add(address_key(member.user.email))
 
 
-def _each_row(first: Operation[Page[T]], note: Callable[[T], object], *, complete: bool = False) -> Procedure[None]:
+def _each_row(first: Operation[Page[T]], note: Callable[[T], object], page: Page[T] | None = None) -> Procedure[None]:
     """
     Read a list to its end.
 
-    :param note: called with each row; reading ends when it returns true
-    :param complete: read it again, a few times at most, while fewer rows came than it counts: a list whose order is not
-        stable, or that changes meanwhile, skips rows from page to page
+    :param note: called with each row once; reading ends when it returns true
+    :param page: the first page, if it was read already
+    :raises WorkspaceIncompleteListError: if the list stays shorter than it counts
     """
-    ids: set[Any] = set()
-    for _ in range(MAX_READS if complete else 1):
-        pages = Pages(first, "")
-        count: int | None = None
-        following: Operation[Page[T]] | None = first
-        while following is not None:
-            page = yield from send_one(following)
-            for row in page.results:
-                if note(row):
-                    return
-                ids.add(getattr(row, "id", None) or len(ids))
-            count = page.count
-            following = pages.following(page)
-        if count is None or len(ids) >= count:
-            return
+    pages = Pages(first, "")
+    following: Operation[Page[T]] | None = first
+    while following is not None:
+        page = page or (yield from send_one(following))
+        for row in pages.fresh(page):
+            if note(row):
+                return
+        following, page = pages.following(page), None
 
 
 def read_rows(first: Operation[Page[T]]) -> Procedure[list[T]]:
     """
-    Read a list to its end, and again where it came with fewer rows than it counts.
+    Read a list to its end.
 
     :param first: the operation that asks for the first page
-    :return: each row once, in its last state
+    :return: each row once
+    :raises WorkspaceIncompleteListError: if the list stays shorter than it counts
     """
-    rows: dict[Any, T] = {}
-
-    def note(row: T) -> None:
-        rows[getattr(row, "id", None) or len(rows)] = row
-
-    yield from _each_row(first, note, complete=True)
-    return list(rows.values())
+    rows: list[T] = []
+    yield from _each_row(first, rows.append)
+    return rows
 
 
 def find_row(first: Operation[Page[T]], wanted: Callable[[T], bool]) -> Procedure[T | None]:
     """
-    Look for a row of a list, and look again where the list came with fewer rows than it counts.
+    Look for a row of a list.
 
     :param first: the operation that asks for the first page
     :return: the first row that is wanted; ``None`` if there is none
+    :raises WorkspaceIncompleteListError: if it is not found, and the list stays shorter than it counts
     """
     found: list[T] = []
 
@@ -201,5 +191,5 @@ def find_row(first: Operation[Page[T]], wanted: Callable[[T], bool]) -> Procedur
             found.append(row)
         return bool(found)
 
-    yield from _each_row(first, note, complete=True)
+    yield from _each_row(first, note)
     return found[0] if found else None

@@ -135,7 +135,7 @@ class WorkspaceSensor(BaseSensorOperator):
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook
         from airflow_provider_workspace.operators.arguments import check_ids
-        from airflow_provider_workspace.procedures.conditions import build_condition
+        from airflow_provider_workspace.procedures.conditions import build_condition, evaluate
         from airflow_provider_workspace.procedures.snapshot import take_snapshot
 
         try:
@@ -157,7 +157,7 @@ class WorkspaceSensor(BaseSensorOperator):
                         wanted=condition.wanted(),
                     )
                 )
-                result = condition.evaluate(self._seen)
+                result = evaluate(condition, self._seen)
                 if first and not result.found:
                     self.confirm(hook, result)
         except WorkspaceError as error:

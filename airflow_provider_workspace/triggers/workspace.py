@@ -98,7 +98,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         self, shared_stream: AsyncIterator[Snapshot | PollFailure]
     ) -> AsyncIterator[TriggerEvent]:
         """Evaluate snapshot after snapshot until the condition holds, the time is over, or polling is pointless."""
-        from airflow_provider_workspace.procedures.conditions import build_condition
+        from airflow_provider_workspace.procedures.conditions import build_condition, evaluate
         from airflow_provider_workspace.triggers.polling import PollFailure, until
 
         condition = build_condition(self.condition, self.arguments)
@@ -115,7 +115,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                 message = f"the last poll failed: {seen.message}"
                 result = {}
             else:
-                state = condition.evaluate(seen)
+                state = evaluate(condition, seen)
                 if state.done:
                     yield _finished_event("done", state.message, state.result)
                     return

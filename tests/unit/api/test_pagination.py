@@ -6,10 +6,25 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_workspace.api import pagination
 from airflow_provider_workspace.api.models import DashboardCollaborator, Invite, Page
 from airflow_provider_workspace.api.operations import OPERATIONS, ListDashboardCollaborators, ListInvites
-from airflow_provider_workspace.api.pagination import Pages
-from airflow_provider_workspace.errors import WorkspacePaginationError
+from airflow_provider_workspace.api.pagination import SLACK, Pages
+from airflow_provider_workspace.api.retry import MAX_READS
+from airflow_provider_workspace.errors import WorkspaceIncompleteListError, WorkspacePaginationError
+from tests.list_service import (
+    Fault,
+    Sent,
+    at_most_seven,
+    empty_page,
+    endless,
+    hidden,
+    last_row_missing,
+    more_than_counted,
+    moving,
+    next_null,
+    one_by_chance,
+)
 
 BASE = "https://host.example.com/base"
 
@@ -26,6 +41,7 @@ def walk(*pages: Page[Invite], base_url: str = BASE, offset: int | None = None) 
     steps = Pages(first, base_url)
     offsets: list[int | None] = []
     for read in pages:
+        steps.fresh(read)
         following = steps.following(read)
         assert following is None or following.organization_id == "o"  # type: ignore[attr-defined]
         offsets.append(None if following is None else following.offset)  # type: ignore[attr-defined]
@@ -73,7 +89,8 @@ def test_a_repeated_page_ends_the_list() -> None:
     assert steps.repeats(whole)
     assert steps.following(whole) is None
     assert not steps.repeats(silent("c", "d"))
-    assert not steps.repeats(page(None, "a", "b"))
+    assert steps.repeats(page(None, "a", "b"))
+    assert not steps.repeats(page("?offset=2", "a", "b"))
 
 
 def test_an_empty_page_ends_the_list_whatever_follows() -> None:
@@ -150,3 +167,164 @@ def test_pagination_can_start_at_an_offset() -> None:
 )
 def test_every_list_operation_takes_an_offset(operation: Any) -> None:
     assert "offset" in operation.model_fields
+
+
+# Lists that come with fewer rows than they count
+
+
+class Service:
+    """
+    A list of rows with ids from 1, and what its service gets wrong.
+
+    :param fault: changes what a page holds
+    :ivar asked: offset and limit of each request
+    """
+
+    def __init__(self, count: int, fault: Fault | None = None) -> None:
+        self.ids = list(range(1, count + 1))
+        self.fault = fault
+        self.asked: list[tuple[int, int]] = []
+
+    def before_page(self) -> None:
+        """Change the list before a page is sent."""
+
+    def page(self, op: Any) -> Page[Invite]:
+        self.before_page()
+        offset, limit = op.offset or 0, op.limit
+        self.asked.append((offset, limit))
+        following = offset + limit if offset + limit < len(self.ids) else None
+        sent = Sent(offset, limit, self.ids[offset : offset + limit], following, self.ids)
+        if self.fault:
+            self.fault(sent)
+        link = None if sent.following is None else f"?offset={sent.following}"
+        return Page[Invite](count=len(self.ids), next=link, results=[Invite(id=str(number)) for number in sent.ids])
+
+    def read(self, limit: int = 10, offset: int | None = None) -> list[int]:
+        """Return the ids that come; each is counted as often as it came."""
+        first = ListInvites(organization_id="o", limit=limit, **({} if offset is None else {"offset": offset}))
+        pages = Pages(first, BASE)
+        came: list[int] = []
+        following: Any = first
+        while following is not None:
+            page = self.page(following)
+            came += [int(row.id or 0) for row in pages.fresh(page)]
+            following = pages.following(page)
+        return came
+
+
+@pytest.mark.parametrize("fault", [None, next_null, last_row_missing, empty_page, moving, at_most_seven])
+def test_all_rows_come_each_once(fault: Any) -> None:
+    service = Service(35, fault)
+    assert sorted(service.read()) == service.ids
+    if fault in (None, next_null, at_most_seven):
+        assert {limit for _, limit in service.asked} == {10}, "it is read once"
+
+
+def test_a_list_that_is_known_to_be_short_is_an_error() -> None:
+    service = Service(35, hidden)
+    with pytest.raises(WorkspaceIncompleteListError) as error:
+        service.read()
+    assert str(error.value).startswith("Try again. If the list stays short ")
+    assert "trust_counts to false" in str(error.value)
+    assert "(GET /api/organizations/o/invites/) counts 35 rows, and 32 came in 3 readings. Nothing" in str(error.value)
+    assert not error.value.permanent
+    assert error.value.outcome == "rejected"
+
+
+def test_a_list_that_keeps_giving_other_rows_is_read_a_few_times() -> None:
+    service = Service(1000, one_by_chance)
+    with pytest.raises(WorkspaceIncompleteListError, match=f"came in {MAX_READS} readings"):
+        service.read(limit=1000)
+
+
+def test_more_rows_than_counted_are_no_error() -> None:
+    assert len(Service(5, more_than_counted).read()) == 20
+
+
+def test_rows_before_the_first_offset_are_not_missed() -> None:
+    assert Service(35).read(offset=30) == [31, 32, 33, 34, 35]
+    assert Service(35).read(offset=40) == []
+    with pytest.raises(WorkspaceIncompleteListError, match="counts 35 rows, and 34 came"):
+        Service(35, hidden).read(offset=20)
+
+
+def test_rows_without_an_id_are_counted_as_they_come() -> None:
+    rows = [Invite(), Invite(id="a"), Invite()]
+    pages = Pages(ListInvites(organization_id="o", limit=3), BASE)
+    page = Page[Invite](count=3, next=None, results=rows)
+    assert pages.fresh(page) == rows
+    assert pages.following(page) is None
+    pages = Pages(ListInvites(organization_id="o", limit=4), BASE)
+    came: list[Invite] = []
+    for read in range(3):
+        came += pages.fresh(Page[Invite](count=4, next=None, results=rows))
+        assert pages.following(Page[Invite](count=4, next=None, results=rows))
+        rest = Page[Invite](count=4, next=None, results=[])
+        assert not pages.fresh(rest)
+        if read < 2:
+            assert pages.following(rest)
+    with pytest.raises(WorkspaceIncompleteListError, match="3 came in 3 readings"):
+        pages.following(rest)
+    assert came == rows
+
+
+class Busy(Service):
+    """
+    A list that changes before each page but the first.
+
+    :param changes: whether somebody joins (at the front) or leaves (from there), page after page
+    """
+
+    def __init__(self, count: int, *changes: str) -> None:
+        super().__init__(count)
+        self.changes = ["stay", *changes]
+        self.stayed = set(self.ids)
+
+    def before_page(self) -> None:
+        change = self.changes.pop(0) if self.changes else "stay"
+        if change == "join":
+            self.ids.insert(0, 1000 + len(self.changes))
+        elif change == "leave":
+            self.stayed.discard(self.ids.pop(0))
+
+
+@pytest.mark.parametrize(
+    "changes", [["join"], ["leave"], ["leave"] * 4, ["join", "leave"] * 3, ["join"] * 40, ["leave"] * 15]
+)
+def test_people_may_join_and_leave_meanwhile(changes: list[str]) -> None:
+    service = Busy(35, *changes)
+    assert service.stayed <= set(service.read())
+
+
+def test_who_was_skipped_when_somebody_left_is_read_again() -> None:
+    service = Busy(35, "leave")
+    assert 11 in service.read()
+    assert len({limit for _, limit in service.asked}) == 2
+
+
+def test_a_list_without_a_count_is_taken_as_it_is() -> None:
+    pages = Pages(ListInvites(organization_id="o", limit=2), BASE)
+    first = page(None, "a")
+    pages.fresh(first)
+    assert pages.following(first) is None
+
+
+# Lists without an end
+
+
+def test_a_list_ends_when_its_count_can_no_longer_be_honest() -> None:
+    service = Service(300, endless)
+    with pytest.raises(WorkspacePaginationError, match="counts 300 rows, gave 710, and has another page") as error:
+        service.read()
+    assert "trust_counts to false" in str(error.value)
+    assert error.value.permanent
+    assert error.value.outcome == "rejected"
+    assert len(service.asked) * 10 <= 2 * 300 + SLACK + 10
+
+
+def test_a_list_without_a_count_has_a_last_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pagination, "MAX_PAGES", 3)
+    pages = [page(f"?offset={offset + 1}", str(offset)) for offset in range(3)]
+    assert walk(*pages[:2]) == [1, 2]
+    with pytest.raises(WorkspacePaginationError, match="more than 3 pages"):
+        walk(*pages)

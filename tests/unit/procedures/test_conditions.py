@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from airflow_provider_workspace.procedures.conditions import (
     build_condition,
     check_addresses,
     check_share,
+    evaluate,
 )
 from airflow_provider_workspace.procedures.snapshot import Snapshot
 
@@ -178,3 +180,24 @@ def test_invalid_share_is_refused() -> None:
     for wrong in ("most", 0, 1.1, -1, True, None, float("nan")):
         with pytest.raises(WorkspaceInputError, match="expected 'all', 'any', or a share above 0 and up to 1"):
             check_share(wrong)
+
+
+SHORT = "ListInvites counts 3 rows, and 2 came"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "done"),
+    [
+        ("invites_settled", {"emails": ["in@b.de"]}, True),
+        ("invites_settled", {"emails": ["in@b.de", "gone@b.de"]}, False),
+        ("invites_settled", {"emails": ["late@b.de"]}, False),
+        ("members_joined", {"emails": ["in@b.de", "gone@b.de"], "share": 0.5}, True),
+        ("members_joined", {"emails": ["gone@b.de"]}, False),
+    ],
+)
+def test_a_short_list_proves_only_what_it_shows(name: str, arguments: dict[str, Any], *, done: bool) -> None:
+    condition = build_condition(name, arguments)
+    result = evaluate(condition, replace(PEOPLE, incomplete=SHORT))
+    assert result.done == done
+    assert result.message.endswith(f". A list is short: {SHORT}") != done
+    assert evaluate(condition, PEOPLE).done == (name == "invites_settled" or done)

@@ -8,8 +8,7 @@ import pytest
 
 from airflow_provider_workspace.api.models import Domain, Invite, Member, Page, ProjectItem, User
 from airflow_provider_workspace.api.operations.domains import ListDomains
-from airflow_provider_workspace.api.retry import MAX_READS
-from airflow_provider_workspace.errors import WorkspaceServerError
+from airflow_provider_workspace.errors import WorkspaceIncompleteListError, WorkspaceServerError
 from airflow_provider_workspace.procedures.snapshot import Snapshot, find_row, read_rows, take_snapshot
 from tests.unit.procedures.drive import drive
 
@@ -142,6 +141,20 @@ class Skipping(Reader):
         return drive(search, self.answer)
 
 
+class Hiding(Reader):
+    """Counts a row that it does not show, in the lists whose name begins so."""
+
+    def __init__(self, hidden: str = "List") -> None:
+        super().__init__()
+        self.hidden = hidden
+
+    def answer(self, operation: Operation[Any]) -> Page[Any]:
+        page = super().answer(operation)
+        if type(operation).__name__.startswith(self.hidden) and self.hidden and page.count is not None:
+            page.count += 1
+        return page
+
+
 def test_find_stops_at_the_first_match() -> None:
     reader = Skipping(0)
     assert reader.find("d1").id == "d1"
@@ -160,10 +173,34 @@ def test_a_complete_list_is_read_once() -> None:
     assert len(reader.asked) == 2
 
 
-def test_a_permanently_wrong_count_ends_the_rereading() -> None:
+def test_a_row_that_is_not_found_in_a_short_list_is_an_error() -> None:
     reader = Skipping(99)
-    assert reader.find("d3") is None
-    assert len(reader.asked) == 2 * MAX_READS
+    with pytest.raises(WorkspaceIncompleteListError, match="counts 3 rows, and 2 came"):
+        reader.find("d3")
+    assert Skipping(99).find("d2").id == "d2"
+
+
+@pytest.mark.parametrize(("subject", "lists"), [("domains", 1), ("projects", 1), ("people", 2)])
+def test_a_snapshot_of_a_short_list_says_so_or_fails(subject: str, lists: int) -> None:
+    for complete in (False, True):
+        reader = Hiding()
+        if complete:
+            with pytest.raises(WorkspaceIncompleteListError, match="trust_counts"):
+                reader.run(subject, complete=True)
+            assert len(set(reader.asked)) == 1
+        else:
+            assert "trust_counts" in reader.run(subject).incomplete
+            assert len(set(reader.asked)) == lists
+
+
+def test_members_of_a_short_list_are_read_again_the_next_time() -> None:
+    reader = Hiding("ListMembers")
+    seen = reader.run("people")
+    assert "ListMembers" in seen.incomplete
+    reader.hidden = ""
+    seen = reader.run("people", previous=seen)
+    assert seen.members == {"one@example.com", "two@example.com"}
+    assert not seen.incomplete
 
 
 def test_people_are_read_again_if_rows_are_missing() -> None:
@@ -174,10 +211,24 @@ def test_people_are_read_again_if_rows_are_missing() -> None:
     assert reader.asked.count("ListMembers") == 2
 
 
-def test_rows_are_each_kept_once_in_their_last_state() -> None:
+def test_the_times_of_invites_are_noted_once_however_often_the_list_is_read() -> None:
+    invites = [Invite(id=str(number), created_at=f"2026-01-0{number}") for number in range(1, 5)]
+
+    def answer(operation: Any) -> Page[Any]:
+        if type(operation).__name__ == "ListMembers":
+            return Page[Any](count=0, next=None, results=[])
+        start, limit = operation.offset or 0, operation.limit
+        rows = [row for row in invites[start : start + limit] if row.id != "3" or limit == 1]
+        return Page[Any](count=4, next=link(start + limit, invites), results=rows)
+
+    seen = drive(take_snapshot("people", "o", 2, complete=True), answer)
+    assert sorted(seen.invited_at) == [row.created_at for row in invites]
+
+
+def test_rows_are_each_kept_once() -> None:
     pages = [
-        Page[Any](count=2, next="/?offset=1", results=[Domain(id="d1", domain="old.example.com")]),
-        Page[Any](count=2, next=None, results=[Domain(id="d1", domain="new.example.com"), Domain(domain="no id")]),
+        Page[Any](count=2, next="/?offset=1", results=[Domain(id="d1", domain="one.example.com")]),
+        Page[Any](count=2, next=None, results=[Domain(id="d1", domain="moved.example.com"), Domain(domain="no id")]),
     ]
     rows = drive(read_rows(ListDomains(organization_id="o", limit=1)), lambda _: pages.pop(0))
-    assert [row.domain for row in rows] == ["new.example.com", "no id"]
+    assert [row.domain for row in rows] == ["one.example.com", "no id"]

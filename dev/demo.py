@@ -124,7 +124,7 @@ def dashboard_rows(hook: WorkspaceHook, variables: dict[str, Any]) -> list[tuple
     """Confirm the dashboards that Airflow remembers, which the interface cannot list, by reading each."""
     remembered = [ids for key, ids in variables.items() if key.startswith("workspace_dashboard_")]
     return [
-        ("Dashboard", describe_dashboard(hook, **ids))
+        ("Dashboard", describe_dashboard(hook, ids["project_id"], ids["dashboard_id"]))
         for ids in sorted(remembered, key=lambda ids: ids["dashboard_id"])
     ]
 

@@ -35,12 +35,13 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
     Create a dashboard. Scopes ``dashboard:write`` and, to confirm a remembered one, ``dashboard:read``.
 
     The interface has no list of dashboards, so whether one is there cannot be looked up. With ``variable_key`` Airflow
-    remembers it: before the create that it is about to happen, afterwards the id. The next run confirms the id by
-    reading it and creates nothing. A try that was cut off between the two fails and says what to look for.
+    remembers it: service, organization, project, name and id. The next run confirms the id by reading it and creates
+    nothing; if the Variable is about another dashboard, it fails. After a try that was cut off in between, or whose
+    answer was lost, the error says what to look for. Tasks that create the same at once wait for each other.
 
     :param project_id: project; by default that of the connection
-    :param variable_key: Airflow Variable that remembers the dashboard; ``None`` creates one in each run, and from
-        Airflow 3.3 on no second one when a task is tried again
+    :param variable_key: Airflow Variable that remembers the dashboard, one for each dashboard; ``None`` creates one in
+        each run, and from Airflow 3.3 on no second one when a task is tried again
     :param if_unknown: what to do if an earlier try may have created it: ``fail``, or ``create`` another one
     :param name: name of the dashboard
     :param description: description of the dashboard
@@ -94,18 +95,27 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Create it unless it is remembered and still there."""
-        from airflow_provider_workspace.state.dashboard_registry import DashboardRegistry
+        from airflow_provider_workspace.state.dashboard_registry import DashboardIdentity, DashboardRegistry
 
-        project_id = hook.project_or_default(self.project_id)
-        # A dry run is nothing to remember.
-        registry = DashboardRegistry(self.variable_key, project_id, self.task_state, read_only=self.is_dry_run)
-        dashboard = yield from registry.find(self.if_unknown)
-        self.created = dashboard is None
-        if dashboard is None:
-            dashboard = yield from registry.create(self.given(WRITABLE))
-            self.log.info("Created dashboard %s, '%s'.", dashboard.id, dashboard.name)
-        else:
-            self.log.info("Dashboard %s, '%s', exists already: nothing was sent.", dashboard.id, dashboard.name)
+        settings = hook.client.settings
+        fields = self.given(WRITABLE)
+        identity = DashboardIdentity(
+            service=settings.base_url,
+            project_id=hook.project_or_default(self.project_id),
+            organization_id=settings.organization_id,
+            name=fields.get("name"),
+        )
+        ti = self._context.get("ti")
+        names = ("dag_id", "run_id", "task_id", "map_index")
+        owner = " / ".join(str(getattr(ti, name, "-")) for name in names), getattr(ti, "try_number", 1)
+        registry = DashboardRegistry(self.variable_key, identity, self.task_state, owner, read_only=self.is_dry_run)
+        dashboard, self.created = yield from registry.get_or_create(
+            fields, self.parse_choice("if_unknown", "fail", "create")
+        )
+        state = (
+            "Created dashboard %s, '%s'." if self.created else "Dashboard %s, '%s', exists already: nothing was sent."
+        )
+        self.log.info(state, dashboard.id, dashboard.name)
         return self.plain(dashboard)
 
 

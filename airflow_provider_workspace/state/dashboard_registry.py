@@ -2,126 +2,276 @@
 
 from __future__ import annotations
 
+import json
+import logging
+import random
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.api.comparison import normal_text
 from airflow_provider_workspace.api.operations.dashboards import CreateDashboard, GetDashboard
-from airflow_provider_workspace.api.procedure import send_one
+from airflow_provider_workspace.api.procedure import Pause, send_one
 from airflow_provider_workspace.errors import (
+    WorkspaceDuplicateError,
     WorkspaceError,
     WorkspaceInputError,
     WorkspaceNotFoundError,
     WorkspaceOutcomeUnknownError,
 )
+from airflow_provider_workspace.state.lease_store import VariableStore
+from airflow_provider_workspace.state.leases import digest
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Dashboard
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.state.task_state import TaskState
 
+log = logging.getLogger(__name__)
+
+# A task that is about to create a dashboard says so in a Variable of its own.
+PREFIX = "workspace_creating."
+INDEX = "workspace_creating"
+# How often a task looks whether another one is done that creates the same dashboard, and after how many seconds each.
+MAX_CHECKS = 12
+SECONDS_BETWEEN_CHECKS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class DashboardIdentity:
+    """
+    Which dashboard is meant; what is ``None`` is not known.
+
+    :param service: base URL
+    :param project_id: project
+    :param organization_id: organization of the connection
+    :param name: name that was asked for
+    """
+
+    service: str
+    project_id: str
+    organization_id: str | None = None
+    name: str | None = None
+
+    def differences(self, remembered: Mapping[str, Any]) -> list[str]:
+        """Say what is remembered otherwise."""
+        pairs = [(name, remembered.get(name), value) for name, value in asdict(self).items()]
+        return [
+            f"{name} {was!r} and not {wanted!r}"
+            for name, was, wanted in pairs
+            if was is not None and wanted is not None and normal_text(str(was)) != normal_text(wanted)
+        ]
+
+    def value(self, dashboard_id: object) -> dict[str, Any]:
+        """Return what is remembered of a dashboard."""
+        return {**asdict(self), "dashboard_id": dashboard_id}
+
 
 class DashboardRegistry:
     """
-    What Airflow remembers of a dashboard: ``{"project_id": …, "dashboard_id": …}``.
+    What Airflow remembers of a dashboard: service, organization, project and name, and its ``dashboard_id``.
 
-    While a create is under way ``dashboard_id`` is null.
+    A try that is about to create it notes that first: in a Variable of its own, so that no two tasks write the same
+    one, or, without a key, in the task's own state.
 
     :param key: the Variable that remembers it for all runs; ``None`` to remember it from try to try of the task
+    :param identity: which dashboard is meant
     :param task: what remembers it from try to try
+    :param owner: the task, and the number of its try
     :param read_only: remember nothing anew
     """
 
-    def __init__(self, key: str | None, project_id: str, task: TaskState, *, read_only: bool = False) -> None:
-        self.key = key
-        self.project_id = project_id
+    def __init__(
+        self,
+        key: str | None,
+        identity: DashboardIdentity,
+        task: TaskState,
+        owner: tuple[str, int],
+        *,
+        read_only: bool = False,
+    ) -> None:
+        self.key = key or None
+        self.identity = identity
         self.task = task
+        self.owner = owner
         self.read_only = read_only
+        self.what = f"dashboard '{identity.name}' in project {identity.project_id}"
+        self._variables = VariableStore(PREFIX, INDEX, "A task is about to create a dashboard.")
+        self._prefix = f"{PREFIX}{digest(key or '')}."
+        self._note = self._prefix + digest(*map(str, owner))
 
-    def find(self, if_unknown: str) -> Procedure[Dashboard | None]:
+    def get_or_create(self, fields: Any, if_unknown: str) -> Procedure[tuple[Dashboard, bool]]:
         """
-        Return the dashboard that is remembered and still exists.
+        Return the dashboard that is remembered and still exists, or create it.
 
+        :param fields: what to create it with
         :param if_unknown: what to do if an earlier create was cut off: ``fail``, or ``create`` another one
-        :raises WorkspaceInputError: if the Variable holds something else
-        :raises WorkspaceOutcomeUnknownError: if an earlier create was cut off
+        :return: the dashboard, and whether this try created it
+        :raises WorkspaceInputError: if the Variable holds something else, or another dashboard
+        :raises WorkspaceOutcomeUnknownError: if an earlier create was cut off, or the answer to this one was lost
+        :raises WorkspaceDuplicateError: if another task has created it meanwhile
         """
-        remembered = self._read()
+        create = CreateDashboard(project_id=self.identity.project_id, **fields)
+        checks = 0
+        while True:
+            remembered = self._read()
+            dashboard = yield from self._find(remembered, if_unknown)
+            if dashboard is not None:
+                for note in self._notes() if self.key is not None and not self.read_only else ():
+                    self._variables.delete(note)
+                return dashboard, False
+            if self.read_only:
+                break
+            other, owner = self._begin()
+            if other is None and (self.key is None or self._read() == remembered):
+                break
+            if other != self._note:
+                self._variables.delete(self._note)
+            checks += 1
+            if other is not None:
+                log.info("Waiting: %s is creating the %s, or was cut off while it did.", " try ".join(owner), self.what)
+                if owner[0] == self.owner[0] or checks > MAX_CHECKS:  # an earlier try of this task, or no end in sight
+                    if if_unknown != "create":
+                        raise self._unknown(" try ".join(owner), other)
+                    self._variables.delete(other)
+            # Tasks that came at the same moment must not go on in step. Jitter, not cryptography.
+            yield Pause(SECONDS_BETWEEN_CHECKS * (0.5 + random.random()))  # noqa: S311
+        try:
+            dashboard = yield from send_one(create)
+        except WorkspaceOutcomeUnknownError as error:
+            raise self._unknown("This try", self._note, error.__cause__ or error) from error
+        except WorkspaceError:
+            # Refused or not sent. Whatever else ends the task here, a kill among them, leaves the outcome open.
+            self._end(None)
+            raise
+        if self.key is not None and self._read() != remembered:
+            msg = (
+                f"Keep one of two dashboards: this task created {dashboard.id} in project {self.identity.project_id}, "
+                f"and meanwhile the Airflow Variable '{self.key}' has changed. It holds {json.dumps(self._read())}"
+            )
+            raise WorkspaceDuplicateError(msg, operation="CreateDashboard", outcome="applied", retryable=False)
+        self._end(dashboard.id)
+        return dashboard, True
+
+    def _find(self, remembered: Any, if_unknown: str) -> Procedure[Dashboard | None]:
+        """Return the dashboard that is remembered, if it is the one that is meant and still exists."""
         if remembered is None:
             return None
-        if not isinstance(remembered, Mapping):
+        if not isinstance(remembered, Mapping) or "dashboard_id" not in remembered:
             msg = (
-                f"The Airflow Variable '{self.key}' is expected to hold something like "
-                f'{{"project_id": "{self.project_id}", "dashboard_id": 123}}, or not to exist'
+                f"Put {self._json(123)} with the id of the dashboard into the Airflow Variable '{self.key}', "
+                "or delete it: it holds something else"
             )
             raise WorkspaceInputError(msg)
-        # People write the number of a project without quotes.
-        if str(remembered.get("project_id")) != self.project_id:
-            return None
-        dashboard_id = remembered.get("dashboard_id")
+        dashboard_id = remembered["dashboard_id"]
+        self._check(dashboard_id, remembered)
         if dashboard_id is None:
             if if_unknown == "create":
                 return None
-            msg = (
-                f"An earlier try to create this dashboard in project {self.project_id} was cut off: there may be one. "
+            raise self._unknown("An earlier try", self.key)
+        try:
+            dashboard = yield from send_one(
+                GetDashboard(project_id=self.identity.project_id, dashboard_id=dashboard_id)
             )
-            if self.key:
-                msg += (
-                    f"Look in the workspace. If it is there, put its id into the Airflow Variable '{self.key}' as "
-                    f'{{"project_id": "{self.project_id}", "dashboard_id": 123}}; if not, delete that Variable, or set '
-                    "if_unknown='create'."
-                )
-            else:
-                msg += (
-                    "Look in the workspace, and if there is none, run the task with if_unknown='create'. With "
-                    "variable_key=… a task can be given one that exists."
-                )
-            raise WorkspaceOutcomeUnknownError(msg, operation="CreateDashboard", retryable=False)
-        try:
-            dashboard = yield from send_one(GetDashboard(project_id=self.project_id, dashboard_id=dashboard_id))
-        except WorkspaceNotFoundError:
+        except WorkspaceNotFoundError as error:
+            if error.code is None and error.detail is None:
+                raise  # of a proxy, perhaps
             return None
-        return None if dashboard.deleted else dashboard
-
-    def create(self, fields: Any) -> Procedure[Dashboard]:
-        """Create a dashboard, and remember first that it is about to happen."""
-        create = CreateDashboard(project_id=self.project_id, **fields)
-        self._write(None)
-        try:
-            dashboard = yield from send_one(create)
-        except WorkspaceOutcomeUnknownError:
-            raise
-        except WorkspaceError:
-            # Refused or not sent. Whatever else ends the task here, a kill among them, leaves the outcome open.
-            self._forget()
-            raise
-        self._write(dashboard.id)
+        if dashboard.deleted:
+            return None
+        if "name" not in remembered:  # written by hand
+            self._check(dashboard_id, {"name": dashboard.name})
         return dashboard
+
+    def _check(self, dashboard_id: object, remembered: Mapping[str, Any]) -> None:
+        """
+        Compare what is remembered with what is asked for.
+
+        :raises WorkspaceInputError: if it is another dashboard
+        """
+        differences = self.identity.differences(remembered)
+        if differences and self.key is not None:
+            msg = (
+                f"Use another variable_key; or, if dashboard {dashboard_id} is the one that is meant, put "
+                f"{self._json(dashboard_id)} into the Airflow Variable '{self.key}'. It remembers a dashboard "
+                f"with {', '.join(differences)}"
+            )
+            raise WorkspaceInputError(msg)
+        if differences:
+            msg = (
+                "Set the connection and the arguments back to what they were, or start a new run: an earlier try of "
+                f"this task was about a dashboard with {', '.join(differences)}"
+            )
+            raise WorkspaceInputError(msg)
+
+    def _json(self, dashboard_id: object) -> str:
+        """Return what the Variable holds of a dashboard."""
+        return json.dumps(self.identity.value(dashboard_id), ensure_ascii=False)
+
+    def _unknown(
+        self, who: str, variable: str | None, cause: BaseException | None = None
+    ) -> WorkspaceOutcomeUnknownError:
+        """Return the error of a create that may have been done, with what to do."""
+        if self.key is not None:
+            cure = (
+                f"If it exists, put its id into the Airflow Variable '{self.key}' as {self._json(123)}; if not, "
+                f"delete the Variable '{variable}'."
+            )
+        else:
+            cure = (
+                f"If it exists, set variable_key, and put its id into that Airflow Variable as {self._json(123)}; "
+                "if not, set if_unknown='create'."
+            )
+        why = str(cause) if cause else f"{who} was cut off: there may be one."
+        msg = f"Look for {self.what}. {cure} Then clear this task. {why}"
+        return WorkspaceOutcomeUnknownError(msg, operation="CreateDashboard", retryable=False)
 
     def _read(self) -> Any:
         """Return what is remembered; ``None`` if nothing is."""
-        from airflow.sdk import Variable
+        if self.key is not None:
+            text = self._variables.read(self.key)
+            try:
+                return None if text is None else json.loads(text)
+            except ValueError:
+                return text
+        remembered = self.task.read()
+        if remembered is None and self.task.age(self.what) is not None:
+            return {"dashboard_id": None}  # the try before may have created it: nothing can tell
+        return remembered
 
-        return Variable.get(self.key, default=None, deserialize_json=True) if self.key else self.task.read()
+    def _begin(self) -> tuple[str | None, tuple[str, str]]:
+        """
+        Note that this try is about to create it.
 
-    def _write(self, dashboard_id: int | None) -> None:
-        """Remember."""
+        :return: the Variable of another try that is about to, and which task and try that is; ``None`` if there is none
+        """
+        if self.key is None:
+            self.task.write(self.identity.value(None))
+            return None, ("", "")
+        owner = str(self.owner[0]), str(self.owner[1])
+        if self._variables.read(self._note) is not None:
+            return self._note, owner  # it was here before
+        self._variables.add(self._note, json.dumps([*owner, self.key]))
+        for name in self._notes():
+            text = self._variables.read(name) if name != self._note else None
+            if text is not None:
+                task, number, _ = json.loads(text)
+                return name, (task, number)
+        return None, ("", "")
+
+    def _end(self, dashboard_id: int | None) -> None:
+        """Remember the dashboard; or nothing, if there is none."""
         if self.read_only:
             return
-        from airflow.sdk import Variable
-
-        value = {"project_id": self.project_id, "dashboard_id": dashboard_id}
-        if self.key:
-            Variable.set(self.key, value, serialize_json=True)
-        else:
-            self.task.write(value)
-
-    def _forget(self) -> None:
-        """Remember nothing: the service refused the create, so there is no dashboard."""
-        if self.read_only:
+        if self.key is None:
+            self.task.forget() if dashboard_id is None else self.task.write(self.identity.value(dashboard_id))
             return
-        from airflow.sdk import Variable
+        if dashboard_id is not None:
+            from airflow.sdk import Variable
 
-        if self.key:
-            Variable.delete(self.key)
-        else:
-            self.task.forget()
+            Variable.set(self.key, self._json(dashboard_id))
+        self._variables.delete(self._note)
+
+    def _notes(self) -> list[str]:
+        """Return the Variables of tries that are about to create it."""
+        return [name for name in self._variables.list_keys() if name.startswith(self._prefix)]

@@ -32,11 +32,27 @@ BEFORE_CLOSING = (None, "scheduled", "queued")
 
 
 class VariableStore:
-    """Leases as Variables, for tasks and triggers."""
+    """
+    Leases as Variables, for tasks and triggers; or other notes that must not overwrite each other.
+
+    :param prefix: how the keys begin
+    :param index: the Variable that lists the keys before Airflow 3.3
+    :param description: what the Airflow UI shows beside each
+    """
+
+    def __init__(
+        self,
+        prefix: str = PREFIX,
+        index: str = INDEX,
+        description: str = "Lease of a maintenance window: airflow workspace windows shows it.",
+    ) -> None:
+        self.prefix = prefix
+        self.index = index
+        self.description = description
 
     def list_keys(self) -> list[str]:
         """Return the keys of all leases."""
-        return variable_keys(PREFIX) if lists_variables() else self._index()
+        return variable_keys(self.prefix) if lists_variables() else self._index()
 
     def read(self, key: str) -> str | None:
         """
@@ -67,7 +83,7 @@ class VariableStore:
         """Replace a value."""
         from airflow.sdk import Variable
 
-        Variable.set(key, value, description="Lease of a maintenance window: airflow workspace windows shows it.")
+        Variable.set(key, value, description=self.description)
 
     def delete(self, key: str) -> None:
         """Delete a value; one that is gone is no error."""
@@ -90,7 +106,7 @@ class VariableStore:
         from airflow.sdk import Variable
 
         try:
-            keys = json.loads(Variable.get(INDEX, default="[]"))
+            keys = json.loads(Variable.get(self.index, default="[]"))
         except ValueError:
             keys = None
         return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []
@@ -98,7 +114,7 @@ class VariableStore:
     def _write_index(self, keys: list[str]) -> None:
         from airflow.sdk import Variable
 
-        Variable.set(INDEX, json.dumps(keys), description="Keys of the leases of maintenance windows.")
+        Variable.set(self.index, json.dumps(keys), description=f"Keys of Variables that begin with {self.prefix}")
 
     def _add_to_index(self, key: str) -> None:
         """Add a key, look a moment later whether it stayed, and add it again if another window has overwritten it."""
@@ -114,7 +130,7 @@ class VariableStore:
                 self._write_index([*keys, key])
             # Windows that open at the same moment must not go on in step.
             waits.sleep(SECONDS_BETWEEN_CHECKS * (0.5 + random.random()))  # noqa: S311
-        msg = f"The Variable '{INDEX}' is overwritten all the time: too many windows at once. Nothing was paused."
+        msg = f"Try again: the Variable '{self.index}' is overwritten all the time. Nothing was sent."
         raise WorkspaceError(msg)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.sdk import Variable
 
 from airflow_provider_workspace.api.operations import CreateProject, GetProject
 from airflow_provider_workspace.api.procedure import send_one
@@ -22,6 +21,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.state.task_state import TaskState
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.unit.procedures.drive import drive
+from tests.variables import Variables, install
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
@@ -40,19 +40,9 @@ class FakeTaskInstance:
 
 
 @pytest.fixture(autouse=True)
-def variables(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def variables(monkeypatch: pytest.MonkeyPatch) -> Variables:
     """Airflow's Variables, without Airflow's database."""
-    held: dict[str, Any] = {}
-
-    def get(key: str, default: Any = None, **_: Any) -> Any:
-        return held.get(key, default)
-
-    def set_variable(key: str, value: Any, **_: Any) -> None:
-        held[key] = value
-
-    monkeypatch.setattr(Variable, "get", get)
-    monkeypatch.setattr(Variable, "set", set_variable)
-    return held
+    return install(monkeypatch)
 
 
 @pytest.mark.parametrize(

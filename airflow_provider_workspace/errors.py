@@ -153,7 +153,11 @@ class WorkspaceStatusError(WorkspaceRequestError):
     :param code: the service's error code; ``None`` if the body held none
     :param detail: the service's explanation; ``None`` if the body held none
     :param attr: the field the service complains of; ``None`` if it named none
+    :ivar from_service: whether the body is an error of the service, a JSON object with ``detail``, and not that of a
+        proxy before it
     """
+
+    from_service: bool = False
 
     def __init__(
         self,

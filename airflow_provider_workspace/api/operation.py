@@ -50,10 +50,21 @@ def _uuid(value: Any) -> str:
         raise ValueError(msg) from None
 
 
+def _user_id(value: Any) -> Any:
+    """Refuse what is another property of a user than their UUID; the interface says no more of its form."""
+    if isinstance(value, str) and ("@" in value or value.strip().isdecimal()):
+        what = "an e-mail address" if "@" in value else "a number"
+        msg = f"expected the UUID of a user, not {what} ({value[:60]!r}); it is user.uuid in the list of members"
+        raise ValueError(msg)
+    return value
+
+
 IntegerId = Annotated[int | str, BeforeValidator(_whole_number)]
 """An id that the interface types as an integer."""
 Uuid = Annotated[UUID | str, BeforeValidator(_uuid)]
 """An id that the interface types as a UUID."""
+UserId = Annotated[str, BeforeValidator(_user_id)]
+"""The id of a user, which the interface types as a string in paths and as a UUID in records."""
 
 
 Effect = Literal["read", "create", "change", "remove"]

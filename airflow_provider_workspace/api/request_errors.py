@@ -164,7 +164,7 @@ def status_error(
     about = f" (field '{attr}')" if attr else ""
     passing = status in op.endpoint.passing_statuses and attr is None
     said = f": {detail.rstrip('.')}" if detail else " without details"
-    return error_class(
+    error = error_class(
         f"{described(op)} returned {status}{about}{said}. "
         f"{'It may pass: try again.' if passing else _hint(op, response, context, detail, retry_after)}",
         status=status,
@@ -177,6 +177,17 @@ def status_error(
         retry_after=retry_after,
         request_id=context.redacted(response.request_id or "") or None,
     )
+    error.from_service = _is_from_service(response.body)
+    return error
+
+
+def _is_from_service(body: bytes) -> bool:
+    """Tell whether an error is in the service's own words: gateways send pages, nothing, or JSON of another shape."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and bool(value.get("detail"))
 
 
 def _parse_error_body(body: bytes) -> dict[str, str | None]:

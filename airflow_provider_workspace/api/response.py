@@ -65,7 +65,8 @@ def parse_response(
         return result
     error = status_error(op, response, context, now)
     done = error.code is not None and error.code == op.endpoint.already_done_code
-    gone = may_have_been_applied and op.endpoint.method == "DELETE" and response.status in (404, 410)
+    is_gone = response.status in (404, 410) and error.from_service
+    gone = may_have_been_applied and op.endpoint.method == "DELETE" and is_gone
     if not done and not gone:
         raise error
     nothing: T = cast("Any", None)

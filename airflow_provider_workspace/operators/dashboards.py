@@ -306,31 +306,47 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
     Let a person work on a dashboard. Scopes ``dashboard:write`` and, to look whether they do, ``dashboard:read``.
 
     :param dashboard_id: dashboard
-    :param user_uuid: the person (UUID)
-    :param level: access level; the interface does not show which there are
+    :param user_uuid: the person (UUID, ``user.uuid`` of the member)
+    :param user_email: the person's e-mail address instead, looked up among the members of the organization. Scope
+        ``organization_member:read``
+    :param level: access level; the interface does not show which there are. Services of this kind require it: 37 lets
+        them edit
     :param project_id: project; by default that of the connection
+    :param organization_id: organization of the members; by default that of the connection
     :param if_exists: ``return`` the person's entry as it is, or ``fail``. The interface cannot change a level, so an
         entry with another level stays as it is and the log warns
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "project_id", "dashboard_id", "user_uuid", "level")
+    template_fields: Collection[str] = (
+        "workspace_conn_id",
+        "project_id",
+        "dashboard_id",
+        "user_uuid",
+        "user_email",
+        "level",
+        "organization_id",
+    )
     resource_kind = "dashboard"
 
     def __init__(
         self,
         *,
         dashboard_id: int | str,
-        user_uuid: str,
+        user_uuid: str | None = None,
+        user_email: str | None = None,
         level: int | str | None = None,
         project_id: int | str | None = None,
+        organization_id: str | None = None,
         if_exists: Literal["return", "fail"] = "return",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.dashboard_id = dashboard_id
         self.user_uuid = user_uuid
+        self.user_email = user_email
         self.level = level
         self.project_id = project_id
+        self.organization_id = organization_id
         self.if_exists = if_exists
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
@@ -341,12 +357,19 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
         )
         from airflow_provider_workspace.procedures.create_or_get import create_or_get
         from airflow_provider_workspace.procedures.snapshot import find_row
+        from airflow_provider_workspace.procedures.users import find_user
 
         project_id = hook.project_or_default(self.project_id)
+        user_uuid = yield from find_user(
+            self.user_uuid,
+            self.user_email,
+            lambda: hook.organization_or_default(self.organization_id),
+            hook.client.settings.page_size,
+        )
         create = AddDashboardCollaborator(
             project_id=project_id,
             dashboard_id=self.dashboard_id,
-            user_uuid=self.user_uuid,
+            user_uuid=user_uuid,
             **self.given(["level"]),
         )
         collaborators = ListDashboardCollaborators(project_id=project_id, dashboard_id=self.dashboard_id)
@@ -356,7 +379,7 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
             return wanted in ((row.user_uuid or "").lower(), ((row.user and row.user.uuid) or "").lower())
 
         collaborator, self.created = yield from create_or_get(
-            f"collaborator {self.user_uuid} of dashboard {self.dashboard_id}",
+            f"collaborator {user_uuid} of dashboard {self.dashboard_id}",
             create,
             find=lambda: find_row(collaborators, is_theirs),
             if_exists=self.parse_choice("if_exists", "return", "fail"),
@@ -366,7 +389,7 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
         if self.level is not None and str(collaborator.level) != str(self.level):
             self.log.warning(
                 "Collaborator %s has level %s and not %s: the interface cannot change it; remove and add them.",
-                self.user_uuid,
+                user_uuid,
                 collaborator.level,
                 self.level,
             )
@@ -375,44 +398,66 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
 
 class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
     """
-    Take a person off a dashboard. Scope ``dashboard:write``.
+    Take a person off a dashboard. Scopes ``dashboard:write`` and, where they are not on it, ``dashboard:read``.
 
     :param dashboard_id: dashboard
-    :param user_uuid: the person (UUID)
+    :param user_uuid: the person (UUID, ``user.uuid`` of the member)
+    :param user_email: the person's e-mail address instead, looked up among the members of the organization. Scope
+        ``organization_member:read``
     :param project_id: project; by default that of the connection
+    :param organization_id: organization of the members; by default that of the connection
     :param if_missing: ``ignore`` or ``fail`` if the person is not on the dashboard
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "project_id", "dashboard_id", "user_uuid")
+    template_fields: Collection[str] = (
+        "workspace_conn_id",
+        "project_id",
+        "dashboard_id",
+        "user_uuid",
+        "user_email",
+        "organization_id",
+    )
     resource_kind = "dashboard"
 
     def __init__(
         self,
         *,
         dashboard_id: int | str,
-        user_uuid: str,
+        user_uuid: str | None = None,
+        user_email: str | None = None,
         project_id: int | str | None = None,
+        organization_id: str | None = None,
         if_missing: Literal["ignore", "fail"] = "ignore",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.dashboard_id = dashboard_id
         self.user_uuid = user_uuid
+        self.user_email = user_email
         self.project_id = project_id
+        self.organization_id = organization_id
         self.if_missing = if_missing
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Remove them."""
-        from airflow_provider_workspace.api.operations.dashboards import RemoveDashboardCollaborator
-        from airflow_provider_workspace.procedures.create_or_get import delete_if_present
-
-        deleted = yield from delete_if_present(
-            f"collaborator {self.user_uuid} of dashboard {self.dashboard_id}",
-            RemoveDashboardCollaborator(
-                project_id=hook.project_or_default(self.project_id),
-                dashboard_id=self.dashboard_id,
-                user_uuid=self.user_uuid,
-            ),
-            self.parse_choice("if_missing", "ignore", "fail"),
+        from airflow_provider_workspace.api.operations.dashboards import (
+            ListDashboardCollaborators,
+            RemoveDashboardCollaborator,
         )
-        return {"dashboard_id": self.dashboard_id, "user_uuid": self.user_uuid, "deleted": deleted}
+        from airflow_provider_workspace.procedures.create_or_get import delete_if_present
+        from airflow_provider_workspace.procedures.users import check_no_collaborator, find_user
+
+        def organization() -> str:
+            return hook.organization_or_default(self.organization_id)
+
+        project_id = hook.project_or_default(self.project_id)
+        page_size = hook.client.settings.page_size
+        user_uuid = yield from find_user(self.user_uuid, self.user_email, organization, page_size)
+        collaborators = ListDashboardCollaborators(project_id=project_id, dashboard_id=self.dashboard_id)
+        deleted = yield from delete_if_present(
+            f"collaborator {user_uuid} of dashboard {self.dashboard_id}",
+            RemoveDashboardCollaborator(project_id=project_id, dashboard_id=self.dashboard_id, user_uuid=user_uuid),
+            self.parse_choice("if_missing", "ignore", "fail"),
+            check_gone=lambda error: check_no_collaborator(error, user_uuid, collaborators, organization, page_size),
+        )
+        return {"dashboard_id": self.dashboard_id, "user_uuid": user_uuid, "deleted": deleted}

@@ -194,7 +194,7 @@ class WorkspaceUpdateDomainOperator(WorkspaceWriteOperator):
 
 class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
     """
-    Delete a domain. Scope ``organization:write``.
+    Delete a domain. Scopes ``organization:write`` and, for an unknown one, ``organization:read``.
 
     :param domain_id: domain (UUID)
     :param organization_id: organization; by default that of the connection
@@ -219,13 +219,16 @@ class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Delete it."""
-        from airflow_provider_workspace.api.operations.domains import DeleteDomain
-        from airflow_provider_workspace.procedures.create_or_get import delete_if_present
+        from airflow_provider_workspace.api.operations.domains import DeleteDomain, ListDomains
+        from airflow_provider_workspace.procedures.create_or_get import check_not_listed, delete_if_present
 
+        organization_id = hook.organization_or_default(self.organization_id)
+        domains = ListDomains(organization_id=organization_id, limit=hook.client.settings.page_size)
         deleted = yield from delete_if_present(
             f"domain {self.domain_id}",
-            DeleteDomain(organization_id=hook.organization_or_default(self.organization_id), domain_id=self.domain_id),
+            DeleteDomain(organization_id=organization_id, domain_id=self.domain_id),
             self.parse_choice("if_missing", "ignore", "fail"),
+            check_gone=lambda error: check_not_listed(error, domains, self.domain_id),
         )
         return {"domain_id": self.domain_id, "deleted": deleted}
 

@@ -126,7 +126,7 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
 
 class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
     """
-    Withdraw an invite. Scope ``organization_member:write``.
+    Withdraw an invite. Scopes ``organization_member:write`` and, for an unknown one, ``organization_member:read``.
 
     :param invite_id: invite (UUID)
     :param organization_id: organization; by default that of the connection
@@ -151,13 +151,16 @@ class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Withdraw it."""
-        from airflow_provider_workspace.api.operations.invites import DeleteInvite
-        from airflow_provider_workspace.procedures.create_or_get import delete_if_present
+        from airflow_provider_workspace.api.operations.invites import DeleteInvite, ListInvites
+        from airflow_provider_workspace.procedures.create_or_get import check_not_listed, delete_if_present
 
+        organization_id = hook.organization_or_default(self.organization_id)
+        invites = ListInvites(organization_id=organization_id, limit=hook.client.settings.page_size)
         deleted = yield from delete_if_present(
             f"invite {self.invite_id}",
-            DeleteInvite(organization_id=hook.organization_or_default(self.organization_id), invite_id=self.invite_id),
+            DeleteInvite(organization_id=organization_id, invite_id=self.invite_id),
             self.parse_choice("if_missing", "ignore", "fail"),
+            check_gone=lambda error: check_not_listed(error, invites, self.invite_id),
         )
         return {"invite_id": self.invite_id, "deleted": deleted}
 

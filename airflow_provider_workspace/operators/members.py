@@ -31,17 +31,29 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
     """
     Change the access level of a member. Scope ``organization_member:write``.
 
+    To look the person up it needs ``organization_member:read`` as well.
+
     :param user_uuid: the member's user (UUID, ``user.uuid`` of the member)
+    :param user_email: the member's e-mail address instead, looked up among the members
     :param level: access level; the interface does not show which there are
     :param organization_id: organization; by default that of the connection
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "user_uuid", "level")
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "user_uuid", "user_email", "level")
     resource_kind = "members"
 
-    def __init__(self, *, user_uuid: str, level: int | str, organization_id: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        user_uuid: str | None = None,
+        user_email: str | None = None,
+        level: int | str,
+        organization_id: str | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.user_uuid = user_uuid
+        self.user_email = user_email
         self.level = level
         self.organization_id = organization_id
 
@@ -49,36 +61,52 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
         """Change it."""
         from airflow_provider_workspace.api.operations.members import UpdateMember
         from airflow_provider_workspace.api.procedure import send_one
+        from airflow_provider_workspace.errors import WorkspaceNotFoundError
+        from airflow_provider_workspace.procedures.users import check_no_member, find_user
 
         organization_id = hook.organization_or_default(self.organization_id)
+        page_size = hook.client.settings.page_size
+        user_uuid = yield from find_user(self.user_uuid, self.user_email, lambda: organization_id, page_size)
         # A template delivers text; the operation refuses what is no whole number.
         level: Any = self.level
-        update = UpdateMember(organization_id=organization_id, user_uuid=self.user_uuid, level=level)
-        return self.plain((yield from send_one(update)))
+        update = UpdateMember(organization_id=organization_id, user_uuid=user_uuid, level=level)
+        try:
+            member = yield from send_one(update)
+        except WorkspaceNotFoundError as error:
+            yield from check_no_member(error, user_uuid, organization_id, page_size)
+            raise
+        return self.plain(member)
 
 
 class WorkspaceDeleteMemberOperator(WorkspaceWriteOperator):
     """
     Remove a member from an organization. Scope ``organization_member:write``.
 
+    To look the person up, by the address or where the service does not know the id, it needs
+    ``organization_member:read`` as well.
+
     :param user_uuid: the member's user (UUID, ``user.uuid`` of the member)
+    :param user_email: the member's e-mail address instead, looked up among the members. An address that no member has
+        is an error, unless an earlier try of the task has removed them
     :param organization_id: organization; by default that of the connection
     :param if_missing: ``ignore`` or ``fail`` if there is no such member
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "user_uuid")
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "user_uuid", "user_email")
     resource_kind = "members"
 
     def __init__(
         self,
         *,
-        user_uuid: str,
+        user_uuid: str | None = None,
+        user_email: str | None = None,
         organization_id: str | None = None,
         if_missing: Literal["ignore", "fail"] = "ignore",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.user_uuid = user_uuid
+        self.user_email = user_email
         self.organization_id = organization_id
         self.if_missing = if_missing
 
@@ -86,13 +114,30 @@ class WorkspaceDeleteMemberOperator(WorkspaceWriteOperator):
         """Remove them."""
         from airflow_provider_workspace.api.operations.members import DeleteMember
         from airflow_provider_workspace.procedures.create_or_get import delete_if_present
+        from airflow_provider_workspace.procedures.users import check_no_member, find_user
 
-        deleted = yield from delete_if_present(
-            f"member {self.user_uuid}",
-            DeleteMember(organization_id=hook.organization_or_default(self.organization_id), user_uuid=self.user_uuid),
-            self.parse_choice("if_missing", "ignore", "fail"),
+        organization_id = hook.organization_or_default(self.organization_id)
+        page_size = hook.client.settings.page_size
+        what = f"member {self.user_uuid or self.user_email}"
+        user_uuid = yield from find_user(
+            self.user_uuid,
+            self.user_email,
+            lambda: organization_id,
+            page_size,
+            removed=lambda: self.task_state.has_begun(what),
         )
-        return {"user_uuid": self.user_uuid, "deleted": deleted}
+        deleted = not user_uuid
+        if user_uuid:
+            delete = DeleteMember(organization_id=organization_id, user_uuid=user_uuid)
+            if_missing = self.parse_choice("if_missing", "ignore", "fail")
+            self.task_state.begin(what)
+            deleted = yield from delete_if_present(
+                what,
+                delete,
+                if_missing,
+                check_gone=lambda error: check_no_member(error, user_uuid, organization_id, page_size),
+            )
+        return {"user_uuid": user_uuid or None, "deleted": deleted}
 
 
 class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.procedure import Pause, Procedure, Send
@@ -17,7 +17,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceNotFoundError,
     WorkspaceOutcomeUnknownError,
 )
-from airflow_provider_workspace.procedures.snapshot import read_rows
+from airflow_provider_workspace.procedures.snapshot import find_row, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,17 +178,33 @@ def check_created(
         raise WorkspaceNotAppliedError(msg, operation="CreateProject", outcome=Outcome.APPLIED.value, retryable=False)
 
 
-def delete_if_present(what: str, delete: Operation[Any], if_missing: str) -> Procedure[bool]:
+def delete_if_present(
+    what: str,
+    delete: Operation[Any],
+    if_missing: str,
+    *,
+    check_gone: Callable[[WorkspaceNotFoundError], Procedure[None]] | None = None,
+) -> Procedure[bool]:
     """
     Delete, and take what is gone already as done: so a retry after a lost worker succeeds.
+
+    Proxies return 404 as well, and so does the service for an id of another kind: where there is a list, it decides.
 
     :param what: what is deleted, for messages
     :param delete: the operation that deletes it
     :param if_missing: ``ignore`` or ``fail``
+    :param check_gone: called with the 404, which it raises if a list still shows what is to be deleted; ``None`` where
+        there is no list: then the 404 must be the service's own
     :return: whether this call deleted it
+    :raises WorkspaceNotFoundError: if it may still be there
     """
     (answer,) = yield Send([delete], why=f"the {what} is to go, unless it is gone")
     if isinstance(answer, WorkspaceNotFoundError):
+        if check_gone is not None:
+            yield from check_gone(answer)
+        elif not answer.from_service:
+            answer.args = (f"Check the host of the connection: this 404 may be that of a proxy. {answer}",)
+            raise answer
         if answer.outcome == "unknown":  # the answer to an earlier attempt was lost
             log.warning("The answer was lost, but the %s is gone: taken as deleted by this task.", what)
             return True
@@ -200,3 +216,24 @@ def delete_if_present(what: str, delete: Operation[Any], if_missing: str) -> Pro
         raise answer
     log.info("Deleted the %s.", what)
     return True
+
+
+def check_not_listed(error: WorkspaceNotFoundError, first: Operation[Page[Any]], wanted: object) -> Procedure[None]:
+    """
+    Make sure that what the service does not know is not in its list either.
+
+    :param error: the service's 404
+    :param first: the operation that asks for the first page
+    :param wanted: its id
+    :raises WorkspaceNotFoundError: if it is
+    """
+    row = yield from find_row(first, lambda row: str(row.id).lower() == str(wanted).strip().lower())
+    if row is not None:
+        raise_listed(error, "its kind")
+
+
+def raise_listed(error: WorkspaceNotFoundError, kind: str) -> NoReturn:
+    """Raise a 404 that the list contradicts: a proxy may have answered, or the list may lag behind."""
+    error.retryable = True
+    error.args = (f"Try again: the list of {kind} still shows what was not found. {error}",)
+    raise error

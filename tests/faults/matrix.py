@@ -105,7 +105,12 @@ def case_of(expected: Expected) -> Case:
     if expected.hook_method is None:
         return Case(ids_of(expected))
     taken = inspect.signature(operator_of(expected).__init__).parameters
-    required = [name for name in values if name in taken and taken[name].default is inspect.Parameter.empty]
+    # A person may be given by their address instead.
+    required = [
+        name
+        for name in values
+        if name in taken and (taken[name].default is inspect.Parameter.empty or name == "user_uuid")
+    ]
     optional = [name for name in expected.body if name in taken and name not in required]
     return Case({name: values[name] for name in required + optional[:1]}, int(expected.method != "GET"))
 

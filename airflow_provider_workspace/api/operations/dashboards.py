@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, Field, JsonValue
 
 from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator, DashboardSharing, Page
-from airflow_provider_workspace.api.operation import IntegerId, Operation, endpoint
+from airflow_provider_workspace.api.operation import IntegerId, Operation, UserId, endpoint
 
 DASHBOARDS = "/environments/{project_id}/dashboards/"
 DASHBOARD = DASHBOARDS + "{dashboard_id}/"
@@ -106,7 +106,7 @@ class AddDashboardCollaborator(Operation[DashboardCollaborator]):
 
     project_id: str
     dashboard_id: IntegerId
-    user_uuid: str
+    user_uuid: UserId
     level: int | None = None
 
 
@@ -116,7 +116,7 @@ class RemoveDashboardCollaborator(Operation[None]):
 
     project_id: str
     dashboard_id: IntegerId
-    user_uuid: str
+    user_uuid: UserId
 
 
 @endpoint("GET", DASHBOARD + "sharing/", scope="sharing_configuration:read", repeatable=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from airflow_provider_workspace.api.models import Member, Page
-from airflow_provider_workspace.api.operation import Operation, endpoint
+from airflow_provider_workspace.api.operation import Operation, UserId, endpoint
 
 MEMBERS = "/organizations/{organization_id}/members/"
 MEMBER = MEMBERS + "{user_uuid}/"
@@ -25,7 +25,7 @@ class UpdateMember(Operation[Member]):
     """Change the access level of a member."""
 
     organization_id: str
-    user_uuid: str
+    user_uuid: UserId
     level: int
 
 
@@ -34,4 +34,4 @@ class DeleteMember(Operation[None]):
     """Remove a member from the organization."""
 
     organization_id: str
-    user_uuid: str
+    user_uuid: UserId

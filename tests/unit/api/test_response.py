@@ -251,11 +251,20 @@ def test_repr_of_the_request_context_has_no_secrets() -> None:
 
 
 def test_404_on_a_repeated_delete_means_deleted() -> None:
+    own = b'{"detail": "Not found."}'
     for status in (404, 410):
-        assert answer(DELETE, status, may_have_been_applied=True) is None
-    assert refused(DELETE, 404).status == 404
-    assert refused(DELETE, 403, may_have_been_applied=True).status == 403
-    assert refused(GET, 404, may_have_been_applied=True).status == 404
+        assert answer(DELETE, status, own, may_have_been_applied=True) is None
+    assert refused(DELETE, 404, own).status == 404
+    assert refused(DELETE, 403, own, may_have_been_applied=True).status == 403
+    assert refused(GET, 404, own, may_have_been_applied=True).status == 404
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"404 page not found", b"<html>404</html>", b'{"message": "no Route matched"}', b'["x"]', b"[" * 9999]
+)
+def test_404_of_a_proxy_does_not_mean_deleted(body: bytes) -> None:
+    error = refused(DELETE, 404, body, may_have_been_applied=True)
+    assert (error.status, error.from_service) == (404, False)
 
 
 def test_verify_of_a_verified_domain_succeeds() -> None:

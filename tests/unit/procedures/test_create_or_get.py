@@ -7,8 +7,14 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.api.models import Page, ProjectItem
-from airflow_provider_workspace.api.operations import CreateProject, DeleteInvite, GetProject, ListProjects
+from airflow_provider_workspace.api.models import Invite, Page, ProjectItem
+from airflow_provider_workspace.api.operations import (
+    CreateProject,
+    DeleteInvite,
+    GetProject,
+    ListInvites,
+    ListProjects,
+)
 from airflow_provider_workspace.api.procedure import Pause, Procedure, leave_at_long_pause, send_one
 from airflow_provider_workspace.api.retry import MAX_SENDS
 from airflow_provider_workspace.errors import (
@@ -21,13 +27,29 @@ from airflow_provider_workspace.errors import (
     WorkspaceRequestError,
     WorkspaceServerError,
 )
-from airflow_provider_workspace.procedures.create_or_get import check_created, create_or_get, delete_if_present
+from airflow_provider_workspace.procedures.create_or_get import (
+    check_created,
+    check_not_listed,
+    create_or_get,
+    delete_if_present,
+)
 from airflow_provider_workspace.procedures.dry_run import Planned, until_first_write
 from airflow_provider_workspace.state.task_state import TaskState
 from tests.unit.procedures.drive import drive
 
 CREATE = CreateProject(organization_id="o", name="thing")
-DELETE = DeleteInvite(organization_id="o", invite_id="0190c0de-0000-4000-8000-0000000000e1")
+INVITE_ID = "0190c0de-0000-4000-8000-0000000000e1"
+DELETE = DeleteInvite(organization_id="o", invite_id=INVITE_ID)
+
+
+def not_found(*, from_service: bool, outcome: str = "rejected") -> WorkspaceNotFoundError:
+    error = WorkspaceNotFoundError("It returned 404.", status=404, outcome=outcome)
+    error.from_service = from_service
+    return error
+
+
+NOT_FOUND = not_found(from_service=True)
+GONE_AFTER_A_LOST_ANSWER = not_found(from_service=True, outcome="unknown")
 
 
 CONSISTENCY_TIME = 120.0
@@ -244,18 +266,44 @@ def test_an_effect_later_than_the_consistency_time_is_found_where_names_are_uniq
     ("answer", "if_missing", "deleted"),
     [
         (None, "fail", True),
-        (WorkspaceNotFoundError("404", status=404), "ignore", False),
-        (WorkspaceNotFoundError("404", status=404, outcome="unknown"), "fail", True),
+        (NOT_FOUND, "ignore", False),
+        (GONE_AFTER_A_LOST_ANSWER, "fail", True),
     ],
 )
 def test_a_delete_says_whether_it_deleted(answer: Any, if_missing: str, deleted: bool) -> None:  # noqa: FBT001
     assert drive(delete_if_present("thing", DELETE, if_missing), lambda _: answer) is deleted
 
 
-@pytest.mark.parametrize("error", [WorkspaceNotFoundError("404", status=404), WorkspaceServerError("500", status=500)])
+@pytest.mark.parametrize("error", [NOT_FOUND, WorkspaceServerError("500", status=500)])
 def test_a_delete_that_fails_is_an_error(error: WorkspaceRequestError) -> None:
     with pytest.raises(type(error)):
         drive(delete_if_present("thing", DELETE, "fail"), lambda _: error)
+
+
+def test_a_404_that_is_not_the_services_own_is_an_error() -> None:
+    with pytest.raises(WorkspaceNotFoundError, match=r"^Check the host of the connection: .* It returned 404\.$"):
+        drive(delete_if_present("thing", DELETE, "ignore"), lambda _: not_found(from_service=False))
+
+
+@pytest.mark.parametrize("from_service", [True, False])
+@pytest.mark.parametrize("listed", [True, False])
+def test_the_list_decides_whether_it_is_gone(*, from_service: bool, listed: bool) -> None:
+    """Whatever the body of the 404: a proxy may answer JSON as well."""
+    invites = ListInvites(organization_id="o")
+    page = Page[Invite](results=[Invite(id=INVITE_ID.upper())] if listed else [])
+    procedure = delete_if_present(
+        "thing", DELETE, "ignore", check_gone=lambda error: check_not_listed(error, invites, INVITE_ID)
+    )
+
+    def answer(operation: Any) -> Any:
+        return page if operation is invites else not_found(from_service=from_service)
+
+    if not listed:
+        assert drive(procedure, answer) is False
+        return
+    with pytest.raises(WorkspaceNotFoundError, match=r"^Try again: the list of its kind still shows what") as error:
+        drive(procedure, answer)
+    assert not error.value.permanent
 
 
 def test_a_dry_run_ends_before_the_first_write() -> None:

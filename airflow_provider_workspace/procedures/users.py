@@ -1,0 +1,131 @@
+"""Who is meant: people by their e-mail address, and whether somebody whom the service does not know is gone."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from airflow_provider_workspace.api.operations.members import ListMembers
+from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError, WorkspaceStatusError
+from airflow_provider_workspace.procedures.create_or_get import raise_listed
+from airflow_provider_workspace.procedures.roster import address_key, check_address
+from airflow_provider_workspace.procedures.snapshot import read_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from airflow_provider_workspace.api.models import DashboardCollaborator, Member
+    from airflow_provider_workspace.api.operations.dashboards import ListDashboardCollaborators
+    from airflow_provider_workspace.api.procedure import Procedure
+    from airflow_provider_workspace.errors import WorkspaceNotFoundError
+
+log = logging.getLogger(__name__)
+
+
+def find_user(
+    user_uuid: str | None,
+    email: str | None,
+    organization: Callable[[], str],
+    page_size: int,
+    *,
+    removed: Callable[[], bool] = lambda: False,
+) -> Procedure[str]:
+    """
+    Return the user (UUID) of a person, looked up among the members where only the address is given.
+
+    :param organization: returns the organization to look in
+    :param removed: whether an earlier try of the task may have removed them
+    :return: the user; nothing if no member has the address and an earlier try may have removed them
+    :raises WorkspaceInputError: unless exactly one of both is given, or if not exactly one member has the address
+    """
+    if (user_uuid is None) is (email is None):
+        msg = "Pass either user_uuid or user_email, and not both"
+        raise WorkspaceInputError(msg)
+    if user_uuid is not None:
+        return user_uuid
+    address = check_address(email)
+    organization_id = organization()
+    members = yield from read_rows(ListMembers(organization_id=organization_id, limit=page_size))
+    found = [
+        member.user.uuid
+        for member in members
+        if member.user and member.user.uuid and address_key(member.user.email or "") == address_key(address)
+    ]
+    if len(found) == 1:
+        return found[0]
+    if not found and removed():
+        log.info("No member has the address %s any more: an earlier try of this task removed them.", address)
+        return ""
+    cure = f"Pass user_uuid, one of {', '.join(found)}: " if found else "Check user_email: "
+    msg = f"{cure}{len(found) or 'no'} members have the address {address} in organization {organization_id}"
+    raise WorkspaceInputError(msg)
+
+
+def check_no_member(
+    error: WorkspaceNotFoundError, user_uuid: str, organization_id: str, page_size: int
+) -> Procedure[None]:
+    """
+    Make sure that a user whom the service does not know is no member.
+
+    :param error: the service's 404
+    :raises WorkspaceNotFoundError: if a member has this user or membership id
+    """
+    members = yield from read_rows(ListMembers(organization_id=organization_id, limit=page_size))
+    _refuse_other_id(error, user_uuid, members, "membership")
+    _refuse_listed(error, user_uuid, members, "member")
+
+
+def check_no_collaborator(
+    error: WorkspaceNotFoundError,
+    user_uuid: str,
+    collaborators: ListDashboardCollaborators,
+    organization: Callable[[], str],
+    page_size: int,
+) -> Procedure[None]:
+    """
+    Make sure that a user whom the service does not know is no collaborator of a dashboard.
+
+    :param error: the service's 404
+    :param organization: returns the organization of the members, among whom the id may be that of a membership
+    :raises WorkspaceNotFoundError: if a collaborator has this user id, or the id is one of another kind
+    """
+    rows = yield from read_rows(collaborators)
+    _refuse_other_id(error, user_uuid, rows, "collaborator")
+    _refuse_listed(error, user_uuid, rows, "collaborator")
+    try:
+        members = yield from read_rows(ListMembers(organization_id=organization(), limit=page_size))
+    except (WorkspaceConfigError, WorkspaceStatusError) as unread:
+        log.warning("Whether %s is the id of a user and not of a membership cannot be told: %s", user_uuid, unread)
+    else:
+        _refuse_other_id(error, user_uuid, members, "membership")
+
+
+def _refuse_listed(
+    error: WorkspaceNotFoundError, user_uuid: str, rows: Iterable[Member | DashboardCollaborator], kind: str
+) -> None:
+    """Raise the error if one of the rows is the user's."""
+    if any(_key(_uuid_of(row)) == _key(user_uuid) for row in rows):
+        raise_listed(error, f"{kind}s")
+
+
+def _refuse_other_id(
+    error: WorkspaceNotFoundError, given: str, rows: Iterable[Member | DashboardCollaborator], kind: str
+) -> None:
+    """Raise the error if one of the rows has the id that was given as that of a user."""
+    for row in rows:
+        uuid = _uuid_of(row)
+        if _key(row.id) == _key(given) != _key(uuid):
+            error.args = (
+                f"Pass user_uuid='{uuid}': what was passed is the id of the {kind}, not of the user. {error}",
+            )
+            raise error
+
+
+def _uuid_of(row: Member | DashboardCollaborator) -> str | None:
+    """Return the id of the user of a row; a collaborator may have it as a field of its own."""
+    return (row.user.uuid if row.user else None) or getattr(row, "user_uuid", None)
+
+
+def _key(uuid: str | None) -> str | None:
+    """Return the form in which ids are compared; an id that is not there equals none."""
+    return uuid.strip().lower() if uuid else None

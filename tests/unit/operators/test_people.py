@@ -1,0 +1,172 @@
+"""People by their addresses, and what "gone" means, against a real service that counts what it did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotFoundError
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.operators import dashboards, domains, invites, members
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.version_compat import AirflowFailException
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+
+pytestmark = [
+    pytest.mark.usefixtures("no_waits"),
+    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
+]
+MEMBER = "Mina.Member@example.com"
+
+
+class Store(dict[str, Any]):
+    """A task state store."""
+
+    def set(self, key: str, value: Any) -> None:
+        self[key] = value
+
+    def delete(self, key: str) -> None:
+        self.pop(key, None)
+
+
+def run(cls: type[Any], context: Any = None, **arguments: Any) -> Any:
+    return cls(task_id="task", **arguments).execute(context or {})
+
+
+def effects(sandbox: SandboxServer) -> list[str]:
+    return [effect["operation"] for effect in sandbox.effects()]
+
+
+def test_each_operator_finds_people_by_address(sandbox: SandboxServer, connect: Connect) -> None:
+    connect(page_size=2)
+    on_dashboard = {"dashboard_id": 1, "user_email": MEMBER}
+    assert run(members.WorkspaceUpdateMemberOperator, user_email=MEMBER, level=8)["user"]["uuid"] == SEED.member_uuid
+    run(dashboards.WorkspaceAddDashboardCollaboratorOperator, **on_dashboard, level=37)
+    assert run(dashboards.WorkspaceRemoveDashboardCollaboratorOperator, **on_dashboard) == {
+        "dashboard_id": 1,
+        "user_uuid": SEED.member_uuid,
+        "deleted": True,
+    }
+    assert run(members.WorkspaceDeleteMemberOperator, user_email=MEMBER) == {
+        "user_uuid": SEED.member_uuid,
+        "deleted": True,
+    }
+    assert effects(sandbox) == [
+        "update_member",
+        "add_dashboard_collaborator",
+        "remove_dashboard_collaborator",
+        "delete_member",
+    ]
+
+
+def test_nobody_is_an_error_unless_an_earlier_try_removed_them(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    context = {"task_state_store": Store()}
+    with pytest.raises(AirflowFailException, match="Check user_email: no members have the address"):
+        run(members.WorkspaceDeleteMemberOperator, context, user_email="mina.mamber@example.com")
+    for _ in range(2):
+        assert run(members.WorkspaceDeleteMemberOperator, context, user_email=MEMBER)["deleted"]
+    with pytest.raises(AirflowFailException, match="Check user_email"):
+        run(members.WorkspaceDeleteMemberOperator, user_email=MEMBER)
+    assert effects(sandbox) == ["delete_member"]
+
+
+@pytest.mark.parametrize("given", ["mina.member@example.com", "17"])
+def test_what_is_no_user_id_is_refused_before_sending(sandbox: SandboxServer, connect: Connect, given: str) -> None:
+    connect()
+    hook = WorkspaceHook()
+    with pytest.raises(WorkspaceInputError, match="expected the UUID of a user, not a"):
+        hook.delete_member(user_uuid=given)
+    with pytest.raises(WorkspaceInputError, match="expected the UUID of a user, not a"):
+        hook.add_dashboard_collaborator(dashboard_id=1, user_uuid=given)
+    with pytest.raises(AirflowFailException, match=r"user\.uuid in the list of members"):
+        run(members.WorkspaceDeleteMemberOperator, user_uuid=given)
+    assert sandbox.requests() == []
+
+
+def membership_id(hook: WorkspaceHook) -> str:
+    """The id of a member, which is not that of the user."""
+    (found,) = [row.id for row in hook.list_members() if row.user and row.user.uuid == SEED.analyst_uuid]
+    assert found
+    assert found != SEED.analyst_uuid
+    return found
+
+
+@pytest.mark.parametrize(
+    ("cls", "arguments"),
+    [
+        (members.WorkspaceDeleteMemberOperator, {}),
+        (members.WorkspaceUpdateMemberOperator, {"level": 8}),
+        (dashboards.WorkspaceRemoveDashboardCollaboratorOperator, {"dashboard_id": 1}),
+    ],
+)
+def test_a_membership_id_is_an_error_that_names_the_user(
+    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any]
+) -> None:
+    connect()
+    with pytest.raises(AirflowFailException, match=f"Pass user_uuid='{SEED.analyst_uuid}'"):
+        run(cls, **arguments, user_uuid=membership_id(WorkspaceHook()))
+    assert effects(sandbox) == []
+
+
+DELETES = [
+    (domains.WorkspaceDeleteDomainOperator, {"domain_id": SEED.domain_id}, "delete_domain"),
+    (invites.WorkspaceDeleteInviteOperator, {"invite_id": SEED.invite_id}, "delete_invite"),
+    (members.WorkspaceDeleteMemberOperator, {"user_uuid": SEED.member_uuid}, "delete_member"),
+    (
+        dashboards.WorkspaceRemoveDashboardCollaboratorOperator,
+        {"dashboard_id": 1, "user_uuid": SEED.analyst_uuid},
+        "remove_dashboard_collaborator",
+    ),
+]
+
+
+@pytest.mark.parametrize(("cls", "arguments", "operation"), DELETES)
+@pytest.mark.parametrize("body", ["html", "empty", "json"])
+def test_a_404_of_a_proxy_is_no_delete(
+    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], operation: str, body: str
+) -> None:
+    """The list still shows it; another try may reach the service."""
+    connect()
+    sandbox.inject("status_before", operation, status=404, body=body)
+    with pytest.raises(WorkspaceNotFoundError, match=r"^Try again: the list of"):
+        run(cls, **arguments)
+    assert effects(sandbox) == []
+    assert run(cls, **arguments)["deleted"]
+
+
+@pytest.mark.parametrize("body", ["html", "empty"])
+def test_a_404_of_a_proxy_does_not_delete_a_dashboard(sandbox: SandboxServer, connect: Connect, body: str) -> None:
+    """There is no list: the 404 must be the service's own."""
+    connect()
+    sandbox.inject("status_before", "update_dashboard", status=404, body=body)
+    with pytest.raises(AirflowFailException, match="Check the host of the connection: this 404 may be that of a proxy"):
+        run(dashboards.WorkspaceDeleteDashboardOperator, dashboard_id=1)
+    assert effects(sandbox) == []
+
+
+@pytest.mark.parametrize(("cls", "arguments", "operation"), DELETES)
+def test_a_404_of_a_proxy_after_a_lost_answer_is_looked_up(
+    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], operation: str
+) -> None:
+    connect()
+    sandbox.inject("status_after", operation, status=503)
+    sandbox.inject("status_before", operation, status=404, body="html", after=1)
+    assert run(cls, **arguments, if_missing="fail")["deleted"]
+    assert effects(sandbox) == [operation]
+
+
+@pytest.mark.parametrize(
+    ("cls", "arguments"), [(cls, arguments) for cls, arguments, _ in DELETES if "dashboard_id" not in arguments]
+)
+def test_the_wrong_organization_is_an_error(
+    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any]
+) -> None:
+    connect()
+    with pytest.raises(AirflowFailException, match=r"List\w+ \(GET .* returned 40[34]|returned 403"):
+        run(cls, **arguments, organization_id=SEED.other_organization_id)
+    assert effects(sandbox) == []

@@ -23,7 +23,6 @@ from airflow_provider_workspace.operators.dashboards import (
 )
 from airflow_provider_workspace.operators.domains import WorkspaceCreateDomainOperator
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
-from airflow_provider_workspace.operators.members import WorkspaceListMembersOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
 from airflow_provider_workspace.sensors.workspace import WorkspaceDomainVerifiedSensor
 
@@ -152,23 +151,15 @@ def onboard_organization() -> None:
     # [END howto_create_dashboards]
 
     # [START howto_add_collaborators]
-    analyst = WorkspaceListMembersOperator(
-        task_id="find_analyst",
-        task_display_name="Find the analyst",
-        doc_md="Reads the list of members and keeps the user's UUID of the one with that address.",
-        where={"user.email": "{{ params.analyst }}"},
-        fields=["user.uuid"],
-    )
     collaborators = WorkspaceAddDashboardCollaboratorOperator.partial(
         task_id="add_collaborators",
         task_display_name="Add the analyst",
         doc_md="Adds the analyst as a collaborator of each dashboard, unless they are one.",
         project_id=project.output["id"],
         level=37,  # may edit
-        # If nobody has that address this is empty, and the task says so before it sends anything.
-        user_uuid="{{ (ti.xcom_pull('find_analyst') or [{'user.uuid': ''}])[0]['user.uuid'] }}",
+        # If no member has that address, the task fails before it adds anybody.
+        user_email="{{ params.analyst }}",
     ).expand(dashboard_id=dashboards.output.map(lambda dashboard: dashboard["id"]))
-    analyst >> collaborators
     # [END howto_add_collaborators]
 
     # [START howto_report]

@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+LevelName = Literal["member", "admin", "owner"]
+
 
 class DashboardBody(TypedDict, total=False):
     """What may be written to a dashboard. Section "Dashboard"."""
@@ -72,7 +74,7 @@ class InviteSettings(TypedDict, total=False):
     """What an invite may carry besides its address. Section "Invite"."""
 
     first_name: str | None
-    level: int | None
+    level: int | LevelName | None
     message: str | None
     private_project_access: list[Any] | None
     send_email: bool | None

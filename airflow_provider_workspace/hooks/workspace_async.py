@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         DomainBody,
         DomainSettings,
         InviteSettings,
+        LevelName,
         ProjectBody,
     )
     from airflow_provider_workspace.api.models import (
@@ -324,8 +325,10 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
         ):
             yield row
 
-    async def update_member(self, *, user_uuid: str, level: int, organization_id: str | None = None) -> Member:
-        """Change the access level of a member. Scope ``organization_member:write``."""
+    async def update_member(
+        self, *, user_uuid: str, level: int | LevelName, organization_id: str | None = None
+    ) -> Member:
+        """Change the access level of a member, a number or a name. Scope ``organization_member:write``."""
         return await self.send(
             ops.members.UpdateMember(
                 organization_id=await self.organization_or_default(organization_id), user_uuid=user_uuid, level=level

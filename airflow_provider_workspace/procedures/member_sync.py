@@ -217,7 +217,7 @@ def plan_members(
     for row in roster.rows:
         if row.key in joined:
             continue
-        email, level = row.invite.target_email, row.invite.level
+        email, level = row.invite.target_email, row.level
         if row.key in invited:
             plan.changes.append(Change("skip", email, "holds an open invite", level))
         else:
@@ -267,7 +267,7 @@ def _about_invite(invite: Invite, wanted: Collection[str], safe: Collection[str]
 def _about_member(member: Member, row: Row | None, owner_level: int | None, *, protected: bool) -> Change | None:
     """Say what becomes of a member; ``None`` if they stay as they are."""
     email, uuid = (member.user.email or "", member.user.uuid) if member.user else ("", None)
-    level = row.invite.level if row else None
+    level = row.level if row else None
     if row and level in (None, member.level):
         return None
     action, why = ("change_level", "another level on the roster") if row else ("remove", "not on the roster")

@@ -33,6 +33,11 @@ class Row:
     key: str
     invite: InviteFields
 
+    @property
+    def level(self) -> int | None:
+        """The access level; ``None`` if the row names none."""
+        return None if self.invite.level is None else int(self.invite.level)
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:

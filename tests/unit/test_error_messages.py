@@ -93,13 +93,13 @@ def test_message_for_a_bad_row(connect: Connect, sandbox: SandboxServer) -> None
         {"email": "ok@example.org", "level": "1"},
         {"email": "mara@example", "level": "1"},
         {"email": "", "level": "1"},
-        {"email": "ivo@example.org", "level": "admin"},
+        {"email": "ivo@example.org", "level": "boss"},
         {"email": "noa@example.org", "levle": "1"},
     ]
     assert message_of("create_invites", invites=rows) == (
         "4 of the rows are wrong: row 2 (mara@example): 'example' is not a domain; "
-        "row 3 (no address): field 'target_email' is required; row 4 (ivo@example.org): field 'level': Input should be "
-        "a valid integer, unable to parse string as an integer; row 5 (noa@example.org): unknown field 'levle' "
+        "row 3 (no address): field 'target_email' is required; row 4 (ivo@example.org): field 'level': expected "
+        "a whole number, or member (1) or admin (8) or owner (15); row 5 (noa@example.org): unknown field 'levle' "
         "(did you mean 'level'?). Correct them, or leave them out with on_invalid='skip'. Nothing was sent."
     )
     assert sandbox.requests() == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field, JsonValue
 
+from airflow_provider_workspace.api.levels import OptionalNumber
 from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator, DashboardSharing, Page
 from airflow_provider_workspace.api.operation import IntegerId, Operation, UserId, endpoint
 
@@ -22,7 +23,7 @@ class DashboardFields(BaseModel):
     use_dashboard: int | None = None
     delete_insights: bool | None = None
     tags: list[JsonValue] | None = None
-    restriction_level: int | None = None
+    restriction_level: OptionalNumber = None
 
 
 @endpoint(
@@ -107,7 +108,7 @@ class AddDashboardCollaborator(Operation[DashboardCollaborator]):
     project_id: str
     dashboard_id: IntegerId
     user_uuid: UserId
-    level: int | None = None
+    level: OptionalNumber = None
 
 
 @endpoint("DELETE", DASHBOARD + "collaborators/{user_uuid}/", scope="dashboard:write", repeatable=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from airflow_provider_workspace.api.levels import OptionalLevel
 from airflow_provider_workspace.api.models import Invite, Page
 from airflow_provider_workspace.api.operation import Operation, Uuid, endpoint
 
@@ -22,7 +23,7 @@ class InviteFields(BaseModel):
 
     target_email: str = Field(min_length=1)
     first_name: str | None = None
-    level: int | None = None
+    level: OptionalLevel = None
     message: str | None = None
     private_project_access: list[JsonValue] | None = None
     send_email: bool | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from airflow_provider_workspace.api.levels import Level
 from airflow_provider_workspace.api.models import Member, Page
 from airflow_provider_workspace.api.operation import Operation, UserId, endpoint
 
@@ -26,7 +27,7 @@ class UpdateMember(Operation[Member]):
 
     organization_id: str
     user_uuid: UserId
-    level: int
+    level: Level
 
 
 @endpoint("DELETE", MEMBER, scope="organization_member:write", repeatable=True)

@@ -148,7 +148,7 @@ def test_errors_name_every_wrong_field_and_no_value() -> None:
         CreateInvite(organization_id="o", target_email="", level="secret-value", send_emial=True)
     assert str(error.value) == (
         "CreateInvite: field 'target_email': String should have at least 1 character; "
-        "field 'level': Input should be a valid integer, unable to parse string as an integer; "
+        "field 'level': expected a whole number, or member (1) or admin (8) or owner (15); "
         "unknown field 'send_emial' (did you mean 'send_email'?). Nothing was sent."
     )
 

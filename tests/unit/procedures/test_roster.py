@@ -146,9 +146,9 @@ def test_valid_rows_become_invites() -> None:
             "unknown field '\\ufefftarget_email' (did you mean 'target_email'?)",
         ),
         (
-            {"email": "ivo@example.com", "level": "admin"},
+            {"email": "ivo@example.com", "level": "boss"},
             "ivo@example.com",
-            "field 'level': Input should be a valid integer, unable to parse string as an integer",
+            "field 'level': expected a whole number, or member (1) or admin (8) or owner (15)",
         ),
         (
             {"email": "ivo@example.com", "first_name": float("nan")},

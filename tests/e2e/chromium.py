@@ -42,9 +42,13 @@ def missing() -> str:
 
 
 class Browser:
-    """A window of a browser. Everything that is looked for is waited for."""
+    """
+    A window of a browser. Everything that is looked for is waited for.
 
-    def __init__(self) -> None:
+    :param more_arguments: of Chromium
+    """
+
+    def __init__(self, *more_arguments: str) -> None:
         options = webdriver.ChromeOptions()
         options.binary_location = str(shutil.which("chromium"))
         options.set_capability("goog:loggingPrefs", {"browser": "SEVERE"})
@@ -57,6 +61,7 @@ class Browser:
             "--hide-scrollbars",
             "--lang=en-US",
             "--no-proxy-server",
+            *more_arguments,
         ):
             options.add_argument(argument)
         self.driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))

@@ -6,10 +6,15 @@ import http.client
 import json
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from airflow_provider_workspace.sandbox.__main__ import main
+from airflow_provider_workspace.sandbox.control import CALLS
+from airflow_provider_workspace.sandbox.faults import COMMON, KINDS
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 
@@ -174,6 +179,43 @@ def test_values_are_checked(sandbox: SandboxServer, path: str, body: object) -> 
         sandbox.control("POST", path, body)
     assert sandbox.control("POST", "clock", {"advance_seconds": 0})["now"] > "2020"
     assert ask(sandbox, "GET", MEMBERS)[0] == 200
+
+
+TRIED = (
+    1e18,
+    -1e18,
+    10**400,
+    2**63,
+    1e-300,
+    "\ud800",
+    "live",
+    "*",
+    SEED.organization_id,
+    *(kind.name for kind in KINDS),
+)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(TRIED)
+VALUES = st.recursive(SCALARS, lambda some: st.lists(some, max_size=3) | st.dictionaries(st.text(), some, max_size=3))
+# What a fault may take by name.
+NAMES = ["kind", *COMMON, *sorted({parameter.name for kind in KINDS for parameter in kind.parameters})]
+REQUESTS = st.sampled_from([call for call in CALLS if call.path.startswith("/_sandbox/")]).flatmap(
+    lambda call: st.tuples(
+        st.just(call),
+        st.sampled_from([SEED.invite_id, SEED.batch_export_ids[0], "1", "0", "%00", "9" * 30]),
+        st.dictionaries(st.sampled_from([*(call.fields or NAMES)]), VALUES, max_size=4) | VALUES,
+    )
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(request=REQUESTS)
+def test_whatever_is_sent_the_next_answer_is_right(sandbox: SandboxServer, request: tuple[Any, str, object]) -> None:
+    call, place, body = request
+    status, text = ask(sandbox, call.method, call.path.replace("{id}", place), json.dumps(body).encode())
+    assert status < 500, text
+    sandbox.clear_faults()
+    assert json.loads(ask(sandbox, "GET", MEMBERS)[1])["count"] >= 5
+    assert json.loads(ask(sandbox, "GET", "/_sandbox/workspace")[1])["invites"]["count"] >= 1
+    sandbox.reset()
 
 
 @pytest.mark.parametrize(

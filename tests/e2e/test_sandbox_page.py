@@ -1,0 +1,169 @@
+"""What a page that somebody visits can do to a sandbox on the same machine, and what a record does to its page."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.e2e.chromium import Browser, missing
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(bool(missing()), reason=f"not installed: {missing()}. See the target `browser` of the Makefile"),
+]
+
+REBOUND = "rebound.example.com"
+"""A name of somebody else, which by now resolves to this machine."""
+MARKUP = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script><b id='put'>"
+ASK = """
+const [url, options, done] = arguments;
+fetch(url, options).then(answer => answer.text().then(text => done([answer.type, answer.status, text])))
+                   .catch(error => done(["error", 0, String(error)]));
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[SandboxServer]:
+    with SandboxServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    running = Browser(f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1")
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def foreign(server: SandboxServer) -> Iterator[str]:
+    """The address of a page of somebody else, which frames the sandbox and has a form that resets it."""
+    page = (
+        f"<h1>Foreign</h1><iframe src='{server.url}/'></iframe>"
+        f"<form method=post enctype=text/plain action='{server.url}/_sandbox/reset'><button>Win a prize</button></form>"
+    ).encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            """Answer the page."""
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=running.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{running.server_port}/"
+    running.shutdown()
+    running.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def kept(server: SandboxServer) -> Iterator[None]:
+    """Leave something in the sandbox that a reset would remove, and look for it afterwards."""
+    server.publish_dns("kept.example.com", "text")
+    yield
+    assert server.control("GET", "dns")["records"] == [{"name": "kept.example.com", "value": "text"}]
+    assert server.audit() == []
+
+
+def ask(browser: Browser, url: str, **options: Any) -> tuple[str, int, str]:
+    """Ask from the page that is open."""
+    kind, status, text = browser.driver.execute_async_script(ASK, url, options)
+    return kind, status, text
+
+
+@pytest.mark.usefixtures("kept")
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("mode", ["cors", "no-cors"])
+def test_a_foreign_page_can_neither_read_nor_reset(
+    browser: Browser, server: SandboxServer, foreign: str, method: str, mode: str
+) -> None:
+    browser.open(foreign)
+    for path in ("/", "/_sandbox/workspace", "/_sandbox/requests", "/_sandbox/reset", "/_sandbox/faults"):
+        body = "{}" if method == "POST" else None
+        kind, status, text = ask(browser, server.url + path, method=method, mode=mode, body=body)
+        assert (kind, status) == ("error" if mode == "cors" else "opaque", 0)
+        assert "Olive" not in text
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_foreign_form_resets_nothing(browser: Browser, foreign: str) -> None:
+    browser.open(foreign)
+    browser.press("Win a prize")
+    browser.read("Requests from pages of another origin are refused.")
+
+
+def test_the_page_is_not_shown_in_a_frame_of_others(browser: Browser, server: SandboxServer, foreign: str) -> None:
+    browser.open(server.url)
+    browser.read("Workspace sandbox", "Olive Owner")
+    browser.open(foreign)
+    browser.read("Foreign")
+    browser.wait_for(
+        lambda: [entry for entry in browser.driver.get_log("browser") if "frame" in entry["message"]], "the refusal"
+    )
+    browser.driver.switch_to.frame(browser.find("iframe"))
+    assert "Workspace" not in browser.text()
+    browser.driver.switch_to.default_content()
+
+
+@pytest.mark.usefixtures("kept")
+def test_dns_rebinding_reaches_nothing(browser: Browser, server: SandboxServer) -> None:
+    browser.open(f"http://{REBOUND}:{server.port}/")
+    browser.read(f"The sandbox is not known as '{REBOUND}:{server.port}'.")
+    # The page is of one origin with the sandbox by now, as far as the browser can tell.
+    for method, path in (("GET", "/_sandbox/workspace"), ("POST", "/_sandbox/reset"), ("GET", "/_sandbox/requests")):
+        kind, status, text = ask(browser, path, method=method)
+        assert (kind, status) == ("basic", 403)
+        assert "Olive" not in text
+
+
+def test_what_is_named_like_markup_does_nothing(browser: Browser, tmp_path: Path) -> None:
+    database = tmp_path / "workspace.sqlite"
+    with SandboxServer(database=str(database)) as seeded:
+        seeded.control("GET", "health")
+    connection = sqlite3.connect(database)
+    named = json.dumps(MARKUP)
+    for table, fields in {
+        "domains": ("id", "domain", "verification_challenge", "verified_at"),
+        "projects": ("id", "name", "timezone"),
+        "dashboards": ("name",),
+        "invites": ("id", "target_email", "level", "created_at"),
+        "members": ("level", "last_login", "user.email", "user.first_name"),
+    }.items():
+        for field in fields:
+            sql = f"UPDATE {table} SET record = json_set(record, '$.{field}', json(?))"  # noqa: S608
+            connection.execute(sql, (named,))
+    connection.execute("UPDATE domains SET record = json_set(record, '$.is_verified', json('false'))")
+    connection.execute("UPDATE organizations SET name = ?", (MARKUP,))
+    connection.execute("UPDATE batch_exports SET name = ?, model = ?", (MARKUP, MARKUP))
+    values = (MARKUP, "0190c0de-0000-4000-8000-000000000001", MARKUP, MARKUP, json.dumps({"name": MARKUP}))
+    connection.execute(
+        "INSERT INTO audit (at, operation, organization_id, target, key_name, detail) VALUES (?, 'create', ?, ?, ?, ?)",
+        values,
+    )
+    connection.commit()
+    connection.close()
+    with SandboxServer(database=str(database)) as server:
+        browser.open(server.url)
+        shown = browser.read("<img src=x", "What was changed", selector="main")
+        assert shown.count(MARKUP) >= 15
+        assert browser.driver.title == "Workspace sandbox"
+        elements = browser.driver.execute_script(
+            "return document.querySelectorAll('main img, main script, #put').length"
+        )
+        assert elements == 0
+        assert browser.driver.execute_script("return document.querySelectorAll('script').length") == 1

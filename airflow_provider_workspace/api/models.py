@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from airflow_provider_workspace.api.secrets import is_secret, secrets_under, without_secrets
 
@@ -23,6 +23,8 @@ class Resource(BaseModel):
 
     model_config = ConfigDict(extra="allow", defer_build=True, protected_namespaces=())
     holds_secrets: ClassVar[bool] = False
+    empty_list_as_object: ClassVar[bool] = False
+    """Whether ``{}`` is an empty list of these, since the interface shows no envelope for it."""
 
     def secrets(self) -> Iterator[str]:
         """Yield the secret values of this resource, for the log masker."""
@@ -102,6 +104,8 @@ class Dashboard(Resource):
 class DashboardCollaborator(Resource):
     """A person who may work on a dashboard. Section "Dashboard collaborator"."""
 
+    empty_list_as_object = True
+
     id: str | None = None
     dashboard_id: int | None = None
     user: User | None = None
@@ -112,13 +116,27 @@ class DashboardCollaborator(Resource):
 
 
 class DashboardSharing(Resource):
-    """How a dashboard is shared. Section "Dashboard sharing configuration"."""
+    """
+    How a dashboard is shared. Section "Dashboard sharing configuration".
+
+    Where a service lists several configurations, it is the first that is enabled, else the first; where it lists none,
+    the dashboard is not shared, and ``enabled`` is false.
+    """
 
     holds_secrets = True
 
     created_at: str | None = None
     enabled: bool | None = None
     access_token: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_of_several(cls, value: Any) -> Any:
+        if isinstance(value, dict) and isinstance(value.get("results"), list):
+            value = value["results"]
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            return value
+        return next((item for item in value if item.get("enabled")), value[0] if value else {"enabled": False})
 
 
 class BatchExport(Resource):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from airflow_provider_workspace.errors import WorkspaceRequestError, WorkspaceStatusError
+from airflow_provider_workspace.errors import WorkspacePermissionError, WorkspaceRequestError, WorkspaceStatusError
 
 
 class Outcome(str, Enum):
@@ -42,6 +42,12 @@ def outcome_of_status(status: int) -> Outcome:
 def refuses_all(result: object) -> bool:
     """Tell whether the service will refuse other requests of the kind as well: the key, the organization, the rate."""
     return isinstance(result, WorkspaceStatusError) and result.status in (401, 403, 404, 405, 429)
+
+
+def refuses_kind_of_key(result: object) -> bool:
+    """Tell whether the service refuses every personal API key, whatever its scopes: it says so only in words."""
+    said = (result.detail or "").lower() if isinstance(result, WorkspacePermissionError) else ""
+    return "personal api key" in said and "scope" not in said
 
 
 def is_in_doubt(result: object) -> bool:

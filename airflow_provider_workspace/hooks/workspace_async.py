@@ -135,7 +135,11 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     async def get_dashboard_sharing(
         self, *, dashboard_id: int | str, project_id: str | int | None = None
     ) -> DashboardSharing:
-        """Retrieve how a dashboard is shared; ``access_token`` is a secret. Scope ``sharing_configuration:read``."""
+        """
+        Retrieve how a dashboard is shared; ``access_token`` is a secret. Scope ``sharing_configuration:read``.
+
+        Of several configurations it is the first that is enabled, else the first; of none, ``enabled`` is false.
+        """
         return await self.send(
             ops.dashboards.GetDashboardSharing(
                 project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id

@@ -269,6 +269,7 @@ class WorkspaceGetDashboardSharingOperator(WorkspaceGetDashboardOperator):
     """
     Retrieve how a dashboard is shared. Scope ``sharing_configuration:read``.
 
+    Of several configurations the result is the first that is enabled, else the first; of none, ``enabled`` is false.
     ``access_token`` is a secret: the result holds it only with ``return_secrets=True``.
 
     :param dashboard_id: dashboard

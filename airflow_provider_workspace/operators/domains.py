@@ -237,8 +237,9 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
     """
     Ask the service to verify a domain now, and return the domain. The interface shows no scope for this.
 
-    RequestContext is not yet being verified: read ``is_verified`` of the result, or wait with
-    :class:`~airflow_provider_workspace.sensors.workspace.WorkspaceDomainVerifiedSensor`.
+    A domain is not verified for having been asked about: read ``is_verified`` of the result, or wait with
+    :class:`~airflow_provider_workspace.sensors.workspace.WorkspaceDomainVerifiedSensor`. Where the service does not let
+    personal API keys ask, only that remains, with ``ask_verification=False``.
 
     :param domain_id: domain (UUID)
     :param organization_id: organization; by default that of the connection
@@ -267,11 +268,23 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Ask, then read: the answer need not say whether it worked."""
         from airflow_provider_workspace.api.operations.domains import GetDomain, VerifyDomain
+        from airflow_provider_workspace.api.outcome import refuses_kind_of_key
         from airflow_provider_workspace.api.procedure import send_one
+        from airflow_provider_workspace.errors import WorkspacePermissionError
 
         organization_id = hook.organization_or_default(self.organization_id)
         body = self.parse_fields("body", "domain_id", "organization_id")
-        yield from send_one(VerifyDomain(organization_id=organization_id, domain_id=self.domain_id, **body))
+        try:
+            yield from send_one(VerifyDomain(organization_id=organization_id, domain_id=self.domain_id, **body))
+        except WorkspacePermissionError as error:
+            if refuses_kind_of_key(error):
+                cure = (
+                    "Use WorkspaceDomainVerifiedSensor with ask_verification=False instead: it waits until the service "
+                    "verifies the domain by itself, or somebody does in the workspace, since the service takes this "
+                    "request from people who are logged in and not with a personal API key."
+                )
+                error.args = (f"{cure} {error}",)
+            raise
         domain = yield from send_one(GetDomain(organization_id=organization_id, domain_id=self.domain_id))
         if not domain.is_verified and self.fail_unverified:
             msg = (

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 # How much longer than the trigger's own deadline Airflow waits before it ends the task without a word from it.
 GRACE = timedelta(minutes=15)
-# What a service may answer that finds no challenge in the DNS yet; the interface does not show it.
-TOO_EARLY = (400, 409, 422)
 
 
 class WorkspaceSensor(BaseSensorOperator):
@@ -224,7 +222,8 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
     :param domain_id: domain (UUID)
     :param organization_id: organization; by default that of the connection
     :param ask_verification: whether to ask the service at each poll to verify the domain now; without, the sensor only
-        polls whether somebody or something else got it verified. The interface shows no scope for asking
+        polls whether somebody or something else got it verified. The interface shows no scope for asking; where the
+        service does not let personal API keys ask, the sensor says so and polls without
     :param start_from_trigger: whether the triggerer begins and ends the wait, so that it never takes a worker slot.
         Templates in the ids need Airflow 3.3; ``timeout`` then begins anew when the triggerer restarts
     """
@@ -269,15 +268,10 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
         hook.get_domain(domain_id=self.domain_id)
 
     def ask(self, hook: WorkspaceHook) -> None:
-        """Ask for verification; whether it worked, the poll tells. A refusal may only mean that it is too early."""
-        from airflow_provider_workspace.errors import WorkspaceRequestError
+        """Ask for verification; if that is not for this kind of key, do not ask again."""
+        from airflow_provider_workspace.procedures.verification import ask_verification
 
-        try:
-            hook.verify_domain(domain_id=self.domain_id)
-        except WorkspaceRequestError as error:
-            if error.permanent and getattr(error, "status", None) not in TOO_EARLY:
-                raise
-            self.log.warning("The request for verification failed: %s", error)
+        self.ask_verification = hook.client.run(ask_verification(self._organization_id, self.domain_id))
 
 
 class WorkspaceMembersJoinedSensor(WorkspaceSensor):

@@ -125,26 +125,36 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
             if self.end_at is not None and time.time() >= self.end_at:
                 yield _finished_event("timeout", message, result)
                 return
-            if self.ask_verification:
-                await self.ask()
+            refused = await self.ask() if self.ask_verification else None
+            if refused:
+                yield _finished_event("failed", refused, {})
+                return
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait with a stream of its own, where Airflow does not share them."""
         async for event in self.filter_shared_stream(self.open_shared_stream(self.serialize()[1])):
             yield event
 
-    async def ask(self) -> None:
-        """Ask the service to verify the domain; whether it did, the next poll tells."""
-        from airflow_provider_workspace.errors import WorkspaceError
+    async def ask(self) -> str | None:
+        """
+        Ask the service to verify the domain; if that is not for this kind of key, do not ask again.
+
+        :return: why waiting is pointless; ``None`` if it is not
+        """
+        from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError
+        from airflow_provider_workspace.procedures.verification import ask_verification
         from airflow_provider_workspace.triggers.shared_hook import SharedHook
 
         try:
             async with SharedHook(self.workspace_conn_id) as shared:
-                await shared.hook.verify_domain(
-                    domain_id=self.arguments["domain_id"], organization_id=self.organization_id
-                )
+                client = await shared.hook.client()
+                organization_id = await shared.hook.organization_or_default(self.organization_id)
+                self.ask_verification = await client.run(ask_verification(organization_id, self.arguments["domain_id"]))
+        except WorkspaceAuthenticationError as error:
+            log.warning("The request for verification failed: %s", error)  # the next poll tries a replaced key
         except WorkspaceError as error:
-            log.warning("The request for verification failed: %s", error)
+            return f"{type(error).__name__}: {error}"
+        return None
 
 
 class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):

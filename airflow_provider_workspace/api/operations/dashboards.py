@@ -85,6 +85,7 @@ class ListDashboardCollaborators(Operation[Page[DashboardCollaborator]]):
     """
     List the collaborators of a dashboard; whether as one object, an array or an envelope is not shown.
 
+    An empty object is an empty list.
     ``offset`` is no part of the interface: it goes out only to follow the ``next`` of a service that sends pages.
     """
 

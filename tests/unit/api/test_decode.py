@@ -15,6 +15,7 @@ from airflow_provider_workspace.api import response as module
 from airflow_provider_workspace.api.models import (
     Dashboard,
     DashboardCollaborator,
+    DashboardSharing,
     Domain,
     Invite,
     Member,
@@ -75,12 +76,49 @@ def test_an_html_page_is_an_error() -> None:
         (COLLABORATOR, ["c1"]),
         ({"count": 1, "next": None, "previous": None, "results": [COLLABORATOR]}, ["c1"]),
         ({"results": []}, []),
+        ({}, []),
     ],
 )
 def test_collaborators_are_read_in_each_shape(value: Any, ids: list[str]) -> None:
     page = decode(Page[DashboardCollaborator], as_json(value))
     assert [row.id for row in page.results] == ids
     assert page.next is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [(Page[DashboardCollaborator], {"detail": "no"}), (Page[Invite], {}), (Page[DashboardCollaborator], None)],
+)
+def test_an_object_that_is_no_list_is_an_error(answer: Any, value: Any) -> None:
+    with pytest.raises(UnreadableAnswerError, match="another shape"):
+        decode(answer, as_json(value))
+
+
+ON, OFF = {"enabled": True, "access_token": "t1"}, {"enabled": False, "access_token": "t2"}
+
+
+@pytest.mark.parametrize(
+    ("value", "enabled", "token"),
+    [
+        (ON, True, "t1"),
+        ([], False, None),
+        ([OFF], False, "t2"),
+        ([OFF, ON], True, "t1"),
+        ([OFF, {}], False, "t2"),
+        ({"count": 2, "next": None, "previous": None, "results": [OFF, ON]}, True, "t1"),
+        ({"results": []}, False, None),
+        ({}, None, None),
+    ],
+)
+def test_sharing_is_read_in_each_shape(value: Any, enabled: Any, token: Any) -> None:
+    sharing = decode(DashboardSharing, as_json(value))
+    assert (sharing.enabled, sharing.access_token) == (enabled, token)
+
+
+@pytest.mark.parametrize("value", [[1], ["on"], "on", {"results": [None]}])
+def test_sharing_of_another_shape_is_an_error(value: Any) -> None:
+    with pytest.raises(UnreadableAnswerError, match="another shape"):
+        decode(DashboardSharing, as_json(value))
 
 
 @pytest.mark.parametrize(

@@ -324,3 +324,15 @@ def test_bulk_invites_outside_a_run_fail_with_their_own_error(sandbox: SandboxSe
     with pytest.raises(AirflowFailException, match="organization_member:write"):
         run(invites.WorkspaceCreateInvitesOperator, invites=["ada@example.com"])
     assert effects(sandbox) == []
+
+
+def test_verifying_says_what_to_do_where_keys_may_not(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    kind = "This action does not support Personal API Key access"
+    sandbox.inject("status_before", "verify_domain", status=403, detail=kind)
+    with pytest.raises(AirflowFailException, match=f"Use .*ask_verification=False instead.*personal API key.*{kind}"):
+        run(domains.WorkspaceVerifyDomainOperator, domain_id=SEED.domain_id)
+    sandbox.clear_faults()
+    sandbox.inject("status_before", "verify_domain", status=403, detail="No.")
+    with pytest.raises(AirflowFailException, match=r"WorkspacePermissionError: VerifyDomain .* 403: No"):
+        run(domains.WorkspaceVerifyDomainOperator, domain_id=SEED.domain_id)

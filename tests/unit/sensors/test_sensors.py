@@ -164,6 +164,41 @@ def test_verification_is_requested_again_after_a_transient_error(sandbox: Sandbo
     assert done(sensor)["domain"] == "new.example.com"
 
 
+KIND_OF_KEY = "This action does not support Personal API Key access"
+LEVEL = "You do not have sufficient permissions"
+
+
+def asked(sandbox: SandboxServer) -> int:
+    """Return how often the service was asked to verify a domain."""
+    return sum(row["path"].endswith("/verify/") for row in sandbox.requests())
+
+
+@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+def test_a_domain_is_waited_for_where_keys_may_not_ask(sandbox: SandboxServer) -> None:
+    domain = WorkspaceHook().create_domain(domain="new.example.com")
+    sensor = WorkspaceDomainVerifiedSensor(task_id="verified", domain_id=str(domain.id))
+    assert done(sensor) is None
+    assert done(sensor) is None
+    assert asked(sandbox) == 1
+    deferring = WorkspaceDomainVerifiedSensor(task_id="deferring", domain_id=str(domain.id), deferrable=True)
+    with pytest.raises(TaskDeferred) as deferred:
+        deferring.execute({})
+    assert deferred.value.trigger.serialize()[1]["ask_verification"] is False
+    sandbox.publish_dns("_workspace-challenge.new.example.com", str(domain.verification_challenge))
+    done(sensor)  # the service looks while it lists
+    assert done(sensor)["domain"] == "new.example.com"
+    assert asked(sandbox) == 2
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_another_refusal_to_ask_ends_the_wait(sandbox: SandboxServer, *, deferrable: bool) -> None:
+    domain = WorkspaceHook().create_domain(domain="new.example.com")
+    sandbox.inject("status_before", "verify_domain", status=403, detail=LEVEL)
+    sensor = WorkspaceDomainVerifiedSensor(task_id="verified", domain_id=str(domain.id), deferrable=deferrable)
+    with pytest.raises(AirflowFailException, match=LEVEL):
+        sensor.execute({})
+
+
 def test_a_revoked_key_ends_the_wait(sandbox: SandboxServer) -> None:
     sensor = WorkspaceMembersJoinedSensor(task_id="joined", emails=[ADA])
     assert done(sensor) is None

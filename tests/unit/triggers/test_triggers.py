@@ -145,6 +145,47 @@ def test_each_poll_requests_verification(sandbox: SandboxServer) -> None:
     assert event.payload["result"]["domain"] == "new.example.com"
 
 
+@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+def test_a_domain_is_waited_for_where_keys_may_not_ask(sandbox: SandboxServer) -> None:
+    domain = WorkspaceHook().create_domain(domain="new.example.com")
+    trigger = waiting(condition="domain_verified", arguments={"domain_id": str(domain.id)}, ask_verification=True)
+
+    async def scenario() -> Any:
+        task = asyncio.create_task(first_event(trigger))
+        await asyncio.sleep(5 * INTERVAL)
+        await asyncio.to_thread(
+            sandbox.publish_dns, "_workspace-challenge.new.example.com", str(domain.verification_challenge)
+        )
+        return await asyncio.wait_for(task, 5)
+
+    assert asyncio.run(scenario()).payload["status"] == "done"
+    assert sum(row["path"].endswith("/verify/") for row in sandbox.requests()) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "detail", "ends"),
+    [
+        (403, "You do not have sufficient permissions", "failed"),
+        (400, "Not there yet", "timeout"),
+        (401, "", "timeout"),
+    ],
+)
+def test_a_refusal_to_ask_ends_the_wait_as_on_the_worker(
+    sandbox: SandboxServer, status: int, detail: str, ends: str
+) -> None:
+    domain = WorkspaceHook().create_domain(domain="new.example.com")
+    sandbox.inject("status_before", "verify_domain", times=None, status=status, detail=detail)
+    trigger = waiting(
+        condition="domain_verified",
+        arguments={"domain_id": str(domain.id)},
+        ask_verification=True,
+        end_at=time.time() + 5 * INTERVAL,
+    )
+    event = asyncio.run(asyncio.wait_for(first_event(trigger), 5))
+    assert event.payload["status"] == ends
+    assert detail in event.payload["message"] or ends == "timeout"
+
+
 def test_start_from_trigger_ends_the_task(sandbox: SandboxServer) -> None:
     def ends(domain_id: str) -> Any:
         trigger = WorkspaceDomainVerifiedTrigger(domain_id=domain_id, poll_interval=INTERVAL)

@@ -32,6 +32,7 @@ new_project = Asset(
 @dag(
     schedule=[new_project],
     catchup=False,
+    max_active_runs=1,  # so that no two runs create the same dashboard
     tags=["workspace", "example"],
     default_args={"retries": 2},
     render_template_as_native_obj=True,

@@ -42,17 +42,33 @@ except ImportError:  # before 3.2
         return await sync_to_async(BaseHook.get_connection)(conn_id)
 
 
-try:
-    from airflow.sdk.log import amask_secret
-except ImportError:  # before 3.3
+@cache
+def _shortest_mask() -> int:
+    """Return how long a secret must be that Airflow masks."""
+    return int(conf.getint("logging", "min_length_masked_secret", fallback=5))
 
-    async def amask_secret(secret: str) -> None:  # type: ignore[misc]
-        """Mask a secret without blocking the event loop."""
-        from airflow.sdk.log import mask_secret
-        from asgiref.sync import sync_to_async
 
-        # Masking asks the triggerer's parent, and only asgiref's threads may use the loop's connection to it.
-        await sync_to_async(mask_secret)(secret)
+def mask_secret(secret: str) -> None:
+    """Mask a secret in the logs of Airflow, which masks none that is short and would say so in each log."""
+    from airflow.sdk import log
+
+    if len(secret) >= _shortest_mask():
+        log.mask_secret(secret)
+
+
+async def amask_secret(secret: str) -> None:
+    """Mask a secret without blocking the event loop."""
+    if len(secret) < _shortest_mask():
+        return
+    from airflow.sdk import log
+
+    if hasattr(log, "amask_secret"):  # since 3.3
+        await log.amask_secret(secret)
+        return
+    from asgiref.sync import sync_to_async
+
+    # Masking asks the triggerer's parent, and only asgiref's threads may use the loop's connection to it.
+    await sync_to_async(log.mask_secret)(secret)
 
 
 def lists_variables() -> bool:
@@ -99,5 +115,6 @@ __all__ = [
     "default_retry_policy",
     "has_own_retry_policy",
     "lists_variables",
+    "mask_secret",
     "variable_keys",
 ]

@@ -34,7 +34,7 @@ class Resource(BaseModel):
         """
         Return plain JSON.
 
-        :param return_secrets: keep the fields that hold secrets, see :func:`is_secret`
+        :param return_secrets: keep the secrets, see :mod:`airflow_provider_workspace.api.secrets`
         """
         data = self.model_dump(mode="json")
         return data if return_secrets else without_secrets(data)
@@ -42,9 +42,9 @@ class Resource(BaseModel):
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Print the declared fields that are set and no secrets; unknown fields might hold one."""
         for name in type(self).model_fields:
-            value = getattr(self, name)
-            if value is not None and not is_secret(name):
-                yield name, value
+            shown = without_secrets(getattr(self, name), secret=is_secret(name))
+            if shown is not None:
+                yield name, shown
 
 
 class Page(BaseModel, Generic[T]):

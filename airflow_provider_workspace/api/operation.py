@@ -19,7 +19,7 @@ from uuid import UUID
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from typing_extensions import get_original_bases
 
-from airflow_provider_workspace.api.secrets import is_secret
+from airflow_provider_workspace.api.secrets import is_secret, secrets_under, without_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError
 
 T = TypeVar("T")
@@ -217,16 +217,16 @@ class Operation(BaseModel, Generic[T]):
 
     def secrets(self) -> Iterator[str]:
         """Yield the secret values that are sent, for the log masker."""
-        for name in type(self).model_fields:
-            value = getattr(self, name)
-            if is_secret(name) and isinstance(value, str) and value:
-                yield value
+        return secrets_under("", {name: getattr(self, name) for name in type(self).model_fields})
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Print the fields that are given and no secrets."""
         for name in type(self).model_fields:
-            if name in self.model_fields_set and not is_secret(name):
-                yield name, getattr(self, name)
+            if name in self.model_fields_set:
+                value = getattr(self, name)
+                shown = without_secrets(value, secret=is_secret(name))
+                if shown is not None or value is None:
+                    yield name, shown
 
 
 OperationClass = TypeVar("OperationClass", bound="type[Operation[Any]]")

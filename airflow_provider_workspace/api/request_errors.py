@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from airflow_provider_workspace.api.outcome import TRY_LATER, Outcome, outcome_of_status
 from airflow_provider_workspace.api.retry import parse_retry_after
+from airflow_provider_workspace.api.secrets import without_url_secrets
 from airflow_provider_workspace.errors import (
     WorkspaceAuthenticationError,
     WorkspaceBadRequestError,
@@ -66,6 +67,7 @@ class RequestContext:
         """Take the secrets and everything unprintable out of a text and shorten it."""
         for secret in self.secrets:
             text = text.replace(secret, "***").replace(json.dumps(secret)[1:-1], "***")
+        text = without_url_secrets(text)
         text = " ".join("".join(char if char.isprintable() else " " for char in text).split())
         return text if len(text) <= MAX_DETAIL_LENGTH else text[:MAX_DETAIL_LENGTH] + "…"
 
@@ -80,7 +82,7 @@ def not_sent(
 ) -> WorkspaceConnectionError:
     """Build the error for a request that never reached the service."""
     return WorkspaceConnectionError(
-        f"{described(op)} was not sent: {context.redacted(why).rstrip('.: ')}. "
+        f"{described(op)} was not sent: {context.with_secrets_of(op).redacted(why).rstrip('.: ')}. "
         f"Check the host, port and proxy of {context.source}.",
         operation=type(op).__name__,
         outcome=Outcome.NOT_SENT.value,
@@ -101,8 +103,9 @@ def transport_error(
     :param setting: which setting ended it; ``None`` if none did
     """
     cure = f" Raise {setting} in the extra of {context.source} if the service needs longer." if setting else ""
+    found = context.with_secrets_of(op).redacted(why).rstrip(".: ")
     return (WorkspaceTimeoutError if setting else WorkspaceTransportError)(
-        f"{described(op)} was sent, but no complete answer came: {context.redacted(why).rstrip('.: ')}.{cure}",
+        f"{described(op)} was sent, but no complete answer came: {found}.{cure}",
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
     )

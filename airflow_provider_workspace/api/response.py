@@ -51,10 +51,14 @@ def parse_response(
         unsaid: T = op.endpoint.answer()  # changed, and no word about the record
         return unsaid
     if 200 <= response.status < 300:
+        unreadable = None
+        result: T = cast("Any", None)
         try:
-            result: T = decode(op.endpoint.answer, response.body)
+            result = decode(op.endpoint.answer, response.body)
         except UnreadableAnswerError as found:
-            raise unreadable_error(op, response, context, str(found)) from None
+            unreadable = str(found)
+        if unreadable is not None:  # raised here, where the body does not hang on it
+            raise unreadable_error(op, response, context, unreadable)
         other = describe_differences(differences(op, result))
         if other and op.endpoint.effect == "change":
             raise not_applied_error(op, response, context, other)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from datetime import datetime, timezone
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -95,8 +95,7 @@ class WorkspaceAsyncClient:
         :raises WorkspaceRequestError: see :mod:`airflow_provider_workspace.errors`
         """
         call = Call(op, self._policy, looks_first=looks_first, note=note)
-        for secret in op.secrets():
-            await self.mask(secret)
+        await self._mask_all(op.secrets())
         retrying = tenacity.AsyncRetrying(**call.tenacity(), sleep=self._sleep)
         async with self._throttle.acquire(call):
             with call.recorded():
@@ -105,9 +104,13 @@ class WorkspaceAsyncClient:
                 except WorkspaceRequestError as error:
                     final = call.failure(error)
                     raise final from (error.__cause__ if final is error else error)
-        for secret in secrets_in(result):
-            await self.mask(secret)
+        await self._mask_all(secrets_in(result))
         return result
+
+    async def _mask_all(self, secrets: Iterable[str]) -> None:
+        """Mask secrets; none is left in a frame that an error might show."""
+        for secret in secrets:
+            await self.mask(secret)
 
     async def run(self, procedure: Procedure[T]) -> T:
         """Carry a procedure out and return its result; see :mod:`airflow_provider_workspace.api.procedure`."""

@@ -250,16 +250,18 @@ class Settings(BaseModel):
         for key in BOUNDS.keys() & given:
             if isinstance(given[key], bool):  # pydantic would read true as 1; text is refused
                 given[key] = str(given[key])
+        wrong = ""
         try:
             super().__init__(base_url=base_url, api_key=api_key, source=source, **given)
         except ValidationError as error:
-            findings = error.errors(include_url=False, include_input=False)
-            raise WorkspaceConfigError(" ".join(_messages(findings, source))) from None
+            wrong = " ".join(_messages(error.errors(include_url=False, include_input=False), source))
+        if wrong:  # raised here, where no error hangs on it whose frames hold the key
+            raise WorkspaceConfigError(wrong)
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Print where the settings come from, and no secret."""
-        yield None, self.base_url
-        yield "source", self.source
+        yield None, self.__dict__.get("base_url")  # not yet there while it is checked
+        yield "source", self.__dict__.get("source")
 
     def secrets(self) -> tuple[str, ...]:
         """Return what no log and no message may hold: the key, and the password of the proxy."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -84,8 +84,7 @@ class WorkspaceClient:
         :raises WorkspaceRequestError: see :mod:`airflow_provider_workspace.errors`
         """
         call = Call(op, self._policy, looks_first=looks_first, note=note)
-        for secret in op.secrets():
-            self.mask(secret)
+        self._mask_all(op.secrets())
         retrying = tenacity.Retrying(**call.tenacity(), sleep=self._sleep)
         with self._throttle.acquire(call), call.recorded():
             try:
@@ -93,9 +92,13 @@ class WorkspaceClient:
             except WorkspaceRequestError as error:
                 final = call.failure(error)
                 raise final from (error.__cause__ if final is error else error)
-        for secret in secrets_in(result):
-            self.mask(secret)
+        self._mask_all(secrets_in(result))
         return result
+
+    def _mask_all(self, secrets: Iterable[str]) -> None:
+        """Mask secrets; none is left in a frame that an error might show."""
+        for secret in secrets:
+            self.mask(secret)
 
     def run(self, procedure: Procedure[T]) -> T:
         """Carry a procedure out and return its result; see :mod:`airflow_provider_workspace.api.procedure`."""

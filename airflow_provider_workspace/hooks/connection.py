@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import UUID
 
 from airflow.sdk import BaseHook
-from airflow.sdk.log import mask_secret
 
 from airflow_provider_workspace.client.settings import Settings, read_settings
 from airflow_provider_workspace.errors import (
@@ -17,7 +16,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceInputError,
     WorkspaceOutcomeUnknownError,
 )
-from airflow_provider_workspace.version_compat import AirflowFailException, aget_connection, amask_secret
+from airflow_provider_workspace.version_compat import AirflowFailException, aget_connection, amask_secret, mask_secret
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -79,10 +78,14 @@ class WorkspaceConnectedHook(BaseHook):
         """The client; the connection is looked up once."""
         from airflow_provider_workspace.client.sync import WorkspaceClient
 
-        settings = _read_connection(self.get_connection(self.workspace_conn_id), self.workspace_conn_id)
+        try:
+            settings = _read_connection(self.get_connection(self.workspace_conn_id), self.workspace_conn_id)
+            client = WorkspaceClient(settings, mask=mask_secret)
+        except WorkspaceConfigError as error:
+            raise error.with_traceback(None) from None  # the frames below hold the password
         for secret in settings.secrets():
             mask_secret(secret)
-        return WorkspaceClient(settings, mask=mask_secret)
+        return client
 
     def get_conn(self) -> WorkspaceClient:
         """Return the client."""
@@ -171,10 +174,14 @@ class WorkspaceAsyncConnectedHook(BaseHook):
     async def _open(self) -> WorkspaceAsyncClient:
         from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
 
-        settings = _read_connection(await aget_connection(self.workspace_conn_id), self.workspace_conn_id)
+        try:
+            settings = _read_connection(await aget_connection(self.workspace_conn_id), self.workspace_conn_id)
+            client = WorkspaceAsyncClient(settings, mask=amask_secret)
+        except WorkspaceConfigError as error:
+            raise error.with_traceback(None) from None  # the frames below hold the password
         for secret in settings.secrets():
             await amask_secret(secret)
-        return WorkspaceAsyncClient(settings, mask=amask_secret)
+        return client
 
     async def aclose(self) -> None:
         """Close the connections to the service."""

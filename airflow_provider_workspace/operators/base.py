@@ -9,11 +9,15 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.log import mask_secret
 
 from airflow_provider_workspace.api.secrets import secrets_under
 from airflow_provider_workspace.links import WorkspaceLink
-from airflow_provider_workspace.version_compat import AirflowFailException, default_retry_policy, has_own_retry_policy
+from airflow_provider_workspace.version_compat import (
+    AirflowFailException,
+    default_retry_policy,
+    has_own_retry_policy,
+    mask_secret,
+)
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperatorLink, Context

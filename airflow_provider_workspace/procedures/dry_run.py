@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_workspace.api.procedure import Procedure, Send
-from airflow_provider_workspace.api.secrets import is_secret
+from airflow_provider_workspace.api.secrets import without_secrets
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
@@ -63,7 +63,7 @@ def describe(result: Any, *, return_secrets: bool) -> dict[str, Any]:
             "why": result.why,
             "operation": type(operation).__name__,
             "request": f"{request.method} {request.target}",
-            "fields": {name: value for name, value in fields.items() if return_secrets or not is_secret(name)},
+            "fields": fields if return_secrets else without_secrets(fields),
         }
     else:
         plan = {"action": "skip", "why": "it exists already", "found": result}

@@ -109,7 +109,7 @@ ENDLESS = {
 def test_an_endless_answer_ends(send: Send, scene: Scene) -> None:
     with Loopback(scene) as service:
         began = time.monotonic()
-        sent = send(service.url, CREATE, total_timeout=2.0, max_response_bytes=200_000)
+        sent = send(service.url, CREATE, total_timeout=1.0, max_response_bytes=200_000)
         seconds = time.monotonic() - began
     assert type(sent.error) is WorkspaceOutcomeUnknownError
     assert seconds < 4
@@ -117,7 +117,7 @@ def test_an_endless_answer_ends(send: Send, scene: Scene) -> None:
 
 def test_a_service_that_does_not_read_ends_at_the_total_timeout(send: Send) -> None:
     many = CreateDashboard(project_id="1", name="x" * 30_000_000)
-    with Loopback(Scene(reads=False, plays=lambda _: time.sleep(1.5))) as service:
+    with Loopback(Scene(reads=False, plays=lambda _: time.sleep(0.8))) as service:
         sent = send(service.url, many, read_timeout=2.0, total_timeout=0.4, max_attempts=1)
     assert type(sent.error.__cause__) is WorkspaceTimeoutError
 

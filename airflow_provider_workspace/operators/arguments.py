@@ -15,6 +15,8 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 NO_VALUES = ("", "None", "none", "null", "Undefined")
 # Far below Python's integer string limit; an id or a count has fewer digits.
 MAX_NUMBER = 10**100
+# What a switch may be rendered to.
+SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 # Nothing that is waited for takes longer than a year.
 MAX_SECONDS = 366 * 86_400.0
 
@@ -55,6 +57,22 @@ def parse_choice(name: str, value: Any, choices: Collection[str]) -> str:
     shown = repr(value[:40]) if isinstance(value, str) else type_name(value)
     msg = f"{name} is {shown}; expected {' or '.join(map(repr, choices))}"
     raise WorkspaceInputError(msg)
+
+
+def parse_switches(task: Any) -> None:
+    """
+    Read the switches of a task, which templates leave as text.
+
+    :raises WorkspaceInputError: naming the one that is neither true nor false
+    """
+    for name in task.switches:
+        value = getattr(task, name)
+        word = str(value).strip().lower() if isinstance(value, bool | int | str) else None
+        if word not in SWITCHES:
+            shown = repr(value[:40]) if isinstance(value, str) else type_name(value)
+            msg = f"{name.removeprefix('is_')} must be true or false, not {shown}"
+            raise WorkspaceInputError(msg)
+        setattr(task, name, SWITCHES[word])
 
 
 def type_name(value: Any) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from airflow.sdk import BaseOperatorLink, Context
 
     from airflow_provider_workspace.api.models import Resource
+    from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.state.task_state import TaskState
@@ -40,6 +41,9 @@ class WorkspaceOperator(BaseOperator):
     Where the result is a record with an ``id``, the id is an XCom of its own, so that ``task.output["id"]`` works. An
     operator that creates one record pushes the XCom ``created``: whether this try made it, or found it there.
 
+    Where the record has other fields than were asked for, the XCom ``not_applied`` lists them: ``field``, ``asked`` and
+    ``got``.
+
     An error that the same request would meet again (wrong input, a key without the scope, an unknown id) fails the
     task at once; every other error leaves it to the task's own retries.
 
@@ -48,21 +52,29 @@ class WorkspaceOperator(BaseOperator):
         XCom is neither masked nor encrypted: ask for them only where nobody else can read it
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id",)
+    template_fields: Collection[str] = ("workspace_conn_id", "return_secrets")
+    switches: Collection[str] = ("return_secrets",)
+    """The fields that are true or false; each is a template too."""
     operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
     resource_kind: str
     """The resource that the task's link leads to: a key of ``client.resource_urls.RESOURCE_PATHS``."""
     workspace_url: str = ""
     created: bool | None = None
+    not_applied: Sequence[Mapping[str, Any]] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let every switch be a template."""
+        super().__init_subclass__(**kwargs)
+        cls.template_fields = tuple(dict.fromkeys((*cls.template_fields, *cls.switches)))
 
     def __init__(
-        self, *, workspace_conn_id: str = "workspace_default", return_secrets: bool = False, **kwargs: Any
+        self, *, workspace_conn_id: str = "workspace_default", return_secrets: bool | str = False, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         if getattr(self, "retry_policy", None) is None:
             self.retry_policy = default_retry_policy()
         self.workspace_conn_id = workspace_conn_id
-        self.return_secrets = return_secrets
+        self.return_secrets: Any = return_secrets
 
     def __setattr__(self, key: str, value: Any) -> None:
         """Mask a secret as soon as it is an argument: Airflow shows rendered fields before the task runs."""
@@ -81,11 +93,12 @@ class WorkspaceOperator(BaseOperator):
     def execute(self, context: Context) -> Any:
         """Ask the service, and return what it answered as plain JSON."""
         from airflow_provider_workspace.errors import WorkspaceError
-        from airflow_provider_workspace.operators.arguments import check_ids
+        from airflow_provider_workspace.operators.arguments import check_ids, parse_switches
 
         self._context = context
         try:
             check_ids(self, self.template_fields)
+            parse_switches(self)
             with closing(self.hook) as hook:
                 self.link_to(hook)
                 result = self.work(hook)
@@ -100,6 +113,8 @@ class WorkspaceOperator(BaseOperator):
             context["ti"].xcom_push(key="id", value=result["id"])
             if self.created is not None:
                 context["ti"].xcom_push(key="created", value=self.created)
+            if self.not_applied:
+                context["ti"].xcom_push(key="not_applied", value=self.not_applied)
         return result
 
     def work(self, hook: WorkspaceHook) -> Any:
@@ -149,11 +164,12 @@ class WorkspaceWriteOperator(WorkspaceOperator):
 
     has_own_dry_run = False
     """Whether the procedure knows itself what it may send in a dry run."""
+    switches: Collection[str] = ("return_secrets", "is_dry_run")
 
-    def __init__(self, *, dry_run: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *, dry_run: bool | str = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         # Airflow's operators have a method dry_run.
-        self.is_dry_run = dry_run
+        self.is_dry_run: Any = dry_run
         # What a deferral takes along: see TaskState.
         self._carried: dict[str, Any] = {}
 
@@ -197,6 +213,15 @@ class WorkspaceWriteOperator(WorkspaceOperator):
 
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run)
 
+    def compared(self, create: Operation[Any], record: Resource) -> dict[str, Any]:
+        """Return a record as plain JSON, and note what it has otherwise than it was asked for."""
+        from airflow_provider_workspace.api.comparison import describe_differences, differences
+
+        self.not_applied = differences(create, record)
+        if self.not_applied and not self.created:  # of a create the client has logged it
+            self.log.warning("It exists, with other fields: %s", describe_differences(self.not_applied))
+        return self.plain(record)
+
     def parse_choice(self, name: str, *choices: str) -> str:
         """
         Read an argument that is one of some words.
@@ -232,20 +257,21 @@ class WorkspaceListOperator(WorkspaceOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "where", "fields")
+    switches: Collection[str] = ("return_secrets", "count_only")
 
     def __init__(
         self,
         *,
         where: Mapping[str, Any] | None = None,
         fields: Sequence[str] | None = None,
-        count_only: bool = False,
+        count_only: bool | str = False,
         max_rows: int = 1000,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.where = where
         self.fields = fields
-        self.count_only = count_only
+        self.count_only: Any = count_only
         self.max_rows = max_rows
 
     def rows(self, hook: WorkspaceHook) -> Iterable[Resource]:

@@ -95,6 +95,7 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Create it unless it is remembered and still there."""
+        from airflow_provider_workspace.api.operations.dashboards import CreateDashboard
         from airflow_provider_workspace.state.dashboard_registry import DashboardIdentity, DashboardRegistry
 
         settings = hook.client.settings
@@ -116,7 +117,7 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
             "Created dashboard %s, '%s'." if self.created else "Dashboard %s, '%s', exists already: nothing was sent."
         )
         self.log.info(state, dashboard.id, dashboard.name)
-        return self.plain(dashboard)
+        return self.compared(CreateDashboard(project_id=identity.project_id, **fields), dashboard)
 
 
 class WorkspaceGetDashboardOperator(WorkspaceOperator):
@@ -387,14 +388,7 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
             memory=self.task_state,
             consistency_time=hook.client.settings.consistency_time,
         )
-        if self.level is not None and str(collaborator.level) != str(self.level):
-            self.log.warning(
-                "Collaborator %s has level %s and not %s: the interface cannot change it; remove and add them.",
-                user_uuid,
-                collaborator.level,
-                self.level,
-            )
-        return self.plain(collaborator)
+        return self.compared(create, collaborator)
 
 
 class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):

@@ -107,7 +107,7 @@ class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
             memory=self.task_state,
             consistency_time=hook.client.settings.consistency_time,
         )
-        return self.plain(domain)
+        return self.compared(create, domain)
 
 
 class WorkspaceGetDomainOperator(WorkspaceOperator):
@@ -248,6 +248,7 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "domain_id", "body")
+    switches: Collection[str] = (*WorkspaceWriteOperator.switches, "fail_unverified")
     resource_kind = "domain"
 
     def __init__(
@@ -255,14 +256,14 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
         *,
         domain_id: str,
         organization_id: str | None = None,
-        fail_unverified: bool = False,
+        fail_unverified: bool | str = False,
         body: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.domain_id = domain_id
         self.organization_id = organization_id
-        self.fail_unverified = fail_unverified
+        self.fail_unverified: Any = fail_unverified
         self.body = body
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:

@@ -121,7 +121,7 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
             memory=self.task_state,
             consistency_time=hook.client.settings.consistency_time,
         )
-        return self.plain(invite)
+        return self.compared(create, invite)
 
 
 class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):

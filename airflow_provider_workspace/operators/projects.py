@@ -135,7 +135,7 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
         )
         if self.created:
             yield from check_created(what, project.id, projects, is_it)
-        return self.plain(project)
+        return self.compared(create, project)
 
 
 class WorkspaceGetProjectOperator(WorkspaceOperator):

@@ -7,7 +7,7 @@ They work from the leases of windows, never from what the Dag file says by then.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.operators.base import WorkspaceOperator
@@ -201,11 +201,12 @@ class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
         somebody: exports were paused for longer than they should. With ``False`` it is a warning in the log
     """
 
+    switches: Collection[str] = (*WorkspaceOperator.switches, "fail_if_any")
     resource_kind = "batch_export"
 
-    def __init__(self, *, fail_if_any: bool = True, **kwargs: Any) -> None:
+    def __init__(self, *, fail_if_any: bool | str = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.fail_if_any = fail_if_any
+        self.fail_if_any: Any = fail_if_any
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
         """Close what is abandoned, and say what that was."""

@@ -50,7 +50,9 @@ class WorkspaceSensor(BaseSensorOperator):
         ``[operators] default_deferrable`` says
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id",)
+    template_fields: Collection[str] = ("workspace_conn_id", "deferrable")
+    switches: Collection[str] = ("deferrable",)
+    """The fields that are true or false; each is a template too."""
     operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
     workspace_url: str = ""
     resource_kind: str
@@ -59,11 +61,16 @@ class WorkspaceSensor(BaseSensorOperator):
     poke_interval: float
     organization_id: str | None
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let every switch be a template."""
+        super().__init_subclass__(**kwargs)
+        cls.template_fields = tuple(dict.fromkeys((*cls.template_fields, *cls.switches)))
+
     def __init__(
         self,
         *,
         workspace_conn_id: str = "workspace_default",
-        deferrable: bool | None = None,
+        deferrable: bool | str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -72,7 +79,7 @@ class WorkspaceSensor(BaseSensorOperator):
         self.workspace_conn_id = workspace_conn_id
         if deferrable is None:
             deferrable = conf.getboolean("operators", "default_deferrable", fallback=False)
-        self.deferrable = deferrable
+        self.deferrable: Any = deferrable
         self._seen: Snapshot | None = None
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
@@ -85,6 +92,14 @@ class WorkspaceSensor(BaseSensorOperator):
 
     def execute(self, context: Context) -> Any:
         """Poll once; if that is not enough, wait as the mode says."""
+        from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.operators.arguments import parse_switches
+
+        try:
+            parse_switches(self)
+        except WorkspaceInputError as error:
+            msg = f"WorkspaceInputError: {error}"
+            raise AirflowFailException(msg) from error
         if not self.deferrable:
             return super().execute(context)
         began = time.time()
@@ -229,6 +244,7 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "domain_id")
+    switches: Collection[str] = ("deferrable", "ask_verification")
     resource_kind = "domain"
 
     def __init__(
@@ -236,15 +252,20 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
         *,
         domain_id: str,
         organization_id: str | None = None,
-        ask_verification: bool = True,
-        start_from_trigger: bool = False,
+        ask_verification: bool | str = True,
+        start_from_trigger: bool | str = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.domain_id = domain_id
         self.organization_id = organization_id
-        self.ask_verification = ask_verification
+        self.ask_verification: Any = ask_verification
         if start_from_trigger:
+            from airflow_provider_workspace.errors import WorkspaceInputError
+
+            if not isinstance(start_from_trigger, bool) or not isinstance(ask_verification, bool):
+                msg = "With start_from_trigger, it and ask_verification must be True or False: no worker renders them"
+                raise WorkspaceInputError(msg)
             self.start_from_trigger = True
             self.start_trigger_args = StartTriggerArgs(
                 trigger_cls="airflow_provider_workspace.triggers.workspace.WorkspaceDomainVerifiedTrigger",

@@ -117,3 +117,25 @@ def test_a_domain_of_another_organization_is_refused(connect: Connect, sandbox: 
     connect()
     with pytest.raises(AirflowFailException, match="already exists"):
         WorkspaceCreateDomainOperator(task_id="second", domain="taken.example.com").execute({})
+
+
+def test_xcom_not_applied_lists_what_the_record_has_otherwise(
+    sandbox: SandboxServer, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A create that drops a field is a success; so is finding a record with other fields. Both say so."""
+    connect()
+
+    def not_applied(**arguments: Any) -> Any:
+        ti = FakeTaskInstance()
+        WorkspaceAddDashboardCollaboratorOperator(
+            task_id="add", dashboard_id=1, user_uuid=SEED.member_uuid, **arguments
+        ).execute({"ti": ti})  # type: ignore[typeddict-item]
+        return ti.xcoms.get("not_applied")
+
+    sandbox.inject("said_otherwise", "add_dashboard_collaborator", how="other_answer")
+    row = not_applied(level=37)[-1]
+    assert (row["field"], row["asked"], row["got"] != 37) == ("level", 37, True)
+    assert "AddDashboardCollaborator was applied, but not as asked: " in caplog.text
+    assert not_applied(level="37") is None
+    assert not_applied() is None
+    assert not_applied(level=21) == [{"field": "level", "asked": 21, "got": 37}]

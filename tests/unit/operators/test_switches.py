@@ -1,0 +1,114 @@
+"""Arguments that are true or false: as templates leave them, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk import DAG
+
+from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.operators.dashboards import WorkspaceGetDashboardSharingOperator
+from airflow_provider_workspace.operators.domains import WorkspaceVerifyDomainOperator
+from airflow_provider_workspace.operators.members import WorkspaceDeleteMemberOperator, WorkspaceListMembersOperator
+from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
+from airflow_provider_workspace.operators.window_closing import WorkspaceResumeAbandonedExportsOperator
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.sensors.workspace import WorkspaceDomainVerifiedSensor
+from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+SWITCH = "{{ params.switch }}"
+
+
+def rendered(cls: type[Any], *, switch: Any, native: bool = False, **arguments: Any) -> Any:
+    """A task whose templates Airflow has rendered, with ``switch`` as the value of a parameter."""
+    with DAG("dag", schedule=None, render_template_as_native_obj=native) as dag:
+        task = cls(task_id="task", **arguments)
+    task.render_template_fields({"params": {"switch": switch}}, dag.get_template_env())
+    return task
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("switch", [True, "true", " YES ", 1, "1", "on"])
+def test_a_rendered_dry_run_sends_nothing(
+    sandbox: SandboxServer, connect: Connect, switch: Any, *, native: bool
+) -> None:
+    connect()
+    task = rendered(WorkspaceCreateProjectOperator, switch=switch, native=native, name="Northwind", dry_run=SWITCH)
+    assert task.execute({})["dry_run"] is True
+    assert sandbox.effects() == []
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("switch", [False, "False", "no", 0, "0", "off"])
+def test_a_rendered_false_is_no_dry_run(sandbox: SandboxServer, connect: Connect, switch: Any, *, native: bool) -> None:
+    """Text is true in Python, whatever it says."""
+    connect()
+    task = rendered(WorkspaceCreateProjectOperator, switch=switch, native=native, name="Northwind", dry_run=SWITCH)
+    assert task.execute({})["name"] == "Northwind"
+    assert [effect["operation"] for effect in sandbox.effects()] == ["create_project"]
+
+
+@pytest.mark.parametrize(
+    ("cls", "arguments", "name"),
+    [
+        (WorkspaceDeleteMemberOperator, {"user_uuid": SEED.member_uuid}, "dry_run"),
+        (WorkspaceListMembersOperator, {}, "count_only"),
+        (WorkspaceGetDashboardSharingOperator, {"dashboard_id": 1}, "return_secrets"),
+        (WorkspaceVerifyDomainOperator, {"domain_id": SEED.domain_id}, "fail_unverified"),
+        (WorkspaceResumeAbandonedExportsOperator, {}, "fail_if_any"),
+        (WorkspaceDomainVerifiedSensor, {"domain_id": SEED.domain_id}, "deferrable"),
+        (WorkspaceDomainVerifiedSensor, {"domain_id": SEED.domain_id}, "ask_verification"),
+    ],
+)
+@pytest.mark.parametrize("switch", ["", "None", "maybe", "2", None, [True]])
+def test_anything_else_is_refused_by_name(
+    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], name: str, switch: Any
+) -> None:
+    connect()
+    task = rendered(cls, switch=switch, native=True, **arguments, **{name: SWITCH})
+    with pytest.raises(AirflowFailException, match=f"{name} must be true or false, not "):
+        task.execute({})
+    assert sandbox.requests() == []
+
+
+def test_switches_of_lists_and_secrets(connect: Connect) -> None:
+    connect()
+    assert rendered(WorkspaceListMembersOperator, switch=True, count_only=SWITCH).execute({}) == 5
+    assert len(rendered(WorkspaceListMembersOperator, switch=False, count_only=SWITCH).execute({})) == 5
+    sharing = rendered(WorkspaceGetDashboardSharingOperator, switch=False, dashboard_id=1, return_secrets=SWITCH)
+    assert "access_token" not in sharing.execute({})
+
+
+def test_switches_of_sensors(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    domain_id = rendered_domain(sandbox)
+    arguments = {"domain_id": domain_id, "ask_verification": SWITCH, "timeout": 0}
+    task = rendered(WorkspaceDomainVerifiedSensor, switch=False, deferrable=True, **arguments)
+    with pytest.raises(TaskDeferred) as deferred:
+        task.execute({})
+    assert deferred.value.trigger.serialize()[1]["ask_verification"] is False
+    assert "verify_domain" not in [request["operation"] for request in sandbox.requests()]
+    with pytest.raises(WorkspaceInputError, match="With start_from_trigger, it and ask_verification must be True or"):
+        WorkspaceDomainVerifiedSensor(task_id="s", domain_id="d", ask_verification=SWITCH, start_from_trigger=True)
+
+
+def rendered_domain(sandbox: SandboxServer) -> str:
+    """Create a domain that is not verified, and return its id."""
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+    created = WorkspaceHook().create_domain(domain="fresh.example.com").id
+    assert created
+    assert sandbox.effects()
+    return created
+
+
+def test_a_mapped_task_renders_its_switches() -> None:
+    """Airflow takes the templates of a mapped task from its class."""
+    assert {"is_dry_run", "return_secrets"} <= set(WorkspaceCreateProjectOperator.template_fields)
+    assert {"deferrable", "ask_verification"} <= set(WorkspaceDomainVerifiedSensor.template_fields)

@@ -88,6 +88,8 @@ class Endpoint:
     :param already_done_code: error code which says that the effect is there already; ``None`` if there is none
     :param instead: what to do instead of an operation that the service always refuses; ``None`` for all others
     :param passing_statuses: statuses that are worth a retry here, unless they complain of a field
+    :param refusals_count: whether the service may count a request that it refused for a limit: its caller decides when
+        it is sent again
     :param shows: what an answer must show once it is done; ``None`` for the fields that are sent
     """
 
@@ -102,6 +104,7 @@ class Endpoint:
     already_done_code: str | None = None
     instead: str | None = None
     passing_statuses: tuple[int, ...] = ()
+    refusals_count: bool = False
     shows: Mapping[str, Any] | None = None
 
 
@@ -244,6 +247,7 @@ def endpoint(
     already_done_code: str | None = None,
     instead: str | None = None,
     passing_statuses: tuple[int, ...] = (),
+    refusals_count: bool = False,
     shows: Mapping[str, Any] | None = None,
 ) -> Callable[[OperationClass], OperationClass]:
     """
@@ -279,6 +283,7 @@ def endpoint(
             already_done_code=already_done_code,
             instead=instead,
             passing_statuses=passing_statuses,
+            refusals_count=refusals_count,
             shows=shows,
         )
         return cls

@@ -159,6 +159,9 @@ def status_error(
     body = {name: context.redacted(text) if text else None for name, text in _parse_error_body(response.body).items()}
     detail, code, attr = body["detail"], body["code"], body["attr"]
     retry_after = parse_retry_after(response.headers.get("retry-after"), now)
+    if retry_after is None and status == 429:
+        said_seconds = re.search(r"(\d{1,6}) ?s(?:ec|econds?)?\b", detail or "")
+        retry_after = float(said_seconds.group(1)) if said_seconds else None
     error_class = _CLASSES.get(status, WorkspaceStatusError)
     if 300 <= status < 400:
         error_class = WorkspaceRedirectError

@@ -13,10 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-# How long to wait before looking for the effect of a write whose answer was lost, in seconds: a service under load may
-# apply what it has received after it gave up answering.
-CONSISTENCY_SECONDS = 5.0
-# The same for a single record: the first pauses before a look-up, which then grow; see look_up_pauses.
+# The first pauses before looking for the effect of a write whose answer was lost, in seconds; see look_up_pauses.
 FIRST_LOOK_UPS = (0.5, 5.0)
 # How often a write that is not repeatable is sent at most, if its answers are lost and its effect cannot be found.
 MAX_SENDS = 5

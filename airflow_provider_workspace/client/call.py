@@ -110,6 +110,8 @@ class Call(Generic[T]):
             self.may_have_been_applied = True
         if isinstance(error, WorkspaceRateLimitError):
             self.throttled = True
+            if self.op.endpoint.refusals_count:
+                return False
         return self.policy.permits(error, repeatable=self.op.endpoint.repeatable)
 
     def seconds_to_wait(self, state: RetryCallState) -> float:

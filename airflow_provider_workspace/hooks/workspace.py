@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.api import operations as ops
@@ -283,7 +284,8 @@ class WorkspaceHook(WorkspaceConnectedHook):
 
         Every row is checked before anything is sent. Members, people with a living invite and repeated addresses are
         left out. What is left goes out in chunks of the connection's ``bulk_invite_limit``; after a lost or bad answer
-        it is looked up what arrived, and only the rest is sent.
+        it is looked up what arrived, and only the rest is sent. A limit of invites that leaves no room within the
+        connection's ``max_retry_wait`` is an error, whose ``retry_after`` says when it does.
 
         :param invites: rows of invite fields (``email`` is understood for ``target_email``), or just addresses
         :param on_invalid: refuse everything if a row is wrong, or leave such rows out
@@ -299,9 +301,9 @@ class WorkspaceHook(WorkspaceConnectedHook):
                 invites,
                 organization_id=self.organization_or_default(organization_id),
                 on_invalid=on_invalid,
-                limit=settings.bulk_invite_limit,
-                body=settings.bulk_invite_body,
-                page_size=settings.page_size,
+                settings=settings,
+                clock=time.time,
+                max_wait=settings.max_retry_wait,
                 progress=ProgressLog("Invites"),
             )
         )

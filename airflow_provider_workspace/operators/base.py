@@ -211,7 +211,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         """What this task remembers from try to try; nothing in a dry run."""
         from airflow_provider_workspace.state.task_state import TaskState
 
-        return TaskState(self._context, self._carried, dry_run=self.is_dry_run)
+        return TaskState(self._context, self._carried, dry_run=self.is_dry_run, clock=time.time)
 
     def compared(self, create: Operation[Any], record: Resource) -> dict[str, Any]:
         """Return a record as plain JSON, and note what it has otherwise than it was asked for."""

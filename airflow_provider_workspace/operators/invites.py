@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.operators.base import (
@@ -17,12 +16,6 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.bulk_invites import InvitesReport
-    from airflow_provider_workspace.procedures.quota import PreviousRuns
-
-# After so many waits in a row, each followed by a round that could invite nobody, a task fails.
-MAX_EMPTY_ROUNDS = 10
-# The longest wait that is handed to the triggerer, in seconds.
-MAX_WAIT = 25 * 3600.0
 
 # The fields of section "Invite" that may be written, besides the address.
 SETTINGS = (
@@ -171,10 +164,11 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
 
     Every row is checked before anything is sent. Repeated addresses, members and people who hold an invite that has
     not expired are left out; the others are invited in chunks of the connection's ``bulk_invite_limit``. After a lost
-    answer, a killed worker or a retry it is read back who was invited, and only the rest is sent.
+    answer, a killed worker or a retry it is read back who was invited; once the connection's ``consistency_time`` is
+    over, only the rest is sent.
 
-    What has to wait longer than a worker is worth, because a limit is reached or the service asks to come back later
-    (a ``Retry-After`` beyond the connection's ``max_retry_wait``), waits in the triggerer and then goes on.
+    Limits of invites per hour and per day are kept, or learned from the first refusal. What they hold back waits in the
+    triggerer and then goes on; only a task that could invite nobody for two days fails.
 
     With ``dry_run=True`` nobody is invited, and the report and its table in the log say who would be: ``planned``.
 
@@ -187,8 +181,8 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
     :param organization_id: organization; by default that of the connection
     :param on_invalid: ``fail`` before anything is sent if a row is wrong, or ``skip`` such rows
     :param defaults: fields for all rows that do not have them, such as ``{"level": 1, "send_email": False}``
-    :param max_per_hour: most invites of the organization within an hour, whoever sends them; ``None`` for any number.
-        Counted by the invites that the service lists, and by what this task sent
+    :param max_per_hour: most invites of the organization within an hour, whoever sends them; by default the
+        ``invites_per_hour`` of the connection. Counted are the invites that the service lists, and what this task sent
     :param max_per_day: likewise within a day
     """
 
@@ -218,65 +212,37 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         self.max_per_day = max_per_day
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        """Invite, and hand what has to wait for long to the triggerer."""
+        """Invite, and show the report also where not everybody was invited."""
         from airflow_provider_workspace.procedures.bulk_invites import WorkspaceInvitesIncompleteError
-        from airflow_provider_workspace.procedures.quota import PreviousRuns
 
-        previous = PreviousRuns(self._carried.get("parts", ()), self._carried.get("empty_rounds", 0))
         try:
             report = self.run_procedure(hook, self.procedure(hook))
         except WorkspaceInvitesIncompleteError as error:
-            if error.retry_after is not None and not error.permanent:
-                self.defer_rest(previous, error.report, time.time() + error.retry_after + 1.0, str(error.cause))
             self.log.error("%s", error.report.table())  # noqa: TRY400 - the error itself follows
             if "ti" in self._context:
                 self._context["ti"].xcom_push(key="report", value=error.report.to_dict())
             raise
-        if report.again_at is not None:
-            self.defer_rest(previous, report, report.again_at, "The limit of max_per_hour or max_per_day is reached.")
-            msg = (
-                "Run the task again later, or raise max_per_hour or max_per_day: others used up the rate limit "
-                f"{MAX_EMPTY_ROUNDS} times in a row."
-            )
-            raise WorkspaceInvitesIncompleteError(msg, report)
         self.log.info("%s", report.table())
         return report.to_dict()
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[InvitesReport]:
         """Read the rows, invite who is missing, and report on each row."""
         from airflow_provider_workspace.hooks.progress import ProgressLog
-        from airflow_provider_workspace.procedures.bulk_invites import invite_all, wait_for_consistency
-        from airflow_provider_workspace.procedures.quota import PreviousRuns, Quota
+        from airflow_provider_workspace.procedures.bulk_invites import invite_all
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
-        settings = hook.client.settings
-        previous = PreviousRuns(self._carried.get("parts", ()), self._carried.get("empty_rounds", 0))
-        yield from wait_for_consistency(self.task_state)
         return (
             yield from invite_all(
                 read_roster(self.invites, self.path, self.parse_fields("defaults")),
                 organization_id=hook.organization_or_default(self.organization_id),
+                settings=hook.client.settings,
+                clock=time.time,
                 on_invalid=self.on_invalid,
-                limit=settings.bulk_invite_limit,
-                body=settings.bulk_invite_body,
-                page_size=settings.page_size,
+                max_per_hour=self.max_per_hour,
+                max_per_day=self.max_per_day,
+                memory=self.task_state,
+                kept=self._carried.setdefault("invites", {}),
                 progress=ProgressLog("Invites"),
                 dry_run=self.is_dry_run,
-                quota=Quota(time.time(), self.max_per_hour, self.max_per_day, previous.times()),
-                earlier=previous.rows(),
             )
         )
-
-    def defer_rest(self, previous: PreviousRuns, report: InvitesReport, end_at: float, why: str) -> None:
-        """Hand the wait to the triggerer, unless one wait after the other was useless or it would take days."""
-        now = time.time()
-        rows = [item.row for item in report.entries if item.status == "invited"]
-        runs = previous.with_part(now, rows)
-        if runs.empty_rounds >= MAX_EMPTY_ROUNDS or end_at - now > MAX_WAIT:
-            return
-        self.log.info("%s", report.summary())
-        self.log.warning("Deferring until %s. %s", datetime.fromtimestamp(end_at, timezone.utc), why)
-        from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
-
-        state = {**self._carried, "parts": runs.parts, "empty_rounds": runs.empty_rounds}
-        self.defer(trigger=WorkspaceDeadlineTrigger(end_at=end_at, state=state), method_name="execute_complete")

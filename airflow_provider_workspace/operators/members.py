@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -216,7 +217,7 @@ class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
 
         settings = hook.client.settings
         organization_id = hook.organization_or_default(self.organization_id)
-        yield from wait_for_consistency(self.task_state)
+        yield from wait_for_consistency(self.task_state, settings.consistency_time)
         plan = yield from read_and_plan(
             read_roster(self.roster, self.path, self.defaults, argument="roster"),
             organization_id,
@@ -238,9 +239,10 @@ class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
                 lambda rows: invite_all(
                     rows,
                     organization_id=organization_id,
-                    limit=settings.bulk_invite_limit,
-                    body=settings.bulk_invite_body,
-                    page_size=settings.page_size,
+                    settings=settings,
+                    clock=time.time,
+                    memory=self.task_state,
+                    kept=self._carried.setdefault("invites", {}),
                     progress=ProgressLog("Invites"),
                 ),
             )

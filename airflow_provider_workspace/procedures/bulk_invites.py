@@ -3,38 +3,61 @@
 from __future__ import annotations
 
 import logging
+import math
+import re
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from airflow_provider_workspace.api.operations.invites import CreateInvites
-from airflow_provider_workspace.api.outcome import Outcome, is_in_doubt
-from airflow_provider_workspace.api.procedure import Pause, Procedure, Send
-from airflow_provider_workspace.api.retry import CONSISTENCY_SECONDS, MAX_SENDS
+from airflow_provider_workspace.api.operations.invites import CreateInvites, ListInvites
+from airflow_provider_workspace.api.outcome import is_in_doubt
+from airflow_provider_workspace.api.procedure import Pause, Procedure, Send, send_one
+from airflow_provider_workspace.api.retry import MAX_SENDS, look_up_pauses
 from airflow_provider_workspace.errors import (
     WorkspaceError,
     WorkspaceInputError,
+    WorkspaceRateLimitError,
     WorkspaceRequestError,
     WorkspaceStatusError,
 )
-from airflow_provider_workspace.procedures.quota import Quota, seconds_of
+from airflow_provider_workspace.procedures.quota import DAY, Quota, seconds_of
 from airflow_provider_workspace.procedures.roster import Entry, Row, address_key, check_roster
 from airflow_provider_workspace.procedures.snapshot import Snapshot, take_snapshot
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.api.models import Invite
     from airflow_provider_workspace.procedures.create_or_get import Memory
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 STATUSES = ("invited", "already_invited", "member", "duplicate", "invalid", "failed", "unknown", "not_sent", "planned")
 # What a task remembers that has begun to invite many people.
 INVITING = "invites"
-# Chunks handed out together. Also how often progress is logged and how much may be in doubt at once.
-CHUNKS_AT_ONCE = 40
+# How old that note may be while requests go out, in seconds: it is not written for each of them.
+NOTE_SECONDS = 5.0
+# How old the lists may be when something is sent, and how long a step may take, in seconds: a process that slept reads
+# them again.
+FRESH_SECONDS = 60.0
+# How often lists are read in a row because the process slept meanwhile.
+MAX_READINGS = 3
+# How many chunks may be in doubt before they are looked up; the others go on meanwhile.
+MAX_IN_DOUBT = 40
+# After so many refusals in a row, the rows to blame are looked for first; after so many in all, it is not the rows.
+REFUSALS_BEFORE_SPLIT = 4
+MAX_REFUSALS = 20
+# The longest wait for a limit, and the longest time without anybody invited, in seconds.
+MAX_WAIT = 25 * 3600.0
+MAX_IDLE = 2 * DAY
 # How many rows the log shows.
 MAX_LINES = 50
 # How many bad rows an error names; the report has them all.
 MAX_NAMED = 20
+
+FOUND = "found when reading back, after an answer was lost or bad"
+NOT_LISTED = "the service answered with success, but does not list the invite"
 
 
 class InvitesReport:
@@ -42,12 +65,10 @@ class InvitesReport:
     What became of each row.
 
     :param rows: how many rows there were
-    :ivar again_at: when the rows that a limit kept back may be sent, in seconds since 1970; ``None`` if there are none
     """
 
     def __init__(self, rows: int = 0) -> None:
         self.rows = rows
-        self.again_at: float | None = None
         self._entries: dict[int, Entry] = {}
 
     def add(self, *entries: Entry) -> None:
@@ -93,56 +114,109 @@ class WorkspaceInvitesIncompleteError(WorkspaceError):
     Not everybody was invited. A next try sends only what is missing.
 
     :param report: what became of each row
-    :param cause: the error that ended it; ``None`` if the service refused single rows
+    :param cause: the error that ended it; ``None`` if the service refused single rows, or a limit is reached
+    :param retry_after: seconds until a limit leaves room; ``None`` if that is not known
     """
 
-    def __init__(self, message: str, report: InvitesReport, cause: WorkspaceRequestError | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        report: InvitesReport,
+        cause: WorkspaceRequestError | None = None,
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.report = report
         self.cause = cause
-        self.retry_after = cause.retry_after if cause else None
+        self.retry_after = retry_after
 
     @property
     def permanent(self) -> bool:
         """Whether a next try would be refused as well; it is if the service refused single rows."""
-        return self.cause is None or self.cause.permanent
+        return self.retry_after is None and (self.cause is None or self.cause.permanent)
 
 
-def wait_for_consistency(memory: Memory) -> Procedure[None]:
+class BulkSettings(Protocol):
+    """What inviting needs of a connection; see :class:`~airflow_provider_workspace.client.settings.Settings`."""
+
+    @property
+    def bulk_invite_limit(self) -> int:
+        """Invites per request."""
+        ...
+
+    @property
+    def bulk_invite_body(self) -> Literal["array", "object"]:
+        """What the body of a request is."""
+        ...
+
+    @property
+    def page_size(self) -> int:
+        """Rows per page of a list."""
+        ...
+
+    @property
+    def max_concurrency(self) -> int:
+        """Requests at once."""
+        ...
+
+    @property
+    def consistency_time(self) -> float:
+        """Seconds for which a request may take effect, and a list may miss it."""
+        ...
+
+    @property
+    def invites_per_hour(self) -> int | None:
+        """Most invites within an hour."""
+        ...
+
+    @property
+    def invites_per_day(self) -> int | None:
+        """Most invites within a day."""
+        ...
+
+
+def wait_for_consistency(memory: Memory, consistency_time: float) -> Procedure[None]:
     """
-    Wait until the lists show whom an earlier try of the task may just have invited, and note that this one begins.
+    Wait until the lists show whom an earlier try of the task may just have invited.
 
     :param memory: what the task remembers from try to try
+    :param consistency_time: seconds for which a request may take effect, and a list may miss it
     """
-    if memory.age(INVITING) is not None:
+    age = memory.age(INVITING)
+    if age is not None and age < consistency_time + NOTE_SECONDS:
         log.info("An earlier try may have invited people a moment ago: waiting until the lists show them.")
-        yield Pause(CONSISTENCY_SECONDS)
-    memory.begin(INVITING)
+        yield Pause(consistency_time + NOTE_SECONDS - age)
 
 
 def invite_all(
     invites: Iterable[Mapping[str, Any] | str],
     *,
     organization_id: str,
+    settings: BulkSettings,
+    clock: Callable[[], float],
     on_invalid: Literal["fail", "skip"] = "fail",
-    limit: int = 20,
-    body: Literal["array", "object"] = "array",
-    page_size: int = 100,
+    max_per_hour: int | None = None,
+    max_per_day: int | None = None,
+    memory: Memory | None = None,
+    kept: MutableMapping[str, Any] | None = None,
+    max_wait: float = MAX_WAIT,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     dry_run: bool = False,
-    quota: Quota | None = None,
-    earlier: Collection[int] = (),
 ) -> Procedure[InvitesReport]:
     """
     Invite everybody who is neither a member nor invited already.
 
     :param invites: rows, see :func:`~airflow_provider_workspace.procedures.roster.check_roster`
+    :param settings: settings of the connection
+    :param clock: returns the seconds since 1970
     :param on_invalid: refuse everything if a row is wrong, or leave such rows out
-    :param limit: invites per request
+    :param max_per_hour: most invites of the organization within an hour; by default that of the connection
+    :param max_per_day: likewise within a day
+    :param memory: what the task remembers from try to try; ``None`` if there are no tries
+    :param kept: plain JSON that is kept if the procedure is left at a pause and begins again
+    :param max_wait: seconds after which a limit must leave room, else it is an error
     :param progress: called with how many of how many addresses are done
     :param dry_run: send nothing; who would be invited is ``planned``
-    :param quota: how many may go out now; the others are ``not_sent``, and ``again_at`` says when they may
-    :param earlier: rows that an earlier part of the same task invited
     :return: what became of each row
     :raises WorkspaceInputError: for a wrong row, before anything is sent
     :raises WorkspaceInvitesIncompleteError: if somebody could not be invited
@@ -152,6 +226,11 @@ def invite_all(
         shown = repr(given[:40]) if isinstance(given, str) else type(given).__name__
         msg = f"on_invalid is {shown}; expected 'fail' or 'skip'"
         raise WorkspaceInputError(msg)
+    quota = Quota(
+        settings.invites_per_hour if max_per_hour is None else max_per_hour,
+        settings.invites_per_day if max_per_day is None else max_per_day,
+        kept,
+    )
     roster = check_roster(invites)
     report = InvitesReport(len(roster.rows) + len(roster.invalid) + len(roster.duplicates))
     report.add(*roster.invalid, *roster.duplicates)
@@ -159,129 +238,427 @@ def invite_all(
         raise WorkspaceInputError(_describe_invalid(roster.invalid))
     if not roster.rows:
         return report
-    seen = yield from take_snapshot("people", organization_id, page_size, complete=True)
-    known = _known_addresses(seen)
-    todo: list[Row] = []
-    for row in roster.rows:
-        if row.key in known and row.number in earlier:
-            report.add(_entry(row, "invited", "by an earlier part of this task"))
-        elif row.key in known:
-            report.add(Entry(row.number, row.invite.target_email, *known[row.key]))
-        else:
-            todo.append(row)
+    campaign = _Campaign(roster.rows, report, organization_id, settings, quota, clock, progress, memory)
+    if memory is not None:
+        yield from wait_for_consistency(memory, settings.consistency_time)
     if dry_run:
-        report.add(*(_entry(row, "planned", "is neither a member nor invited") for row in todo))
+        yield from campaign.read()
+        report.add(*(_entry(row, "planned", "is neither a member nor invited") for row in campaign.open.values()))
         return report
-    if quota is not None:
-        listed = [time for time in map(seconds_of, seen.invited_at) if time is not None]
-        granted, report.again_at = quota.grants(listed, len(todo))
-        report.add(*(_entry(row, "not_sent", "the limit of invites is reached") for row in todo[granted:]))
-        del todo[granted:]
-    yield from _send_all(todo, report, organization_id, 1 if body == "object" else limit, body, page_size, progress)
+    yield from campaign.noticing_sleep(campaign.carry_out(max_wait))
+    quota.kept.clear()
+    if memory is not None:
+        memory.forget()
     refused = [entry for entry in report.entries if entry.status == "failed"]
-    if refused and on_invalid == "fail" and report.again_at is None:  # else the others come first
+    if refused and on_invalid == "fail":
         msg = f"The service refused {len(refused)} of {report.rows} rows, the others are done. {name_entries(refused)}"
         raise WorkspaceInvitesIncompleteError(msg, report)
     return report
 
 
-def _send_all(
-    rows: list[Row],
-    report: InvitesReport,
-    organization_id: str,
-    limit: int,
-    body: Literal["array", "object"],
-    page_size: int,
-    progress: Callable[[int, int], None],
-) -> Procedure[None]:
-    """Send the rows in chunks; after a lost or bad answer look up what arrived, and send only the rest."""
-    waiting = deque((rows[start : start + limit], 1) for start in range(0, len(rows), limit))
-    if rows:
-        progress(0, len(rows))
-    while waiting:
-        chunks = [waiting.popleft() for _ in range(min(CHUNKS_AT_ONCE, len(waiting)))]
-        requests = [
-            CreateInvites(organization_id=organization_id, invites=[row.invite for row in chunk], body=body)
-            for chunk, _ in chunks
-        ]
-        results = yield Send(requests, looks_first=True)
-        if any(is_in_doubt(result) for result in results):
-            yield Pause(CONSISTENCY_SECONDS)
-        in_doubt: list[tuple[list[Row], int, WorkspaceRequestError]] = []
+@dataclass(frozen=True, slots=True)
+class _Doubt:
+    """
+    That a row may have been invited.
+
+    :param since: when its answer came, or was lost, in seconds since 1970
+    :param error: what was lost; ``None`` for a success that does not show the invite
+    """
+
+    since: float
+    error: WorkspaceRequestError | None
+
+
+class _Campaign:
+    """
+    The rows that have no end yet, and what is known of them.
+
+    It reads the lists, sends what is missing, waits, and reads again, until each row has its end. Whatever goes wrong,
+    the lists decide what is sent next.
+    """
+
+    def __init__(
+        self,
+        rows: Iterable[Row],
+        report: InvitesReport,
+        organization_id: str,
+        settings: BulkSettings,
+        quota: Quota,
+        clock: Callable[[], float],
+        progress: Callable[[int, int], None],
+        memory: Memory | None,
+    ) -> None:
+        self.open = {row.key: row for row in rows}
+        self.report = report
+        self.organization_id = organization_id
+        self.settings = settings
+        self.quota = quota
+        quota.begin(clock())
+        self.clock = clock
+        self.progress = progress
+        self.memory = memory
+        self.limit = 1 if settings.bulk_invite_body == "object" else settings.bulk_invite_limit
+        self.earlier = quota.sent()
+        """Whom an earlier part of the task invited, before a wait."""
+        self.total = 0
+        """How many rows were to be sent after the first reading; 0 before it."""
+        self.skipped = 0.0
+        """Seconds of pauses that the clock does not show."""
+        self.noted_at = -math.inf
+        self.slept = False
+        """Whether a step since the last reading took so long that the process may have slept."""
+        self.fresh_until = 0.0
+        self.listed: list[float] = []
+        """When the invites that the service lists were made."""
+        self.invite_count = 0
+        """How many invites there must be: those of the last reading, and those since."""
+        self.width = 1
+        """How many requests go out at once."""
+        self.accepted = False
+        """Whether the service accepted any request."""
+        self.doubts: dict[str, _Doubt] = {}
+        self.tried: set[str] = set()
+        """Whom a request without a clear answer may have invited."""
+        self.lost: Counter[str] = Counter()
+        """How often that was because the answer was lost."""
+        self.unlisted: dict[str, Row] = {}
+        """Who counts as invited because of an answer that does not show it."""
+        self.refused: dict[str, WorkspaceRequestError] = {}
+        """Single rows that were refused, until the lists say whether they are there by now."""
+        self.suspects: list[tuple[list[Row], WorkspaceStatusError]] = []
+        """Chunks that were refused for one of their rows, until the lists say what arrived of them."""
+        self.parts = [[self.open[key] for key in keys if key in self.open] for keys in quota.parts]
+        """Parts of such chunks, to be sent."""
+        self.refusals = 0
+        """How many requests in a row were refused, perhaps for one of their rows."""
+        self.denied = 0
+        """How many rows were refused alone with 403 before anything was accepted."""
+        self.limited: WorkspaceRateLimitError | None = None
+        """The last refusal for a limit."""
+        self.hold_until = -math.inf
+        """Until when nothing is sent because of a limit."""
+
+    def now(self) -> float:
+        """Return the seconds since 1970; no pause is shorter than it says."""
+        return self.clock() + self.skipped
+
+    def noticing_sleep(self, procedure: Procedure[T]) -> Procedure[T]:
+        """Carry a procedure out, and notice when the process slept."""
+        step = next(procedure)
+        while True:
+            began = self.clock()
+            results = yield step
+            if self.clock() - began > FRESH_SECONDS + (step.seconds if isinstance(step, Pause) else 0.0):
+                self.slept = True
+            try:
+                step = procedure.send(results)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+
+    def carry_out(self, max_wait: float) -> Procedure[None]:
+        """Read, send and wait until each row has its end."""
+        yield from self.read()
+        if self.open:
+            self.progress(0, self.total)
+        while True:
+            yield from self.send()
+            if not self.open or self.now() < self.hold_until:
+                yield from self.check_unlisted()
+            if not self.open:
+                return
+            yield from self.wait(max_wait)
+            yield from self.read()
+
+    # Reading
+
+    def read(self) -> Procedure[None]:
+        """Read the lists, and end the rows that they, or the time, decide."""
+        reads = 0
+        while True:
+            reads += 1
+            self.slept = False
+            began = self.now()
+            snapshot = take_snapshot("people", self.organization_id, self.settings.page_size, complete=True)
+            seen = yield from self.asking(snapshot)
+            if not self.slept or reads == MAX_READINGS:
+                break
+        self.slept = False
+        self.fresh_until = self.now() + max(FRESH_SECONDS, 4 * (self.now() - began))
+        self.listed = [time for time in map(seconds_of, seen.invited_at) if time is not None]
+        self.invite_count = seen.invite_count
+        known = _known_addresses(seen)
+        others = 0
+        for row in list(self.open.values()):
+            if row.key in self.earlier:
+                self.end(row, "invited", "by an earlier part of this task")
+            elif row.key in self.quota.refused:
+                self.end(row, "failed", self.quota.refused[row.key])
+            elif row.key not in known:
+                continue
+            elif row.key in self.tried and known[row.key][0] == "already_invited":
+                self.accepted = True
+                self.quota.note_sent(self.doubts[row.key].since if row.key in self.doubts else began, [row.key])
+                self.end(row, "invited", FOUND)
+            else:
+                others += bool(self.total) and row.key not in self.tried
+                self.end(row, *known[row.key])
+        if others:
+            log.warning("Give tasks that invite a pool with one slot: others invited %d of these people.", others)
+        self.total = self.total or len(self.open)
+        self.end_refused()
+        self.end_doubts(began)
+
+    def asking(self, procedure: Procedure[T]) -> Procedure[T]:
+        """Read something; once invites went out, an error says what became of them."""
+        try:
+            return (yield from procedure)
+        except WorkspaceRequestError as error:
+            if not self.accepted and not self.tried:
+                raise
+            raise self.incomplete(error) from error
+
+    def end_refused(self) -> None:
+        """End the rows that were refused alone, and split the chunks that were refused for one of theirs."""
+        for key, error in self.refused.items():
+            if key in self.open:
+                self.quota.refused[key] = _detail_of(error)
+                self.end(self.open[key], "failed", _detail_of(error))
+        self.refused.clear()
+        for chunk, status_error in self.suspects:
+            rows = [row for row in chunk if row.key in self.open]
+            named = _named_row(status_error, chunk)
+            if named in rows:
+                self.parts += [[row for row in rows if row == named], [row for row in rows if row != named]]
+            elif status_error.status == 403 and not self.accepted:  # it may be the key: try two rows alone
+                rows.sort(key=lambda row: row.invite.level or 0)
+                self.parts += [rows[:1], rows[1:2], rows[2:]]
+            else:
+                middle = (len(rows) + 1) // 2
+                self.parts += [rows[:middle], rows[middle:]]
+        self.suspects.clear()
+
+    def end_doubts(self, read_at: float) -> None:
+        """
+        End the doubts whose time was over when the lists were read: they do not show them, so they were not applied.
+
+        :param read_at: when the reading began, in seconds since 1970
+        """
+        given_up: WorkspaceRequestError | None = None
+        for key, doubt in list(self.doubts.items()):
+            if read_at < doubt.since + self.settings.consistency_time - 0.001:  # what pauses lose to rounding
+                continue
+            if doubt.error is None:
+                self.end(self.open[key], "failed", NOT_LISTED)
+            elif self.lost[key] >= MAX_SENDS:
+                given_up = doubt.error
+                self.end(self.open[key], "unknown", str(doubt.error))
+            else:
+                del self.doubts[key]
+        if given_up is not None:
+            raise self.incomplete(given_up) from given_up
+
+    def check_unlisted(self) -> Procedure[None]:
+        """Open the rows again whose answers do not show the invites, if the list is not as long as it must be."""
+        if not self.unlisted:
+            return
+        page = yield from self.asking(send_one(ListInvites(organization_id=self.organization_id, limit=1)))
+        if page.count != self.invite_count:
+            self.open.update(self.unlisted)
+            self.doubt(list(self.unlisted.values()), None)
+        self.unlisted = {}
+
+    # Sending
+
+    def send(self) -> Procedure[None]:
+        """Send what may be sent now, until the lists must be read again."""
+        if self.now() < self.hold_until:
+            return
+        chunks = self.chunks()
+        while chunks and not self.must_read():
+            batch = [chunks.popleft() for _ in range(min(self.width, len(chunks)))]
+            requests = [
+                CreateInvites(
+                    organization_id=self.organization_id,
+                    invites=[row.invite for row in rows],
+                    body=self.settings.bulk_invite_body,
+                )
+                for rows, _ in batch
+            ]
+            results = yield Send(requests, looks_first=True, note=self.note)
+            limited = self.take(batch, results)
+            self.progress(self.total - len(self.open), self.total)
+            if limited:
+                self.width = 1
+                yield from self.read()
+                asked = self.limited.retry_after if self.limited else None
+                self.hold_until = self.quota.refuse(self.listed, limited, asked, self.now())
+                break
+            self.width = min(self.width + self.accepted, self.settings.max_concurrency)
+        self.parts += [rows for rows, is_part in chunks if is_part]
+
+    def chunks(self) -> deque[tuple[list[Row], bool]]:
+        """Return the rows of each request, and whether they are a part of one that was refused."""
+        sendable = {key: row for key, row in self.open.items() if key not in self.doubts}
+        granted, again = self.quota.grants(self.listed, len(sendable), self.now())
+        if again is not None and not granted:
+            self.hold_until = again
+        parts, self.parts = self.parts, []
+        chunks: deque[tuple[list[Row], bool]] = deque()
+        for part in parts:
+            rows = [sendable.pop(row.key) for row in part if row.key in sendable]
+            if rows[:granted]:
+                chunks.append((rows[:granted], True))
+            if rows[granted:]:
+                self.parts.append(rows[granted:])
+            granted -= len(rows[:granted])
+        rest = list(sendable.values())[:granted]
+        size = max(1, self.limit >> self.quota.refusals)
+        chunks.extend((rest[start : start + size], False) for start in range(0, len(rest), size))
+        return chunks
+
+    def must_read(self) -> bool:
+        """Tell whether the lists must be read before more is sent."""
+        look_for_rows = not self.accepted or self.refusals >= REFUSALS_BEFORE_SPLIT
+        stale = self.slept or self.now() > self.fresh_until
+        return stale or len(self.doubts) >= self.max_doubts() or (bool(self.suspects) and look_for_rows)
+
+    def max_doubts(self) -> int:
+        """Return how many rows in doubt are looked up before more is sent."""
+        return MAX_IN_DOUBT * self.limit if self.accepted else 1
+
+    def note(self) -> None:
+        """Note that invites are sent now, unless that was noted a moment ago."""
+        if self.memory is not None and self.clock() > self.noted_at + NOTE_SECONDS:
+            self.noted_at = self.clock()
+            self.memory.begin(INVITING)
+
+    def take(self, batch: list[tuple[list[Row], bool]], results: list[Any]) -> int:
+        """
+        Note what came of requests.
+
+        :return: how many rows were refused for a limit
+        :raises WorkspaceInvitesIncompleteError: if others would be refused as well
+        """
+        limited: dict[int, int] = {}
         fatal: WorkspaceRequestError | None = None
-        for (chunk, round_), result in zip(chunks, results, strict=True):
+        for (rows, is_part), result in zip(batch, results, strict=True):
             if not isinstance(result, WorkspaceRequestError):
-                ids = {address_key(made.target_email or ""): made.id for made in result}
-                report.add(*(_entry(row, "invited", invite_id=ids.get(row.key)) for row in chunk))
-            elif result.outcome == Outcome.UNKNOWN.value or _is_about_rows(result):
-                in_doubt.append((chunk, round_, result))
+                self.accept(rows, result)
+            elif is_in_doubt(result):
+                self.doubt(rows, result)
+                self.noted_at = -math.inf
+                self.note()  # from now on it may be under way for the consistency time
+            elif isinstance(result, WorkspaceRateLimitError):
+                self.limited = result
+                limited.setdefault(id(result), len(rows))  # those that were not sent any more have the same error
+                if is_part:
+                    self.parts.append(rows)
+            elif isinstance(result, WorkspaceStatusError) and result.status in (400, 403, 409, 422):
+                fatal = self.refuse(rows, result) or fatal
             else:
                 fatal = fatal or result
-                report.add(*(_entry(row, "not_sent", str(result)) for row in chunk))
-        if in_doubt:
-            again, lost = yield from _read_back(in_doubt, report, organization_id, page_size)
-            waiting.extend(again)
-            fatal = fatal or lost
-        progress(len(rows) - sum(len(chunk) for chunk, _ in waiting), len(rows))
-        if fatal:
-            for chunk, _ in waiting:
-                report.add(*(_entry(row, "not_sent", "an earlier request failed") for row in chunk))
-            msg = f"Not everybody was invited ({report.summary()}): {fatal} The next try sends only what is missing."
-            raise WorkspaceInvitesIncompleteError(msg, report, fatal) from fatal
+                for row in rows:
+                    self.end(row, "not_sent", str(result))
+        if fatal is not None:
+            raise self.incomplete(fatal) from fatal
+        return sum(limited.values())
 
+    def accept(self, rows: list[Row], made: list[Invite]) -> None:
+        """Note a success; where it shows fewer invites than it was asked for, the others are in doubt."""
+        self.accepted = True
+        self.refusals = 0
+        ids = {address_key(invite.target_email or ""): invite.id for invite in made}
+        missing = [row for row in rows if row.key not in ids] if 0 < len(made) < len(rows) else []
+        self.doubt(missing, None)
+        invited = [row for row in rows if row not in missing]
+        for row in invited:
+            self.end(row, "invited", invite_id=ids.get(row.key))
+        if not made:
+            self.unlisted.update((row.key, row) for row in rows)
+        self.invite_count += len(invited)
+        self.quota.note_sent(self.now(), [row.key for row in invited])
 
-def _read_back(
-    in_doubt: list[tuple[list[Row], int, WorkspaceRequestError]],
-    report: InvitesReport,
-    organization_id: str,
-    page_size: int,
-) -> Procedure[tuple[list[tuple[list[Row], int]], WorkspaceRequestError | None]]:
-    """
-    Look up what arrived of the chunks whose answer was lost or bad.
+    def doubt(self, rows: list[Row], error: WorkspaceRequestError | None) -> None:
+        """Note that rows may have been invited, or may be yet."""
+        self.doubts.update((row.key, _Doubt(self.now(), error)) for row in rows)
+        self.tried.update(row.key for row in rows)
+        self.lost.update(row.key for row in rows)
 
-    :return: what to send again, in halves where one of the rows may be to blame; and the error that ends it all, if any
-    """
-    try:
-        arrived = _known_addresses((yield from take_snapshot("people", organization_id, page_size, complete=True)))
-    except WorkspaceRequestError as error:
-        for chunk, _, answer in in_doubt:
-            report.add(*(_entry(row, "unknown", str(answer)) for row in chunk))
-        return [], error
-    again: list[tuple[list[Row], int]] = []
-    fatal: WorkspaceRequestError | None = None
-    for chunk, round_, answer in in_doubt:
-        missing = _record_arrived(chunk, arrived, report)
-        if not missing:
-            continue
-        if _is_about_rows(answer) and len(chunk) == 1:
-            report.add(_entry(missing[0], "failed", _detail_of(answer)))
-        elif _is_about_rows(answer):
-            middle = (len(missing) + 1) // 2
-            again += [(part, round_ + 1) for part in (missing[:middle], missing[middle:]) if part]
-        elif round_ < MAX_SENDS:
-            again.append((missing, round_ + 1))
+    def refuse(self, rows: list[Row], error: WorkspaceStatusError) -> WorkspaceStatusError | None:
+        """
+        Note that a request was refused, perhaps for one of its rows.
+
+        :return: the error, if it is not about the rows
+        """
+        self.refusals += 1
+        self.tried.update(row.key for row in rows)
+        self.quota.note_refused_rows(self.now(), len(rows))
+        if len(rows) > 1:
+            self.suspects.append((rows, error))
         else:
-            fatal = fatal or answer
-            report.add(*(_entry(row, "unknown", str(answer)) for row in missing))
-    return again, fatal
+            self.refused[rows[0].key] = error
+            self.denied += error.status == 403 and not self.accepted
+        return error if self.refusals >= MAX_REFUSALS or self.denied >= min(2, self.total) else None
+
+    # Waiting and ending
+
+    def wait(self, max_wait: float) -> Procedure[None]:
+        """Wait until what is in doubt may be listed, or a limit leaves room, whichever comes first."""
+        now = self.now()
+        held = self.hold_until - now
+        sendable = len(self.open) > len(self.doubts)
+        if sendable and held <= 0 and len(self.doubts) < self.max_doubts():
+            return
+        consistency_time = self.settings.consistency_time
+        pauses = [next(look_up_pauses(now - doubt.since, consistency_time)) for doubt in self.doubts.values()]
+        if sendable and held > 0:
+            pauses.append(held)
+        seconds = min(pauses)
+        if not self.doubts:
+            if seconds > max_wait or now > self.quota.progress_at + MAX_IDLE:
+                raise self.incomplete(self.limited, retry_after=seconds)
+            log.info("%s. %s", self.report.summary(), self.limited or "The limit of invites is reached.")
+            self.width = 1
+        self.quota.parts[:] = [[row.key for row in part] for part in self.parts]
+        began = self.clock()
+        yield Pause(seconds)
+        self.skipped += max(0.0, seconds - (self.clock() - began))
+
+    def end(self, row: Row, status: str, reason: str = "", invite_id: str | None = None) -> None:
+        """Report what became of a row."""
+        self.report.add(_entry(row, status, reason, invite_id))
+        del self.open[row.key]
+        self.doubts.pop(row.key, None)
+
+    def incomplete(
+        self, error: WorkspaceRequestError | None, retry_after: float | None = None
+    ) -> WorkspaceInvitesIncompleteError:
+        """Report what is known of the rows that are open, and return the error that ends it."""
+        halves = {row.key: error for rows, error in self.suspects for row in rows}
+        for row in list(self.open.values()):
+            if row.key in self.doubts:
+                self.end(row, "unknown", str(self.doubts[row.key].error or NOT_LISTED))
+            elif row.key in halves:
+                self.end(row, "unknown", str(halves[row.key]))
+            elif row.key in self.refused:
+                self.end(row, "failed", _detail_of(self.refused[row.key]))
+            elif retry_after is not None:
+                self.end(row, "not_sent", "the limit of invites is reached")
+            else:
+                self.end(row, "not_sent", "an earlier request failed")
+        if retry_after is None and error is not None:
+            retry_after = error.retry_after
+        why = error or f"The limit of invites is reached: retry in {retry_after:.0f} s."
+        msg = f"Not everybody was invited ({self.report.summary()}): {why} The next try sends only what is missing."
+        return WorkspaceInvitesIncompleteError(msg, self.report, error, retry_after)
 
 
-def _is_about_rows(error: WorkspaceRequestError) -> bool:
-    """Tell whether the service may have refused a chunk for one of its rows."""
-    return isinstance(error, WorkspaceStatusError) and error.status in (400, 409, 422)
-
-
-def _record_arrived(chunk: list[Row], arrived: dict[str, tuple[str, str]], report: InvitesReport) -> list[Row]:
-    """Record the rows of a chunk that arrived although the answer did not say so; return the others."""
-    missing: list[Row] = []
-    for row in chunk:
-        if row.key not in arrived:
-            missing.append(row)
-        elif arrived[row.key][0] == "already_invited":
-            report.add(_entry(row, "invited", "found when reading back, after an answer was lost or bad"))
-        else:
-            report.add(_entry(row, *arrived[row.key]))
-    return missing
+def _named_row(error: WorkspaceStatusError, chunk: list[Row]) -> Row | None:
+    """Return the row of a chunk whose number the service names, as in ``6__level``; it is tried alone to be sure."""
+    number = re.search(r"\d{1,6}", error.attr or "")
+    index = int(number.group()) if number else len(chunk)
+    return chunk[index] if index < len(chunk) else None
 
 
 def _known_addresses(seen: Snapshot) -> dict[str, tuple[str, str]]:

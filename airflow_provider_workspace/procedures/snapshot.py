@@ -28,6 +28,7 @@ class Snapshot:
     :param projects: by id
     :param invites: by :func:`~airflow_provider_workspace.procedures.roster.address_key`, whether it has expired; a
         living one counts where there are several
+    :param invite_count: how many invites there were
     :param invited_at: when the invites were made
     :param members: the same keys of those who are members
     :param member_count: what the service says how many members there are; ``None`` if it does not
@@ -38,6 +39,7 @@ class Snapshot:
     domains: dict[str, Domain] = field(default_factory=dict)
     projects: dict[str, ProjectItem] = field(default_factory=dict)
     invites: dict[str, bool] = field(default_factory=dict)
+    invite_count: int = 0
     invited_at: list[str] = field(default_factory=list)
     members: set[str] = field(default_factory=set)
     member_count: int | None = None
@@ -133,6 +135,7 @@ def _read_people(
 def _note_invite(seen: Snapshot, invite: Invite) -> None:
     """Keep an invite; one that has not expired counts more than others of the same address."""
     key = address_key(invite.target_email or "")
+    seen.invite_count += 1
     if invite.created_at:
         seen.invited_at.append(invite.created_at)
     if key:

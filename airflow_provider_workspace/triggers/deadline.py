@@ -13,12 +13,6 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 if TYPE_CHECKING:
     from typing_extensions import TypedDict
 
-    class InvitesState(TypedDict):
-        """What a bulk invite goes on with: see :class:`~airflow_provider_workspace.procedures.quota.PreviousRuns`."""
-
-        parts: list[Any]
-        empty_rounds: int
-
     class ClosingState(TypedDict):
         """What a closing task has done so far, for its result."""
 
@@ -28,7 +22,7 @@ if TYPE_CHECKING:
         never_paused: dict[str, str | None]
 
     # Or what a task remembers: see state.task_state.TaskState.
-    State = InvitesState | ClosingState | dict[str, Any]
+    State = ClosingState | dict[str, Any]
 
     class DeadlineEvent(TypedDict):
         """What the trigger fires with."""

@@ -30,10 +30,8 @@ LATENCY_MS = 30
 
 def work(report: multiprocessing.SimpleQueue[dict[str, int]]) -> None:
     """Run the task once, as a worker does, in this process."""
-    from airflow_provider_workspace.client import sync
     from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 
-    sync.CONSISTENCY_SECONDS = 0.05
     task = WorkspaceCreateInvitesOperator(task_id="invites", invites=[*PEOPLE, *WRONG], on_invalid="skip")
     report.put(task.execute({})["counts"])
 

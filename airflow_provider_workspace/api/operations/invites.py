@@ -70,6 +70,7 @@ class DeleteInvite(Operation[None]):
     effect="create",
     recover="look-up",
     look_for="Look for the addresses in the list of invites before you invite them again.",
+    refusals_count=True,
 )
 class CreateInvites(Operation[list[Invite]]):
     """

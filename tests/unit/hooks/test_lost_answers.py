@@ -5,12 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from airflow_provider_workspace.procedures import bulk_invites
 from tests.unit.client.loopback import RESET_AFTER_READING, Loopback, answer
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.conftest import Connect
     from tests.unit.hooks.conftest import Call
 
@@ -19,12 +16,9 @@ NOBODY = answer(body={"count": 0, "next": None, "previous": None, "results": []}
 ADA = answer(body={"count": 1, "next": None, "previous": None, "results": [{"target_email": "ada@example.com"}]})
 
 
-def test_bulk_invites_wait_before_looking_up_a_lost_answer(
-    call: Call, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bulk_invites, "CONSISTENCY_SECONDS", PAUSE)
+def test_bulk_invites_wait_before_looking_up_a_lost_answer(call: Call, connect: Connect) -> None:
     with Loopback(NOBODY, NOBODY, RESET_AFTER_READING, ADA, NOBODY) as service:
-        connect(host=service.url)
+        connect(host=service.url, consistency_time=PAUSE)
         began = time.monotonic()
         report = call("create_invites", ["ada@example.com"])
         assert time.monotonic() - began >= PAUSE

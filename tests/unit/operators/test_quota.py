@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from airflow_provider_workspace.operators import invites as module
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
+from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
+from airflow_provider_workspace.procedures.bulk_invites import WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
+live = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 PEOPLE = [f"person-{number}@example.com" for number in range(1, 121)]
 
@@ -69,53 +74,84 @@ def test_invites_per_hour_is_kept(connect: Connect, sandbox: SandboxServer, cloc
     assert report["counts"]["invited"] == 120
 
 
-@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-def test_bulk_invites_defer_after_429_and_continue(connect: Connect, sandbox: SandboxServer, clock: Any) -> None:
-    """The rate of the profile is 50 an hour; the author set no limit."""
-    connect()
-    state, parts = None, 0
-    report = None
-    while report is None:
+def play(
+    task: Callable[[], Any], sandbox: SandboxServer, clock: Callable[[float], None], most: int = 40
+) -> tuple[Any, float, int]:
+    """Run a task with all its waits: its result, the hours they took by the clock of the service, and the refusals."""
+    began, state, refused = module.time.time(), None, 0
+    for _ in range(most):
         try:
-            report = go_on(operator(), state)
+            return go_on(task(), state), (module.time.time() - began) / 3600, refused
         except TaskDeferred as wait:  # noqa: PERF203 - a few rounds
             trigger: Any = wait.trigger
-            state, parts = trigger.state, parts + 1
+            state = json.loads(json.dumps(trigger.state))
+            refused = sum(entry["status"] == 429 for entry in sandbox.requests())
             clock(trigger.end_at)
-    assert report["counts"]["invited"] == 120
-    assert len(sandbox.effects("create_invite")) == 120
-    # The service says too short waits, see the sandbox's profile.
-    assert 2 <= parts <= 9
+    raise AssertionError("no end")
+
+
+@live
+@pytest.mark.parametrize(
+    ("rows", "extra", "hours", "refusals"),
+    [
+        (52, {}, 2, 1),
+        (300, {}, 30, 2),
+        (300, {"invites_per_hour": 50, "invites_per_day": 200}, 26, 0),
+    ],
+)
+def test_everybody_is_invited_once_at_the_rates_of_the_service(
+    connect: Connect, sandbox: SandboxServer, clock: Any, rows: int, extra: dict[str, int], hours: float, refusals: int
+) -> None:
+    connect(**extra)
+    people = [f"person-{number}@example.com" for number in range(1, rows + 1)]
+    report, took, refused = play(
+        lambda: WorkspaceCreateInvitesOperator(task_id="invites", invites=people), sandbox, clock
+    )
+    print(f"\n{rows} rows, {extra}: {took:.1f} h, {refused} refusals")
+    assert report["counts"]["invited"] == rows
+    assert sorted(effect["target"] for effect in sandbox.effects("create_invite")) == sorted(people)
+    assert took <= hours
+    assert refused <= refusals
+
+
+@live
+def test_member_sync_of_100_new_people_ends(connect: Connect, sandbox: SandboxServer, clock: Any) -> None:
+    connect()
+    people = [f"person-{number}@example.com" for number in range(1, 101)]
+
+    def task() -> WorkspaceSyncMembersOperator:
+        return WorkspaceSyncMembersOperator(
+            task_id="sync", roster=people, protected=["adam.admin@example.com"], max_removals=None
+        )
+
+    _, took, refused = play(task, sandbox, clock)
+    print(f"\nmember sync of 100 new people: {took:.1f} h, {refused} refusals")
+    assert sorted(effect["target"] for effect in sandbox.effects("create_invite")) == sorted(people)
+    assert took <= 4
+    assert refused <= 2
+
+
+@live
+@pytest.mark.usefixtures("sandbox")
+def test_a_next_run_finds_everybody_and_waits_for_nothing(connect: Connect) -> None:
+    connect()
+    task = WorkspaceCreateInvitesOperator(task_id="invites", invites=PEOPLE[:10])
+    assert task.execute({})["counts"]["invited"] == 10
+    assert task.execute({})["counts"]["already_invited"] == 10
 
 
 @pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
-def test_gives_up_after_repeated_empty_rounds(connect: Connect, sandbox: SandboxServer, clock: Any) -> None:
+def test_fails_after_two_days_without_anybody_invited(connect: Connect, sandbox: SandboxServer, clock: Any) -> None:
     connect()
     sandbox.inject("rate_limit", "create_invites", seconds=600, times=None)
-    state = None
-    for _ in range(module.MAX_EMPTY_ROUNDS - 1):
-        trigger = deferred(operator(), state)
-        state = trigger.state
-        clock(trigger.end_at)
-    with pytest.raises(Exception, match="429"):
-        go_on(operator(), state)
+    began = module.time.time()
+    with pytest.raises(WorkspaceInvitesIncompleteError, match="429"):
+        play(operator, sandbox, clock, most=100)
+    assert 48 <= (module.time.time() - began) / 3600 <= 50
     assert not sandbox.effects("create_invite")
 
 
-@pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
-def test_fails_if_retry_after_exceeds_the_longest_wait(connect: Connect, sandbox: SandboxServer) -> None:
-    connect()
-    sandbox.inject("rate_limit", "create_invites", seconds=86_400, times=None)
-    deferred(operator(), None)
-    sandbox.clear_faults()
-    sandbox.inject("rate_limit", "create_invites", retry_after="seconds", seconds=86_400, times=None)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "MAX_WAIT", 3600.0)
-        with pytest.raises(Exception, match="429"):
-            operator().execute({})
-
-
-@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+@live
 def test_a_refused_row_does_not_block_the_rows_beyond_the_limit(
     connect: Connect, sandbox: SandboxServer, clock: Any
 ) -> None:
@@ -126,10 +162,12 @@ def test_a_refused_row_does_not_block_the_rows_beyond_the_limit(
     def task() -> WorkspaceCreateInvitesOperator:
         return WorkspaceCreateInvitesOperator(task_id="invites", invites=people, max_per_hour=20)
 
-    trigger = deferred(task(), None)
-    clock(trigger.end_at)
     with pytest.raises(AirflowFailException, match=r"The service refused 1 of 30 rows"):
-        go_on(task(), trigger.state)
+        play(task, sandbox, clock)
+    refused = [entry for entry in sandbox.requests() if entry["status"] == 400]
+    assert [len(entry["body"]) for entry in refused] == [20, 1], (
+        "the row is sent once more, alone, and not after a wait"
+    )
     assert sorted(effect["target"] for effect in sandbox.effects("create_invite")) == sorted(PEOPLE[1:30])
 
 
@@ -141,7 +179,7 @@ def test_an_invalid_limit_fails_before_anything_is_sent(connect: Connect, sandbo
 
 
 def test_the_deferral_is_plain_json_and_ends_by_the_wall_clock() -> None:
-    path, arguments = WorkspaceDeadlineTrigger(end_at=0.0, state={"parts": [], "empty_rounds": 0}).serialize()
+    path, arguments = WorkspaceDeadlineTrigger(end_at=0.0, state={"invites": {}}).serialize()
     assert path == "airflow_provider_workspace.triggers.deadline.WorkspaceDeadlineTrigger"
 
     async def first_event() -> Any:
@@ -149,4 +187,4 @@ def test_the_deferral_is_plain_json_and_ends_by_the_wall_clock() -> None:
             return event.payload
         return None
 
-    assert asyncio.run(first_event()) == {"status": "over", "state": {"parts": [], "empty_rounds": 0}}
+    assert asyncio.run(first_event()) == {"status": "over", "state": {"invites": {}}}

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_workspace.api.models import Invite, Member, Page, User
 from airflow_provider_workspace.api.operations import CreateInvites, ListInvites, ListMembers
+from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.errors import (
     WorkspaceAuthenticationError,
     WorkspaceBadRequestError,
@@ -59,6 +60,8 @@ class Service:
         self.mailed: Counter[str] = Counter()
         self.sent: list[int] = []
         self.readable = True
+        self.now = 1_800_000_000.0
+        self.pauses: list[float] = []
 
     def answer(self, op: Operation[Any]) -> Any:
         if isinstance(op, CreateInvites):
@@ -69,7 +72,8 @@ class Service:
         assert isinstance(op, ListInvites | ListMembers)
         rows: list[Any] = self.invites if isinstance(op, ListInvites) else [*self.members, Member(user=None)]
         start, limit = op.offset or 0, op.limit or 100
-        return Page[Any](next="more" if start + limit < len(rows) else None, results=rows[start : start + limit])
+        following = "more" if start + limit < len(rows) else None
+        return Page[Any](count=len(rows), next=following, results=rows[start : start + limit])
 
     def create(self, emails: list[str], fault: str) -> Any:
         if fault == "denied":
@@ -94,8 +98,15 @@ class Service:
 
 
 def run(service: Service, rows: Iterable[Any], **options: Any) -> InvitesReport:
-    steps = invite_all(rows, organization_id="o", **{"limit": 4, "page_size": 3, **options})
-    return drive(steps, service.answer)
+    settings = {"bulk_invite_limit": 4, "page_size": 3, **options.pop("settings", {})}
+    steps = invite_all(
+        rows,
+        organization_id="o",
+        settings=Settings("http://127.0.0.1", "key", **settings),
+        clock=lambda: service.now,
+        **options,
+    )
+    return drive(steps, service.answer, service.pauses)
 
 
 def people(count: int) -> list[str]:
@@ -153,14 +164,16 @@ def test_an_empty_list_sends_no_request() -> None:
 
 def test_object_body_sends_one_invite_per_request() -> None:
     service = Service()
-    run(service, people(3), body="object")
+    run(service, people(3), settings={"bulk_invite_body": "object"})
     assert service.sent == [1, 1, 1]
 
 
 def test_progress_is_reported_per_chunk() -> None:
     told: list[tuple[int, int]] = []
     run(Service(faults=["lost", "vanished"]), people(340), progress=lambda *numbers: told.append(numbers))
-    assert told == [(0, 340), (156, 340), (316, 340), (340, 340)]
+    assert told[:4] == [(0, 340), (0, 340), (4, 340), (12, 340)]  # one request until one succeeds, and then more
+    assert told[-1] == (340, 340)
+    assert told == sorted(told)
 
 
 def test_invalid_rows_fail_before_anything_is_sent() -> None:
@@ -253,7 +266,7 @@ def test_nothing_is_sent_if_members_cannot_be_read() -> None:
 def test_a_refused_chunk_is_bisected_to_the_bad_row() -> None:
     service = Service(bad=["p3@example.com"])
     with pytest.raises(WorkspaceInvitesIncompleteError) as error:
-        run(service, people(8), limit=8)
+        run(service, people(8), settings={"bulk_invite_limit": 8})
     assert service.sent == [8, 4, 4, 2, 2, 1, 1]
     assert str(error.value) == (
         "The service refused 1 of 8 rows, the others are done. row 3 (p3@example.com): no such mailbox."
@@ -280,11 +293,11 @@ def test_a_refusal_without_details_reports_the_status() -> None:
 
 
 def test_a_revoked_key_stops_bulk_invites() -> None:
-    service = Service(faults=[*["ok"] * 39, "denied"])
+    service = Service(faults=["ok", "ok", "ok", "denied"])
     with pytest.raises(WorkspaceInvitesIncompleteError, match="the key is revoked") as error:
-        run(service, people(164))
-    assert statuses(error.value.report) == {"invited": 156, "not_sent": 8}
-    assert [entry.reason for entry in error.value.report.entries[156:]] == ["the key is revoked"] * 4 + [
+        run(service, people(20), settings={"max_concurrency": 1})
+    assert statuses(error.value.report) == {"invited": 12, "not_sent": 8}
+    assert [entry.reason for entry in error.value.report.entries[12:]] == ["the key is revoked"] * 4 + [
         "an earlier request failed"
     ] * 4
     assert error.value.permanent
@@ -324,7 +337,7 @@ def test_the_report_is_plain_json_and_a_table() -> None:
 def test_nobody_is_invited_twice_and_the_report_is_right(faults: list[str], bad: set[str], limit: int) -> None:
     service = Service(faults=faults, bad=bad)
     try:
-        report = run(service, people(12), limit=limit, on_invalid="skip")
+        report = run(service, people(12), settings={"bulk_invite_limit": limit}, on_invalid="skip")
     except WorkspaceInvitesIncompleteError as error:
         report = error.report
         assert isinstance(error.cause, WorkspaceRequestError)  # noqa: PT017 - it need not end so
@@ -332,4 +345,4 @@ def test_nobody_is_invited_twice_and_the_report_is_right(faults: list[str], bad:
     assert [entry.row for entry in report.entries] == list(range(1, 13))
     for entry in report.entries:
         assert entry.status in ("invited", "failed", "unknown", "not_sent")
-        assert (entry.email in service.mailed) == (entry.status == "invited")
+        assert entry.status == "unknown" or (entry.email in service.mailed) == (entry.status == "invited")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,50 +10,122 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.quota import DAY, HOUR, MIN_BATCH, Quota, seconds_of
+from airflow_provider_workspace.procedures.quota import DAY, HOUR, MARGIN, MIN_BATCH, Quota, seconds_of
 
 NOW = 1_800_000_000.0
 
 
 def test_without_a_limit_everything_may_be_sent() -> None:
-    assert Quota(NOW).grants([NOW - 1] * 1000, 500) == (500, None)
+    assert Quota().grants([NOW - 1] * 1000, 500, NOW) == (500, None)
 
 
 def test_remaining_quota_of_the_hour() -> None:
     sent = [NOW - 600.0] * 30 + [NOW - HOUR - 1] * 100
-    assert Quota(NOW, per_hour=50).grants(sent, 20) == (20, None)
-    granted, again = Quota(NOW, per_hour=50).grants(sent, 100)
-    assert granted == 20
-    assert again == NOW - 600 + HOUR + 1
+    assert Quota(per_hour=50).grants(sent, 20, NOW) == (20, None)
+    assert Quota(per_hour=50).grants(sent, 100, NOW) == (20, NOW - 600 + HOUR + MARGIN)
 
 
 def test_remaining_quota_of_the_day() -> None:
     sent = [NOW - 5 * HOUR] * 195
-    assert Quota(NOW, per_hour=50, per_day=200).grants(sent, 100) == (5, NOW - 5 * HOUR + DAY + 1)
+    assert Quota(per_hour=50, per_day=200).grants(sent, 100, NOW) == (5, NOW - 5 * HOUR + DAY + MARGIN)
 
 
 def test_resumes_when_a_minimum_batch_fits() -> None:
     """Not for each single invite that is a minute older than an hour."""
     sent = [NOW - 60.0 * minute for minute in range(50)]
-    granted, again = Quota(NOW, per_hour=50).grants(sent, 100)
+    granted, again = Quota(per_hour=50).grants(sent, 100, NOW)
     assert granted == 0
-    assert again == sorted(sent)[MIN_BATCH - 1] + HOUR + 1
+    assert again == sorted(sent)[MIN_BATCH - 1] + HOUR + MARGIN
 
 
 def test_granted_quota_is_used_up() -> None:
-    assert Quota(NOW, per_hour=50).grants([], 120) == (50, NOW + HOUR + 1)
+    assert Quota(per_hour=50).grants([], 120, NOW) == (50, NOW + HOUR + MARGIN)
 
 
 def test_sent_invites_count_even_if_not_listed() -> None:
-    assert Quota(NOW, per_hour=50, sent_before=[NOW - 10] * 50).grants([], 5)[0] == 0
+    quota = Quota(per_hour=50)
+    quota.note_sent(NOW - 10, [str(number) for number in range(50)])
+    assert quota.grants([], 5, NOW)[0] == 0
+    assert quota.grants([NOW - 5] * 40, 5, NOW)[0] == 0
+
+
+def test_refused_rows_count() -> None:
+    quota = Quota(per_hour=50)
+    quota.note_refused_rows(NOW, 20)
+    assert quota.grants([], 100, NOW) == (30, NOW + HOUR + MARGIN)
+
+
+# Learned from refusals
+
+
+def test_the_hour_is_learned_and_the_refusal_counts_for_the_day_alone() -> None:
+    quota = Quota()
+    assert quota.refuse([NOW - 60.0] * 40, 20, 327.0, NOW) == NOW - 60 + HOUR + MARGIN
+    assert quota.most(HOUR) == 40
+    assert quota.most(DAY) is None
+    assert quota.grants([NOW - 60.0] * 40, 100, NOW + HOUR) == (40, NOW + 2 * HOUR + MARGIN)
+
+
+def test_a_refusal_for_more_than_an_hour_is_one_of_the_day() -> None:
+    quota = Quota(per_hour=50)
+    listed = [NOW - 5 * HOUR] * 180
+    assert quota.refuse(listed, 20, 2 * HOUR, NOW) == NOW - 5 * HOUR + DAY + MARGIN
+    assert quota.most(DAY) == 180
+    assert quota.most(HOUR) == 50
+
+
+def test_a_second_refusal_in_an_hour_without_invites_is_one_of_the_day() -> None:
+    quota = Quota()
+    listed = [NOW - 2 * HOUR] * 30
+    assert quota.refuse(listed, 20, 600.0, NOW) == NOW + HOUR + MARGIN
+    quota.refuse(listed, 20, 600.0, NOW + HOUR)
+    assert quota.most(DAY) == 30 + 20
+
+
+def test_what_the_configured_limit_does_not_explain_waits_until_the_hour_is_over() -> None:
+    quota = Quota(per_hour=50)
+    assert quota.refuse([NOW - 60.0] * 10, 20, 600.0, NOW) == NOW - 60 + HOUR + MARGIN
+    assert quota.most(HOUR) == 50
+
+
+@pytest.mark.parametrize(("retry_after", "seconds"), [(30.0, 30.0), (None, 5.0)])
+def test_one_refusal_for_a_short_time_teaches_nothing(retry_after: float | None, seconds: float) -> None:
+    quota = Quota()
+    assert quota.refuse([NOW - 60.0] * 40, 20, retry_after, NOW) == NOW + seconds + MARGIN
+    assert quota.most(HOUR) is None
+    quota.refuse([NOW - 60.0] * 40, 20, retry_after, NOW)
+    assert quota.most(HOUR) == 40
+
+
+def test_a_success_ends_a_row_of_refusals() -> None:
+    quota = Quota()
+    quota.refuse([], 20, 1.0, NOW)
+    quota.note_sent(NOW, ["a"])
+    assert quota.refusals == 0
+    assert quota.progress_at == NOW
+
+
+def test_what_is_kept_is_plain_json() -> None:
+    quota = Quota()
+    quota.begin(NOW)
+    quota.note_sent(NOW, ["a"])
+    quota.note_refused_rows(NOW, 1)
+    quota.refused["b"] = "no"
+    quota.refuse([NOW], 20, 600.0, NOW)
+    again = Quota(kept=json.loads(json.dumps(quota.kept)))
+    assert again.sent() == {"a"}
+    assert again.refused == {"b": "no"}
+    assert again.most(HOUR) == quota.most(HOUR) == 2
+    again.begin(NOW + 1)
+    assert again.progress_at == NOW
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "50", True, [-(10**4400)]])
 def test_a_limit_must_be_an_integer(wrong: Any) -> None:
     with pytest.raises(WorkspaceInputError, match="max_per_hour"):
-        Quota(NOW, per_hour=wrong)
+        Quota(per_hour=wrong)
     with pytest.raises(WorkspaceInputError, match="max_per_day"):
-        Quota(NOW, per_day=wrong)
+        Quota(per_day=wrong)
 
 
 @given(
@@ -67,7 +140,7 @@ def test_limits_hold_and_everything_is_sent_in_the_end(
     """A clock that jumps to when it says to come back, until everybody is invited."""
     sent, now, left = sorted(NOW - age for age in ages), NOW, wanted
     for _ in range(2 * wanted + 2):
-        granted, again = Quota(now, per_hour, per_day).grants(sent, left)
+        granted, again = Quota(per_hour, per_day).grants(sent, left, now)
         for most, span in ((per_hour, HOUR), (per_day, DAY)):
             within = sum(time > now - span for time in sent)
             assert most is None or granted <= max(0, most - within)

@@ -1,1 +1,1 @@
-"""The two clients: the standard library for workers, httpx for the event loop."""
+"""The two clients: requests for workers, httpx for the event loop."""

@@ -39,7 +39,8 @@ def failed(
     """
     causes = _causes(error)
     timeout = timeout or any(isinstance(cause, TimeoutError) for cause in causes)
-    why = f"{type(error).__name__}: {error}"
+    innermost = causes[-1]
+    why = f"{type(innermost).__name__}: {innermost}"
     if not sent:
         if timeout:
             seconds = settings.total_timeout if late else settings.connect_timeout
@@ -60,10 +61,12 @@ def failed(
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """Return an exception and what led to it."""
+    """Return an exception and what led to it, through the wrappers of the libraries."""
     found: list[BaseException] = []
-    cause: BaseException | None = error
-    while cause is not None and cause not in found:
+    cause: Any = error
+    while cause is not None:
         found.append(cause)
-        cause = cause.__cause__ or cause.__context__
+        context = None if cause.__suppress_context__ else cause.__context__
+        parts = (getattr(cause, "reason", None), *cause.args, cause.__cause__, context)
+        cause = next((part for part in parts if isinstance(part, BaseException) and part not in found), None)
     return found

@@ -1,9 +1,7 @@
-"""The client for workers: the standard library carries, tenacity repeats, ``api`` decides."""
+"""The client for workers: requests carries, tenacity repeats, ``api`` decides."""
 
 from __future__ import annotations
 
-import http.client
-import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,9 +14,8 @@ from airflow_provider_workspace.api.procedure import Pause
 from airflow_provider_workspace.api.request_errors import RequestContext
 from airflow_provider_workspace.api.response import follow, parse_response
 from airflow_provider_workspace.client import waits
-from airflow_provider_workspace.client.body import AnswerTooLargeError, UnreadableBodyError
 from airflow_provider_workspace.client.call import MAX_REDIRECTS, Call, secrets_in
-from airflow_provider_workspace.client.connections import Connections
+from airflow_provider_workspace.client.connections import FAILURES, Connections, Exchange
 from airflow_provider_workspace.client.failures import failed
 from airflow_provider_workspace.client.throttle import Throttle
 from airflow_provider_workspace.errors import WorkspaceRequestError
@@ -32,9 +29,6 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.settings import Settings
 
 T = TypeVar("T")
-
-# What sending can raise. Not Exception: Airflow ends a task by raising something wherever it is.
-FAILURES = (OSError, http.client.HTTPException, ValueError, AnswerTooLargeError, UnreadableBodyError)
 
 
 class WorkspaceClient:
@@ -176,17 +170,11 @@ class WorkspaceClient:
         )
 
     def _exchange(self, call: Call[Any], url: str) -> Response:
-        connection = self._connections.take()
+        exchange = Exchange(self.settings)
         try:
-            response = connection.exchange(call.request.method, url, call.request.body)
+            return self._connections.send(exchange, call.request.method, url, call.request.body)
         except FAILURES as error:
-            connection.close()
-            late = time.monotonic() >= connection.deadline
-            failure = failed(call.op, error, self._context, self.settings, sent=connection.sent, late=late)
+            failure = failed(call.op, error, self._context, self.settings, sent=exchange.sent, late=exchange.late)
         except BaseException as error:  # noqa: BLE001 - a task that is stopped, with all its frames
-            connection.close()
             raise error.with_traceback(None)  # noqa: B904 - the frames below hold the key
-        else:
-            self._connections.give_back(connection)
-            return response
         raise failure  # here, where no error hangs on it whose frames hold the key

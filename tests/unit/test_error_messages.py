@@ -135,7 +135,9 @@ def test_message_for_an_unknown_extra(connect: Connect) -> None:
 def test_message_for_an_unreachable_service(connect: Connect) -> None:
     connect(host="http://127.0.0.1:9", max_attempts=1)
     message = message_of("get_dashboard", dashboard_id=1)
-    assert message.startswith("GetDashboard (GET /api/environments/1/dashboards/1/) was not sent: NewConnectionError: ")
+    assert message.startswith(
+        "GetDashboard (GET /api/environments/1/dashboards/1/) was not sent: ConnectionRefusedError: "
+    )
     assert message.endswith("Check the host, port and proxy of connection 'workspace_default'.")
 
 

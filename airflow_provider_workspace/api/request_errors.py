@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from airflow_provider_workspace.api.outcome import TRY_LATER, Outcome, outcome_of_status
@@ -45,6 +45,93 @@ _CLASSES: dict[int, type[WorkspaceStatusError]] = {
     405: WorkspaceMethodNotAllowedError,
     429: WorkspaceRateLimitError,
 }
+
+
+class Hint(NamedTuple):
+    """
+    What to do about a refusal.
+
+    :param words: pattern of what the service says, whatever its case: the interface shows no words, and services tell
+        refusals of one status apart by nothing else
+    :param cure: what to do; ``{source}`` is the connection, ``{scope}`` the scope that is missing
+    :param path: part of the paths of the operations that it is about
+    """
+
+    status: int
+    words: str
+    cure: str
+    path: str = ""
+
+
+# The first one that fits counts.
+HINTS = (
+    Hint(
+        400,
+        r"restriction.level",
+        "Set restriction_level=37 on the dashboard first: services of this kind take collaborators only where editing "
+        "is restricted to them, and with 21 everybody edits.",
+        "/collaborators/",
+    ),
+    Hint(
+        400,
+        r"\blevel\b",
+        "Pass level=37, with which services of this kind let a person edit the dashboard.",
+        "/collaborators/",
+    ),
+    Hint(400, "", "Correct the request; a retry fails the same way."),
+    Hint(
+        401,
+        "",
+        "Check the API key in the password of {source}. If it is right, let its owner open a project in the workspace: "
+        "services of this kind refuse this while the owner has no current project.",
+        "/batch_exports/",
+    ),
+    Hint(401, "", "The API key in the password of {source} is missing, wrong or revoked. Replace it."),
+    Hint(
+        403,
+        r"does not support",
+        "Use a key of another kind, or do this in the workspace while logged in: no scope helps, since the service "
+        "does not take this request with an API key such as that of {source}.",
+    ),
+    Hint(
+        403,
+        r"scoped (project|organi[sz]ation|team|environment)|access to the requested",
+        "Use an API key that is not limited to other projects or organizations, as that of {source} is.",
+    ),
+    Hint(
+        403,
+        r"(access|belong) to the organi[sz]ation|member of the organi[sz]ation",
+        "Check organization_id: the owner of the API key of {source} has no access to it.",
+    ),
+    Hint(403, r"\bscope", "Give the API key of {source} the scope {scope}, or check the access level of its owner."),
+    Hint(
+        403,
+        r"\bplan\b|upgrade|subscription|billing|maximum (limit|number)",
+        "Upgrade the plan of the organization, or remove what counts towards its limit: no scope and no access level "
+        "helps.",
+    ),
+    Hint(
+        403,
+        r"\bfeature|licen[cs]e|premium|enterprise",
+        "Have the feature enabled for the organization: no scope and no access level helps.",
+    ),
+    Hint(403, r"change your own", "Let somebody else do this: it is about the owner of the API key of {source}."),
+    Hint(
+        403,
+        r"edit|restrict",
+        "Make the owner of the API key of {source} a collaborator of the dashboard with level=37, or set its "
+        "restriction_level to 21, with which services of this kind let everybody edit.",
+        "/dashboards/{dashboard_id}/",
+    ),
+    Hint(
+        403,
+        r"level|permission|admin|owner|not allowed|insufficient",
+        "Use the API key of somebody with a higher access level than the owner of that of {source}.",
+    ),
+    Hint(403, r"\w", "The owner of the API key of {source} is not allowed to do this."),
+    Hint(403, "", "Give the API key of {source} the scope {scope}, or check the access level of its owner."),
+    Hint(404, "", "Check the ids: the resource does not exist, or the API key of {source} may not see it."),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +255,12 @@ def status_error(
     elif status >= 500:
         error_class = WorkspaceServerError
     about = f" (field '{attr}')" if attr else ""
+    words = f"{attr or ''} {detail or ''}".strip()
     passing = status in op.endpoint.passing_statuses and attr is None
     said = f": {detail.rstrip('.')}" if detail else " without details"
     error = error_class(
         f"{described(op)} returned {status}{about}{said}. "
-        f"{'It may pass: try again.' if passing else _hint(op, response, context, detail, retry_after)}",
+        f"{'It may pass: try again.' if passing else _hint(op, response, context, words, retry_after)}",
         status=status,
         code=code,
         detail=detail,
@@ -230,22 +318,16 @@ def _parse_error_body(body: bytes) -> dict[str, str | None]:
     return found
 
 
-def _hint(
-    op: Operation[Any], response: Response, context: RequestContext, detail: str | None, retry_after: float | None
-) -> str:
-    """Say what to do about a refusal."""
+def _hint(op: Operation[Any], response: Response, context: RequestContext, said: str, retry_after: float | None) -> str:
+    """
+    Say what to do about a refusal.
+
+    :param said: the field the service complains of, and its explanation
+    """
     status = response.status
-    if status == 400:
-        return "Correct the request; a retry fails the same way."
-    if status == 401:
-        return f"The API key in the password of {context.source} is missing, wrong or revoked. Replace it."
-    if status == 403:
-        scope = _missing_scope(op, detail)
-        if scope is None:
-            return f"The owner of the API key of {context.source} is not allowed to do this."
-        return f"Give the API key of {context.source} the scope {scope}, or check the access level of its owner."
-    if status == 404:
-        return f"Check the ids: the resource does not exist, or the API key of {context.source} may not see it."
+    for hint in HINTS:
+        if hint.status == status and hint.path in op.endpoint.path and re.search(hint.words, said, re.IGNORECASE):
+            return hint.cure.format(source=context.source, scope=_missing_scope(op, said) or "that it lacks")
     if status == 405:
         return (
             op.endpoint.instead or f"Check that the host of {context.source} is the address of the workspace service."
@@ -278,12 +360,10 @@ def _place(location: str | None) -> str:
     return f"{parts.scheme}://{where}" if parts.scheme else where
 
 
-def _missing_scope(op: Operation[Any], detail: str | None) -> str | None:
+def _missing_scope(op: Operation[Any], said: str) -> str | None:
     """Return the scope that the service says is missing, or else the one that the interface asks for."""
-    named = re.search(r"scope\W+([a-z_]+:[a-z]+)", detail or "")
-    if named:
-        return named.group(1)
-    return op.endpoint.scope if not detail or "scope" in detail.lower() else None
+    named = re.search(r"scope\W+([a-z_]+:[a-z]+)", said)
+    return named.group(1) if named else op.endpoint.scope
 
 
 def final_error(

@@ -168,8 +168,12 @@ def test_hard_delete_error_names_delete_dashboard() -> None:
     [
         (GET, "API key missing required scope 'organization:read'", "the scope organization:read, or"),
         (GET, "Missing scopes: [project:write]", "the scope dashboard:read, or"),
-        (GET, "Plan limit reached", "The owner of the API key of connection 'workspace_default' is not allowed"),
-        (GetDashboardAccessControls(project_id="1", dashboard_id=7), "", "The owner of the API key"),
+        (GET, "Plan limit reached", "Upgrade the plan of the organization"),
+        (
+            GetDashboardAccessControls(project_id="1", dashboard_id=7),
+            "",
+            "the scope that it lacks, or check the access level",
+        ),
     ],
 )
 def test_403_names_the_missing_scope(op: Operation[Any], detail: str, hint: str) -> None:

@@ -47,7 +47,11 @@ from tests.contract.parts import (
 from tests.contract.reference import EXPECTED, Expected
 from tests.list_faults import LIST_FAULTS
 
-OF_LISTS = {kind.name for kind in (*KINDS, *LIST_FAULTS) if kind.operations is LISTS}
+OPERATIONS_OF = {kind.name: kind.operations for kind in (*KINDS, *LIST_FAULTS)}
+# The answer can be read; a look afterwards is for something else.
+ANSWERED = ("said_otherwise", "slow_drip", "wrong_content_type")
+# They hit whatever reads a list, also on its way to something else.
+OF_ALL_LISTS = ("late_rows", "short_pages", "moving_rows")
 PEOPLE = ["ada@example.com", "grace@example.com", "lin@example.com"]
 
 
@@ -129,15 +133,19 @@ class Fault:
 
     kind: str
     options: dict[str, Any] = field(default_factory=dict)
-    pages_only: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "pages_only", self.kind in OF_LISTS)
+    lists_lag: float = 0
+    """By how many seconds all lists lag behind, beside it."""
+    profile: str = "lenient"
 
     @property
     def loses_rows(self) -> bool:
         """Whether no client can know the whole list."""
-        return self.kind == "large_list"
+        return self.kind in ("large_list", "late_rows")
+
+    @property
+    def stays_short(self) -> bool:
+        """Whether no list is as long as it counts, however often it is read."""
+        return self.kind == "short_pages" and "missing" in self.options
 
 
 def faults(elsewhere: str) -> dict[str, Fault]:
@@ -183,8 +191,22 @@ def faults(elsewhere: str) -> dict[str, Fault]:
         "next abroad": Fault("next_elsewhere", {"origin": elsewhere, "times": None}),
         "next in a loop": Fault("next_loop", {"times": None}),
         "next relative": Fault("next_relative", {"times": None}),
-        "rows moving": Fault("moving_rows", {"times": 1}),
+        "applied 8 s after a timeout": Fault("slow_effect", {"seconds": 8}),
+        "applied 10 s after a 504": Fault("slow_effect", {"seconds": 10, "answer": "504"}),
+        "applied 50 s after a reset": Fault("slow_effect", {"seconds": 50, "answer": "reset"}),
+        "lists lag 20 s": Fault("late_rows", {"seconds": 20}),
+        "reset after, lists lag 20 s": Fault("reset_after", lists_lag=20),
+        "applied 8 s later, lists lag 20 s": Fault("slow_effect", {"seconds": 8, "answer": "504"}, lists_lag=20),
         "next null too early": Fault("short_pages"),
+        "next null too early, always": Fault("short_pages", {"times": None}),
+        "last row of each page missing": Fault("short_pages", {"missing": "last", "times": None}),
+        "rows counted that are not shown": Fault("short_pages", {"missing": "newest", "times": None}),
+        "rows moving": Fault("moving_rows", {"times": 1}),
+        "rows moving, always": Fault("moving_rows"),
+        "success, not done": Fault("said_otherwise", {"times": None}, profile="live"),
+        "success, something else answered": Fault(
+            "said_otherwise", {"how": "other_answer", "times": None}, profile="live"
+        ),
         "very large list": Fault("large_list", {"rows": 1_000}),
     }
 
@@ -265,8 +287,13 @@ class Cell:
 
 def nothing_to_try(way: str, operation: str, fault: Fault) -> str:
     """Say why there is nothing to try; empty if there is."""
-    if fault.pages_only and name_in_sandbox(operation) not in LISTS:
-        return "answers no pages"
+    hit = None if fault.kind in OF_ALL_LISTS else OPERATIONS_OF[fault.kind]
+    if hit is not None and name_in_sandbox(operation) not in hit:
+        return "answers no pages" if hit is LISTS else "is none that it hits"
+    if fault.lists_lag and not CASES[operation].effects:
+        return "changes nothing"
+    if fault.kind == "said_otherwise" and BY_NAME[operation].status == 204:
+        return "has an empty answer"
     if way == "operator" and operation not in OPERATORS:
         return "has no operator"
     return ""
@@ -278,13 +305,16 @@ def check_connection(sandbox: SandboxServer, way: str, operation: str, fault: Fa
     if reason:
         return Cell("-", message=reason)
     sandbox.reset()
+    sandbox.change_settings(profile=fault.profile, rate_limit=False)
     case = CASES[operation]
     with closing(WorkspaceHook("workspace_patient")) as hook:
         arguments = case.arguments | case.prepare(sandbox, hook)
     rows = len(WAYS["requests"](operation, arguments)) if operation.startswith("List") else None
     effects_before, requests_before = len(sandbox.effects()), len(sandbox.requests())
     name = name_in_sandbox(operation)
-    sandbox.inject(fault.kind, name, **fault.options)
+    sandbox.inject(fault.kind, None if fault.kind in OF_ALL_LISTS else name, **fault.options)
+    if fault.lists_lag:
+        sandbox.inject("late_rows", seconds=fault.lists_lag)
     answer: Any = None
     error: BaseException | None = None
     try:
@@ -293,8 +323,11 @@ def check_connection(sandbox: SandboxServer, way: str, operation: str, fault: Fa
         return Cell("deferred", len(sandbox.effects()) - effects_before, case.effects)
     except Exception as raised:  # noqa: BLE001 - whatever it is, it is a finding
         error = raised.__cause__ if isinstance(raised, AirflowFailException) and raised.__cause__ else raised
-    (hits,) = [active["hits"] for active in sandbox.faults()]
+    hits = sandbox.faults()[0]["hits"]
+    if not hits and fault.kind in OF_ALL_LISTS:
+        return Cell("-", message="reads no list")
     sandbox.clear_faults()
+    sandbox.advance_clock(3600)  # for what takes effect late
     cell = Cell(
         type(error).__name__ if error else how(sandbox.requests()[requests_before:], name),
         len(sandbox.effects()) - effects_before,
@@ -308,8 +341,9 @@ def how(requests: list[dict[str, Any]], name: str) -> str:
     """Say how a success came about."""
     sent = [entry for entry in requests if entry["operation"] == name]
     if sent[-1]["fault"] is None:
-        return "again"
-    return "ok" if requests[-1] is sent[-1] else "adopted"
+        return "ok" if len(sent) == 1 else "again"
+    answered = sent[-1]["fault"]["kind"] in ANSWERED
+    return "ok" if answered or requests[-1] is sent[-1] else "adopted"
 
 
 def find_mistake(cell: Cell, error: BaseException | None, hits: int, read: tuple[int | None, Any], fault: Fault) -> str:
@@ -326,10 +360,12 @@ def find_mistake(cell: Cell, error: BaseException | None, hits: int, read: tuple
             return "fewer effects than intended, and no error"
         if rows is not None and len(answer) != rows and not fault.loses_rows:
             return f"{len(answer)} rows instead of {rows}, and no error"
+        if fault.stays_short and cell.effects:
+            return "a write because of what a short list does not show"
         return ""
     if not isinstance(error, WorkspaceError):
         return "an error that is none of ours"
-    if isinstance(error, WorkspaceRequestError) and error.outcome != "unknown" and cell.effects:
+    if isinstance(error, WorkspaceRequestError) and error.outcome in ("not_sent", "rejected") and cell.effects:
         return f"an effect although the error says {error.outcome}"
     return ""
 
@@ -339,7 +375,11 @@ def find_mistake(cell: Cell, error: BaseException | None, hits: int, read: tuple
 
 @contextmanager
 def surroundings() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]]:
-    """Yield a sandbox with a connection to it, the faults, and the requests that went elsewhere; nothing waits."""
+    """
+    Yield a sandbox with a connection to it, the faults, and the requests that went elsewhere.
+
+    Whatever waits moves the clock of the sandbox instead.
+    """
     strays: list[str] = []
     with (
         SandboxServer("lenient", fault_kinds=LIST_FAULTS) as sandbox,
@@ -356,6 +396,7 @@ def surroundings() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]
                 "read_timeout": 0.15,
                 "page_size": 1,
                 "max_attempts": 3,
+                "consistency_time": 60,
             },
         }
         # What is prepared needs an answer, also on a busy machine.
@@ -365,8 +406,12 @@ def surroundings() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]
             "AIRFLOW_CONN_WORKSPACE_PATIENT": json.dumps(patient),
         }
         stack.enter_context(mock.patch.dict(os.environ, env))
-        # How long each wait takes is tested elsewhere.
-        stack.enter_context(mock.patch.object(waits, "scale", 0.0))
+
+        async def async_sleep(seconds: float) -> None:
+            sandbox.advance_clock(seconds)
+
+        stack.enter_context(mock.patch.object(waits, "sleep", sandbox.advance_clock))
+        stack.enter_context(mock.patch.object(waits, "async_sleep", async_sleep))
         yield sandbox, faults(elsewhere), strays
 
 

@@ -12,6 +12,7 @@ from airflow_provider_workspace.api.retry import MAX_SENDS, look_up_pauses
 from airflow_provider_workspace.errors import (
     WorkspaceDuplicateError,
     WorkspaceError,
+    WorkspaceIncompleteListError,
     WorkspaceInputError,
     WorkspaceNotAppliedError,
     WorkspaceNotFoundError,
@@ -157,7 +158,11 @@ def check_created(
     :raises WorkspaceDuplicateError: if there is another one
     :raises WorkspaceNotAppliedError: if the next look-up would not find what was created
     """
-    rows = yield from read_rows(projects)
+    try:
+        rows = yield from read_rows(projects)
+    except WorkspaceIncompleteListError as error:
+        log.warning("A short list cannot show whether another task created the %s too: %s", what, error)
+        return
     ids = {record_id, *(row.id for row in rows if is_it(row))} - {None}
     own = [row for row in rows if row.id == record_id]
     if len(ids) > 1:

@@ -325,9 +325,9 @@ def test_a_dry_run_of_what_only_reads_has_its_result() -> None:
 ORGANIZATION_PROJECTS = ListProjects(organization_id="o")
 
 
-def check(record_id: int | None, *rows: tuple[int | None, str]) -> None:
+def check(record_id: int | None, *rows: tuple[int | None, str], count: int | None = None) -> None:
     def answer(_: Any) -> Page[ProjectItem]:
-        return Page[ProjectItem](results=[ProjectItem(id=number, name=name) for number, name in rows])
+        return Page[ProjectItem](count=count, results=[ProjectItem(id=number, name=name) for number, name in rows])
 
     drive(check_created("project 'A'", record_id, ORGANIZATION_PROJECTS, lambda row: row.name == "A"), answer)
 
@@ -347,6 +347,11 @@ def test_a_second_record_of_the_name_is_an_error_that_names_both(rows: list[Any]
 def test_a_list_that_does_not_show_the_record_yet_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     check(1, (2, "B"))
     assert "another task may have created one too" in caplog.text
+
+
+def test_a_list_that_stays_short_after_a_create_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    check(1, (1, "A"), count=2)
+    assert "A short list cannot show whether another task created the project 'A' too" in caplog.text
 
 
 def test_a_record_that_no_look_up_would_find_is_an_error() -> None:

@@ -174,9 +174,10 @@ class DashboardRegistry:
                 GetDashboard(project_id=self.identity.project_id, dashboard_id=dashboard_id)
             )
         except WorkspaceNotFoundError as error:
-            if error.code is None and error.detail is None:
-                raise  # of a proxy, perhaps
-            return None
+            if error.from_service:
+                return None
+            error.args = (f"Check the host of the connection: this 404 may be that of a proxy. {error}",)
+            raise
         if dashboard.deleted:
             return None
         if "name" not in remembered:  # written by hand

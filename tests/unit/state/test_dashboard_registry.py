@@ -37,7 +37,9 @@ class Service:
     def answer(self, operation: Any) -> Any:
         if isinstance(operation, GetDashboard):
             found = self.dashboards.get(int(operation.dashboard_id))
-            return found or WorkspaceNotFoundError("404", status=404, detail="Not found.")
+            gone = WorkspaceNotFoundError("404", status=404)
+            gone.from_service = True
+            return found or gone
         if isinstance(self.answer_with, WorkspaceBadRequestError):
             return self.answer_with
         made = Dashboard(id=len(self.dashboards) + 1, name=operation.name)
@@ -119,7 +121,7 @@ def test_a_dashboard_that_was_deleted_is_created_again(service: Service) -> None
 def test_a_404_that_may_be_of_a_proxy_is_an_error(service: Service) -> None:
     Task(service).go_on()
     task = Task(service)
-    with pytest.raises(WorkspaceNotFoundError):
+    with pytest.raises(WorkspaceNotFoundError, match=r"^Check the host of the connection"):
         task.take(WorkspaceNotFoundError("404", status=404))
     assert len(service.dashboards) == 1
 

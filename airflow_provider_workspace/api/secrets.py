@@ -20,10 +20,11 @@ _SECRET_WORDS = (
 )  # fmt: skip
 # Names that say so only in a URL.
 _SECRET_PARAMETERS = frozenset({"key", "auth", "sig", "signature", "code", "pass", "pwd", "pw"})
-_PASSWORD = re.compile(r"://[^\s/?#:@\"'<>]*:([^\s/?#\"'<>]+)@")
-_PARAMETER = re.compile(r"[?&;#]([^\s=&;#\"'<>]{1,100})=([^\s&;#\"'<>]+)")
+# Compiled when first used: Dag files are parsed without.
+_LOGIN = r"://[^\s/?#:@\"'<>]*:([^\s/?#\"'<>]+)@"
+_PARAMETER = r"[?&;#]([^\s=&;#\"'<>]{1,100})=([^\s&;#\"'<>]+)"
 # Whoever knows the path of a webhook may use it.
-_HOOK = re.compile(r"://hooks?\.[^\s/?#\"'<>]+/([^\s\"'<>]+)")
+_HOOK = r"://hooks?\.[^\s/?#\"'<>]+/([^\s\"'<>]+)"
 
 
 @lru_cache(maxsize=4096)
@@ -94,12 +95,14 @@ def _secrets_in_url(text: str) -> Iterator[str]:
 def _spans(text: str) -> set[tuple[int, int]]:
     """Return where a text holds the secrets of a URL; they do not overlap."""
     found: set[tuple[int, int]] = set()
+    if "=" not in text and "://" not in text:
+        return found
     if "://" in text:
-        found |= {match.span(1) for match in (*_PASSWORD.finditer(text), *_HOOK.finditer(text))}
+        found |= {match.span(1) for match in (*re.finditer(_LOGIN, text), *re.finditer(_HOOK, text))}
     if "=" in text:
         found |= {
             match.span(2)
-            for match in _PARAMETER.finditer(text)
+            for match in re.finditer(_PARAMETER, text)
             if is_secret(unquote(match[1])) or match[1].lower().endswith("signature") or match[1] in _SECRET_PARAMETERS
         }
     return {span for span in found if not any(other[0] <= span[0] and span[1] <= other[1] for other in found - {span})}

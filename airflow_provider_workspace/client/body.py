@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zlib
+from typing import Any
 
 # How many bytes are decompressed at once.
 PIECE = 1_000_000
@@ -38,7 +39,7 @@ class Body:
         self._packed = name in DECOMPRESSED
         self._deflate = name == "deflate"
         # With these window bits zlib tells by the first bytes whether they are gzip or zlib.
-        self._unpacker = zlib.decompressobj(47)
+        self._unpacker: Any = zlib.decompressobj(47) if self._packed else None
 
     def add(self, piece: bytes) -> None:
         """

@@ -96,7 +96,7 @@ class Connections:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._headers = headers_for(settings)
+        self._headers = CaseInsensitiveDict(headers_for(settings))
         proxy = proxy_for(settings)
         self._proxies = {"http": proxy, "https": proxy} if proxy else {}
         https = settings.base_url.startswith("https://") or (proxy or "").startswith("https://")
@@ -132,13 +132,14 @@ class Connections:
         self._adapter.close()
 
 
-def _prepare(method: str, url: str, headers: dict[str, str], body: bytes | None) -> requests.PreparedRequest:
+def _prepare(method: str, url: str, headers: CaseInsensitiveDict[str], body: bytes | None) -> requests.PreparedRequest:
     """Fill a request by hand: ``api`` has encoded everything, and requests must not encode it once more."""
     prepared = requests.PreparedRequest()
     prepared.method = method
     prepared.url = url
-    prepared.headers = CaseInsensitiveDict(headers)
+    prepared.headers = headers
     if body is not None:
+        prepared.headers = headers.copy()
         prepared.headers["Content-Type"] = "application/json"
         prepared.headers["Content-Length"] = str(len(body))
         prepared.body = body

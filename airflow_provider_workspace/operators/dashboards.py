@@ -51,7 +51,8 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
     :param use_dashboard: id of a dashboard to copy
     :param delete_insights: whether deleting the dashboard deletes its insights
     :param tags: tags
-    :param restriction_level: who may change it; the interface does not show which levels there are
+    :param restriction_level: who may change it, a number; the interface does not show which. Services of this kind have
+        21 for everybody and 37 for its collaborators, and take collaborators only with 37
     """
 
     template_fields: Collection[str] = (
@@ -155,7 +156,8 @@ class WorkspaceUpdateDashboardOperator(WorkspaceWriteOperator):
     :param use_dashboard: id of a dashboard to copy
     :param delete_insights: whether deleting the dashboard deletes its insights
     :param tags: tags
-    :param restriction_level: who may change it; the interface does not show which levels there are
+    :param restriction_level: who may change it, a number; the interface does not show which. Services of this kind have
+        21 for everybody and 37 for its collaborators, and take collaborators only with 37
     :param set_null: names of fields to set to null
     """
 

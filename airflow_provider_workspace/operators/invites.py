@@ -50,7 +50,8 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
     :param organization_id: organization; by default that of the connection
     :param if_exists: ``return`` an invite of the address that has not expired as it is, or ``fail``
     :param first_name: the person's first name
-    :param level: access level; the interface does not show which there are
+    :param level: access level: a number, which the interface does not show, or ``member``, ``admin`` or ``owner``, for
+        1, 8 and 15, which services of this kind use
     :param message: message in the mail
     :param private_project_access: private projects and the access levels there
     :param send_email: whether a mail is sent; the interface does not show the default

@@ -36,7 +36,8 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
 
     :param user_uuid: the member's user (UUID, ``user.uuid`` of the member)
     :param user_email: the member's e-mail address instead, looked up among the members
-    :param level: access level; the interface does not show which there are
+    :param level: access level: a number, which the interface does not show, or ``member``, ``admin`` or ``owner``, for
+        1, 8 and 15, which services of this kind use
     :param organization_id: organization; by default that of the connection
     """
 

@@ -259,8 +259,8 @@ def status_error(
     passing = status in op.endpoint.passing_statuses and attr is None
     said = f": {detail.rstrip('.')}" if detail else " without details"
     error = error_class(
-        f"{described(op)} returned {status}{about}{said}. "
-        f"{'It may pass: try again.' if passing else _hint(op, response, context, words, retry_after)}",
+        f"{'It may pass: try again.' if passing else _hint(op, response, context, words, retry_after)} "
+        f"{described(op)} returned {status}{about}{said}.",
         status=status,
         code=code,
         detail=detail,
@@ -337,9 +337,7 @@ def _hint(op: Operation[Any], response: Response, context: RequestContext, said:
         return f"Rate limit exceeded: retry {when}, or limit concurrent tasks by an Airflow pool."
     if 300 <= status < 400:
         where = context.redacted(_place(response.headers.get("location")))
-        return (
-            f"It points to {where}, which was not followed. If that is the service, set it as host of {context.source}."
-        )
+        return f"The redirect to {where} was not followed. If that is the service, set it as host of {context.source}."
     if status >= 500:
         return "The service or a proxy before it failed. If it keeps failing, check its status."
     return "The service refused the request."

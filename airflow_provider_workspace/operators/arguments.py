@@ -162,6 +162,37 @@ def parse_integer(name: str, value: Any) -> int:
     raise WorkspaceInputError(msg)
 
 
+def parse_maximum(name: str, value: Any) -> int | None:
+    """
+    Read an argument that limits a number of things; ``None`` is no limit, but the text ``None`` is an error.
+
+    :raises WorkspaceInputError: if it is no whole number, or below zero
+    """
+    if value is None:
+        return None
+    most = parse_integer(name, value)
+    if most < 0:
+        msg = f"{name} must be at least 0, or None for any number"
+        raise WorkspaceInputError(msg)
+    return most
+
+
+def parse_access_level(name: str, value: Any) -> int | None:
+    """
+    Read an argument that is an access level, as a number or by name; ``None`` if there is none.
+
+    :raises WorkspaceInputError: if it is neither
+    """
+    from airflow_provider_workspace.api.levels import parse_level
+
+    try:
+        return None if value is None else parse_level(value)
+    except ValueError as error:
+        shown = repr(value[:40]) if isinstance(value, str) else type_name(value)
+        msg = f"{name}: {error}; found {shown}"
+        raise WorkspaceInputError(msg) from None
+
+
 def parse_seconds(name: str, value: Any, *, least: float = 0.0) -> float:
     """
     Read an argument that holds a length of time.

@@ -166,9 +166,9 @@ class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
         the level of every member whose row names none
     :param max_removals: how many members and open invites may go in one run; if it would be more, the task fails and
         sends nothing, for the roster may have been cut. ``None`` for any number
-    :param owner_level: members of this level and above are neither removed nor changed. The interface does not show
-        which levels there are; services of its kind have 1 for members, 8 for administrators, 15 for owners. ``None``
-        treats owners like others
+    :param owner_level: members of this level and above are neither removed nor changed: a whole number, or ``member``
+        (1), ``admin`` (8), ``owner`` (15). The interface does not show which levels there are; services of its kind
+        have these. ``None`` treats owners like others
     :param approved: an earlier plan, the result of a task with ``dry_run=True``: if there is a change now that it does
         not hold, the task fails and sends nothing
     """
@@ -180,6 +180,8 @@ class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
         "path",
         "protected",
         "defaults",
+        "max_removals",
+        "owner_level",
         "approved",
     )
     resource_kind = "members"
@@ -193,8 +195,8 @@ class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
         protected: Sequence[str] | str,
         organization_id: str | None = None,
         defaults: Mapping[str, Any] | None = None,
-        max_removals: int | None = 10,
-        owner_level: int | None = 15,
+        max_removals: int | str | None = 10,
+        owner_level: int | str | None = 15,
         approved: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -212,22 +214,25 @@ class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
         """Plan, and carry the plan out unless this is a dry run."""
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.hooks.progress import ProgressLog
+        from airflow_provider_workspace.operators.arguments import parse_access_level, parse_maximum
         from airflow_provider_workspace.procedures.bulk_invites import invite_all, wait_for_consistency
         from airflow_provider_workspace.procedures.member_sync import apply, read_and_plan
         from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_value
 
         settings = hook.client.settings
         organization_id = hook.organization_or_default(self.organization_id)
+        max_removals = parse_maximum("max_removals", self.max_removals)
+        owner_level = parse_access_level("owner_level", self.owner_level)
         yield from wait_for_consistency(self.task_state, settings.consistency_time)
         plan = yield from read_and_plan(
-            read_roster(self.roster, self.path, self.defaults, argument="roster"),
+            read_roster(self.roster, self.path, self.parse_fields("defaults"), argument="roster"),
             organization_id,
             settings.page_size,
             protected=rows_of_value(self.protected, "protected"),
-            owner_level=self.owner_level,
+            owner_level=owner_level,
         )
         self.log.info("%s", plan.table())
-        plan.check_removals(self.max_removals)
+        plan.check_removals(max_removals)
         if self.approved is not None:
             if not isinstance(self.approved, Mapping):
                 msg = "Pass the output of the task with dry_run=True as approved: what it holds is not a plan"

@@ -127,6 +127,17 @@ def test_protected_people_stay_and_owners_are_removed_only_if_allowed(sandbox: S
         ({"roster": ["ada"]}, "row 1"),
         ({"protected": "olive.owner@example.com"}, "protected is a text"),
         ({"max_removals": 1}, "max_removals=1"),
+        ({"max_removals": "1"}, "max_removals=1"),
+        ({"max_removals": float("nan")}, "max_removals must be a whole number"),
+        ({"max_removals": True}, "max_removals must be a whole number"),
+        ({"max_removals": -1}, "max_removals must be at least 0"),
+        ({"max_removals": "None"}, "max_removals must be a whole number"),
+        ({"owner_level": float("nan")}, "owner_level: expected a whole number, or member"),
+        ({"owner_level": True}, "owner_level: expected a whole number"),
+        ({"owner_level": "boss"}, "owner_level: expected a whole number.*found 'boss'"),
+        ({"defaults": "level=8"}, "defaults must be a mapping"),
+        ({"defaults": {"level": True}}, "level"),
+        ({"protected": "{{ nobody }}"}, "protected"),
     ],
 )
 @pytest.mark.parametrize("dry_run", [True, False])
@@ -137,6 +148,20 @@ def test_implausible_changes_are_refused(
     with pytest.raises(AirflowFailException, match=message):
         sync(**arguments, dry_run=dry_run)
     assert writes(sandbox) == []
+
+
+def test_arguments_may_be_rendered_templates(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    plan = sync(
+        '["ada@example.com", {"email": "mina.member@example.com", "level": "admin"}]',
+        protected='["adam.admin@example.com"]',
+        defaults='{"level": "member"}',
+        max_removals="10",
+        owner_level=" owner ",
+    )
+    assert done(plan) == {"withdraw": 1, "remove": 2, "change_level": 1, "invite": 1, "skip": 2}
+    (made,) = sandbox.effects("create_invite")
+    assert made["detail"]["level"] == 1
 
 
 def test_reads_a_file_and_fills_in_defaults(sandbox: SandboxServer, connect: Connect, tmp_path: Path) -> None:

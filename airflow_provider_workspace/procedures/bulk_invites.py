@@ -388,6 +388,10 @@ class _Campaign:
         self.listed = [time for time in map(seconds_of, seen.invited_at) if time is not None]
         self.invite_count = seen.invite_count
         known = _known_addresses(seen)
+        missing = [row for row in self.unlisted.values() if row.key not in known]
+        self.unlisted = {}
+        self.open.update((row.key, row) for row in missing)
+        self.doubt(missing, None)
         others = 0
         for row in list(self.open.values()):
             if row.key in self.earlier:
@@ -459,14 +463,14 @@ class _Campaign:
             raise self.incomplete(given_up) from given_up
 
     def check_unlisted(self) -> Procedure[None]:
-        """Open the rows again whose answers do not show the invites, if the list is not as long as it must be."""
+        """Read the lists if they are not as long as the answers that do not show the invites make them."""
         if not self.unlisted:
             return
         page = yield from self.asking(send_one(ListInvites(organization_id=self.organization_id, limit=1)))
-        if page.count != self.invite_count:
-            self.open.update(self.unlisted)
-            self.doubt(list(self.unlisted.values()), None)
-        self.unlisted = {}
+        if page.count == self.invite_count:
+            self.unlisted = {}
+        else:
+            yield from self.read()
 
     # Sending
 

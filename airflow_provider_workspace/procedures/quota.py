@@ -144,6 +144,10 @@ class Quota:
             self.kept["learned"][LIMITS[DAY]] = len(day)
         elif hour and asked <= HOUR and (most is None or len(hour) + rows > most):
             self.kept["learned"][LIMITS[HOUR]] = len(hour)
+        elif (
+            self.configured["per_hour"] is not None and self.refusals == 1
+        ):  # below what the author says: another limit
+            return now + asked + MARGIN
         else:  # what is counted does not explain it: after an hour there is nothing left of it
             return max(now + asked, (hour or [now])[-1] + HOUR) + MARGIN
         again = self.grants(listed, MIN_BATCH, now)[1]

@@ -17,7 +17,10 @@ with DAG("told_to_come_back", schedule=None):
 
 with DAG("too_many_invites", schedule=None):
     WorkspaceCreateInvitesOperator(
-        task_id="invites", invites=[f"person-{number}@example.com" for number in range(60)], retries=0
+        task_id="invites",
+        invites=[f"person-{number}@example.com" for number in range(60)],
+        max_per_hour=1000,  # so the service's Retry-After is not about the invites of the hour
+        retries=0,
     )
 
 with DAG("killed_creates", schedule=None):

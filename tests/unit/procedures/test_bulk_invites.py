@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_workspace.api.models import Invite, Member, Page, User
 from airflow_provider_workspace.api.operations import CreateInvites, ListInvites, ListMembers
+from airflow_provider_workspace.api.procedure import Pause, Send, leave_at_long_pause
 from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.errors import (
     WorkspaceAuthenticationError,
@@ -19,9 +20,15 @@ from airflow_provider_workspace.errors import (
     WorkspaceConnectionError,
     WorkspaceInputError,
     WorkspaceOutcomeUnknownError,
+    WorkspacePermissionError,
+    WorkspaceRateLimitError,
     WorkspaceRequestError,
+    WorkspaceStatusError,
 )
 from airflow_provider_workspace.procedures.bulk_invites import (
+    INVITING,
+    MAX_READINGS,
+    MAX_REFUSALS,
     STATUSES,
     InvitesReport,
     WorkspaceInvitesIncompleteError,
@@ -41,24 +48,47 @@ def lost() -> WorkspaceOutcomeUnknownError:
     return error
 
 
+class LeftError(Exception):
+    """The procedure was left at a long pause."""
+
+
+def leave(seconds: float) -> None:
+    raise LeftError(seconds)
+
+
 class Service:
     """
     An organization in memory.
 
     :param faults: what happens to the bulk requests, one after the other: ``ok`` or ``quiet`` (an empty answer);
-        ``lost`` (applied, no answer), ``vanished`` (not applied, no answer), ``half`` (half applied, 400), ``denied``
+        ``lost`` (applied, no answer), ``vanished`` (not applied, no answer), ``half`` (half applied, 400), ``denied``;
+        ``short`` and ``liar`` (the answer lacks one invite, which is made or not), ``nothing`` (an empty answer, and
+        nothing is made), ``limited`` (429), ``forbidden`` (403)
     :param bad: addresses that the service refuses, and all of a request for one of them
+    :param status: status of that refusal
+    :param names_row: whether it names the row
     """
 
     def __init__(
-        self, *, faults: Iterable[str] = (), bad: Iterable[str] = (), members: Iterable[str] = (), expired: str = ""
+        self,
+        *,
+        faults: Iterable[str] = (),
+        bad: Iterable[str] = (),
+        members: Iterable[str] = (),
+        expired: str = "",
+        status: int = 400,
+        names_row: bool = False,
     ) -> None:
+        self.status = status
+        self.names_row = names_row
         self.faults = list(faults)
         self.bad = set(bad)
         self.members = [Member(user=User(email=email)) for email in members]
         self.invites = [Invite(id="old", target_email=expired, is_expired=True)] if expired else []
         self.mailed: Counter[str] = Counter()
         self.sent: list[int] = []
+        self.refused: Counter[str] = Counter()
+        self.lists = 0
         self.readable = True
         self.now = 1_800_000_000.0
         self.pauses: list[float] = []
@@ -70,6 +100,7 @@ class Service:
         if not self.readable:
             return WorkspaceConnectionError("the list is out of reach", outcome="not_sent")
         assert isinstance(op, ListInvites | ListMembers)
+        self.lists += not op.offset
         rows: list[Any] = self.invites if isinstance(op, ListInvites) else [*self.members, Member(user=None)]
         start, limit = op.offset or 0, op.limit or 100
         following = "more" if start + limit < len(rows) else None
@@ -80,15 +111,31 @@ class Service:
             return WorkspaceAuthenticationError("the key is revoked", status=401, outcome="rejected")
         if fault == "vanished":
             return lost()
+        if fault == "limited":
+            return WorkspaceRateLimitError("429", status=429, retry_after=1.0, retryable=True, outcome="rejected")
+        if fault == "forbidden":
+            return WorkspacePermissionError("403", status=403, detail="missing scope", outcome="rejected")
         if self.bad & set(emails):
-            return WorkspaceBadRequestError("400", status=400, detail="no such mailbox", outcome="rejected")
+            self.refused.update(emails)
+            number = min(emails.index(email) for email in self.bad & set(emails))
+            return WorkspaceStatusError(
+                str(self.status),
+                status=self.status,
+                detail="no such mailbox",
+                attr=f"{number}__target_email" if self.names_row else None,
+                outcome="rejected",
+            )
+        if fault == "nothing":
+            return []
+        if fault == "liar":
+            return self.invite(emails[:-1])
         if fault == "half":
             self.invite(emails[: len(emails) // 2])
             return WorkspaceBadRequestError("400", status=400, outcome="rejected")
         made = self.invite(emails)
         if fault == "lost":
             return lost()
-        return [] if fault == "quiet" else made
+        return [] if fault == "quiet" else made[:-1] if fault == "short" else made
 
     def invite(self, emails: list[str]) -> list[Invite]:
         self.mailed.update(emails)
@@ -302,6 +349,277 @@ def test_a_revoked_key_stops_bulk_invites() -> None:
     ] * 4
     assert error.value.permanent
     assert error.value.__cause__ is error.value.cause
+
+
+@pytest.mark.parametrize("status", [400, 403, 409, 422])
+def test_a_row_that_the_service_names_is_tried_alone(status: int) -> None:
+    service = Service(bad=["p6@example.com"], status=status, names_row=True)
+    report = run(service, people(12), on_invalid="skip")
+    assert service.sent == [4, 4, 4, 1, 3]
+    assert statuses(report) == {"invited": 11, "failed": 1}
+    assert report.entries[5] == Entry(6, "p6@example.com", "failed", "no such mailbox")
+
+
+def test_a_row_above_the_level_of_the_key_is_found_though_the_first_request_holds_it() -> None:
+    rows: list[Any] = [{"email": "p1@example.com", "level": 15}, *people(8)[1:]]
+    service = Service(bad=["p1@example.com"], status=403)
+    assert statuses(run(service, rows, on_invalid="skip")) == {"invited": 7, "failed": 1}
+    assert service.mailed == Counter(people(8)[1:])
+    assert service.sent[:4] == [4, 1, 1, 2], "two rows of the lowest level alone, and then the others"
+
+
+def test_a_403_for_every_row_stops_after_two_rows_alone() -> None:
+    service = Service(faults=["forbidden"] * 9)
+    with pytest.raises(WorkspaceInvitesIncompleteError, match="403") as error:
+        run(service, people(12), on_invalid="skip")
+    assert service.sent == [4, 1, 1]
+    assert error.value.permanent
+
+
+def test_many_refusals_in_a_row_are_not_about_the_rows() -> None:
+    service = Service(bad=people(100))
+    with pytest.raises(WorkspaceInvitesIncompleteError, match="400") as error:
+        run(service, people(100), settings={"bulk_invite_limit": 20}, on_invalid="skip")
+    assert len(service.sent) <= MAX_REFUSALS + 3
+    assert sum(error.value.report.counts[status] for status in ("failed", "not_sent", "unknown")) == 100
+
+
+def test_a_refused_row_is_not_sent_again_after_a_wait() -> None:
+    service = Service(bad=["p1@example.com"])
+    kept: dict[str, Any] = {}
+    settings = Settings("http://127.0.0.1", "key", bulk_invite_limit=4, invites_per_hour=10)
+    for _ in range(6):
+        steps = invite_all(
+            people(20),
+            organization_id="o",
+            settings=settings,
+            clock=lambda: service.now,
+            on_invalid="skip",
+            kept=kept,
+        )
+        left = leave_at_long_pause(steps, 60.0, leave)
+        try:
+            report = drive(left, service.answer)
+            break
+        except LeftError as pause:
+            service.now += pause.args[0]
+    assert statuses(report) == {"invited": 19, "failed": 1}
+    assert service.mailed == Counter(people(20)[1:])
+    assert service.refused["p1@example.com"] == 3
+    assert not kept, "nothing is kept once the task is done"
+
+
+# When the answer says otherwise
+
+
+def test_an_invite_that_the_answer_leaves_out_is_looked_up() -> None:
+    service = Service(faults=["short"])
+    assert statuses(run(service, people(8))) == {"invited": 8}
+    assert service.mailed == Counter(people(8))
+    assert service.pauses == [0.5]
+
+
+def test_an_invite_that_was_not_made_fails_and_is_not_sent_again() -> None:
+    service = Service(faults=["liar", "nothing"])
+    report = run(service, people(8), on_invalid="skip")
+    assert statuses(report) == {"invited": 3, "failed": 5}
+    assert report.entries[3].reason == "the service answered with success, but does not list the invite"
+    assert service.sent == [4, 4]
+    assert 120 <= sum(service.pauses) <= 121
+
+
+def test_nobody_counts_as_invited_by_an_empty_answer_alone() -> None:
+    service = Service(faults=["nothing"])
+    report = run(service, people(4), on_invalid="skip")
+    assert statuses(report) == {"failed": 4}
+    assert service.sent == [4]
+
+
+def test_a_dry_run_plans() -> None:
+    service = Service(members=["p1@example.com"])
+    assert statuses(run(service, people(4), dry_run=True)) == {"member": 1, "planned": 3}
+    assert service.sent == []
+
+
+def test_a_row_that_is_refused_because_somebody_else_invited_it_counts_as_invited() -> None:
+    service = Service(bad=["p1@example.com"], status=409)
+
+    def invited_by_others(op: Operation[Any]) -> Any:
+        answer = Service.answer(service, op)
+        if service.refused and not service.mailed:
+            service.invite(["p1@example.com"])
+        return answer
+
+    service.answer = invited_by_others  # type: ignore[method-assign]
+    assert statuses(run(service, people(1))) == {"invited": 1}
+
+
+def test_empty_answers_cost_one_request_where_the_list_is_as_long_as_it_must_be() -> None:
+    service = Service(faults=["quiet"] * 10)
+    run(service, people(10))
+    assert service.lists == 3
+
+
+def test_what_is_unknown_in_the_end_is_reported() -> None:
+    service = Service(faults=["ok", "liar"])
+
+    def unreadable_once_sent(op: Operation[Any]) -> Any:
+        service.readable = not service.sent
+        return Service.answer(service, op)
+
+    service.answer = unreadable_once_sent  # type: ignore[method-assign]
+    with pytest.raises(WorkspaceInvitesIncompleteError) as error:
+        run(service, people(8))
+    assert statuses(error.value.report) == {"invited": 7, "unknown": 1}
+
+
+def test_a_part_that_meets_a_limit_is_sent_later() -> None:
+    service = Service(bad=["p1@example.com"], faults=["ok", "limited", "ok", "limited"])
+    assert statuses(run(service, people(4), on_invalid="skip")) == {"invited": 3, "failed": 1}
+    assert service.mailed == Counter(people(4)[1:])
+
+
+def test_a_part_waits_for_a_limit() -> None:
+    service = Service(bad=["p4@example.com"])
+    steps = invite_all(
+        people(8),
+        organization_id="o",
+        settings=Settings("http://127.0.0.1", "key", bulk_invite_limit=4, invites_per_hour=5),
+        clock=lambda: service.now,
+        on_invalid="skip",
+    )
+    waited: list[float] = []
+    step = next(steps)
+    try:
+        while True:
+            if isinstance(step, Pause):
+                service.now += step.seconds
+                waited.append(step.seconds)
+                step = steps.send([])
+            else:
+                step = steps.send([service.answer(operation) for operation in step.operations])
+    except StopIteration as stop:
+        report: InvitesReport = stop.value
+    assert statuses(report) == {"invited": 7, "failed": 1}
+    assert service.refused["p4@example.com"] == 3
+    assert service.mailed == Counter([*people(3), *people(8)[4:]])
+    assert min(waited) > 3000
+
+
+def test_what_is_in_doubt_is_looked_up_while_a_limit_holds_the_others_back() -> None:
+    service = Service(faults=["ok", "lost", "limited"])
+
+    def slow_list(op: Operation[Any]) -> Any:
+        answer = Service.answer(service, op)
+        if isinstance(op, ListInvites) and len(service.sent) == 3 and service.lists < 12:
+            answer.results = [row for row in answer.results if row.target_email == "P1@EXAMPLE.COM"]
+            answer.count, answer.next = len(answer.results), None
+        return answer
+
+    service.answer = slow_list  # type: ignore[method-assign]
+    assert statuses(run(service, people(16))) == {"invited": 16}
+    assert set(service.mailed.values()) == {1}
+
+
+# Time
+
+
+def test_the_rest_goes_on_while_something_is_in_doubt() -> None:
+    service = Service(faults=["ok", "vanished"])
+    run(service, people(40))
+    assert service.sent[:11] == [4] * 10 + [4]
+    assert service.mailed == Counter(people(40))
+    assert 120 <= sum(service.pauses) <= 121
+
+
+def test_a_process_that_slept_reads_again_before_it_sends() -> None:
+    service = Service()
+
+    def sleep(op: Operation[Any]) -> Any:
+        if isinstance(op, CreateInvites) and len(service.sent) == 2:
+            service.invite(people(40)[20:])  # another run
+            service.now += 3600
+        return Service.answer(service, op)
+
+    service.answer = sleep  # type: ignore[method-assign]
+    report = run(service, people(40))
+    assert statuses(report) == {"invited": 20, "already_invited": 20}
+    assert max(service.mailed.values()) == 1
+
+
+def test_a_process_that_sleeps_while_it_reads_reads_again_but_not_for_ever() -> None:
+    service = Service()
+
+    def sleep(op: Operation[Any]) -> Any:
+        if isinstance(op, ListMembers):
+            service.now += 3600
+        return Service.answer(service, op)
+
+    service.answer = sleep  # type: ignore[method-assign]
+    assert statuses(run(service, people(4))) == {"invited": 4}
+    assert service.lists == 2 * MAX_READINGS
+
+
+class Notes:
+    """What a task remembers."""
+
+    def __init__(self, age: float | None) -> None:
+        self.given = age
+        self.begun = 0
+        self.forgotten = False
+
+    def age(self, what: str) -> float | None:
+        assert what == INVITING
+        return self.given
+
+    def begin(self, what: str) -> None:
+        assert what == INVITING
+        self.begun += 1
+
+    def forget(self) -> None:
+        self.forgotten = True
+
+    def count_send(self) -> int:
+        raise NotImplementedError
+
+    def has_begun(self, what: str) -> bool:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(("age", "pauses"), [(None, []), (20.0, [105.0]), (200.0, [])])
+def test_a_retry_waits_until_the_lists_show_what_the_try_before_sent(age: float | None, pauses: list[float]) -> None:
+    service, memory = Service(), Notes(age)
+    run(service, people(8), memory=memory)
+    assert service.pauses == pauses
+    assert memory.begun == 0, "the client calls the note, right before each attempt"
+    assert memory.forgotten
+
+
+def test_that_something_is_sent_is_noted_every_few_seconds_and_when_an_answer_is_lost() -> None:
+    service, memory = Service(faults=["ok", "lost"]), Notes(None)
+    steps = invite_all(
+        people(12),
+        organization_id="o",
+        settings=Settings("http://127.0.0.1", "key", bulk_invite_limit=4),
+        clock=lambda: service.now,
+        memory=memory,
+    )
+    begun: list[int] = []
+    step = next(steps)
+    try:
+        while True:
+            if isinstance(step, Pause):
+                step = steps.send([])
+                continue
+            assert isinstance(step, Send)
+            if step.note is not None:
+                step.note()
+                step.note()
+                begun.append(memory.begun)
+            step = steps.send([service.answer(operation) for operation in step.operations])
+    except StopIteration:
+        assert begun == [1, 1]
+        assert memory.begun == 2
 
 
 # The report

@@ -82,8 +82,9 @@ def test_a_second_refusal_in_an_hour_without_invites_is_one_of_the_day() -> None
     assert quota.most(DAY) == 30 + 20
 
 
-def test_what_the_configured_limit_does_not_explain_waits_until_the_hour_is_over() -> None:
+def test_what_the_configured_limit_does_not_explain_waits_as_asked_and_then_until_the_hour_is_over() -> None:
     quota = Quota(per_hour=50)
+    assert quota.refuse([NOW - 60.0] * 10, 20, 600.0, NOW) == NOW + 600 + MARGIN
     assert quota.refuse([NOW - 60.0] * 10, 20, 600.0, NOW) == NOW - 60 + HOUR + MARGIN
     assert quota.most(HOUR) == 50
 

@@ -231,7 +231,7 @@ def invite_all(
         settings.invites_per_day if max_per_day is None else max_per_day,
         kept,
     )
-    roster = check_roster(invites)
+    roster = check_roster(invites, strict=on_invalid == "fail")
     report = InvitesReport(len(roster.rows) + len(roster.invalid) + len(roster.duplicates))
     report.add(*roster.invalid, *roster.duplicates)
     if roster.invalid and on_invalid == "fail":

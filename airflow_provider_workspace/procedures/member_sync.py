@@ -229,7 +229,7 @@ def plan_members(
 
 def _checked(rows: Iterable[Mapping[str, Any] | str]) -> Roster:
     """Check the roster: who is left out of it for a typing error would be removed, so one wrong row stops it all."""
-    roster = check_roster(rows)
+    roster = check_roster(rows, strict=True)
     if roster.invalid:
         msg = f"{len(roster.invalid)} rows of the roster are wrong: {name_entries(roster.invalid)}"
         raise WorkspaceInputError(msg)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,6 +15,8 @@ from airflow_provider_workspace.api.operation import explain
 from airflow_provider_workspace.api.operations.invites import InviteFields
 from airflow_provider_workspace.errors import WorkspaceInputError
 
+# Nobody reads more of what is wrong with a roster.
+MAX_FINDINGS = 1000
 MAX_ADDRESS_LENGTH = 254
 MAX_LOCAL_PART_LENGTH = 64
 MAX_LABEL_LENGTH = 63
@@ -77,38 +80,51 @@ class Roster:
     duplicates: list[Entry] = field(default_factory=list[Entry])
 
 
-def check_roster(rows: Iterable[Mapping[str, Any] | str]) -> Roster:
+def check_roster(rows: Iterable[Mapping[str, Any] | str], *, strict: bool = False) -> Roster:
     """
     Check every row: fields, types, address; and leave out what stands in an earlier row.
 
     :param rows: fields of an invite (``email`` is understood for ``target_email``), or just an address
+    :param strict: whether a wrong row spoils all; then rows that can be read twice are checked before any is kept, and
+        if some are wrong the result has only the first thousand of those
     :raises WorkspaceInputError: if these are no rows
     """
-    roster = Roster()
-    first_seen: dict[str, int] = {}
     if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
         msg = f"invites must be rows or addresses, not something of type {type(rows).__name__}"
         raise WorkspaceInputError(msg)
+    if strict and not isinstance(rows, Iterator):
+        checked = (_check_row(number, row) for number, row in enumerate(rows, start=1))
+        invalid = list(islice((entry for entry in checked if isinstance(entry, Entry)), MAX_FINDINGS))
+        if invalid:
+            return Roster(invalid=invalid)
+    roster = Roster()
+    first_seen: dict[str, int] = {}
     for number, row in enumerate(rows, start=1):
-        given = _tidy({"target_email": row} if isinstance(row, str) else row)
-        address = given.get("target_email")
-        email = address if isinstance(address, str) else ""
-        try:
-            invite = InviteFields.model_validate(given)
-        except ValidationError as error:
-            roster.invalid.append(Entry(number, email, "invalid", explain(InviteFields, error)))
-            continue
-        problem = address_problem(invite.target_email)
-        if problem:
-            roster.invalid.append(Entry(number, email, "invalid", problem))
-            continue
-        key = address_key(invite.target_email)
-        if key in first_seen:
-            roster.duplicates.append(Entry(number, email, "duplicate", f"same address as row {first_seen[key]}"))
-            continue
-        first_seen[key] = number
-        roster.rows.append(Row(number, key, invite))
+        found = _check_row(number, row)
+        if isinstance(found, Entry):
+            roster.invalid.append(found)
+        elif found.key in first_seen:
+            email = found.invite.target_email
+            roster.duplicates.append(Entry(number, email, "duplicate", f"same address as row {first_seen[found.key]}"))
+        else:
+            first_seen[found.key] = number
+            roster.rows.append(found)
     return roster
+
+
+def _check_row(number: int, row: Mapping[str, Any] | str) -> Row | Entry:
+    """Return a row that can be invited, or what is wrong with it."""
+    given = _tidy({"target_email": row} if isinstance(row, str) else row)
+    address = given.get("target_email")
+    email = address if isinstance(address, str) else ""
+    try:
+        invite = InviteFields.model_validate(given)
+    except ValidationError as error:
+        return Entry(number, email, "invalid", explain(InviteFields, error))
+    problem = address_problem(invite.target_email)
+    if problem:
+        return Entry(number, email, "invalid", problem)
+    return Row(number, address_key(invite.target_email), invite)
 
 
 def _tidy(row: Mapping[str, Any] | Any) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, TextIO
@@ -25,27 +26,49 @@ COLUMNS = ("email", *InviteFields.model_fields)
 
 def read_roster(
     invites: Any, path: str | None = None, defaults: Mapping[str, Any] | None = None, *, argument: str = "invites"
-) -> Iterator[Mapping[str, Any] | str]:
+) -> Iterable[Mapping[str, Any] | str]:
     """
-    Yield the rows of a roster.
+    Return the rows of a roster; a file is read anew by each loop over them, and its rows are not kept.
 
     :param invites: a list of rows or addresses, or the same as JSON text; ``None`` if ``path`` is given
     :param path: file to read instead, ``.csv``, ``.json`` or ``.jsonl``, in UTF-8
     :param defaults: fields for the rows that lack them
     :param argument: what the author of the Dag calls ``invites``, for messages
-    :raises WorkspaceInputError: if there is neither or both, or the file cannot be read
+    :raises WorkspaceInputError: if there is neither or both; while looping, if the file cannot be read
     """
     if (invites is None) == (path is None):
         msg = f"Give either {argument}=… or path=…"
         raise WorkspaceInputError(msg)
-    rows = _rows_of_file(path) if path is not None else rows_of_value(invites, argument)
-    for row in rows:
-        fields = {"target_email": row} if isinstance(row, str) else row
-        if defaults and isinstance(fields, Mapping):
-            filled = {name: value for name, value in fields.items() if value not in (None, "")}
-            yield {**defaults, **filled}
-        else:
-            yield row
+    return _Rows(_RosterFile(path) if path is not None else rows_of_value(invites, argument), defaults or {})
+
+
+class _Rows:
+    """Rows with defaults for what they lack."""
+
+    def __init__(self, rows: Iterable[Any], defaults: Mapping[str, Any]) -> None:
+        self.rows = rows
+        self.defaults = defaults
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield each row."""
+        for row in self.rows:
+            fields = {"target_email": row} if isinstance(row, str) else row
+            if self.defaults and isinstance(fields, Mapping):
+                filled = {name: value for name, value in fields.items() if value not in (None, "")}
+                yield {**self.defaults, **filled}
+            else:
+                yield row
+
+
+class _RosterFile:
+    """The rows of a file."""
+
+    def __init__(self, path: Any) -> None:
+        self.path = path
+
+    def __iter__(self) -> Iterator[Any]:
+        """Read the file."""
+        return _rows_of_file(self.path)
 
 
 def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
@@ -89,6 +112,7 @@ def _rows_of_file(path: Any) -> Iterator[Any]:
         msg = f"{_shown(path)} is no roster: expected a name that ends in {', '.join(readers)}"
         raise WorkspaceInputError(msg)
     try:
+        _check_regular(file)
         yield from reader(file)
     except FileNotFoundError:
         msg = f"There is no file {_shown(path)} on this worker"
@@ -101,6 +125,15 @@ def _rows_of_file(path: Any) -> Iterator[Any]:
             raise
         msg = f"{_shown(path)} cannot be read: {error}"
         raise WorkspaceInputError(msg) from error
+
+
+def _check_regular(file: Path) -> None:
+    """Refuse what is no file: reading a pipe or a device may never end."""
+    mode = file.stat().st_mode
+    if not stat.S_ISREG(mode):
+        kind = "a directory" if stat.S_ISDIR(mode) else "a named pipe" if stat.S_ISFIFO(mode) else "a device or socket"
+        msg = f"{_shown(file)} is {kind}; expected a regular file"
+        raise WorkspaceInputError(msg)
 
 
 def _shown(name: Any) -> str:

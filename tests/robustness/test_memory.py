@@ -16,16 +16,22 @@ MEGABYTES = 50
 # What may be needed at the same time: one page of rows, or one piece of a file and its row.
 MAX_MEGABYTES = 8
 
+# Not ru_maxrss: a new process begins with that of whoever started it.
+PEAK = """
+def peak():
+    return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) / 1024
+"""
 MEASURE = """
-import asyncio, resource, sys, tracemalloc
+import asyncio, sys, tracemalloc
+{peak}
 {setup}
 def measured(walk):
     walk(50)  # imports, connections, caches
     tracemalloc.start()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    before = peak()
     rows = walk(None)
-    peak = tracemalloc.get_traced_memory()[1] / 1e6
-    print(rows, round(peak, 2), round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before, 2))
+    objects = tracemalloc.get_traced_memory()[1] / 1e6
+    print(rows, round(objects, 2), round(peak() - before, 2))
 measured({walk})
 """
 
@@ -54,7 +60,7 @@ async def count(most):
 
 def measure(setup: str, walk: str) -> tuple[int, float, float]:
     """Walk in a process of its own: how many rows, and by how many megabytes objects and process grew."""
-    code = MEASURE.replace("{setup}", setup).replace("{walk}", walk)
+    code = MEASURE.replace("{peak}", PEAK).replace("{setup}", setup).replace("{walk}", walk)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     rows, objects, process = done.stdout.split()
@@ -114,3 +120,29 @@ def test_a_large_roster_is_read_in_bounded_memory(tmp_path: Path, suffix: str) -
     assert size >= MEGABYTES
     assert objects < MAX_MEGABYTES
     assert process < 2 * MAX_MEGABYTES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
+def test_a_million_rows_with_a_wrong_last_one_are_refused_in_flat_memory(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"roster{suffix}"
+    row = {".csv": "person{}@example.com\n", ".json": '"person{}@example.com",\n', ".jsonl": '"person{}@example.com"\n'}
+    first, last = {".csv": ("email\n", "nobody"), ".json": ("[", '"nobody"]'), ".jsonl": ("", '"nobody"')}[suffix]
+    with path.open("w") as file:
+        file.write(first + "".join(row[suffix].format(number) for number in range(1_000_000)) + last)
+    # Without tracing, which would take minutes.
+    code = (
+        "from airflow_provider_workspace.procedures.roster import check_roster\n"
+        "from airflow_provider_workspace.procedures.roster_files import read_roster\n"
+        f"{PEAK}"
+        "check_roster(['a@example.com'], strict=True)\n"
+        "before = peak()\n"
+        f"found = check_roster(read_roster(None, {str(path)!r}), strict=True).invalid[0].row\n"
+        "print(found, round(peak() - before, 2))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found, process = done.stdout.split()
+    print(f"\n{suffix}: row {found} refused, the process grew by {process} MB")
+    assert int(found) == 1_000_001
+    assert float(process) < 2 * MAX_MEGABYTES

@@ -211,3 +211,12 @@ def test_values_that_are_not_rows_are_refused(rows: Any) -> None:
 def test_an_address_must_be_a_string(address: Any) -> None:
     with pytest.raises(WorkspaceInputError, match="an e-mail address is expected"):
         check_address(address)
+
+
+def test_a_strict_check_keeps_no_row_of_a_wrong_roster() -> None:
+    wrong = ["a@example.com", "nobody", {"email": "b@example.com"}, {"level": 1}]
+    assert [entry.row for entry in check_roster(wrong, strict=True).invalid] == [2, 4]
+    assert check_roster(wrong, strict=True).rows == []
+    assert len(check_roster(wrong).rows) == len(check_roster(iter(wrong), strict=True).rows) == 2
+    assert len(check_roster(["nobody"] * 5000, strict=True).invalid) == 1000
+    assert len(check_roster(["a@example.com"], strict=True).rows) == 1

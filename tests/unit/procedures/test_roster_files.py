@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +111,22 @@ def test_reads_what_another_task_returned(value: Any) -> None:
 def test_value_errors_name_the_row(invites: Any, path: str | None, says: str) -> None:
     with pytest.raises(WorkspaceInputError, match=f"(?i){says}"):
         list(read_roster(invites, path))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
+def test_only_a_regular_file_is_read(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / f"folder{suffix}").mkdir()
+    os.mkfifo(tmp_path / f"pipe{suffix}")  # whoever opens it waits for somebody who writes
+    (tmp_path / f"device{suffix}").symlink_to("/dev/zero")
+    (tmp_path / f"link{suffix}").symlink_to(
+        write(tmp_path, f"real{suffix}", {".json": '["a@b.example"]'}.get(suffix, ""))
+    )
+    kinds = {"folder": "a directory", "pipe": "a named pipe", "device": "a device or socket"}
+    for name, kind in kinds.items():
+        with pytest.raises(WorkspaceInputError, match=f"{name}{suffix}' is {kind}; expected a regular file. Nothing"):
+            list(read_roster(None, str(tmp_path / f"{name}{suffix}")))
+    if suffix != ".csv":
+        assert len(list(read_roster(None, str(tmp_path / f"link{suffix}")))) == (suffix == ".json")
 
 
 def test_defaults_fill_what_a_row_lacks() -> None:

@@ -88,6 +88,18 @@ def variable_keys(prefix: str) -> list[str]:
         return []
 
 
+def asset_stores(trigger: object) -> list[Any]:
+    """
+    Return where the assets of a watcher remember, one store for each. Since 3.3; before, there is none.
+
+    Airflow makes watchers with equal arguments one trigger, and has no public way to name its assets.
+    """
+    store = getattr(trigger, "asset_state_store", None)
+    if store is None:
+        return []
+    return [*getattr(store, "_by_name", {}).values(), *getattr(store, "_by_uri", {}).values()] or [store]
+
+
 @cache
 def default_retry_policy() -> Any:
     """Return the retry policy that our tasks share; ``None`` before 3.3, where there are no policies."""
@@ -111,6 +123,7 @@ __all__ = [
     "TaskDeferred",
     "aget_connection",
     "amask_secret",
+    "asset_stores",
     "conf",
     "default_retry_policy",
     "has_own_retry_policy",

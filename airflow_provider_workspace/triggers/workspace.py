@@ -17,6 +17,7 @@ from airflow.triggers.base import BaseEventTrigger, TaskFailedEvent, TaskSuccess
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Member
     from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
+    from airflow_provider_workspace.procedures.arrivals import ListedRow, ToldRows
     from airflow_provider_workspace.procedures.snapshot import Snapshot
     from airflow_provider_workspace.triggers.polling import PollFailure
 
@@ -224,10 +225,15 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
     """
     Fires once for each new row, with ``{"what": …, "organization_id": …, "id": …, "name": …}``.
 
-    What was reported already is kept in the asset state store (Airflow 3.3), so that a restarted triggerer neither
-    reports it again nor misses what came meanwhile. If the triggerer dies within a few seconds of an event, that event
-    may come once more; it is never missed. Before 3.3 there is no such store: what arrives while no triggerer runs is
-    missed. What is there when the watch begins for the first time is not reported.
+    What was reported already is kept in the asset state store (Airflow 3.3), for each asset by itself, so that a
+    restarted triggerer neither reports it again nor misses what came meanwhile. If the triggerer dies within a few
+    seconds of an event, that event may come once more. Before 3.3 there is no such store: what arrives while no
+    triggerer runs is missed. What is there when the watch begins for the first time is not reported, and a poll that
+    finds the list short reports nothing.
+
+    The newest 2,000 rows are remembered one by one, at 24 bytes each, and of the older ones only until when they came
+    (``joined_at``, ``verified_at``): a row that shows up late, with a time before that, is missed. Projects have no
+    time in their list, so each is remembered.
 
     :param what: ``project``, ``member`` or ``verified_domain``
     :param workspace_conn_id: connection to the service
@@ -269,60 +275,73 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         from airflow_provider_workspace.client import waits
         from airflow_provider_workspace.triggers.polling import PollFailure, poll
 
-        seen: set[str] | None = None
+        memories: list[tuple[Any, ToldRows]] = []
         async for polled in poll(self.read, workspace_conn_id=self.workspace_conn_id, interval=self.poll_interval):
             if isinstance(polled, PollFailure):
                 log.warning("Polling failed and will be retried: %s", polled.message)
                 continue
             organization_id, rows = polled
-            if seen is None:
-                seen = await self.remembered(organization_id)
-            if seen is None:
-                seen = set(rows)
-                await self.remember(organization_id, seen)
-            new = [row_id for row_id in rows if row_id not in seen]
+            key = f"workspace_{self.what}_{organization_id}"
+            memories = memories or await self.remembered(key, rows)
+            new = list(dict.fromkeys(row_id for _, told in memories for row_id in told.new(rows)))
             for row_id in new:
-                payload = {"what": self.what, "organization_id": organization_id, "id": row_id, "name": rows[row_id]}
+                name = rows[row_id].name
+                payload = {"what": self.what, "organization_id": organization_id, "id": row_id, "name": name}
                 log.info("New: %s", payload)
                 yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
             if new:
-                # Never forgotten: a service whose order is not stable may skip a row and show it again.
-                seen.update(new)
                 await waits.async_sleep(STORED_SECONDS)
-                await self.remember(organization_id, seen)
+                for store, told in memories:
+                    told.add(rows, new)
+                    if store is not None:
+                        await store.aset(key, told.to_json())
 
-    async def read(self, hook: WorkspaceAsyncHook) -> tuple[str, dict[str, str | None]]:
-        """Read the list once: the organization, and id -> name."""
+    async def read(self, hook: WorkspaceAsyncHook) -> tuple[str, dict[str, ListedRow]]:
+        """
+        Read the list once: the organization, and id -> row.
+
+        :raises WorkspaceIncompleteListError: if it stays shorter than it counts: the rest would seem to arrive later
+        """
         organization_id = await hook.organization_or_default(self.organization_id)
         return organization_id, await self.rows(hook, organization_id)
 
-    async def rows(self, hook: WorkspaceAsyncHook, organization_id: str) -> dict[str, str | None]:
-        """Read the list: id -> name."""
+    async def rows(self, hook: WorkspaceAsyncHook, organization_id: str) -> dict[str, ListedRow]:
+        """Read the list: id -> row."""
+        from airflow_provider_workspace.procedures.arrivals import ListedRow
+        from airflow_provider_workspace.procedures.quota import seconds_of
+
+        def listed(name: str | None, since: str | None) -> ListedRow:
+            seconds = seconds_of(since)
+            return ListedRow(name, None if seconds is None else int(seconds))
+
         if self.what == "project":
-            return {str(row.id): row.name async for row in hook.list_projects(organization_id=organization_id)}
+            projects = hook.list_projects(organization_id=organization_id)
+            return {str(row.id): listed(row.name, None) async for row in projects}
         if self.what == "member":
             members = hook.list_members(organization_id=organization_id)
-            return {_member_id(row): row.user.email if row.user else None async for row in members}
+            return {
+                _member_id(row): listed(row.user.email if row.user else None, row.joined_at) async for row in members
+            }
         domains = hook.list_domains(organization_id=organization_id)
-        return {str(row.id): row.domain async for row in domains if row.is_verified}
+        return {str(row.id): listed(row.domain, row.verified_at) async for row in domains if row.is_verified}
 
-    async def remembered(self, organization_id: str) -> set[str] | None:
-        """Return the ids reported already; ``None`` if nothing is remembered."""
-        store = getattr(self, "asset_state_store", None)
-        if store is None:
-            return None
-        ids = await store.aget(self.cursor(organization_id))
-        return set(ids) if isinstance(ids, list) else None
+    async def remembered(self, key: str, rows: dict[str, ListedRow]) -> list[tuple[Any, ToldRows]]:
+        """
+        Return each asset's store and what it remembers; an asset that remembers nothing begins with what is there.
 
-    async def remember(self, organization_id: str, seen: set[str]) -> None:
-        """Keep the ids reported already."""
-        store = getattr(self, "asset_state_store", None)
-        if store is not None:
-            await store.aset(self.cursor(organization_id), sorted(seen))
+        :param key: key in the stores
+        """
+        from airflow_provider_workspace.procedures.arrivals import ToldRows
+        from airflow_provider_workspace.version_compat import asset_stores
 
-    def cursor(self, organization_id: str) -> str:
-        """Return the key in the asset state store."""
-        return f"workspace_{self.what}_{organization_id}"
+        memories: list[tuple[Any, ToldRows]] = []
+        for store in asset_stores(self):
+            told = ToldRows.from_json(await store.aget(key))
+            if told is None:
+                told = ToldRows.all_of(rows)
+                await store.aset(key, told.to_json())
+            memories.append((store, told))
+        return memories or [(None, ToldRows.all_of(rows))]
 
 
 def _finished_event(status: str, message: str, result: dict[str, Any]) -> TriggerEvent:

@@ -371,6 +371,60 @@ def test_arrivals_fire_once_across_restarts(monkeypatch: pytest.MonkeyPatch) -> 
     assert asyncio.run(watch(expected=0)) == []
 
 
+class _Supervisor:
+    """Keeps what stores ask the triggerer's parent to keep, by asset and key."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], Any] = {}
+
+    async def asend(self, message: Any) -> Any:
+        from airflow.sdk.execution_time.comms import AssetStateStoreResult, OKResponse
+
+        place = message.name, message.key
+        if hasattr(message, "value"):
+            self.kept[place] = message.value
+            return OKResponse(ok=True)
+        return AssetStateStoreResult(value=self.kept[place]) if place in self.kept else OKResponse(ok=True)
+
+
+@pytest.mark.needs_airflow("3.3", "the asset state store")
+def test_assets_that_share_a_watcher_remember_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk import Asset
+    from airflow.sdk.execution_time import task_runner
+    from airflow.sdk.execution_time.context import AssetStateStoreAccessors
+
+    supervisor = _Supervisor()
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", supervisor, raising=False)
+    monkeypatch.setattr("airflow_provider_workspace.triggers.workspace.STORED_SECONDS", 0.0)
+    hook = WorkspaceHook()
+
+    async def watch(*assets: str, expected: int) -> list[str]:
+        trigger = WorkspaceArrivalTrigger(what="project", poll_interval=INTERVAL)
+        trigger.asset_state_store = AssetStateStoreAccessors(inlets=[Asset(name) for name in assets])
+        told: list[str] = []
+
+        async def listen() -> None:
+            async for event in trigger.run():
+                told.append(event.payload["name"])  # noqa: PERF401 - it never ends
+
+        task = asyncio.create_task(listen())
+        await until(lambda: len(told) >= expected and {name for name, _ in supervisor.kept} >= set(assets))
+        await asyncio.sleep(3 * INTERVAL)
+        task.cancel()
+        return told
+
+    assert asyncio.run(watch("one", expected=0)) == []
+    hook.create_project(name="First")
+    # The second asset begins with what is there; the first one has not been told yet.
+    assert asyncio.run(watch("one", "two", expected=1)) == ["First"]
+    hook.create_project(name="Second")
+    assert asyncio.run(watch("two", expected=1)) == ["Second"]
+    assert asyncio.run(watch("one", "two", expected=1)) == ["Second"]
+    assert asyncio.run(watch("two", "one", expected=0)) == []
+    one, two = ({*kept["ids"]} for (name, _), kept in sorted(supervisor.kept.items()))
+    assert one == two
+
+
 def test_a_window_ends_by_the_wall_clock() -> None:
     began = time.time()
     event = asyncio.run(first_event(WorkspaceDeadlineTrigger(end_at=began + 0.3)))

@@ -249,8 +249,9 @@ class WorkspaceListOperator(WorkspaceOperator):
     Base of the operators that list: reads page after page and keeps only what is asked for.
 
     :param where: keep rows whose fields have these values; a dot leads into a nested object, a list holds
-        alternatives: ``{"is_expired": True, "user.email": ["a@example.com", "b@example.com"]}``
-    :param fields: fields to keep of each row, with dots as in ``where``; by default all
+        alternatives: ``{"is_expired": True, "user.email": ["a@example.com", "b@example.com"]}``. Letter case does not
+        count in e-mail addresses. ``extra.`` before a name means a field that the interface does not name
+    :param fields: fields to keep of each row, written as in ``where``; by default all
     :param count_only: return only how many rows there are
     :param max_rows: most rows to return. XCom is no place for long lists: where there are more, the task fails and
         says so, for a list that is silently cut would be taken for the whole
@@ -258,6 +259,8 @@ class WorkspaceListOperator(WorkspaceOperator):
 
     template_fields: Collection[str] = ("workspace_conn_id", "where", "fields")
     switches: Collection[str] = ("return_secrets", "count_only")
+    row_model: str
+    """The record that the list holds: a name in ``api.models``."""
 
     def __init__(
         self,
@@ -280,13 +283,15 @@ class WorkspaceListOperator(WorkspaceOperator):
 
     def work(self, hook: WorkspaceHook) -> list[dict[str, Any]] | int:
         """Read the list to its end, one page at a time."""
+        from airflow_provider_workspace.api import models
         from airflow_provider_workspace.operators.arguments import parse_integer, parse_names
-        from airflow_provider_workspace.operators.row_filter import filter_rows
+        from airflow_provider_workspace.operators.row_filter import check_fields, check_where, filter_rows
 
+        model = getattr(models, self.row_model)
         kept = filter_rows(
             map(self.plain, self.rows(hook)),
-            where=self.parse_fields("where"),
-            fields=parse_names("fields", self.fields),
+            where=check_where(self.parse_fields("where"), model, return_secrets=self.return_secrets),
+            fields=check_fields(parse_names("fields", self.fields), model, return_secrets=self.return_secrets),
             count_only=self.count_only,
             max_rows=parse_integer("max_rows", self.max_rows),
         )

@@ -294,6 +294,7 @@ class WorkspaceListDashboardCollaboratorsOperator(WorkspaceListOperator):
 
     template_fields: Collection[str] = ("project_id", "dashboard_id", *WorkspaceListOperator.template_fields)
     resource_kind = "dashboard"
+    row_model = "DashboardCollaborator"
 
     def __init__(self, *, dashboard_id: int | str, project_id: int | str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -34,6 +34,7 @@ class WorkspaceListDomainsOperator(WorkspaceOrganizationListOperator):
     """
 
     resource_kind = "domains"
+    row_model = "Domain"
 
     def rows(self, hook: WorkspaceHook) -> Iterable[Domain]:
         """Ask for the domains."""

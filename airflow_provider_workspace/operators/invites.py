@@ -36,6 +36,7 @@ class WorkspaceListInvitesOperator(WorkspaceOrganizationListOperator):
     """
 
     resource_kind = "invites"
+    row_model = "Invite"
 
     def rows(self, hook: WorkspaceHook) -> Iterable[Invite]:
         """Ask for the invites."""

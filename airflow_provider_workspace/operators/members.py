@@ -22,6 +22,7 @@ class WorkspaceListMembersOperator(WorkspaceOrganizationListOperator):
     """
 
     resource_kind = "members"
+    row_model = "Member"
 
     def rows(self, hook: WorkspaceHook) -> Iterable[Member]:
         """Ask for the members."""

@@ -36,6 +36,7 @@ class WorkspaceListProjectsOperator(WorkspaceOrganizationListOperator):
     """
 
     resource_kind = "projects"
+    row_model = "ProjectItem"
 
     def rows(self, hook: WorkspaceHook) -> Iterable[ProjectItem]:
         """Ask for the projects."""

@@ -1,0 +1,94 @@
+"""``where`` and ``fields`` of lists: checked before anything is sent, and compared as people mean them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.operators import dashboards, domains, invites, members, projects
+from airflow_provider_workspace.version_compat import AirflowFailException
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+
+MEMBERS = members.WorkspaceListMembersOperator
+INVITES = invites.WorkspaceListInvitesOperator
+DOMAINS = domains.WorkspaceListDomainsOperator
+PROJECTS = projects.WorkspaceListProjectsOperator
+
+
+def run(cls: type[Any], **arguments: Any) -> Any:
+    return cls(task_id="list", **arguments).execute({})
+
+
+@pytest.mark.parametrize(
+    ("cls", "arguments", "message"),
+    [
+        (MEMBERS, {"where": {"user.emial": "a@example.com"}}, "where names 'user.emial', .* did you mean 'user.email'"),
+        (MEMBERS, {"where": {"email": "a@example.com"}}, "which no row has: did you mean 'user.email'"),
+        (MEMBERS, {"where": {"level.number": 1}}, "where names 'level.number', which no row has"),
+        (MEMBERS, {"where": {"": 1}}, "where names ''"),
+        (MEMBERS, {"where": {"user.": 1}}, "where names 'user.'"),
+        (MEMBERS, {"fields": ["is_2fa"]}, "fields names 'is_2fa', .* did you mean 'is_2fa_enabled'"),
+        (
+            INVITES,
+            {"where": {"user.email": "a@example.com"}},
+            "which no row has: .* Known are id, target_email",
+        ),
+        (DOMAINS, {"where": {"is_verifed": True}}, "did you mean 'is_verified'"),
+        (PROJECTS, {"fields": ["nmae"]}, "did you mean 'name'"),
+        (PROJECTS, {"fields": ["api_token"]}, "fields names 'api_token', which is a secret: set return_secrets=True"),
+        (PROJECTS, {"where": {"api_token": "x"}}, "where names 'api_token', which is a secret"),
+        (MEMBERS, {"where": {"level": "boss"}}, "where compares level with 'boss'; expected int"),
+        (MEMBERS, {"where": {"level": [1, True]}}, "where compares level with something of type bool; expected int"),
+        (MEMBERS, {"where": {"user.email": 7}}, "where compares user.email with something of type int; expected str"),
+        (INVITES, {"where": {"is_expired": "perhaps"}}, "where compares is_expired with 'perhaps'; expected bool"),
+    ],
+)
+def test_what_no_row_can_have_is_refused_before_anything_is_sent(
+    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], message: str
+) -> None:
+    connect()
+    with pytest.raises(AirflowFailException, match=f"WorkspaceInputError: .*{message}.*Nothing was sent"):
+        run(cls, **arguments)
+    assert sandbox.requests() == []
+
+
+@pytest.mark.parametrize(
+    ("cls", "where", "count"),
+    [
+        (MEMBERS, {"user.email": " MINA.member@EXAMPLE.com"}, 1),
+        (MEMBERS, {"user.email": ["Mina.Member@example.com", "nobody@example.com"]}, 1),
+        (MEMBERS, {"level": "1"}, 3),
+        (MEMBERS, {"level": "Owner"}, 1),
+        (MEMBERS, {"level": ["member", "owner"]}, 4),
+        (MEMBERS, {"is_2fa_enabled": "false"}, 2),
+        (MEMBERS, {"last_login": None}, 0),
+        (MEMBERS, {"user.hedgehog_config.color": "red"}, 0),
+        (INVITES, {"is_expired": True}, 1),
+        (PROJECTS, {"has_completed_onboarding_for.product": True}, 0),
+        (PROJECTS, {"extra.no_such_field": None}, 1),
+        (PROJECTS, {"extra.name": "Default project"}, 1),
+        (PROJECTS, {"id": "1"}, 1),
+    ],
+)
+@pytest.mark.usefixtures("sandbox")
+def test_rows_are_compared_as_they_are_meant(connect: Connect, cls: type[Any], where: Any, count: int) -> None:
+    connect()
+    assert run(cls, where=where, count_only=True) == count
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_fields_of_rows(connect: Connect) -> None:
+    connect()
+    assert run(PROJECTS, fields=["name", "extra.name", "extra.what"]) == [
+        {"name": "Default project", "extra.name": "Default project", "extra.what": None}
+    ]
+    (row,) = run(PROJECTS, fields=["api_token"], return_secrets=True)
+    assert row["api_token"]
+    collaborators = dashboards.WorkspaceListDashboardCollaboratorsOperator
+    assert list(run(collaborators, dashboard_id=1, fields=["user.email", "level"])[0]) == ["user.email", "level"]

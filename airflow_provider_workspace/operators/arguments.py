@@ -67,7 +67,7 @@ def parse_switches(task: Any) -> None:
     """
     for name in task.switches:
         value = getattr(task, name)
-        word = str(value).strip().lower() if isinstance(value, bool | int | str) else None
+        word = str(value).strip().lower() if isinstance(value, bool | str) or value in (0, 1) else None
         if word not in SWITCHES:
             shown = repr(value[:40]) if isinstance(value, str) else type_name(value)
             msg = f"{name.removeprefix('is_')} must be true or false, not {shown}"

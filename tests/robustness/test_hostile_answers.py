@@ -1,0 +1,167 @@
+"""
+Hostile answers to the hook, an operator and a wait, through both clients: each ends in time, in memory, and by name.
+
+Each case runs in a process of its own, over real sockets and TLS. ``pytest -s`` prints the table.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.robustness.test_memory import PEAK
+from tests.unit.client.loopback import HEAD, Loopback, Scene, read_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.slow
+
+MAX_BYTES = 8_000_000
+TOTAL = 2.0
+KINDS = ("http", "https")
+
+
+def play(before: bytes, pieces: Callable[[], bytes], pause: float = 0.0) -> Scene:
+    """Send a beginning, and then one piece after the other until the client leaves."""
+
+    def run(connection: socket.socket) -> None:
+        connection.sendall(before)
+        for _ in repeat(None):
+            connection.sendall(pieces())
+            time.sleep(pause)
+
+    return Scene(plays=run)
+
+
+def of_size(head: bytes, body: bytes) -> Scene:
+    return Scene(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+
+
+BOMB = gzip.compress(b" " * 500_000_000, compresslevel=1)
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+GZIP = HEAD + b"Content-Encoding: gzip\r\n"
+BAD = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n"
+SCENES = {
+    "dripping status line": play(b"", lambda: b"H", 0.3),
+    "dripping head": play(b"HTTP/1.1 200 OK\r\nX-A: ", lambda: b"b", 0.3),
+    "dripping body": play(HEAD + b"Content-Length: 10000\r\n\r\n", lambda: b" ", 0.3),
+    "dripping chunks": play(CHUNKED, lambda: b"1\r\n \r\n", 0.3),
+    "endless 100 Continue": play(b"", lambda: b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "endless 103": play(b"", lambda: b"HTTP/1.1 103 Early Hints\r\nLink: </>\r\n\r\n"),
+    "endless head": play(b"HTTP/1.1 200 OK\r\n", lambda: b"X-A: b\r\n"),
+    "endless body": play(HEAD + b"\r\n", lambda: b" " * 65_536),
+    "endless chunks": play(CHUNKED, lambda: b"8\r\n        \r\n" * 1000),
+    "500 MB in 2 MB of gzip": of_size(GZIP, BOMB),
+    "the same in a 400": of_size(BAD + b"Content-Encoding: gzip\r\n", BOMB),
+    "500 MB announced": play(HEAD + b"Content-Length: 500000000\r\n\r\n", lambda: b" " * 65_536),
+    "silence": Scene(waits=True),
+}
+WAYS = {
+    "hook, worker": "WorkspaceHook().get_project(project_id=1)",
+    "hook, loop": "asyncio.run(by_loop())",
+    "operator": "WorkspaceGetProjectOperator(task_id='t', project_id=1).execute({})",
+    "trigger": "asyncio.run(by_trigger())",
+}
+CODE = """
+import asyncio, sys, time, warnings
+warnings.simplefilter("ignore")
+from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
+from airflow_provider_workspace.operators.projects import WorkspaceGetProjectOperator
+from airflow_provider_workspace.triggers.polling import poll
+from airflow_provider_workspace.client import sync, aio
+
+async def by_loop():
+    async with WorkspaceAsyncHook() as hook:
+        await hook.get_project(project_id=1)
+
+async def by_trigger():
+    ask = lambda hook: hook.get_project(project_id=1)
+    async for found in poll(ask, workspace_conn_id="workspace_default", interval=0.01):
+        print(found.message)
+        return
+{peak}
+before, began = peak(), time.monotonic()
+try:
+    {way}
+except Exception as error:
+    print(type(error).__name__, getattr(error, "outcome", ""), error)
+print(time.monotonic() - began)
+print(peak() - before)
+"""
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=KINDS)
+@pytest.mark.parametrize("scene", SCENES)
+def test_every_hostile_answer_ends(server_tls: ssl.SSLContext, scene: str, *, tls: bool) -> None:
+    for way, code in WAYS.items():
+        with Loopback(SCENES[scene], tls=server_tls if tls else None) as service:
+            extra = {"organization_id": "o", "max_attempts": 1, "verify": False, "read_timeout": 1.0,
+                     "total_timeout": TOTAL, "max_response_bytes": MAX_BYTES}  # fmt: skip
+            connection = {"conn_type": "workspace", "host": service.url, "password": "key-of-a-test", "extra": extra}
+            done = subprocess.run(
+                [sys.executable, "-c", CODE.replace("{peak}", PEAK).replace("{way}", code)],
+                env={**os.environ, "AIRFLOW_CONN_WORKSPACE_DEFAULT": json.dumps(connection)},
+                capture_output=True, text=True, check=False, timeout=120,
+            )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-2000:]
+        said, seconds, grown = done.stdout.strip().splitlines()[-3:]
+        print(f"{KINDS[tls]:5} {scene:24} {way:13} {float(seconds):4.1f} s {float(grown):5.1f} MB  {said[:90]}")
+        assert said.startswith(("Workspace", "AirflowFailException", "a poll took longer")), said
+        assert "unknown" in said or way in ("operator", "trigger")
+        assert float(seconds) < TOTAL + 5
+        # Imports of the first call are in it, some 30 MB.
+        assert float(grown) * 1e6 < 3 * MAX_BYTES + 40e6
+
+
+def test_a_dripping_service_does_not_keep_others_waiting() -> None:
+    """Sixty waits for one service that drips; a wait for another polls as if they were not there."""
+    healthy = json.dumps({"id": 1, "name": "Shop"}).encode()
+
+    def answer_all(connection: socket.socket) -> None:
+        while True:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(healthy), healthy))
+            read_request(connection)
+
+    code = """
+import asyncio, time
+from airflow_provider_workspace.triggers.polling import poll
+
+async def watch(conn_id, found):
+    async for item in poll(lambda hook: hook.get_project(project_id=1), workspace_conn_id=conn_id, interval=0.2):
+        found.append(item)
+
+async def main():
+    slow, quick = [], []
+    tasks = [asyncio.ensure_future(watch("slow", slow)) for _ in range(60)]
+    await asyncio.sleep(2)
+    tasks.append(asyncio.ensure_future(watch("quick", quick)))
+    await asyncio.sleep(4)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    print(len(quick), len([item for item in quick if getattr(item, "id", None) == 1]))
+
+asyncio.run(main())
+"""
+    extra = {"total_timeout": 60, "organization_id": "o"}
+    with Loopback(SCENES["dripping body"]) as slow, Loopback(Scene(plays=answer_all)) as quick:
+        env = dict(os.environ)
+        for name, service in (("SLOW", slow), ("QUICK", quick)):
+            connection = {"conn_type": "workspace", "host": service.url, "password": "key-of-a-test", "extra": extra}
+            env[f"AIRFLOW_CONN_{name}"] = json.dumps(connection)
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=90)
+    assert done.returncode == 0, done.stderr[-2000:]
+    polls, good = map(int, done.stdout.split()[-2:])
+    assert polls == good >= 8

@@ -41,7 +41,7 @@ def work(report: multiprocessing.SimpleQueue[dict[str, int]]) -> None:
 def test_everybody_is_invited_exactly_once(sandbox: SandboxServer, connect: Connect) -> None:
     seed = int(os.environ.get("KILLS_SEED") or random.SystemRandom().randrange(10**6))
     chance = random.Random(seed)  # noqa: S311 - accidents, not cryptography
-    connect(bulk_invite_limit=INVITES_PER_REQUEST)
+    connect(bulk_invite_limit=INVITES_PER_REQUEST, consistency_time=1)
     sandbox.change_settings(latency_ms=LATENCY_MS)
     for kind in ("reset_before", "reset_after", "status_after", "cut_body"):
         sandbox.inject(kind, "create_invites", times=None, probability=0.04, seed=chance.randrange(2**31))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -186,6 +187,24 @@ def test_429_error_has_retry_after(header: str, seconds: float | None, when: str
     error = refused(POST, 429, retry_after=header)
     assert error.retry_after == seconds
     assert f"retry {when}," in str(error)
+
+
+@pytest.mark.parametrize(
+    ("detail", "header", "seconds"),
+    [
+        ("Request was throttled. Expected available in 328 seconds.", None, 328.0),
+        ("Expected available in 1 second.", None, 1.0),
+        ("Try again in 20s", None, 20.0),
+        ("Expected available in 328 seconds.", "30", 30.0),
+        ("At most 50 invites", None, None),
+    ],
+)
+def test_the_seconds_of_a_429_are_read_from_its_text_where_the_header_is_missing(
+    detail: str, header: str | None, seconds: float | None
+) -> None:
+    body = json.dumps({"detail": detail}).encode()
+    assert refused(POST, 429, body, **({"retry_after": header} if header else {})).retry_after == seconds
+    assert refused(POST, 503, body).retry_after is None
 
 
 @pytest.mark.parametrize(

@@ -188,22 +188,24 @@ def _repair(answer: Any, value: Any) -> Any:
     A list may come as an array, an envelope or a single object; one object may come as an array of one.
     """
     value = _reshape(answer, value)
-    for _ in range(2):
-        try:
-            return _adapter(answer).validate_python(value)
-        except ValidationError as error:  # noqa: PERF203 - two rounds
-            fields: set[str] = set()
-            for finding in error.errors(include_url=False, include_context=False, include_input=False):
-                path = _field_path(finding["loc"], value)
-                if not path or not isinstance(path[-1], str):
-                    msg = f"JSON of another shape ({finding['msg']})"
-                    raise UnreadableAnswerError(msg) from None
-                _drop(value, path)
-                fields.add(".".join(part for part in path if isinstance(part, str)))
-            for name in sorted(fields):
-                log.warning("Field %s of the answer has another type than the interface says: read as null", name)
-    msg = "JSON of another shape"
-    raise UnreadableAnswerError(msg)
+    fields: set[str] = set()
+    try:
+        return _adapter(answer).validate_python(value)
+    except ValidationError as error:
+        for finding in error.errors(include_url=False, include_context=False, include_input=False):
+            path = _field_path(finding["loc"], value)
+            if not path or not isinstance(path[-1], str):
+                msg = f"JSON of another shape ({finding['msg']})"
+                raise UnreadableAnswerError(msg) from None
+            _drop(value, path)
+            fields.add(".".join(part for part in path if isinstance(part, str)))
+    for name in sorted(fields):
+        log.warning("Field %s of the answer has another type than the interface says: read as null", name)
+    try:
+        return _adapter(answer).validate_python(value)
+    except ValidationError:
+        msg = "JSON of another shape"
+        raise UnreadableAnswerError(msg) from None
 
 
 def _reshape(answer: Any, value: Any) -> Any:

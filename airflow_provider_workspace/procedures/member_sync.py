@@ -20,6 +20,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceBadRequestError,
     WorkspaceError,
     WorkspaceInputError,
+    WorkspaceNotAppliedError,
     WorkspaceNotFoundError,
     WorkspacePermissionError,
 )
@@ -302,9 +303,9 @@ def apply(
             continue
         try:
             yield from _apply_change(change, organization_id)
-        except (WorkspaceBadRequestError, WorkspacePermissionError) as error:
+        except (WorkspaceBadRequestError, WorkspacePermissionError, WorkspaceNotAppliedError) as error:
             log.error("Refused: %s", error)  # noqa: TRY400 - another error tells of all of them
-            refused.append(f"{change.action} {change.email}: {error.detail or error}")
+            refused.append(f"{change.action} {change.email}: {getattr(error, 'detail', None) or error}")
             if len(refused) == MAX_REFUSALS:
                 break
     rows = [change.row.invite.model_dump(exclude_unset=True) for change in plan.changes if change.row]

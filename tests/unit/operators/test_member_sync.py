@@ -216,6 +216,18 @@ def test_a_refused_change_does_not_stop_the_others(sandbox: SandboxServer, conne
     assert Counter(effects(sandbox)) == Counter(CHANGES)
 
 
+@pytest.mark.usefixtures("no_waits")
+def test_a_level_that_stays_as_it_was_does_not_stop_the_others(sandbox: SandboxServer, connect: Connect) -> None:
+    """The service answers 200 and shows the old level."""
+    connect()
+    sandbox.inject("said_otherwise", "update_member", times=None)
+    with pytest.raises(AirflowFailException, match=r"change_level .*: The answer shows .* level is 1 and not 8"):
+        sync()
+    assert [change for change in CHANGES if change != "update_member"] == [
+        change for change in effects(sandbox) if change != "update_member"
+    ]
+
+
 def test_many_refusals_stop_the_sync(sandbox: SandboxServer, connect: Connect) -> None:
     connect(key=SEED.reader_key)
     sandbox.add_members(MAX_REFUSALS + 3)

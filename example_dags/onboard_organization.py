@@ -91,7 +91,7 @@ def onboard_organization() -> None:
 
     @task(task_display_name="Publish the DNS challenge")
     def publish_challenge(claimed: dict[str, str | None]) -> None:
-        """Replace this with the operator of your DNS: it tells the sandbox's make-believe DNS."""
+        """Replace this with the operator of your DNS: it tells the sandbox's simulated DNS."""
         import requests
 
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook

@@ -19,6 +19,7 @@ from airflow_provider_workspace.api.operations import (
     GetDashboard,
     GetDashboardAccessControls,
     HardDeleteDashboard,
+    ListMembers,
     PauseBatchExport,
     UnpauseBatchExport,
     UpdateMember,
@@ -99,6 +100,13 @@ def test_any_2xx_is_a_success(status: int) -> None:
     assert answer(GET, status, b'{"id": 7}').id == 7
     assert answer(PAUSE, status) is None
     assert outcome_of_status(status) is Outcome.APPLIED
+
+
+@pytest.mark.parametrize(("trust_counts", "count"), [(True, 7), (False, None)])
+def test_a_count_is_read_only_where_it_is_trusted(count: int | None, *, trust_counts: bool) -> None:
+    response = Response(200, {}, b'{"count": 7, "results": []}')
+    page = parse_response(ListMembers(organization_id="o"), response, CONTEXT, NOW, trust_counts=trust_counts)
+    assert page.count == count
 
 
 def test_a_change_with_an_empty_answer_succeeds() -> None:

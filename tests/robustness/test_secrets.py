@@ -34,6 +34,10 @@ PROXY = "canary-proxy-29d17a0f"
 API_TOKEN = "canary-api-token-6b1e55d3"
 LIVE_TOKEN = "canary-live-token-0c9f4471"
 HOOK_OF_PROJECT = "https://hooks.example.com/canary-8d30e6a2"
+NESTED = "canary-nested-52ce07d1"
+HMAC = "canary-hmac-e8a1b6f3"
+URL_PASSWORD = "canary-url-password-3f9d4410"
+URL_TOKEN = "canary-url-token-a07b61c8"
 WEBHOOK = "https://hooks.example.com/canary-b7724c19"
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nCANARYe4c19a70\nCANARY5bd2f308\n-----END CERTIFICATE-----"
 
@@ -71,8 +75,10 @@ def test_no_secret_is_left_anywhere(tmp_path: Path) -> None:
     with SandboxServer("lenient", fault_kinds=LIST_FAULTS) as server, Recorder() as abroad, Recorder() as echo:
         server.add_key(KEY, "canary", ["*"])
         server.set_project(
-            SEED.project_id, api_token=API_TOKEN, live_events_token=LIVE_TOKEN, slack_incoming_webhook=HOOK_OF_PROJECT
-        )
+            SEED.project_id, api_token=API_TOKEN, live_events_token=LIVE_TOKEN, slack_incoming_webhook=HOOK_OF_PROJECT,
+            extra_settings={"scim_token": [NESTED], "sso": {"hmac_key": HMAC}},
+            app_urls=[f"https://user:{URL_PASSWORD}@app.example.com/", f"https://app.example.com/?token={URL_TOKEN}"],
+        )  # fmt: skip
         server.inject("redirect", "list_members", times=None, location=f"{abroad.url}/api/")
         server.inject("next_elsewhere", "list_invites", times=None, origin=abroad.url)
         said = {"detail": f"Key {KEY} may not do this", "code": KEY, "attr": KEY}
@@ -86,6 +92,10 @@ def test_no_secret_is_left_anywhere(tmp_path: Path) -> None:
             "api_token": API_TOKEN,
             "live_events_token": LIVE_TOKEN,
             "slack_incoming_webhook": HOOK_OF_PROJECT,
+            "nested in a free-form field": NESTED,
+            "nested under an unknown name": HMAC,
+            "password in a URL": URL_PASSWORD,
+            "token in a URL": URL_TOKEN,
             "webhook that is sent": WEBHOOK,
             "certificate that is sent": CERTIFICATE,
             "access_token": str(sharing.access_token),

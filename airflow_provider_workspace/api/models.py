@@ -34,7 +34,7 @@ class Resource(BaseModel):
         """
         Return plain JSON.
 
-        :param return_secrets: keep the secrets, see :mod:`airflow_provider_workspace.api.secrets`
+        :param return_secrets: keep the secrets, see ``api.secrets``
         """
         data = self.model_dump(mode="json")
         return data if return_secrets else without_secrets(data)

@@ -137,7 +137,7 @@ class WorkspaceInvitesIncompleteError(WorkspaceError):
 
 
 class BulkSettings(Protocol):
-    """What inviting needs of a connection; see :class:`~airflow_provider_workspace.client.settings.Settings`."""
+    """What inviting needs of a connection; see ``client.settings``."""
 
     @property
     def bulk_invite_limit(self) -> int:

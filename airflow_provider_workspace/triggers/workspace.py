@@ -40,6 +40,10 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
     :param ask_verification: for a domain: ask the service at each poll to verify it
     """
 
+    # It waits for a task, so in the triggerer of the task's queue; event triggers have none unless they say so.
+    supports_triggerer_queue = True
+    trigger_queue_inherited_from_task = True  # Airflow 3.4
+
     def __init__(
         self,
         *,

@@ -8,9 +8,11 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import structlog
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TaskFailedEvent, TaskSuccessEvent
 
 from airflow_provider_workspace.api.retry import backoff
@@ -26,6 +28,7 @@ from airflow_provider_workspace.triggers.workspace import (
     WorkspaceDomainVerifiedTrigger,
     WorkspaceWaitTrigger,
 )
+from airflow_provider_workspace.version_compat import TaskDeferred
 
 if TYPE_CHECKING:
     from tests.conftest import Connect
@@ -70,6 +73,18 @@ async def first_event(trigger: Any) -> Any:
     async for event in trigger.run():
         return event
     return None
+
+
+@pytest.mark.needs_airflow("3.3", "queues of triggerers")
+def test_a_wait_goes_to_the_triggerer_of_its_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk.execution_time.task_runner import _defer_task
+
+    monkeypatch.setenv("AIRFLOW__TRIGGERER__QUEUES_ENABLED", "True")
+    ti: Any = SimpleNamespace(dag_id="d", task_id="t", run_id="r", task=SimpleNamespace(queue="europe"))
+    message: Any = _defer_task(
+        TaskDeferred(trigger=waiting(), method_name="execute_complete"), ti, structlog.get_logger()
+    )
+    assert message[0].queue == "europe"
 
 
 def test_trigger_fires_when_the_condition_holds(sandbox: SandboxServer) -> None:

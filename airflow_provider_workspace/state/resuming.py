@@ -162,8 +162,12 @@ def sweep(closer: Closer) -> list[dict[str, Any]]:
         # A window that is merely late may be closing itself at this moment.
         if why is None or (at_it and closer.registry.store.why_over(window) is None):
             continue
+        # It may have closed itself after its leases were read, which would explain that its run is over.
+        left = closer.registry.all(window=window)
+        if not left:
+            continue
         log.warning("The window %s is abandoned: %s.", window, why)
-        done = closer.close_all(leases)
+        done = closer.close_all(left)
         swept.append(
             {
                 "window": str(window),

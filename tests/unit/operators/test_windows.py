@@ -275,6 +275,23 @@ def test_the_sweep_closes_what_is_abandoned_and_nothing_else(
     assert sweep() == {"windows": [], "unreadable": {}}
 
 
+def test_the_sweep_leaves_a_window_alone_that_closes_at_this_moment(
+    sandbox: SandboxServer, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run()
+    run.open(FIRST)
+    run.pause()
+
+    def closed_meanwhile(_: Window) -> str:
+        if store.values:
+            run.close()
+        return "its run is over"
+
+    monkeypatch.setattr(store, "why_over", closed_meanwhile)
+    assert sweep() == {"windows": [], "unreadable": {}}
+    assert history(sandbox, FIRST) == ["pause", "unpause"]
+
+
 def test_the_sweep_may_end_well(store: MemoryStore) -> None:
     run = Run()
     run.open(FIRST)

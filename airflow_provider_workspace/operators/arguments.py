@@ -19,6 +19,8 @@ MAX_NUMBER = 10**100
 SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 # Nothing that is waited for takes longer than a year.
 MAX_SECONDS = 366 * 86_400.0
+# Seconds since 1970 in the year 5138: what is later is no time, but milliseconds.
+MAX_TIME = 1e11
 
 
 def check_ids(task: Any, names: Iterable[str]) -> None:
@@ -217,6 +219,40 @@ def parse_seconds(name: str, value: Any, *, least: float = 0.0) -> float:
         f"{shown or type_name(value)}"
     )
     raise WorkspaceInputError(msg)
+
+
+def parse_time(name: str, value: Any) -> float:
+    """
+    Read an argument that is a moment.
+
+    :param value: seconds since 1970, or the text of them, as a template leaves it
+    :raises WorkspaceInputError: if it is none
+    """
+    seconds = math.nan
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            seconds = float(value)
+        except (ValueError, OverflowError):
+            seconds = math.nan
+    if 0 <= seconds <= MAX_TIME:
+        return seconds
+    msg = f"{name} must be a number of seconds since 1970, not {type_name(value)}"
+    raise WorkspaceInputError(msg)
+
+
+def check_task_ids(task: Any, names: Iterable[str]) -> None:
+    """
+    Refuse what cannot be the id of a task or of a task group.
+
+    :param names: the fields of the task that are ids; only ``close_task_id`` must be there
+    :raises WorkspaceInputError: naming the field
+    """
+    for name in names:
+        value = getattr(task, name, "")
+        missing = value is None and name != "close_task_id"
+        if not missing and not (isinstance(value, str) and value.isprintable()):
+            msg = f"{name} must be the id of a task or a task group, not {type_name(value)}"
+            raise WorkspaceInputError(msg)
 
 
 def _read_text(value: Any) -> Any:

@@ -97,8 +97,13 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Create it unless it is remembered and still there."""
         from airflow_provider_workspace.api.operations.dashboards import CreateDashboard
+        from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.operators.arguments import type_name
         from airflow_provider_workspace.state.dashboard_registry import DashboardIdentity, DashboardRegistry
 
+        if not isinstance(self.variable_key, str | None):
+            msg = f"variable_key must be the key of an Airflow Variable, not {type_name(self.variable_key)}"
+            raise WorkspaceInputError(msg)
         settings = hook.client.settings
         fields = self.given(WRITABLE)
         identity = DashboardIdentity(

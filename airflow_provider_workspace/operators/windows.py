@@ -46,8 +46,10 @@ class WorkspaceWindowOperator(WorkspaceOperator):
     @property
     def window(self) -> Window:
         """The window of this run."""
+        from airflow_provider_workspace.operators.arguments import check_task_ids
         from airflow_provider_workspace.state.leases import Window
 
+        check_task_ids(self, ("close_task_id", "group_id", "open_task_id", "outcome_task_id"))
         ti = self._context["ti"]
         map_index = getattr(ti, "map_index", None)
         return Window(ti.dag_id, ti.run_id, self.close_task_id, -1 if map_index is None else map_index)
@@ -261,10 +263,10 @@ class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
 
     def work(self, hook: WorkspaceHook) -> None:  # noqa: ARG002 - asks the service nothing
         """Wait."""
-        from airflow_provider_workspace.operators.arguments import parse_seconds
+        from airflow_provider_workspace.operators.arguments import parse_seconds, parse_time
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
-        end_at = float(self.opened_at) + parse_seconds("length", self.length)
+        end_at = parse_time("opened_at", self.opened_at) + parse_seconds("length", self.length)
         self.defer(trigger=WorkspaceDeadlineTrigger(end_at=end_at), method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> dict[str, float]:  # noqa: ARG002

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -10,7 +11,7 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.procedures.roster import address_key, check_address
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from airflow_provider_workspace.procedures.snapshot import Snapshot
 
@@ -233,9 +234,37 @@ def build_condition(name: str, arguments: Mapping[str, Any]) -> Condition:
 
     :param name: key of :data:`CONDITIONS`
     :param arguments: its fields
+    :raises WorkspaceInputError: if there is no such condition, or its fields are others
     """
-    condition: Condition = CONDITIONS[name](**arguments)
+    kind = condition_class(name)
+    known = [field.name for field in fields(kind)]
+    if not isinstance(arguments, Mapping) or not set(arguments) <= set(known) or known[0] not in arguments:
+        msg = f"arguments must be those of the condition {name}: {', '.join(known)}"
+        raise WorkspaceInputError(msg)
+    for key, value in arguments.items():
+        if key == "emails":
+            right = isinstance(value, list | tuple) and all(isinstance(email, str) for email in value)
+        elif key == "share":
+            right = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+        else:
+            right = isinstance(value, str) or (value is None and key == "product")
+        if not right:
+            msg = f"arguments: {key} of the condition {name} cannot be something of type {type(value).__name__}"
+            raise WorkspaceInputError(msg)
+    condition: Condition = kind(**arguments)
     return condition
+
+
+def condition_class(name: str) -> Any:
+    """
+    Return the class of a condition.
+
+    :raises WorkspaceInputError: if there is none of this name
+    """
+    if not isinstance(name, str) or name not in CONDITIONS:
+        msg = f"condition must be one of {', '.join(CONDITIONS)}"
+        raise WorkspaceInputError(msg)
+    return CONDITIONS[name]
 
 
 def evaluate(condition: Condition, seen: Snapshot) -> Result:

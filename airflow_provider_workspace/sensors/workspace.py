@@ -93,10 +93,13 @@ class WorkspaceSensor(BaseSensorOperator):
     def execute(self, context: Context) -> Any:
         """Poll once; if that is not enough, wait as the mode says."""
         from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.operators.arguments import parse_switches
+        from airflow_provider_workspace.operators.arguments import parse_seconds, parse_switches
 
         try:
             parse_switches(self)
+            if self.deferrable:
+                parse_seconds("timeout", self.timeout)
+                parse_seconds("poke_interval", self.poke_interval)
         except WorkspaceInputError as error:
             msg = f"WorkspaceInputError: {error}"
             raise AirflowFailException(msg) from error

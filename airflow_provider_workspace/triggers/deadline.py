@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
@@ -35,6 +36,8 @@ log = logging.getLogger(__name__)
 
 # Longest sleep at a stretch: the wall clock may be set forward meanwhile.
 MAX_SLEEP = 60.0
+# The largest number of seconds, also since 1970.
+MAX_NUMBER = 1e11
 
 
 class WorkspaceDeadlineTrigger(BaseTrigger):
@@ -65,6 +68,9 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
         poll_interval: float = 15.0,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        check_number("end_at", end_at)
+        check_number("map_index", map_index, least=-1)
+        check_number("poll_interval", poll_interval)
         self.end_at = end_at
         self.state = state
         self.dag_id = dag_id
@@ -128,6 +134,35 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
         except Exception:
             log.warning("The state of the closing task cannot be read; trying again", exc_info=True)
             return False
+
+
+def check_number(name: str, value: Any, *, least: float = 0) -> None:
+    """
+    Refuse what is no number, or not a finite one.
+
+    :param least: the smallest that is right
+    :raises WorkspaceInputError: naming the argument
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= MAX_NUMBER:
+        return
+    from airflow_provider_workspace.errors import WorkspaceInputError
+
+    msg = f"{name} must be a number from {least} to {MAX_NUMBER:g}, not something of type {type(value).__name__}"
+    raise WorkspaceInputError(msg)
+
+
+def check_text(name: str, value: Any) -> None:
+    """
+    Refuse what is no text, nor an object that is written as one.
+
+    :raises WorkspaceInputError: naming the argument
+    """
+    if isinstance(value, str | UUID):
+        return
+    from airflow_provider_workspace.errors import WorkspaceInputError
+
+    msg = f"{name} must be a text, not something of type {type(value).__name__}"
+    raise WorkspaceInputError(msg)
 
 
 def fired(status: Literal["over", "closed", "unwatched"], state: State | None = None) -> TriggerEvent:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.triggers.base import BaseEventTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
+from airflow_provider_workspace.triggers.deadline import check_number, check_text
+
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Member
     from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
@@ -56,6 +58,9 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         ask_verification: bool = False,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        check_number("poll_interval", poll_interval)
+        if end_at is not None:
+            check_number("end_at", end_at)
         self.condition = condition
         self.arguments = arguments
         self.workspace_conn_id = workspace_conn_id
@@ -81,19 +86,22 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
 
     def shared_stream_key(self) -> Hashable | None:
         """Return what makes two waits poll the same list at the same pace."""
-        from airflow_provider_workspace.procedures.conditions import CONDITIONS
+        from airflow_provider_workspace.procedures.conditions import condition_class
 
-        subject = CONDITIONS[self.condition].subject
+        check_text("workspace_conn_id", self.workspace_conn_id)
+        if self.organization_id is not None:
+            check_text("organization_id", self.organization_id)
+        subject = condition_class(self.condition).subject
         return ("workspace", self.workspace_conn_id, self.organization_id, subject, float(self.poll_interval))
 
     @classmethod
     def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Snapshot | PollFailure]:
         """Take snapshot after snapshot; one that fails is yielded and does not end the stream."""
-        from airflow_provider_workspace.procedures.conditions import CONDITIONS
+        from airflow_provider_workspace.procedures.conditions import condition_class
         from airflow_provider_workspace.triggers.polling import snapshots
 
         return snapshots(
-            CONDITIONS[kwargs["condition"]].subject,
+            condition_class(kwargs["condition"]).subject,
             workspace_conn_id=kwargs["workspace_conn_id"],
             organization_id=kwargs["organization_id"],
             interval=float(kwargs["poll_interval"]),
@@ -254,9 +262,13 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         poll_interval: float = 60.0,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        check_number("poll_interval", poll_interval)
         if what not in ("project", "member", "verified_domain"):
-            msg = f"what is {what!r}; expected 'project', 'member' or 'verified_domain'"
-            raise ValueError(msg)
+            from airflow_provider_workspace.errors import WorkspaceInputError
+
+            shown = repr(what[:40]) if isinstance(what, str) else f"something of type {type(what).__name__}"
+            msg = f"what is {shown}; expected 'project', 'member' or 'verified_domain'"
+            raise WorkspaceInputError(msg)
         self.what = what
         self.workspace_conn_id = workspace_conn_id
         self.organization_id = organization_id

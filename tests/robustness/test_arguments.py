@@ -6,17 +6,27 @@ The sandbox is real and strict, and its own log tells what arrived.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import inspect
+import io
 import json
+import math
 import re
+import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import airflow.sdk
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_workspace.cli.definition import get_workspace_commands
+from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import (
     WorkspaceConfigError,
     WorkspaceConnectionError,
@@ -28,16 +38,21 @@ from airflow_provider_workspace.errors import (
     WorkspaceTransportError,
 )
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
+from airflow_provider_workspace.operators.arguments import parse_switches
+from airflow_provider_workspace.sandbox.__main__ import _parser as sandbox_parser
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
-from airflow_provider_workspace.version_compat import AirflowFailException
+from airflow_provider_workspace.version_compat import (
+    AirflowFailException,
+    AirflowNotFoundException,
+    AirflowSkipException,
+    TaskDeferred,
+)
 from tests.contract.parts import IDS, arguments
 from tests.contract.reference import EXPECTED
-from tests.meta.test_operators import OPERATORS, SENSORS
-from tests.robustness.values import anything, build
-
-if TYPE_CHECKING:
-    from airflow.sdk import BaseOperator
+from tests.meta.test_operators import SENSORS, TASKS, TRIGGERS
+from tests.robustness.values import Made, anything, build, json_values, texts
+from tests.variables import install
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 
@@ -45,6 +60,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outsi
 PATHS = [re.compile(f"{row.method} {re.sub('{.*?}', '[^/?#]+', row.path).rstrip('/')}/") for row in EXPECTED]
 METHODS = {expected.hook_method: expected for expected in EXPECTED if expected.hook_method}
 EXAMPLES = settings(max_examples=10)
+# So that all together are 20,000 calls.
+EXAMPLES_OF_EACH = 235
+
+
+class StillWaitingError(Exception):
+    """A trigger that waits as it should; its last request is cut."""
 
 
 class Watched:
@@ -61,6 +82,10 @@ class Watched:
         refused = None
         try:
             action()
+        except StillWaitingError:
+            return
+        except (TaskDeferred, AirflowSkipException, AirflowNotFoundException):  # of a connection
+            pass
         except WorkspaceError as error:
             refused = error
         except AirflowFailException as error:
@@ -176,20 +201,19 @@ def test_any_argument_of_the_hook_is_accepted_or_a_named_error(
     watched.attempt(call)
 
 
-# Windows need Airflow's Variables and a run: tests/e2e has them.
-TASKS = [cls for cls in (*OPERATORS, *SENSORS) if not cls.__module__.endswith((".windows", ".window_closing"))]
-# Arguments of Airflow itself, and the name of a Variable, which Airflow looks up.
-NOT_OURS = {"self", "kwargs", "workspace_conn_id", "variable_key", "deferrable"}
+# Arguments of Airflow itself.
+NOT_OURS = {"self", "kwargs"}
 GOOD: dict[str, Any] = {
     **IDS,
+    "workspace_conn_id": "workspace_default",
     "target_email": "new@example.com",
     "emails": ["ada@example.com"],
     "invites": ["ada@example.com"],
+    "members": ["ada@example.com"],
     "level": 1,
     "name": "Sales",
     "domain": "example.org",
     "limit": 5,
-    "where": {"id": 1},
     "fields": ["id"],
     "max_rows": 100,
     "if_exists": "return",
@@ -197,39 +221,259 @@ GOOD: dict[str, Any] = {
     "on_invalid": "fail",
     "if_unknown": "fail",
     "join": "all",
+    "batch_export_ids": list(SEED.batch_export_ids[:1]),
+    "close_task_id": "window.close",
+    "opened_at": 0.0,
+    "length": 60.0,
+    "condition": "domain_verified",
+    "arguments": {"domain_id": SEED.domain_id},
+    "what": "project",
+    "end_at": 0.0,
 }
 
 
-def own_arguments(cls: type[BaseOperator]) -> dict[str, Any]:
-    """The arguments of an operator with good values: those it must have and those it need not."""
+def own_arguments(cls: type[Any]) -> dict[str, Any]:
+    """The arguments of an operator, sensor or trigger with good values: those it must have and those it need not."""
     found: dict[str, Any] = {}
+    for name, parameter in parameters(cls).items():
+        found[name] = GOOD.get(name, None if parameter.default is inspect.Parameter.empty else parameter.default)
+    if cls in SENSORS:
+        found |= {"deferrable": True, "poke_interval": 60.0, "timeout": 600.0}
+    return found
+
+
+def parameters(cls: type[Any]) -> dict[str, inspect.Parameter]:
+    found: dict[str, inspect.Parameter] = {}
     for base in cls.__mro__:
         if base.__module__.startswith("airflow_provider_workspace") and "__init__" in vars(base):
             for name, parameter in inspect.signature(base.__init__).parameters.items():
                 if name not in NOT_OURS:
-                    optional = None if parameter.default is inspect.Parameter.empty else parameter.default
-                    found.setdefault(name, GOOD.get(name, optional))
+                    found.setdefault(name, parameter)
+            if "kwargs" not in inspect.signature(base.__init__).parameters:
+                break
     return found
 
 
-@pytest.mark.parametrize("cls", TASKS, ids=lambda cls: cls.__name__)
-@EXAMPLES
-@given(data=st.data())
-def test_any_argument_of_a_task_is_sent_or_a_named_error(watched: Watched, cls: Any, data: st.DataObject) -> None:
+def run_task(cls: type[Any], kwargs: dict[str, Any]) -> None:
     """As a rendered template leaves it: the arguments are set after the operator is built."""
-    good = own_arguments(cls)
-    kwargs = build(data.draw(spoiled(good)))
-    task = cls(task_id="task", **good)
+    vars(airflow.sdk.Variable)["values"].clear()
+    task = cls(task_id="task", **own_arguments(cls))
     # Not by setattr, where Airflow itself looks for results of other tasks, at any depth.
-    vars(task).update(kwargs)
-
-    def run() -> None:
-        if cls in SENSORS:
-            task.poll_once(first=True)
-        else:
-            task.execute({})
-
+    vars(task).update({"is_dry_run" if name == "dry_run" else name: value for name, value in kwargs.items()})
+    if cls in SENSORS:  # no templates, so Airflow has checked that they are numbers
+        for name, default in (("poke_interval", 60.0), ("timeout", 600.0)):
+            if not isinstance(getattr(task, name), int | float):
+                vars(task)[name] = default
+    ti = SimpleNamespace(
+        dag_id="dag",
+        run_id="run",
+        task_id="task",
+        map_index=-1,
+        try_number=1,
+        xcom_pull=lambda **_: None,
+        xcom_push=lambda **_: None,
+        get_task_states=lambda **_: {},
+    )
     try:
-        watched.attempt(run)
+        if cls in SENSORS:
+            parse_switches(task)
+            if not task.deferrable:  # it would poke until its timeout
+                task.poll_once(first=True)
+                return
+        task.execute({"ti": ti} if cls.__module__.endswith((".windows", ".window_closing")) else {})
     except RuntimeError as error:
-        assert "is not verified" in str(error), repr(error)  # noqa: PT017 - what fail_unverified=True asks for
+        if "is not verified" not in str(error):  # what fail_unverified=True asks for
+            raise
+
+
+def build_task(cls: type[Any], kwargs: dict[str, Any]) -> None:
+    """As the author of a Dag file writes it."""
+    cls(task_id="task", **kwargs)
+
+
+def run_trigger(cls: type[Any], kwargs: dict[str, Any]) -> None:
+    """As the triggerer does, up to the first event."""
+
+    async def first_event() -> None:
+        trigger = cls(**kwargs)
+        trigger.trigger_id = 1
+        trigger.serialize()
+        if hasattr(trigger, "shared_stream_key"):
+            hash(trigger.shared_stream_key())
+        events = trigger.run()
+        try:
+            await asyncio.wait_for(anext(events), 0.1)
+        except asyncio.TimeoutError:
+            raise StillWaitingError from None
+        finally:
+            await events.aclose()
+
+    asyncio.run(first_event())
+
+
+# What a command line can hold: no NUL, and no halves of characters but those that stand for bytes.
+words = texts.filter(lambda text: "\x00" not in text and not any("\ud800" <= char <= "\udfff" for char in text))
+COMMANDS = {command.name: command for group in get_workspace_commands() for command in group.subcommands}
+rosters = (
+    st.binary(max_size=60)
+    | texts.map(lambda text: text.encode(errors="surrogatepass"))
+    | json_values.map(lambda value: json.dumps(value).encode())
+    | st.lists(st.fixed_dictionaries({"email": texts, "level": json_values}), max_size=3).map(
+        lambda rows: json.dumps(rows).encode()
+    )
+)
+
+
+@st.composite
+def command_lines(draw: st.DrawFn, command: Any, folder: Path) -> list[str]:
+    """Options of a command with good values, of which one or two are any text; of a roster, any content."""
+    options = [max(arg.flags, key=len) for arg in command.args]
+    spoiled_ones = draw(st.lists(st.sampled_from(options), min_size=1, max_size=2, unique=True))
+    line = []
+    for option in options:
+        if option == "roster":
+            file = folder / f"roster{draw(st.sampled_from(('.csv', '.json', '.jsonl')))}"
+            file.write_bytes(draw(rosters) if "roster" in spoiled_ones else b"email,level\nada@example.com,1\n")
+            line.append(str(file) if draw(st.integers(0, 9)) else draw(words))
+        elif option in spoiled_ones:
+            line.append(option if option == "--resume" else f"{option}={draw(words)}")
+    return line
+
+
+def run_command(command: Any, line: list[str]) -> None:
+    """As Airflow does, in this process; output goes where UTF-8 goes."""
+    parser = argparse.ArgumentParser(prog=command.name)
+    for arg in command.args:
+        arg.add_to_parser(parser)
+    out, errors = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    errors.reconfigure(errors="backslashreplace")
+    with redirect_stdout(out), redirect_stderr(errors):
+        try:
+            args = parser.parse_args(line)
+            if command.name == "sandbox":  # it would run until it is interrupted
+                sandbox_parser().parse_args(["--port", args.port, "--profile", args.profile])
+            elif command.name != "windows":  # its switches only: it asks Airflow's own database
+                command.func(args)
+        except SystemExit as end:
+            said = end.code if isinstance(end.code, str) else ""
+        else:
+            said = "no error"
+    out.flush()
+    errors.seek(0)
+    said += errors.read()
+    assert len(said) > 5, "it ended without a sentence"
+    assert "Traceback" not in said
+
+
+Run = Callable[[st.DataObject], None]
+
+
+def targets(folder: Path) -> dict[str, Run]:
+    """Everything that takes arguments, and a call of it with some of them spoiled."""
+
+    def spoil(run: Callable[[Any, dict[str, Any]], None], cls: Any) -> Run:
+        return lambda data: run(cls, build(data.draw(spoiled(own_arguments(cls)))))
+
+    def shallow(cls: Any) -> Run:
+        def call(data: st.DataObject) -> None:
+            own = {name: own_arguments(cls)[name] for name in parameters(cls)}  # Airflow checks its own
+            kwargs = data.draw(spoiled(own))
+            # Airflow itself looks into what it is given, at any depth.
+            if not any(isinstance(value, Made) and value.is_deep for value in kwargs.values()):
+                build_task(cls, build(kwargs))
+
+        return call
+
+    def command_run(command: Any) -> Run:
+        return lambda data: run_command(command, data.draw(command_lines(command, folder)))
+
+    return {
+        **{f"run {cls.__name__}": spoil(run_task, cls) for cls in TASKS},
+        **{f"build {cls.__name__}": shallow(cls) for cls in TASKS},
+        **{f"run {cls.__name__}": spoil(run_trigger, cls) for cls in TRIGGERS},
+        **{f"airflow workspace {name}": command_run(command) for name, command in COMMANDS.items()},
+    }
+
+
+NAMES = sorted(targets(Path()))
+
+
+def fuzz(watched: Watched, run: Run, examples: int) -> tuple[int, dict[str, str]]:
+    """Call it so often; return how often that was, and an example of each kind of raw error."""
+    calls, raw = 0, dict[str, str]()
+
+    @settings(max_examples=examples, database=None, suppress_health_check=list(HealthCheck))
+    @given(data=st.data())
+    def call(data: st.DataObject) -> None:
+        nonlocal calls
+        calls += 1
+        try:
+            watched.attempt(lambda: run(data))
+        except Exception as error:
+            if type(error).__module__.startswith("hypothesis"):
+                raise
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{type(error).__name__} in {Path(frame.filename).name}:{frame.lineno}"
+            raw.setdefault(place, "".join(traceback.format_exception(error))[-1500:])
+
+    call()
+    return calls, raw
+
+
+@pytest.fixture
+def airflow_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow's Variables without a database; what a command changes in the surroundings is undone."""
+    install(monkeypatch)
+    monkeypatch.setattr(waits, "scale", 0.0)
+    monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "client")
+
+
+@pytest.mark.usefixtures("airflow_in_memory")
+@pytest.mark.parametrize("name", NAMES)
+def test_any_argument_is_sent_or_a_named_error(watched: Watched, name: str, tmp_path: Path) -> None:
+    assert fuzz(watched, targets(tmp_path)[name], 5)[1] == {}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("airflow_in_memory")
+def test_twenty_thousand_calls_end_well_or_with_an_error_of_ours(watched: Watched, tmp_path: Path) -> None:
+    calls, raw = 0, dict[str, dict[str, str]]()
+    for name, run in targets(tmp_path).items():
+        count, errors = fuzz(watched, run, EXAMPLES_OF_EACH)
+        calls += count
+        if errors:
+            raw[name] = errors
+    print(f"{calls} calls of {len(NAMES)} operators, sensors, triggers and commands")
+    for name, errors in raw.items():
+        for place, told in errors.items():
+            print(f"== {name}: {place}\n{told}")
+    assert raw == {}
+    assert calls >= 20_000
+
+
+# A huge limit is none, and of ids the service knows best.
+ANY_WHOLE_NUMBER = ("max_per_hour", "max_per_day", "use_dashboard")
+NUMBERS = [
+    (cls, name)
+    for cls in (*TASKS, *TRIGGERS)
+    for name, parameter in parameters(cls).items()
+    if re.search(r"\b(int|float|timedelta)\b", str(parameter.annotation))
+]
+
+
+@pytest.mark.usefixtures("airflow_in_memory")
+@pytest.mark.parametrize(("cls", "name"), NUMBERS, ids=lambda value: getattr(value, "__name__", value))
+def test_a_number_that_is_none_is_refused_by_name(watched: Watched, cls: Any, name: str) -> None:
+    wrong: list[Any] = [math.nan, math.inf, -math.inf, True, [1]]
+    wrong += [] if name.endswith("_id") else ["nan", "inf"]  # as an id they are texts
+    wrong += [] if name in ANY_WHOLE_NUMBER else [10**400, -(10**400)]
+    for value in wrong:
+        before = watched.service.request_total
+        with pytest.raises((WorkspaceInputError, AirflowFailException), match=name) as refused:
+            run_trigger(cls, own_arguments(cls) | {name: value}) if cls in TRIGGERS else run_task(
+                cls, own_arguments(cls) | {name: value}
+            )
+        assert "Nothing was sent." in str(refused.value)
+        sent = watched.service.request_total - before
+        entries = list(watched.service.log)[len(watched.service.log) - sent :]
+        assert [entry for entry in entries if entry["method"] != "GET"] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -46,6 +46,7 @@ NASTY_TEXTS = (
     "1.5",
     "1e400",
     "NaN",
+    "inf",
     "٣",
     "9" * 5000,
     "=1+1",
@@ -67,6 +68,11 @@ class Made:
     """A value that Hypothesis cannot print; :func:`build` makes it."""
 
     what: str
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether it has more levels than Python calls."""
+        return self.what in ("deep", "endless", "deep mapping")
 
     def make(self) -> Any:
         return {
@@ -108,6 +114,9 @@ NASTY_THINGS = (
     7.0,
     float("nan"),
     float("inf"),
+    1e308,
+    timedelta.max,
+    timedelta(days=-1),
     b"\xff",
     object(),
     object,

@@ -356,6 +356,21 @@ def test_a_length_that_is_none_is_refused_before_pausing(store: MemoryStore, nam
     assert store.values == {}
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf, 10**400, -1, 1e12, "soon", "nan", True, [], None])
+def test_a_beginning_that_is_none_is_refused(value: Any) -> None:
+    task = windows.WorkspaceHoldMaintenanceWindowOperator(task_id="hold", opened_at=value, length=60)
+    with pytest.raises(AirflowFailException, match="opened_at must be a number of seconds since 1970"):
+        task.execute(Run().context("hold"))
+
+
+@pytest.mark.parametrize("value", [5, ["close"], "a\x00b", None])
+def test_a_closing_task_that_is_none_is_refused_before_pausing(store: MemoryStore, value: Any) -> None:
+    task = windows.WorkspaceOpenMaintenanceWindowOperator(task_id="open", close_task_id=value, batch_export_ids=[FIRST])
+    with pytest.raises(AirflowFailException, match="close_task_id must be the id of a task"):
+        task.execute(Run().context("open"))
+    assert store.values == {}
+
+
 @pytest.mark.parametrize("value", [timedelta(hours=1), 3600, 3600.0, "3600", " 3600 "])
 def test_a_length_is_what_a_person_means(value: Any) -> None:
     opened = Run().open(FIRST, max_length=value)

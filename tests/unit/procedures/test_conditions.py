@@ -201,3 +201,30 @@ def test_a_short_list_proves_only_what_it_shows(name: str, arguments: dict[str, 
     assert result.done == done
     assert result.message.endswith(f". A list is short: {SHORT}") != done
     assert evaluate(condition, PEOPLE).done == (name == "invites_settled" or done)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("moon_full", {}, "condition must be one of domain_verified"),
+        ([], {}, "condition must be one of domain_verified"),
+        ("domain_verified", None, "arguments must be those of the condition domain_verified: domain_id"),
+        ("domain_verified", {}, "arguments must be those of the condition domain_verified: domain_id"),
+        ("domain_verified", {"domain_id": "d", "x": 1}, "arguments must be those of the condition domain_verified"),
+        ("domain_verified", {"domain_id": None}, "domain_id of the condition domain_verified cannot be something of"),
+        ("members_joined", {"emails": 5}, "emails of the condition members_joined cannot be something of type int"),
+        ("members_joined", {"emails": [5]}, "emails of the condition members_joined cannot be something of type list"),
+        ("members_joined", {"emails": ["a@b.de"], "share": True}, "share of the condition .* of type bool"),
+        ("members_joined", {"emails": ["a@b.de"], "share": float("nan")}, "share of the condition .* of type float"),
+        ("project_onboarded", {"project_id": "7", "product": 5}, "product of the condition .* of type int"),
+    ],
+)
+def test_a_condition_of_another_shape_is_refused(name: Any, arguments: Any, message: str) -> None:
+    with pytest.raises(WorkspaceInputError, match=message):
+        build_condition(name, arguments)
+
+
+def test_a_condition_may_leave_out_what_it_needs_not() -> None:
+    assert build_condition("project_onboarded", {"project_id": "7", "product": None}) == CONDITIONS[
+        "project_onboarded"
+    ]("7")

@@ -17,6 +17,7 @@ from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TaskFailedEvent
 
 from airflow_provider_workspace.api.retry import backoff
 from airflow_provider_workspace.client import waits
+from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -447,3 +448,35 @@ def test_a_window_ends_by_the_wall_clock() -> None:
     assert time.time() - began >= 0.3
     event = asyncio.run(first_event(WorkspaceDeadlineTrigger(end_at=began + 3600, close_task_id="close")))
     assert event.payload == {"status": "unwatched", "state": None}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -2, 10**400, True, "60", None, []])
+def test_a_trigger_refuses_what_is_no_number(value: Any) -> None:
+    with pytest.raises(WorkspaceInputError, match="poll_interval must be a number"):
+        waiting(poll_interval=value)
+    with pytest.raises(WorkspaceInputError, match="poll_interval must be a number"):
+        WorkspaceArrivalTrigger(what="member", poll_interval=value)
+    with pytest.raises(WorkspaceInputError, match="end_at must be a number"):
+        WorkspaceDeadlineTrigger(end_at=value)
+    with pytest.raises(WorkspaceInputError, match="map_index must be a number"):
+        WorkspaceDeadlineTrigger(end_at=1.0, map_index=value)
+
+
+def test_a_trigger_refuses_what_it_cannot_watch() -> None:
+    what: Any = ["member"]
+    with pytest.raises(WorkspaceInputError, match="what is something of type list"):
+        WorkspaceArrivalTrigger(what=what)
+    with pytest.raises(WorkspaceInputError, match="condition must be one of"):
+        waiting(condition="moon_full").shared_stream_key()
+    with pytest.raises(WorkspaceInputError, match="organization_id must be a text"):
+        waiting(organization_id=["o"]).shared_stream_key()
+
+
+def test_a_shared_hook_refuses_what_is_no_connection() -> None:
+    conn_id: Any = ["workspace_default"]
+
+    async def share() -> None:
+        SharedHook(conn_id)
+
+    with pytest.raises(WorkspaceInputError, match="workspace_conn_id must be the id of a connection"):
+        asyncio.run(share())

@@ -228,7 +228,7 @@ CONDITIONS: dict[str, Any] = {
 }
 
 
-def build_condition(name: str, arguments: Mapping[str, Any]) -> Condition:
+def build_condition(name: Any, arguments: Any) -> Condition:
     """
     Build a condition from plain JSON, as triggers hold it.
 
@@ -255,7 +255,7 @@ def build_condition(name: str, arguments: Mapping[str, Any]) -> Condition:
     return condition
 
 
-def condition_class(name: str) -> Any:
+def condition_class(name: Any) -> Any:
     """
     Return the class of a condition.
 

@@ -266,7 +266,8 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         if what not in ("project", "member", "verified_domain"):
             from airflow_provider_workspace.errors import WorkspaceInputError
 
-            shown = repr(what[:40]) if isinstance(what, str) else f"something of type {type(what).__name__}"
+            given: object = what
+            shown = repr(given[:40]) if isinstance(given, str) else f"something of type {type(given).__name__}"
             msg = f"what is {shown}; expected 'project', 'member' or 'verified_domain'"
             raise WorkspaceInputError(msg)
         self.what = what

@@ -61,12 +61,12 @@ def _type_at(argument: str, path: str, model: type[BaseModel], *, return_secrets
             close = get_close_matches(path, known, n=1)
             hint = f"did you mean '{close[0]}'? " if close else ""
             msg = (
-                f"{argument} names '{path[:80]}', which no row has: {hint}Known are "
+                f"{argument} names {path[:80]!r}, which no row has: {hint}Known are "
                 f"{', '.join(known)}. For a field that the interface does not name, write '{EXTRA}' before it"
             )
             raise WorkspaceInputError(msg)
         if is_secret(part) and not return_secrets:
-            msg = f"{argument} names '{path}', which is a secret: set return_secrets=True"
+            msg = f"{argument} names {path!r}, which is a secret: set return_secrets=True"
             raise WorkspaceInputError(msg)
         annotation = record.model_fields[part].annotation
     return Any if path.startswith(EXTRA) else annotation

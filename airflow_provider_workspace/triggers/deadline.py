@@ -71,6 +71,8 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
         check_number("end_at", end_at)
         check_number("map_index", map_index, least=-1)
         check_number("poll_interval", poll_interval)
+        check_text("dag_id", dag_id)
+        check_text("run_id", run_id)
         self.end_at = end_at
         self.state = state
         self.dag_id = dag_id

@@ -223,6 +223,7 @@ class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Snapshot | PollFailure]) -> AsyncIterator[Any]:
         """End the task itself, as success with the result or as failed."""
         # Only now it is rendered.
+        check_text("domain_id", self.domain_id)
         self.arguments = {"domain_id": str(self.domain_id).strip().lower()}
         async for event in super().filter_shared_stream(shared_stream):
             outcome = event.payload

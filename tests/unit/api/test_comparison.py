@@ -124,3 +124,8 @@ def answered(op: Operation[Any], record: dict[str, Any]) -> Any:
     if isinstance(op, UpdateMember | UpdateDomain | CreateInvite | VerifyDomain):
         record = record | {"id": ID}
     return decode(op.endpoint.answer, json.dumps(record).encode())
+
+
+def test_what_is_told_can_be_written_to_a_log() -> None:
+    told = describe_differences([{"field": "name", "asked": "\ud800", "got": "x"}])
+    assert told == 'name is "x" and not "?"'

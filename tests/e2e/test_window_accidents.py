@@ -318,13 +318,16 @@ def test_accidents_beside_a_sweep_on_a_schedule(airflow: LiveAirflow, service: E
         if number != 5:
             airflow.finish(dag_id, run_id)
     airflow.wait_for(lambda: not service.paused & {export(number) for number in played}, 240, "the sweep")
+
+    def told() -> str:
+        runs = airflow.call("GET", "dags/scheduled_sweep/dagRuns?limit=100&state=failed")["dag_runs"]
+        return "".join(airflow.log("scheduled_sweep", run["dag_run_id"], "sweep") for run in runs)
+
+    airflow.wait_for(lambda: all(" / ".join(played[number]) in told() for number in (2, 5, 6)), 120, "runs that say so")
     airflow.call("PATCH", "dags/scheduled_sweep", {"is_paused": True})
-    runs = airflow.call("GET", "dags/scheduled_sweep/dagRuns?limit=100")["dag_runs"]
-    told = "".join(
-        airflow.log("scheduled_sweep", run["dag_run_id"], "sweep") for run in runs if run["state"] == "failed"
-    )
+    swept = told()
     for number, (dag_id, run_id) in played.items():
-        by_sweep = f"Abandoned window {dag_id} / {run_id}" in told
+        by_sweep = f"Abandoned window {dag_id} / {run_id}" in swept
         tell(dag_id, "on", airflow.run(dag_id, run_id), paused=False, said=["the sweep" if by_sweep else "its close"])
         assert by_sweep == (number in (2, 5, 6)), dag_id
         assert service.count("unpause", export(number)) == resumes[number] + 1, "resumed once"

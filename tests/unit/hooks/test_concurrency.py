@@ -21,15 +21,15 @@ PEOPLE = [f"person-{number}@example.com" for number in range(200)]
 
 @pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
 def test_bulk_invites_are_sent_concurrently(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
-    """Ten requests, four at a time, take three times as long as one, and not ten times."""
+    """Ten requests, up to four at a time, take four times as long as one, and the lists a few times more."""
     connect()
-    sandbox.change_settings(latency_ms=300)
+    sandbox.change_settings(latency_ms=600)
     began = time.monotonic()
     report = call("create_invites", PEOPLE)
     took = time.monotonic() - began
     assert report.counts["invited"] == 200
     assert len(sandbox.effects("create_invite")) == 200
-    assert took < 0.3 * 10, "they went out one after the other"
+    assert took < 0.6 * 10, "they went out one after the other"
 
 
 @pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)

@@ -53,4 +53,4 @@ OptionalLevel = Annotated[
 ]
 """Access level of an invite."""
 OptionalNumber = Annotated[int | None, BeforeValidator(lambda value: None if value is None else parse_number(value))]
-"""Access level of a dashboard and of its collaborators, for which services have other values."""
+"""Any other whole number; such as the level of a dashboard and its collaborators, for which services have others."""

@@ -448,7 +448,7 @@ class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
             RemoveDashboardCollaborator,
         )
         from airflow_provider_workspace.procedures.create_or_get import delete_if_present
-        from airflow_provider_workspace.procedures.users import check_no_collaborator, find_user
+        from airflow_provider_workspace.procedures.users import check_no_collaborator, find_user, members_of
 
         def organization() -> str:
             return hook.organization_or_default(self.organization_id)
@@ -457,10 +457,11 @@ class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
         page_size = hook.client.settings.page_size
         user_uuid = yield from find_user(self.user_uuid, self.user_email, organization, page_size)
         collaborators = ListDashboardCollaborators(project_id=project_id, dashboard_id=self.dashboard_id)
+        members = members_of(organization, page_size)
         deleted = yield from delete_if_present(
             f"collaborator {user_uuid} of dashboard {self.dashboard_id}",
             RemoveDashboardCollaborator(project_id=project_id, dashboard_id=self.dashboard_id, user_uuid=user_uuid),
             self.parse_choice("if_missing", "ignore", "fail"),
-            check_gone=lambda error: check_no_collaborator(error, user_uuid, collaborators, organization, page_size),
+            check_gone=lambda error: check_no_collaborator(error, user_uuid, collaborators, members),
         )
         return {"dashboard_id": self.dashboard_id, "user_uuid": user_uuid, "deleted": deleted}

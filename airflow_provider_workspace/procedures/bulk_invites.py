@@ -245,7 +245,7 @@ def invite_all(
         yield from campaign.read()
         report.add(*(_entry(row, "planned", "is neither a member nor invited") for row in campaign.open.values()))
         return report
-    yield from campaign.noticing_sleep(campaign.carry_out(max_wait))
+    yield from campaign.noticing_sleep(campaign.run(max_wait))
     quota.kept.clear()
     if memory is not None:
         memory.forget()
@@ -356,7 +356,7 @@ class _Campaign:
                 result: T = stop.value
                 return result
 
-    def carry_out(self, max_wait: float) -> Procedure[None]:
+    def run(self, max_wait: float) -> Procedure[None]:
         """Read, send and wait until each row has its end."""
         yield from self.read()
         if self.open:
@@ -490,7 +490,7 @@ class _Campaign:
                 for rows, _ in batch
             ]
             results = yield Send(requests, looks_first=True, note=self.note)
-            limited = self.take(batch, results)
+            limited = self.record(batch, results)
             self.progress(self.total - len(self.open), self.total)
             if limited:
                 self.width = 1
@@ -537,7 +537,7 @@ class _Campaign:
             self.noted_at = self.clock()
             self.memory.begin(INVITING)
 
-    def take(self, batch: list[tuple[list[Row], bool]], results: list[Any]) -> int:
+    def record(self, batch: list[tuple[list[Row], bool]], results: list[Any]) -> int:
         """
         Note what came of requests.
 

@@ -75,29 +75,48 @@ def check_no_member(
     _refuse_listed(error, user_uuid, members, "member")
 
 
+def members_of(organization: Callable[[], str], page_size: int) -> ListMembers | None:
+    """
+    Return the operation that lists the members, checked now; ``None`` if no organization is known.
+
+    :param organization: returns the organization
+    :raises WorkspaceInputError: if what is given is no organization
+    """
+    try:
+        organization_id = organization()
+    except WorkspaceConfigError:
+        return None
+    members = ListMembers(organization_id=organization_id, limit=page_size)
+    members.request()
+    return members
+
+
 def check_no_collaborator(
     error: WorkspaceNotFoundError,
     user_uuid: str,
     collaborators: ListDashboardCollaborators,
-    organization: Callable[[], str],
-    page_size: int,
+    members: ListMembers | None,
 ) -> Procedure[None]:
     """
     Make sure that a user whom the service does not know is no collaborator of a dashboard.
 
     :param error: the service's 404
-    :param organization: returns the organization of the members, among whom the id may be that of a membership
+    :param members: asks for the members, among whom the id may be that of a membership; ``None`` if nobody can
     :raises WorkspaceNotFoundError: if a collaborator has this user id, or the id is one of another kind
     """
     rows = yield from read_rows(collaborators)
     _refuse_other_id(error, user_uuid, rows, "collaborator")
     _refuse_listed(error, user_uuid, rows, "collaborator")
+    cannot_tell = "Whether %s is the id of a user and not of a membership cannot be told: %s"
+    if members is None:
+        log.warning(cannot_tell, user_uuid, "no organization is set")
+        return
     try:
-        members = yield from read_rows(ListMembers(organization_id=organization(), limit=page_size))
-    except (WorkspaceConfigError, WorkspaceStatusError) as unread:
-        log.warning("Whether %s is the id of a user and not of a membership cannot be told: %s", user_uuid, unread)
+        found = yield from read_rows(members)
+    except WorkspaceStatusError as unread:
+        log.warning(cannot_tell, user_uuid, unread)
     else:
-        _refuse_other_id(error, user_uuid, members, "membership")
+        _refuse_other_id(error, user_uuid, found, "membership")
 
 
 def _refuse_listed(

@@ -87,7 +87,6 @@ class ApiPath:
 
         self.service.apply_due()
         if fault is None:
-            entry["status"] = 500
             response: Response | None = handle(request)
         else:
             entry["fault"] = {"id": fault.number, "kind": fault.kind.name}
@@ -127,7 +126,6 @@ class ApiPath:
         return entry
 
     def _handle(self, request: Request, raw: bytes, route: ApiRoute | None, entry: JsonObject) -> Response:
-        entry["handled"] = 500
         try:
             with self.service.state.transaction():
                 response = self._perform(request, raw, route, entry)
@@ -135,6 +133,9 @@ class ApiPath:
             response = error.response()
         except UnicodeEncodeError:
             response = invalid(LONE_SURROGATE).response()
+        except Exception:
+            entry["handled"] = entry["status"] = 500
+            raise
         entry["handled"] = response.status_code
         return response
 

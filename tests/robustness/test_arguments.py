@@ -429,7 +429,6 @@ def airflow_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "client")
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("airflow_in_memory")
 @pytest.mark.parametrize("name", NAMES)
 def test_any_argument_is_sent_or_a_named_error(watched: Watched, name: str, tmp_path: Path) -> None:
@@ -460,7 +459,6 @@ NUMBERS = [
     for cls in (*TASKS, *TRIGGERS)
     for name, parameter in parameters(cls).items()
     if re.search(r"\b(int|float|timedelta)\b", str(parameter.annotation))
-    and name != "use_dashboard"  # the service checks it
 ]
 
 

@@ -20,7 +20,7 @@ class DashboardFields(BaseModel):
     pinned: bool | None = None
     deleted: bool | None = None
     use_template: str | None = None
-    use_dashboard: int | None = None
+    use_dashboard: OptionalNumber = None
     delete_insights: bool | None = None
     tags: list[JsonValue] | None = None
     restriction_level: OptionalNumber = None

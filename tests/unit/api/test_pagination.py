@@ -153,6 +153,12 @@ def test_an_endless_list_is_an_error(pages: list[Page[Invite]]) -> None:
     assert error.value.permanent
 
 
+def test_a_row_that_comes_twice_in_a_row_is_no_loop_in_a_list_that_counts() -> None:
+    """With one row a page, as when somebody joins at the front of the list."""
+    pages = [page(f"?offset={offset}", "a").model_copy(update={"count": 3}) for offset in (1, 2)]
+    assert walk(*pages) == [1, 2]
+
+
 def test_a_row_that_moved_to_the_next_page_is_not_a_loop() -> None:
     assert walk(page("?offset=2", "a", "b"), page("?offset=4", "x", "b"), page(None, "c")) == [2, 4, None]
 

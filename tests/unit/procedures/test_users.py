@@ -14,7 +14,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceNotFoundError,
     WorkspacePermissionError,
 )
-from airflow_provider_workspace.procedures.users import check_no_collaborator, check_no_member, find_user
+from airflow_provider_workspace.procedures.users import check_no_collaborator, check_no_member, find_user, members_of
 from tests.unit.procedures.drive import drive
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def is_gone_from_dashboard(
     error = WorkspaceNotFoundError("It returned 404.", status=404)
     listing = ListDashboardCollaborators(project_id="1", dashboard_id=1)
     drive(
-        check_no_collaborator(error, user_uuid, listing, organization, 100),
+        check_no_collaborator(error, user_uuid, listing, members_of(organization, 100)),
         lambda operation: members if isinstance(operation, ListMembers) else COLLABORATORS,
     )
 
@@ -120,3 +120,8 @@ def test_a_dashboard_needs_no_members(caplog: pytest.LogCaptureFixture) -> None:
     is_gone_from_dashboard("u9", members=WorkspacePermissionError("403", status=403))
     is_gone_from_dashboard("u9", organization=no_organization)
     assert [text[:54] for text in caplog.messages] == ["Whether u9 is the id of a user and not of a membership"] * 2
+
+
+def test_an_organization_that_cannot_be_sent_is_refused_before_anything_is() -> None:
+    with pytest.raises(WorkspaceInputError, match="organization_id holds lone surrogates"):
+        members_of(lambda: "\ud800", 100)

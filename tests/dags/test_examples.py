@@ -90,7 +90,7 @@ def run_dag(request: pytest.FixtureRequest, server: SandboxServer, airflow_cli: 
             return airflow_cli.run(
                 *("dags", "test", dag_id, "--conf", json.dumps(params)),
                 home=home,
-                timeout=900,
+                timeout=300,
                 AIRFLOW__CORE__DAGS_FOLDER=str(folder_of(home, dag_id)),
                 **connections,
             )

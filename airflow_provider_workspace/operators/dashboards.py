@@ -361,12 +361,8 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Add them unless they are there."""
-        from airflow_provider_workspace.api.operations.dashboards import (
-            AddDashboardCollaborator,
-            ListDashboardCollaborators,
-        )
-        from airflow_provider_workspace.procedures.create_or_get import create_or_get
-        from airflow_provider_workspace.procedures.snapshot import find_row
+        from airflow_provider_workspace.api.operations.dashboards import AddDashboardCollaborator
+        from airflow_provider_workspace.procedures.resources import add_collaborator
         from airflow_provider_workspace.procedures.users import find_user
 
         project_id = hook.project_or_default(self.project_id)
@@ -382,19 +378,11 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
             user_uuid=user_uuid,
             **self.given(["level"]),
         )
-        collaborators = ListDashboardCollaborators(project_id=project_id, dashboard_id=self.dashboard_id)
-        wanted = create.user_uuid.strip().lower()
-
-        def is_theirs(row: DashboardCollaborator) -> bool:
-            return wanted in ((row.user_uuid or "").lower(), ((row.user and row.user.uuid) or "").lower())
-
-        collaborator, self.created = yield from create_or_get(
-            f"collaborator {user_uuid} of dashboard {self.dashboard_id}",
+        collaborator, self.created = yield from add_collaborator(
             create,
-            find=lambda: find_row(collaborators, is_theirs),
+            hook.client.settings,
             if_exists=self.parse_choice("if_exists", "return", "fail"),
             memory=self.task_state,
-            consistency_time=hook.client.settings.consistency_time,
         )
         return self.compared(create, collaborator)
 

@@ -90,23 +90,18 @@ class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Claim it unless the organization has it."""
-        from airflow_provider_workspace.api.comparison import normal_text
-        from airflow_provider_workspace.api.operations.domains import CreateDomain, ListDomains
-        from airflow_provider_workspace.procedures.create_or_get import create_or_get
-        from airflow_provider_workspace.procedures.snapshot import find_row
+        from airflow_provider_workspace.api.operations.domains import CreateDomain
+        from airflow_provider_workspace.procedures.resources import create_domain, domain_key
 
-        wanted = normal_text(self.domain or "").rstrip(".").lower()
         organization_id = hook.organization_or_default(self.organization_id)
-        create = CreateDomain(organization_id=organization_id, domain=wanted, **self.given(SETTINGS))
-        domains = ListDomains(organization_id=organization_id, limit=hook.client.settings.page_size)
-        domain: Domain
-        domain, self.created = yield from create_or_get(
-            f"domain '{wanted}'",
+        create = CreateDomain(
+            organization_id=organization_id, domain=domain_key(self.domain or ""), **self.given(SETTINGS)
+        )
+        domain, self.created = yield from create_domain(
             create,
-            find=lambda: find_row(domains, lambda row: normal_text(row.domain or "").rstrip(".").lower() == wanted),
+            hook.client.settings,
             if_exists=self.parse_choice("if_exists", "return", "fail"),
             memory=self.task_state,
-            consistency_time=hook.client.settings.consistency_time,
         )
         return self.compared(create, domain)
 

@@ -12,7 +12,7 @@ from airflow_provider_workspace.operators.base import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.api.models import Project, ProjectItem
+    from airflow_provider_workspace.api.models import ProjectItem
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
@@ -100,42 +100,17 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Create it unless there is one of that name."""
-        from airflow_provider_workspace.api.comparison import normal_text
-        from airflow_provider_workspace.api.operations.projects import CreateProject, GetProject, ListProjects
-        from airflow_provider_workspace.api.procedure import send_one
-        from airflow_provider_workspace.errors import WorkspaceResponseError
-        from airflow_provider_workspace.procedures.create_or_get import check_created, create_or_get
-        from airflow_provider_workspace.procedures.snapshot import find_row
+        from airflow_provider_workspace.api.operations.projects import CreateProject
+        from airflow_provider_workspace.procedures.resources import create_project
 
         fields = {**self.parse_fields("settings", "organization_id"), **self.given(FREQUENT)}
-        organization_id = hook.organization_or_default(self.organization_id)
-        create = CreateProject(organization_id=organization_id, **fields)
-        projects = ListProjects(organization_id=organization_id, limit=hook.client.settings.page_size)
-        wanted = normal_text(create.name or "")
-
-        def is_it(item: ProjectItem) -> bool:
-            return item.name is not None and normal_text(item.name) == wanted
-
-        def find() -> Procedure[Project | None]:
-            item = yield from find_row(projects, is_it)
-            if item is None:
-                return None
-            if item.id is None:
-                msg = f"The list has a project '{self.name}' whose id is not the number that the interface says."
-                raise WorkspaceResponseError(msg, operation="ListProjects", retryable=False)
-            return (yield from send_one(GetProject(organization_id=organization_id, project_id=item.id)))
-
-        what = f"project '{self.name}'"
-        project, self.created = yield from create_or_get(
-            what,
+        create = CreateProject(organization_id=hook.organization_or_default(self.organization_id), **fields)
+        project, self.created = yield from create_project(
             create,
-            find=find,
+            hook.client.settings,
             if_exists=self.parse_choice("if_exists", "return", "fail"),
             memory=self.task_state,
-            consistency_time=hook.client.settings.consistency_time,
         )
-        if self.created:
-            yield from check_created(what, project.id, projects, is_it)
         return self.compared(create, project)
 
 

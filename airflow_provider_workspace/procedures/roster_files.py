@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TextIO
 
-from airflow_provider_workspace.api.operations.invites import InviteFields
+from airflow_provider_workspace.api.operations.invites import InviteSettings
 from airflow_provider_workspace.errors import WorkspaceInputError
 
 # Where cells go that have no column: no field of an invite, so that the row is refused under this name.
@@ -21,7 +21,7 @@ MAX_ROW_LENGTH = 1_000_000
 CHUNK = 65_536
 BLANKS = " \t\r\n"
 ENDS = BLANKS + ",]"
-COLUMNS = ("email", *InviteFields.model_fields)
+COLUMNS = ("email", "target_email", *InviteSettings.model_fields)
 
 
 def read_roster(

@@ -16,18 +16,23 @@ if TYPE_CHECKING:
 INVITES = "/organizations/{organization_id}/invites/"
 
 
-class InviteFields(BaseModel):
-    """What an invite is made of."""
+class InviteSettings(BaseModel):
+    """What an invite may hold besides its address."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    target_email: str = Field(min_length=1)
     first_name: str | None = None
     level: OptionalLevel = None
     message: str | None = None
     private_project_access: list[JsonValue] | None = None
     send_email: bool | None = None
     combine_pending_invites: bool | None = None
+
+
+class InviteFields(InviteSettings):
+    """What an invite is made of."""
+
+    target_email: str = Field(min_length=1)
 
 
 @endpoint("GET", INVITES, scope="organization_member:read", repeatable=True)

@@ -1,0 +1,338 @@
+"""The organization file: what an organization should look like, checked with line numbers before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import yaml
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from airflow_provider_workspace.api.levels import OptionalLevel, OptionalNumber
+from airflow_provider_workspace.api.operation import Uuid
+from airflow_provider_workspace.api.operations.domains import DomainFields
+from airflow_provider_workspace.api.operations.invites import InviteSettings
+from airflow_provider_workspace.api.operations.projects import ProjectFields
+from airflow_provider_workspace.api.secrets import is_secret, secrets_under
+from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.procedures.resources import domain_key, project_key
+from airflow_provider_workspace.procedures.roster import address_key, address_problem
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# Aliases make a small file large: a file of this many values is none that a person wrote.
+MAX_NODES = 200_000
+# How many mistakes one error names.
+MAX_FINDINGS = 20
+
+
+def _checked_address(value: str) -> str:
+    """Refuse what is no e-mail address."""
+    problem = address_problem(value.strip())
+    if problem:
+        raise ValueError(problem)
+    return value.strip()
+
+
+Address = Annotated[str, AfterValidator(_checked_address)]
+
+
+def _person(value: Any) -> Any:
+    """Take an address alone for a person."""
+    return {"email": value} if isinstance(value, str) else value
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class Person(InviteSettings, _Entry):
+    """A person who is to be a member; an address alone will do."""
+
+    email: Address
+
+
+class Members(_Entry):
+    """The people: a roster, or a list."""
+
+    roster: str | None = Field(default=None, description="CSV, JSON or JSON lines file, relative to this one")
+    people: list[Annotated[Person, BeforeValidator(_person)]] | None = None
+    defaults: InviteSettings | None = Field(default=None, description="Fields for all who lack them")
+    protected: list[Address] = Field(default=[], description="Who is never removed or changed: the key's owner")
+    owner_level: OptionalLevel = Field(default=15, description="Nobody of this level or above is removed or changed")
+
+    @model_validator(mode="after")
+    def one_of_both(self) -> Self:
+        """Refuse a roster beside a list, and neither."""
+        if (self.roster is None) == (self.people is None):
+            raise ValueError("give either roster or people")
+        return self
+
+
+class Collaborator(_Entry):
+    """A member who works on a dashboard; an address alone will do."""
+
+    email: Address
+    level: OptionalNumber = None
+
+
+class DashboardEntry(_Entry):
+    """A dashboard, which the service cannot list: an Airflow Variable remembers it."""
+
+    name: str = Field(min_length=1)
+    description: str | None = None
+    pinned: bool | None = None
+    tags: list[str] | None = None
+    restriction_level: OptionalNumber = None
+    use_template: str | None = Field(default=None, description="For its creation")
+    use_dashboard: int | None = Field(default=None, description="For its creation")
+    variable_key: str | None = Field(default=None, description="Airflow Variable that remembers it")
+    collaborators: list[Annotated[Collaborator, BeforeValidator(_person)]] | None = None
+
+
+class ProjectEntry(ProjectFields, _Entry):
+    """A project, its settings and its dashboards. The interface cannot change the settings of one that exists."""
+
+    name: str = Field(min_length=1)
+    dashboards: list[DashboardEntry] = []
+
+
+class DomainEntry(DomainFields, _Entry):
+    """A domain and its settings."""
+
+    domain: str = Field(min_length=1)
+    verified: bool = Field(default=True, description="Whether to wait until it is verified")
+
+
+class ExportEntry(_Entry):
+    """A batch export."""
+
+    batch_export_id: Uuid
+    paused: bool
+
+
+class Organization(_Entry):
+    """What an organization should look like."""
+
+    organization_id: str | None = Field(default=None, description="By default that of the connection")
+    projects: list[ProjectEntry] = []
+    domains: list[DomainEntry] = []
+    members: Members | None = None
+    exports: list[ExportEntry] = []
+    complete: list[Literal["members", "domains", "collaborators"]] = Field(
+        default=[], description="Lists that are complete: what they do not name is removed"
+    )
+    max_removals: int | None = Field(default=10, ge=0, description="How much may be removed at once; null for any")
+
+    @model_validator(mode="after")
+    def consistent(self) -> Self:
+        """Refuse what stands twice, and a list that is complete and not there."""
+        _refuse_repeated("projects", [project_key(entry.name) for entry in self.projects])
+        _refuse_repeated("domains", [domain_key(entry.domain) for entry in self.domains])
+        _refuse_repeated("exports", [str(entry.batch_export_id) for entry in self.exports])
+        for project in self.projects:
+            _refuse_repeated(f"dashboards of {project.name}", [project_key(entry.name) for entry in project.dashboards])
+            for dashboard in project.dashboards:
+                people = [address_key(entry.email) for entry in dashboard.collaborators or ()]
+                _refuse_repeated(f"collaborators of {dashboard.name}", people)
+        there = {"members": self.members, "domains": self.domains}
+        for name in self.complete:
+            if name in there and not there[name]:
+                msg = f"complete names {name}, and the file has none: that would remove all"
+                raise ValueError(msg)
+        return self
+
+
+def _refuse_repeated(what: str, names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            msg = f"{what}: {name} stands twice"
+            raise ValueError(msg)
+
+
+# The fields below each key of the file, for "did you mean".
+SECTIONS: dict[str, type[BaseModel]] = {
+    "projects": ProjectEntry,
+    "dashboards": DashboardEntry,
+    "collaborators": Collaborator,
+    "domains": DomainEntry,
+    "members": Members,
+    "people": Person,
+    "defaults": InviteSettings,
+    "exports": ExportEntry,
+}
+
+
+def read_organizations(source: str | Mapping[str, Any], name: str) -> dict[str, Organization]:
+    """
+    Read an organization file.
+
+    :param source: YAML of one organization, or of several by name under ``organizations``; or the same as a mapping
+    :param name: name of the file, for messages
+    :return: the organizations by name; one alone has the name ``""``
+    :raises WorkspaceInputError: naming the line of each mistake
+    """
+    try:
+        text = source if isinstance(source, str) else yaml.safe_dump(dict(source), sort_keys=False)
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        mistakes = list(_mistakes_of_yaml(node))
+        data: dict[Any, Any] = {} if mistakes else loader.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise _wrong(name, [(line, error.problem or "this is not YAML")]) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else str(error).partition("\n")[0]
+        raise _wrong(name, [(1, why)]) from None
+    if mistakes:
+        raise _wrong(name, mistakes)
+    several = data.get("organizations")
+    if "organizations" in data and not (len(data) == 1 and several and isinstance(several, dict)):
+        mistake = "organizations must hold organizations by name, and nothing may stand beside it"
+        raise _wrong(name, [(_line(node), mistake)])
+    found: dict[str, Organization] = {}
+    for key, fields in several.items() if several else [("", data)]:
+        path = ("organizations", str(key)) if several else ()
+        try:
+            found[str(key)] = Organization.model_validate(fields)
+        except ValidationError as error:
+            mistakes += [_explain(node, path, finding) for finding in error.errors(include_url=False)]
+    if mistakes:
+        raise _wrong(name, mistakes)
+    return found
+
+
+def choose_organization(found: Mapping[str, Organization], organization: str | None, name: str) -> Organization:
+    """
+    Return one organization of a file.
+
+    :param organization: its name; ``None`` where the file has but one
+    :param name: name of the file, for messages
+    :raises WorkspaceInputError: if there is none of that name, or several and none is named
+    """
+    if organization is None and len(found) == 1:
+        return next(iter(found.values()))
+    if organization is not None and organization in found:
+        return found[organization]
+    close = get_close_matches(organization or "", found, n=1)
+    hint = f"did you mean '{close[0]}'?" if close else f"one of {', '.join(found)}"
+    msg = f"Set organization ({hint}): there is no '{organization}' in {name}" if organization else ""
+    raise WorkspaceInputError(msg or f"Set organization ({hint}): there are several in {name}")
+
+
+def load_organization(
+    file: str | Mapping[str, Any],
+    organization: str | None,
+    read_text: Callable[[str], str],
+) -> Organization:
+    """
+    Read one organization.
+
+    :param file: path of an organization file, or its content as a mapping
+    :param organization: name of the organization, where the file has several
+    :param read_text: reads a file
+    :raises WorkspaceInputError: naming the line of each mistake
+    """
+    name = file if isinstance(file, str) else "the organization"
+    source = read_text(file) if isinstance(file, str) else file
+    return choose_organization(read_organizations(source, name), organization, name)
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON schema of an organization file, from which editors complete."""
+    schema = Organization.model_json_schema()
+    definitions: dict[str, Any] = schema.pop("$defs")
+    for entry in definitions.values():
+        for key in [key for key in entry.get("properties", ()) if is_secret(key)]:
+            del entry["properties"][key]
+    for name in ("Person", "Collaborator"):
+        definitions[name] = {"anyOf": [{"type": "string", "format": "email"}, definitions[name]]}
+    definitions["Organization"] = schema
+    one: dict[str, Any] = {"$ref": "#/$defs/Organization"}
+    several = {
+        "type": "object",
+        "properties": {"organizations": {"type": "object", "additionalProperties": one}},
+        "required": ["organizations"],
+        "additionalProperties": False,
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Organization file of airflow-provider-workspace",
+        "anyOf": [one, several],
+        "$defs": definitions,
+    }
+
+
+def _mistakes_of_yaml(root: Any) -> Iterator[tuple[int, str]]:
+    """
+    Yield what YAML itself lets pass: keys that stand twice, and secrets.
+
+    :raises ValueError: if aliases make it too large
+    """
+    if not isinstance(root, yaml.MappingNode):
+        yield (1, "expected a mapping such as 'projects: …'")
+        return
+    pending: list[Any] = [root]
+    for _ in range(MAX_NODES):
+        if not pending:
+            return
+        node = pending.pop()
+        if isinstance(node, yaml.SequenceNode):
+            pending += node.value
+        elif isinstance(node, yaml.MappingNode):
+            seen: set[str] = set()
+            for key, value in node.value:
+                name = key.value if isinstance(key, yaml.ScalarNode) else ""
+                if not name or (name in seen and name != "<<"):
+                    yield (_line(key), f"the key '{name}' stands twice" if name else "a key must be a text")
+                seen.add(name)
+                if isinstance(value, yaml.ScalarNode) and any(secrets_under(name, value.value)):
+                    yield (_line(key), f"'{name}' holds a secret: leave it out, and set it in the workspace")
+                pending.append(value)
+    raise ValueError("more values than a file can have; is there an alias in what it refers to?")
+
+
+def _explain(root: Any, above: Iterable[str], finding: Any) -> tuple[int, str]:
+    """Turn one of pydantic's findings into the line and the words for it; never the value."""
+    path = [*above, *finding["loc"]]
+    node, where = root, root
+    for part in path:
+        key, node = _step(node, part)
+        where = key or where
+    section = next((part for part in reversed(path[:-1]) if part in SECTIONS), None)
+    known = sorted((SECTIONS[section] if section else Organization).model_fields)
+    name = ".".join(str(part) for part in path)
+    kind, message = finding["type"], finding["msg"].removeprefix("Value error, ")
+    if kind == "extra_forbidden":
+        close = get_close_matches(str(path[-1]), known, n=1)
+        message = f"unknown field ({f'did you mean {close[0]!r}?' if close else 'known: ' + ', '.join(known)})"
+    elif kind == "missing":
+        message = "this field is required"
+    elif kind == "string_type":
+        message = "expected a text; put it in quotes"
+    return _line(where), f"{name}: {message}" if name else message
+
+
+def _step(node: Any, part: str | int) -> tuple[Any, Any]:
+    """Return the node to name for a part of a path, and the node below it; ``None`` where there is none."""
+    if isinstance(node, yaml.SequenceNode) and isinstance(part, int):
+        return node.value[part], node.value[part]
+    if isinstance(node, yaml.MappingNode):
+        return next(((key, value) for key, value in node.value if key.value == str(part)), (None, None))
+    return None, None
+
+
+def _line(node: Any) -> int:
+    """Return the line of a node, from 1."""
+    line: int = node.start_mark.line
+    return line + 1
+
+
+def _wrong(name: str, mistakes: list[tuple[int, str]]) -> WorkspaceInputError:
+    """Return the error that names each mistake."""
+    lines = [f"line {line}: {message}" for line, message in sorted(mistakes)[:MAX_FINDINGS]]
+    if len(mistakes) > MAX_FINDINGS:
+        lines.append(f"… and {len(mistakes) - MAX_FINDINGS} more")
+    return WorkspaceInputError("\n  ".join([f"Correct {name}:", *lines]))

@@ -1,0 +1,125 @@
+"""Create a project, a domain or a collaborator unless it exists: what makes two of them the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from airflow_provider_workspace.api.comparison import normal_text
+from airflow_provider_workspace.api.operations.dashboards import AddDashboardCollaborator, ListDashboardCollaborators
+from airflow_provider_workspace.api.operations.domains import CreateDomain, ListDomains
+from airflow_provider_workspace.api.operations.projects import CreateProject, GetProject, ListProjects
+from airflow_provider_workspace.api.procedure import send_one
+from airflow_provider_workspace.errors import WorkspaceResponseError
+from airflow_provider_workspace.procedures.create_or_get import check_created, create_or_get
+from airflow_provider_workspace.procedures.snapshot import find_row
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.models import DashboardCollaborator, Domain, Project, ProjectItem
+    from airflow_provider_workspace.api.procedure import Procedure
+    from airflow_provider_workspace.procedures.create_or_get import Memory
+
+
+class ListSettings(Protocol):
+    """What looking up needs of a connection; see ``client.settings``."""
+
+    @property
+    def page_size(self) -> int:
+        """Rows per page of a list."""
+        ...
+
+    @property
+    def consistency_time(self) -> float:
+        """Seconds for which a request may take effect, and a list may miss it."""
+        ...
+
+
+def project_key(name: str | None) -> str:
+    """Return what makes two names of projects or dashboards equal."""
+    return normal_text(name or "")
+
+
+def domain_key(domain: str | None) -> str:
+    """Return what makes two spellings of a domain equal."""
+    return normal_text(domain or "").rstrip(".").lower()
+
+
+def create_project(
+    create: CreateProject, settings: ListSettings, *, if_exists: str, memory: Memory
+) -> Procedure[tuple[Project, bool]]:
+    """
+    Create a project unless there is one of that name.
+
+    :param if_exists: ``return`` what exists, or ``fail``
+    :param memory: what the task remembers from try to try
+    :return: the project, and whether this task created it
+    """
+    organization_id = create.organization_id
+    projects = ListProjects(organization_id=organization_id, limit=settings.page_size)
+    what = f"project '{create.name}'"
+
+    def is_it(item: ProjectItem) -> bool:
+        return item.name is not None and project_key(item.name) == project_key(create.name)
+
+    def find() -> Procedure[Project | None]:
+        item = yield from find_row(projects, is_it)
+        if item is None:
+            return None
+        if item.id is None:
+            msg = f"The list has a {what} whose id is not the number that the interface says."
+            raise WorkspaceResponseError(msg, operation="ListProjects", retryable=False)
+        return (yield from send_one(GetProject(organization_id=organization_id, project_id=item.id)))
+
+    project: Project
+    project, created = yield from create_or_get(
+        what, create, find=find, if_exists=if_exists, memory=memory, consistency_time=settings.consistency_time
+    )
+    if created:
+        yield from check_created(what, project.id, projects, is_it)
+    return project, created
+
+
+def create_domain(
+    create: CreateDomain, settings: ListSettings, *, if_exists: str, memory: Memory
+) -> Procedure[tuple[Domain, bool]]:
+    """
+    Claim a domain unless the organization has it; the arguments are those of :func:`create_project`.
+
+    :return: the domain, and whether this task claimed it
+    """
+    domains = ListDomains(organization_id=create.organization_id, limit=settings.page_size)
+    return (
+        yield from create_or_get(
+            f"domain '{create.domain}'",
+            create,
+            find=lambda: find_row(domains, lambda row: domain_key(row.domain) == domain_key(create.domain)),
+            if_exists=if_exists,
+            memory=memory,
+            consistency_time=settings.consistency_time,
+        )
+    )
+
+
+def add_collaborator(
+    create: AddDashboardCollaborator, settings: ListSettings, *, if_exists: str, memory: Memory
+) -> Procedure[tuple[DashboardCollaborator, bool]]:
+    """
+    Add a collaborator unless they are there; the arguments are those of :func:`create_project`.
+
+    :return: the collaborator, and whether this task added them
+    """
+    listed = ListDashboardCollaborators(project_id=create.project_id, dashboard_id=create.dashboard_id)
+    wanted = create.user_uuid.strip().lower()
+
+    def is_theirs(row: DashboardCollaborator) -> bool:
+        return wanted in ((row.user_uuid or "").lower(), ((row.user and row.user.uuid) or "").lower())
+
+    return (
+        yield from create_or_get(
+            f"collaborator {create.user_uuid} of dashboard {create.dashboard_id}",
+            create,
+            find=lambda: find_row(listed, is_theirs),
+            if_exists=if_exists,
+            memory=memory,
+            consistency_time=settings.consistency_time,
+        )
+    )

@@ -1,0 +1,152 @@
+"""Organization files: every mistake is named with its line, before anything is sent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+import airflow_provider_workspace
+from airflow_provider_workspace.api.secrets import is_secret
+from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.procedures.organization_file import (
+    MAX_FINDINGS,
+    SECTIONS,
+    Organization,
+    choose_organization,
+    json_schema,
+    load_organization,
+    read_organizations,
+)
+
+SCHEMA = json.loads(Path(airflow_provider_workspace.__file__).with_name("organization.schema.json").read_text())
+WHOLE = """\
+organization_id: 0190c0de-0000-4000-8000-000000000001
+projects:
+  - name: Northwind
+    timezone: Europe/Berlin
+    dashboards:
+      - name: Sign-ups
+        restriction_level: 37
+        collaborators: [grace.analyst@example.com, {email: mina.member@example.com, level: 37}]
+domains:
+  - domain: northwind.example.com
+    jit_provisioning_enabled: true
+members:
+  people:
+    - ada@example.com
+    - {email: lin@example.com, level: admin, first_name: Lin}
+  defaults: {send_email: false}
+  protected: [olive.owner@example.com]
+exports:
+  - {batch_export_id: 0190c0de-0000-4000-8000-0000000000e1, paused: false}
+complete: [members]
+"""
+
+
+def mistakes(text: str | dict[str, Any]) -> str:
+    with pytest.raises(WorkspaceInputError) as caught:
+        read_organizations(text, "northwind.yaml")
+    return str(caught.value)
+
+
+def test_a_whole_file_is_read() -> None:
+    (found,) = read_organizations(WHOLE, "northwind.yaml").values()
+    assert found.projects[0].timezone == "Europe/Berlin"
+    dashboard = found.projects[0].dashboards[0]
+    assert [(one.email, one.level) for one in dashboard.collaborators or ()] == [
+        ("grace.analyst@example.com", None),
+        ("mina.member@example.com", 37),
+    ]
+    assert found.members is not None
+    assert [(one.email, one.level) for one in found.members.people or ()] == [
+        ("ada@example.com", None),
+        ("lin@example.com", 8),
+    ]
+    assert found == read_organizations(yaml.safe_load(WHOLE), "a mapping")[""]
+
+
+def test_the_shipped_schema_takes_what_is_read_and_knows_every_field() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    assert json_schema()["$defs"].keys() == SCHEMA["$defs"].keys()
+    for text in (WHOLE, "organizations:\n  north: {projects: [{name: Northwind}]}"):
+        jsonschema.validate(yaml.safe_load(text), SCHEMA)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"projects": [{"name": "x", "timezon": "UTC"}]}, SCHEMA)
+    for model in {Organization, *SECTIONS.values()}:
+        entry = SCHEMA["$defs"][model.__name__]
+        properties = (entry["anyOf"][1] if "anyOf" in entry else entry)["properties"]
+        assert set(properties) == {name for name in model.model_fields if not is_secret(name)}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("projects:\n  - name: x\n    timezon: UTC", "line 3: projects.0.timezon: unknown field (did you mean 'timez"),
+        ("domains:\n  - {}", "line 2: domains.0.domain: this field is required"),
+        ("members:\n  people:\n    - ada@example\n", "line 3: members.people.0.email: 'example' is not a domain"),
+        ("members:\n  people: [{email: 3}]", "line 2: members.people.0.email: expected a text; put it in quotes"),
+        ("members:\n  defaults: {lvel: 1}\n  people: []", "line 2: members.defaults.lvel: unknown field (did you mean"),
+        ("projects:\n  - name: x\n    dashboards: 3", "line 3: projects.0.dashboards: Input should be a valid list"),
+        ("members: {}", "line 1: members: give either roster or people"),
+        ("name: x", "line 1: name: unknown field (known: complete, domains"),
+        ("exports: [{batch_export_id: 7, paused: true}]", "exports.0.batch_export_id: expected a UUID"),
+        ("complete: [projects]", "complete.0: Input should be 'members'"),
+        ("complete: [members]", "complete names members, and the file has none: that would remove all"),
+        ("complete: [domains]\ndomains: []", "complete names domains, and the file has none"),
+        ("projects: [{name: a b}, {name: a  b}]", "projects: a b stands twice"),
+        ("domains: [{domain: A.example.com}, {domain: a.example.com.}]", "domains: a.example.com stands twice"),
+        ("projects: [{name: a, dashboards: [{name: x}, {name: x}]}]", "dashboards of a: x stands twice"),
+        (
+            "projects: [{name: a, dashboards: [{name: x, collaborators: [a@b.example, A@b.example]}]}]",
+            "collaborators of x: a@b.example stands twice",
+        ),
+        ("projects:\n  - name: x\n    slack_incoming_webhook: abc", "line 3: 'slack_incoming_webhook' holds a secret"),
+        ("domains:\n  - domain: x\n    saml_x509_cert: abc", "line 3: 'saml_x509_cert' holds a secret"),
+        ("projects: []\nprojects: []", "line 2: the key 'projects' stands twice"),
+        ("? [a]\n: 3", "line 1: a key must be a text"),
+        ("- a", "line 1: expected a mapping such as"),
+        ("", "line 1: expected a mapping such as"),
+        ("a: [", "line 1: expected the node content"),
+        ("a: !x 3", "could not determine a constructor for the tag '!x'"),
+        ("a: 2026-99-99", "line 1: month must be in 1..12"),
+        ("[" * 3000, "nested too deeply"),
+        ("a: &a [*a]", "more values than a file can have"),
+        ("organizations: {}", "organizations must hold organizations by name"),
+        ("organizations: {a: {}}\nprojects: []", "organizations must hold organizations by name"),
+        ("organizations:\n  a: {}\n  b:\n    exports: {}", "line 4: organizations.b.exports: Input should be"),
+        ("organizations:\n  a: 3", "line 2: organizations.a: Input should be"),
+    ],
+)
+def test_each_mistake_is_named_with_its_line(text: str, said: str) -> None:
+    error = mistakes(text)
+    assert error.startswith("Correct northwind.yaml:\n  line ")
+    assert said in error
+    assert "abc" not in error
+
+
+def test_all_mistakes_are_named_but_not_hundreds() -> None:
+    assert len(mistakes("domains: [{}, {}]").splitlines()) == 3
+    many = mistakes({"domains": [{} for _ in range(100)]}).splitlines()
+    assert len(many) == MAX_FINDINGS + 2
+    assert many[-1].startswith("  … and 80 more")
+
+
+def test_anchors_and_merged_keys_work() -> None:
+    text = "projects:\n  - &base {name: a, timezone: UTC}\n  - {<<: *base, name: b}"
+    assert [entry.timezone for entry in read_organizations(text, "x")[""].projects] == ["UTC", "UTC"]
+
+
+def test_an_organization_is_chosen_by_name() -> None:
+    found = read_organizations("organizations: {north: {}, south: {}}", "all.yaml")
+    assert choose_organization(found, "south", "all.yaml") is found["south"]
+    with pytest.raises(WorkspaceInputError, match=r"did you mean 'south'\?.*no 'sout' in all.yaml"):
+        choose_organization(found, "sout", "all.yaml")
+    with pytest.raises(WorkspaceInputError, match=r"one of north, south.*several in all.yaml"):
+        choose_organization(found, None, "all.yaml")
+    assert load_organization("all.yaml", "north", lambda _: "organizations: {north: {}}") == Organization()
+    assert load_organization({"projects": []}, None, str) == Organization()

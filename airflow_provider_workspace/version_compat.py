@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import datetime, timedelta, timezone
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from airflow.sdk import Connection
+    from airflow.sdk import BaseOperator, Connection
 
 try:
     from airflow.sdk import conf
@@ -88,6 +90,53 @@ def variable_keys(prefix: str) -> list[str]:
         return []
 
 
+def ask_person(ti_id: Any, *, options: list[str], subject: str, body: str, users: Iterable[str]) -> list[str]:
+    """
+    Put a question under **Required Actions**, and return the options that it has.
+
+    Until 3.3 at least, Airflow keeps the question of an earlier try, whatever the new one is: so they tell which it is.
+    """
+    from airflow.sdk.execution_time import task_runner
+    from airflow.sdk.execution_time.comms import CreateHITLDetailPayload
+
+    # What airflow.sdk.execution_time.hitl.upsert_hitl_detail sends, which does not return what came back.
+    message = CreateHITLDetailPayload.model_validate(
+        {
+            "ti_id": ti_id,
+            "options": options,
+            "subject": subject,
+            "body": body,
+            "multiple": False,
+            "params": {},
+            "assigned_users": [{"id": user, "name": user} for user in users],
+        }
+    )
+    asked: Any = task_runner.SUPERVISOR_COMMS.send(message)
+    return list(asked.options)
+
+
+def await_answer(
+    task: BaseOperator,
+    ti_id: Any,
+    options: list[str],
+    seconds: float | None,
+    *,
+    method_name: str,
+    kwargs: dict[str, Any],
+) -> NoReturn:
+    """Leave the worker until a question is answered; since 3.3 no triggerer is needed."""
+    timeout = None if seconds is None else timedelta(seconds=seconds)
+    try:
+        from airflow.sdk.exceptions import TaskAwaitingInput
+    except ImportError:  # before 3.3
+        from airflow.providers.standard.triggers.hitl import HITLTrigger
+
+        until = None if timeout is None else datetime.now(timezone.utc) + timeout
+        trigger = HITLTrigger(ti_id=ti_id, options=options, params={}, timeout_datetime=until)
+        task.defer(trigger=trigger, method_name=method_name, kwargs=kwargs)
+    raise TaskAwaitingInput(method_name=method_name, kwargs=kwargs, timeout=timeout)
+
+
 def asset_stores(trigger: object) -> list[Any]:
     """
     Return where the assets of a watcher remember, one store for each. Since 3.3; before, there is none.
@@ -123,7 +172,9 @@ __all__ = [
     "TaskDeferred",
     "aget_connection",
     "amask_secret",
+    "ask_person",
     "asset_stores",
+    "await_answer",
     "conf",
     "default_retry_policy",
     "has_own_retry_policy",

@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin
 from airflow_provider_workspace.operators.base import WorkspaceOrganizationListOperator, WorkspaceWriteOperator
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
         return self.plain(member)
 
 
-class WorkspaceDeleteMemberOperator(WorkspaceWriteOperator):
+class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
     """
     Remove a member from an organization. Scope ``organization_member:write``.
 
@@ -95,7 +96,12 @@ class WorkspaceDeleteMemberOperator(WorkspaceWriteOperator):
     :param if_missing: ``ignore`` or ``fail`` if there is no such member
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "user_uuid", "user_email")
+    template_fields: Collection[str] = (
+        *WorkspaceApprovalMixin.template_fields,
+        "organization_id",
+        "user_uuid",
+        "user_email",
+    )
     resource_kind = "members"
 
     def __init__(
@@ -143,7 +149,7 @@ class WorkspaceDeleteMemberOperator(WorkspaceWriteOperator):
         return {"user_uuid": user_uuid or None, "deleted": deleted}
 
 
-class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
+class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
     """
     Make the members of an organization those of a roster.
 
@@ -175,7 +181,7 @@ class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
     """
 
     template_fields: Collection[str] = (
-        "workspace_conn_id",
+        *WorkspaceApprovalMixin.template_fields,
         "organization_id",
         "roster",
         "path",
@@ -239,6 +245,9 @@ class WorkspaceSyncMembersOperator(WorkspaceWriteOperator):
                 msg = "Pass the output of the task with dry_run=True as approved: what it holds is not a plan"
                 raise WorkspaceInputError(msg)
             plan.check_approved(self.approved)
+        self.await_approval(
+            f"Make these changes to the members of organization {organization_id}?", plan.table(), plan.essence()
+        )
         if not self.is_dry_run:
             yield from apply(
                 plan,

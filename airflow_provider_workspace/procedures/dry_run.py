@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow_provider_workspace.api.procedure import Procedure, Send
+from airflow_provider_workspace.api.procedure import Pause, Procedure, Send
 from airflow_provider_workspace.api.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -29,17 +30,57 @@ class Planned:
     operation: Operation[Any]
     why: str
 
+    def to_dict(self, *, return_secrets: bool) -> dict[str, Any]:
+        """
+        Return plain JSON.
+
+        :param return_secrets: whether the fields may hold secrets
+        """
+        request = self.operation.request()
+        fields = {} if request.body is None else self.operation.payload()
+        return {
+            # A dashboard is removed by changing it.
+            "action": "remove" if fields == {"deleted": True} else self.operation.endpoint.effect,
+            "why": self.why,
+            "operation": type(self.operation).__name__,
+            "request": f"{request.method} {request.target}",
+            "fields": fields if return_secrets else without_secrets(fields),
+        }
+
+
+def writes_of(step: Send | Pause) -> list[Planned]:
+    """Return what a step would change."""
+    if isinstance(step, Pause):
+        return []
+    return [Planned(operation, step.why) for operation in step.operations if operation.endpoint.effect != "read"]
+
 
 def until_first_write(procedure: Procedure[T]) -> Procedure[T | Planned]:
     """Do what a procedure does up to its first write; the result is that write, or the procedure's own."""
     try:
         step = next(procedure)
         while True:
-            if isinstance(step, Send):
-                writes = [operation for operation in step.operations if operation.endpoint.effect != "read"]
-                if writes:
-                    procedure.close()
-                    return Planned(writes[0], step.why)
+            writes = writes_of(step)
+            if writes:
+                procedure.close()
+                return writes[0]
+            step = procedure.send((yield step))
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
+def check_writes(procedure: Procedure[T], check: Callable[[Planned], object]) -> Procedure[T]:
+    """
+    Carry a procedure out, and have each write checked before it is sent.
+
+    :param check: called with the write; it raises what ends the work
+    """
+    try:
+        step = next(procedure)
+        while True:
+            for write in writes_of(step):
+                check(write)
             step = procedure.send((yield step))
     except StopIteration as stop:
         result: T = stop.value
@@ -54,17 +95,7 @@ def describe(result: Any, *, return_secrets: bool) -> dict[str, Any]:
     :param return_secrets: whether the fields of the plan may hold secrets
     """
     if isinstance(result, Planned):
-        operation = result.operation
-        request = operation.request()
-        fields = {} if request.body is None else operation.payload()
-        plan = {
-            # A dashboard is removed by changing it.
-            "action": "remove" if fields == {"deleted": True} else operation.endpoint.effect,
-            "why": result.why,
-            "operation": type(operation).__name__,
-            "request": f"{request.method} {request.target}",
-            "fields": fields if return_secrets else without_secrets(fields),
-        }
+        plan = result.to_dict(return_secrets=return_secrets)
     else:
         plan = {"action": "skip", "why": "it exists already", "found": result}
         plan |= {"id": result["id"]} if "id" in result else {}

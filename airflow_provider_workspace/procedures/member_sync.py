@@ -129,6 +129,14 @@ class MemberPlan:
                 lines.append(f"  {action:<13} … and {len(of_action) - MAX_LINES} more")
         return "\n".join(lines)
 
+    def essence(self) -> list[list[Any]]:
+        """Return what of each change must be the same for an approval to hold, as plain JSON."""
+        return [
+            [*_essence(change.to_dict()), change.row and change.row.invite.model_dump(mode="json", exclude_unset=True)]
+            for change in self.changes
+            if change.action != "skip"
+        ]
+
     def check_removals(self, maximum: int | None) -> None:
         """
         Refuse a plan that takes more from people than it may.

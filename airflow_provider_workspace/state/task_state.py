@@ -23,6 +23,7 @@ class TaskState:
     :param carried: plain JSON that the operator takes along when it defers; it holds the value where Airflow keeps none
     :param dry_run: remember nothing, for nothing is done
     :param clock: returns the seconds since 1970
+    :param key: name of the value
     """
 
     def __init__(
@@ -32,7 +33,9 @@ class TaskState:
         *,
         dry_run: bool = False,
         clock: Callable[[], float] = time.time,
+        key: str = KEY,
     ) -> None:
+        self._key = key
         self._store = None if dry_run else context.get("task_state_store")
         self._carried = {} if carried is None or dry_run else carried
         self._clock = clock
@@ -41,21 +44,21 @@ class TaskState:
 
     def read(self) -> Any:
         """Return what an earlier try, or this one, remembered; ``None`` if nothing."""
-        return self._carried.get(KEY) if self._store is None else self._store.get(KEY)
+        return self._carried.get(self._key) if self._store is None else self._store.get(self._key)
 
     def write(self, value: Any) -> None:
         """Remember plain JSON."""
         if self._store is None:
-            self._carried[KEY] = value
+            self._carried[self._key] = value
         else:
-            self._store.set(KEY, value)
+            self._store.set(self._key, value)
 
     def forget(self) -> None:
         """Remember nothing."""
         if self._store is None:
-            self._carried.pop(KEY, None)
+            self._carried.pop(self._key, None)
         else:
-            self._store.delete(KEY)
+            self._store.delete(self._key)
 
     def begin(self, what: str) -> None:
         """Note that this is sent now, before each time, or that it may be under way still."""

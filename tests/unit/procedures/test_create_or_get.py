@@ -33,7 +33,7 @@ from airflow_provider_workspace.procedures.create_or_get import (
     create_or_get,
     delete_if_present,
 )
-from airflow_provider_workspace.procedures.dry_run import Planned, until_first_write
+from airflow_provider_workspace.procedures.dry_run import Planned, check_writes, until_first_write
 from airflow_provider_workspace.state.task_state import TaskState
 from tests.unit.procedures.drive import drive
 
@@ -320,6 +320,19 @@ def test_a_dry_run_ends_before_the_first_write() -> None:
 
 def test_a_dry_run_of_what_only_reads_has_its_result() -> None:
     assert drive(until_first_write(send_one(GetProject(organization_id="o", project_id=1))), lambda _: "it") == "it"
+
+
+def test_each_write_is_checked_before_it_is_sent() -> None:
+    def procedure() -> Procedure[str]:
+        yield Pause(1.0)
+        yield from send_one(GetProject(organization_id="o", project_id=1))
+        yield from send_one(CREATE, "there is none")
+        return "created"
+
+    events: list[Any] = []
+    result = drive(check_writes(procedure(), events.append), lambda operation: events.append(type(operation)))
+    assert result == "created"
+    assert events == [GetProject, Planned(CREATE, "there is none"), type(CREATE)]
 
 
 ORGANIZATION_PROJECTS = ListProjects(organization_id="o")

@@ -1,0 +1,277 @@
+"""A person is asked before anything is sent, and nothing but what they approved is; against the sandbox."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk.execution_time import task_runner
+
+from airflow_provider_workspace.operators.approval import MAX_BODY, question
+from airflow_provider_workspace.operators.members import WorkspaceDeleteMemberOperator, WorkspaceSyncMembersOperator
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
+from tests.unit.operators.test_task_state import Store
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+
+pytestmark = [
+    pytest.mark.parametrize("sandbox", ["live"], indirect=True),
+    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
+]
+
+ROSTER = [{"email": "adam.admin@example.com"}, {"email": "mina.member@example.com", "level": 8}, "ada@example.com"]
+
+
+class Question:
+    """
+    What Airflow keeps of a question: the first, whatever is asked later on.
+
+    :param refreshes: whether a new question takes the place of the first
+    """
+
+    def __init__(self, *, refreshes: bool) -> None:
+        self.refreshes = refreshes
+        self.asked: list[Any] = []
+
+    def send(self, message: Any) -> Any:
+        if type(message).__name__ == "CreateHITLDetailPayload":
+            self.asked.append(message)
+            return self.now
+        return None
+
+    @property
+    def now(self) -> Any:
+        return self.asked[-1 if self.refreshes else 0]
+
+
+class Task:
+    """A task as Airflow runs it: what of it is kept between its tries, and its question."""
+
+    def __init__(self, question: Question, *, store: bool = True) -> None:
+        self.question = question
+        self.pushed: dict[str, Any] = {}
+        self.ti = SimpleNamespace(id=SEED.owner_uuid, max_tries=2, try_number=1, xcom_push=self.push)
+        self.context: Any = {"ti": self.ti, **({"task_state_store": Store()} if store else {})}
+        self.resume: Any = None
+
+    def push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+    def ask(self, operator: Any) -> str:
+        """Begin the task, and return the option that approves what it asks."""
+        with pytest.raises(BaseException, match=r"^$") as left:
+            operator.execute(self.context)
+        self.resume = left.value
+        assert type(left.value).__name__ in ("TaskAwaitingInput", "TaskDeferred")
+        assert self.resume.method_name == "execute_approved"
+        approve, reject = self.question.now.options
+        assert reject == "Reject"
+        return str(approve)
+
+    def answer(self, operator: Any, option: str, **event: Any) -> Any:
+        """Go on in another process."""
+        given = {
+            "chosen_options": [option],
+            "params_input": {},
+            "responded_at": datetime(2026, 11, 22, tzinfo=timezone.utc),
+            "responded_by_user": {"id": "1", "name": "ruth"},
+        }
+        return operator.execute_approved(self.context, event=event or given, **self.resume.kwargs)
+
+    def clear(self) -> None:
+        self.ti.max_tries += 1 + 2
+
+
+@pytest.fixture(params=[False, True], ids=["kept", "refreshed"])
+def asked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Question:
+    question = Question(refreshes=request.param)
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", question, raising=False)
+    return question
+
+
+@pytest.fixture(params=[True, False], ids=["store", "no store"])
+def task(request: pytest.FixtureRequest, asked: Question, connect: Connect) -> Task:
+    connect()
+    return Task(asked, store=request.param)
+
+
+def sync(roster: Any = ROSTER, **arguments: Any) -> WorkspaceSyncMembersOperator:
+    arguments = {"require_approval": True, "max_removals": None, **arguments}
+    return WorkspaceSyncMembersOperator(task_id="sync", roster=roster, protected=[], **arguments)
+
+
+def effects(sandbox: SandboxServer) -> list[str]:
+    return [effect["operation"] for effect in sandbox.effects()]
+
+
+ALL = ["delete_invite", "delete_member", "delete_member", "update_member", "create_invite"]
+
+
+def test_the_question_shows_the_plan_and_the_approved_plan_is_applied(sandbox: SandboxServer, task: Task) -> None:
+    approve = task.ask(sync(approval_timeout=timedelta(days=3), approvers=["7", "8"]))
+    asked = task.question.now
+    assert asked.subject == f"Make these changes to the members of organization {SEED.organization_id}?"
+    assert "  remove        noah.newton@example.com " in asked.body
+    assert f"(5 changes, plan {approve.rpartition(' ')[2]})" in asked.body
+    assert [user.id for user in asked.assigned_users] == ["7", "8"]
+    assert getattr(task.resume, "timeout", None) in (timedelta(days=3), None)
+    assert effects(sandbox) == []
+    plan = task.answer(sync(), approve)
+    assert effects(sandbox) == ALL
+    assert plan["pending"] == 5
+    assert task.pushed["approved"] == {
+        "plan": approve.rpartition(" ")[2],
+        "by": "ruth",
+        "at": "2026-11-22 00:00:00+00:00",
+    }
+    assert sync().execute(task.context)["pending"] == 0, "nobody is asked about nothing"
+    assert len(task.question.asked) == 1
+
+
+def test_nobody_is_asked_in_a_dry_run(sandbox: SandboxServer, task: Task) -> None:
+    assert sync(dry_run=True).execute(task.context)["pending"] == 5
+    assert task.question.asked == []
+    assert effects(sandbox) == []
+
+
+def test_a_rejected_task_is_skipped_or_fails(sandbox: SandboxServer, task: Task) -> None:
+    task.ask(sync())
+    with pytest.raises(AirflowSkipException, match="ruth rejected plan"):
+        task.answer(sync(), "Reject")
+    with pytest.raises(AirflowFailException, match="ruth rejected plan"):
+        task.answer(sync(fail_on_reject="yes"), "Reject")
+    assert effects(sandbox) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"), [("timeout", "Clear the task to ask again.*nobody answered in time"), ("unknown", "broken")]
+)
+def test_without_an_answer_the_task_fails_at_once(sandbox: SandboxServer, task: Task, kind: str, message: str) -> None:
+    task.ask(sync())
+    with pytest.raises(AirflowFailException, match=message):
+        task.answer(sync(), "", error="broken", error_type=kind)
+    assert effects(sandbox) == []
+
+
+def test_what_became_needless_is_left_out_and_what_is_new_stops_the_task(sandbox: SandboxServer, task: Task) -> None:
+    approve = task.ask(sync())
+    with pytest.raises(AirflowFailException, match=r"Start a new run.* 1 of 5 changes were not in plan .* ruth"):
+        task.answer(sync([*ROSTER[:2], "mia@example.com"]), approve)
+    assert effects(sandbox) == []
+    task.answer(sync([*ROSTER, "noah.newton@example.com"]), approve)
+    assert effects(sandbox) == ["delete_invite", "delete_member", "update_member", "create_invite"]
+
+
+def test_other_fields_of_an_invite_are_another_plan(sandbox: SandboxServer, task: Task) -> None:
+    approve = task.ask(sync())
+    with pytest.raises(AirflowFailException, match="1 of 5 changes"):
+        task.answer(sync([*ROSTER[:2], {"email": "ada@example.com", "first_name": "Eve"}]), approve)
+    assert effects(sandbox) == []
+
+
+def test_a_cleared_task_never_applies_a_new_plan_under_an_old_approval(sandbox: SandboxServer, task: Task) -> None:
+    """Where Airflow goes on showing the old question, nobody is even asked."""
+    old = task.ask(sync())
+    task.answer(sync(), old)
+    before = effects(sandbox)
+    task.clear()
+    new_roster = [row for row in ROSTER if row != ROSTER[0]]
+    if task.question.refreshes:
+        new = task.ask(sync(new_roster))
+        assert new != old
+        with pytest.raises(AirflowFailException, match=f"asked about plan .* ruth answered '{old}'"):
+            task.answer(sync(new_roster), old)
+    else:
+        with pytest.raises(AirflowFailException, match=rf"Start a new run.*earlier try \({old}\)"):
+            sync(new_roster).execute(task.context)
+    assert effects(sandbox) == before
+
+
+def test_a_cleared_task_asks_again_though_it_failed_half_way(sandbox: SandboxServer, task: Task) -> None:
+    approve = task.ask(sync())
+    sandbox.inject("status_before", "delete_member", status=503, times=None)
+    with pytest.raises(Exception, match="503"):
+        task.answer(sync(), approve)
+    sandbox.clear_faults()
+    task.clear()
+    count = len(task.question.asked)
+    if task.question.refreshes:
+        assert task.ask(sync()) != approve, "one change is done"
+    else:
+        with pytest.raises(AirflowFailException, match="Start a new run"):
+            sync().execute(task.context)
+    assert len(task.question.asked) == count + 1
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_a_retry_goes_on_with_what_was_approved_where_airflow_remembers_it(
+    sandbox: SandboxServer, task: Task, asked: Question
+) -> None:
+    approve = task.ask(sync())
+    sandbox.inject("status_before", "delete_member", status=503, times=None)
+    with pytest.raises(Exception, match="503"):
+        task.answer(sync(), approve)
+    assert effects(sandbox) == ["delete_invite"]
+    sandbox.clear_faults()
+    task.ti.try_number = 2
+    if "task_state_store" in task.context:
+        sync().execute(task.context)
+        assert effects(sandbox) == ALL
+        assert len(asked.asked) == 1
+    elif asked.refreshes:
+        assert task.ask(sync()) != approve, "one change is done"
+
+
+def test_a_single_request_is_asked_about_and_sent(sandbox: SandboxServer, task: Task) -> None:
+    def remove(**arguments: Any) -> WorkspaceDeleteMemberOperator:
+        return WorkspaceDeleteMemberOperator(
+            task_id="remove", user_email="noah.newton@example.com", require_approval=True, **arguments
+        )
+
+    approve = task.ask(remove(approval_subject="Has Noah left?"))
+    assert task.question.now.subject == "Has Noah left?"
+    assert f"remove  DELETE /api/organizations/{SEED.organization_id}/members/{SEED.absent_uuid}/" in (
+        task.question.now.body
+    )
+    assert "noah.newton@example.com" in task.question.now.body
+    assert effects(sandbox) == []
+    assert "task_state_store" not in task.context or not task.context["task_state_store"].held
+    result = task.answer(remove(), approve)
+    assert result == {"user_uuid": SEED.absent_uuid, "deleted": True}
+    assert effects(sandbox) == ["delete_member"]
+
+
+def test_notifiers_are_called_once_the_question_is_there(task: Task, asked: Question) -> None:
+    seen: list[Any] = []
+    task.ask(sync(notifiers=lambda context: seen.append((context, len(asked.asked)))))
+    task.ask(sync(notifiers=[seen.append, seen.append]))
+    assert seen == [(task.context, 1), task.context, task.context]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"approval_timeout": "soon"}, "approval_timeout must be a timedelta"),
+        ({"approval_timeout": 0}, "approval_timeout must be a timedelta"),
+        ({"approvers": 7}, "approvers must be a list"),
+        ({"require_approval": "maybe"}, "require_approval must be true or false"),
+    ],
+)
+def test_a_wrong_argument_asks_nobody(task: Task, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(AirflowFailException, match=message):
+        sync(**arguments).execute(task.context)
+    assert task.question.asked == []
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_a_long_plan_fits_into_every_database() -> None:
+    plan = "\n".join(f"  remove  ö{number:06}@example.com```" for number in range(9_000))
+    body = question(plan, "0d2a12e8", 9_000)
+    assert len(body.encode()) < MAX_BODY + 1_000
+    assert body.count("```") == 2
+    assert "\n… the log of the task has the rest\n" in body

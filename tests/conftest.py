@@ -18,6 +18,7 @@ from packaging.version import Version
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.airflow_cli import AirflowCli
+from tests.list_faults import LIST_FAULTS
 
 # Airflow reads its surroundings when it is first imported, which no test module has done yet. Each worker of xdist is
 # a process of its own, and so has a home of its own.
@@ -51,7 +52,7 @@ def sandboxes() -> Iterator[Callable[[str], SandboxServer]]:
 
         def sandbox_of(profile: str) -> SandboxServer:
             if profile not in started:
-                started[profile] = stack.enter_context(SandboxServer(profile))
+                started[profile] = stack.enter_context(SandboxServer(profile, fault_kinds=LIST_FAULTS))
             return started[profile]
 
         yield sandbox_of

@@ -1,14 +1,18 @@
 """
-Kinds of faults that only this repository's tests use; most are of lists, for clients that read them page by page.
+Kinds of faults that only this repository's tests use: bodies that cannot be read, redirects, lists that lead astray.
 
 A sandbox knows them if it is started with ``SandboxServer(fault_kinds=LIST_FAULTS)``.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from http import HTTPStatus
+from typing import Any
+
+from starlette.responses import Response
 
 from airflow_provider_workspace.sandbox.faults import (
     FaultContext,
@@ -16,15 +20,58 @@ from airflow_provider_workspace.sandbox.faults import (
     Parameter,
     asking_for,
     is_count,
-    is_header,
     page_asked_for,
-    with_body,
 )
 from airflow_provider_workspace.sandbox.responses import dumps, json_response, page_response
 from airflow_provider_workspace.sandbox.routes import LISTS
 
-if TYPE_CHECKING:
-    from starlette.responses import Response
+HTML = b"<html><head><title>Welcome</title></head><body><h1>Welcome</h1></body></html>\n"
+
+
+async def refuse(context: FaultContext) -> None:
+    """Close the connection at once, before the body is read."""
+    await context.connection.close()
+
+
+async def empty_body(context: FaultContext) -> Response:
+    """Do what was asked, then answer without a body."""
+    return with_body(context.handle(), b"", "application/json")
+
+
+async def cut_body(context: FaultContext) -> None:
+    """Do what was asked, then close the connection after half of the body."""
+    response = context.handle()
+    body = bytes(response.body)
+    await context.connection.close(head_of(response, max(1, len(body))) + body[: len(body) // 2])
+
+
+async def invalid_json(context: FaultContext) -> Response:
+    """Do what was asked, then answer JSON that ends half-way, with a length that fits."""
+    response = context.handle()
+    body = bytes(response.body) or b"{}"
+    return with_body(response, body[: len(body) // 2], "application/json")
+
+
+async def html_body(context: FaultContext) -> Response:
+    """Do what was asked, then answer an HTML page with the status of success."""
+    return with_body(context.handle(), HTML, "text/html")
+
+
+async def slow_drip(context: FaultContext, pause: float) -> None:
+    """Do what was asked, then send the answer byte by byte."""
+    response = context.handle()
+    body = bytes(response.body)
+    for byte in head_of(response, len(body)) + body:
+        if context.connection.is_closing():
+            break
+        context.connection.write(bytes((byte,)))
+        await asyncio.sleep(pause)
+    await context.connection.close()
+
+
+async def redirect(context: FaultContext, status: int, location: str | None) -> Response:
+    """Answer with another address, or with the same again; nothing was done."""
+    return Response(b"", status, {"Location": location or str(context.request.url)})
 
 
 async def wrong_content_type(context: FaultContext, content_type: str) -> Response:
@@ -77,6 +124,21 @@ def numbered(row: dict[str, Any], index: int) -> dict[str, Any]:
     return row | own
 
 
+def with_body(response: Response, body: bytes, content_type: str) -> Response:
+    """Return an answer with another body; a 204, which cannot have any, becomes a 200."""
+    status = 200 if response.status_code == 204 and body else response.status_code
+    kept = {name: value for name, value in response.headers.items() if not name.startswith("content-")}
+    return Response(body, status, kept, media_type=content_type)
+
+
+def head_of(response: Response, length: int) -> bytes:
+    """Write the lines before the body, with this length, true or not."""
+    lines = [f"HTTP/1.1 {response.status_code} {HTTPStatus(response.status_code).phrase}"]
+    lines += [f"{name}: {value}" for name, value in response.headers.items() if name != "content-length"]
+    lines += [f"content-length: {length}", "connection: close", "", ""]
+    return "\r\n".join(lines).encode("latin-1")
+
+
 def with_next(context: FaultContext, change: Callable[[Any], Any]) -> Response:
     """Answer a page with another link to the next one."""
     response = context.handle()
@@ -86,11 +148,29 @@ def with_next(context: FaultContext, change: Callable[[Any], Any]) -> Response:
     return json_response(page | {"next": change(page["next"])})
 
 
+def any_value(_value: Any) -> bool:
+    """Tell that a value may be used; only tests choose it."""
+    return True
+
+
 LIST_FAULTS = (
-    FaultKind(wrong_content_type, (Parameter("content_type", "text/plain", "what to send instead", is_header),)),
+    FaultKind(refuse, reads_body=False),
+    FaultKind(empty_body),
+    FaultKind(cut_body),
+    FaultKind(invalid_json),
+    FaultKind(html_body),
+    FaultKind(slow_drip, (Parameter("pause", 0.05, "the seconds between two bytes", any_value),)),
+    FaultKind(
+        redirect,
+        (
+            Parameter("status", 307, "the status", any_value),
+            Parameter("location", None, "a path or a URL, null for the same address again", any_value),
+        ),
+    ),
+    FaultKind(wrong_content_type, (Parameter("content_type", "text/plain", "what to send instead", any_value),)),
     FaultKind(
         next_elsewhere,
-        (Parameter("origin", "http://elsewhere.invalid", "scheme and host of the next page", is_header),),
+        (Parameter("origin", "http://elsewhere.invalid", "scheme and host of the next page", any_value),),
         operations=LISTS,
     ),
     FaultKind(next_loop, operations=LISTS),

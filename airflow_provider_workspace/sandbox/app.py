@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
 
 from airflow_provider_workspace.sandbox.connection import RawConnection
 from airflow_provider_workspace.sandbox.control import control_routes
 from airflow_provider_workspace.sandbox.faults import FaultContext
+from airflow_provider_workspace.sandbox.profiles import Profile
 from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, parse_json
 from airflow_provider_workspace.sandbox.responses import (
     LONE_SURROGATE,
@@ -28,14 +31,8 @@ from airflow_provider_workspace.sandbox.responses import (
     to_response,
 )
 from airflow_provider_workspace.sandbox.routes import ROUTES
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-    from starlette.types import Receive, Scope, Send
-
-    from airflow_provider_workspace.sandbox.profiles import Profile
-    from airflow_provider_workspace.sandbox.service import Service
-    from airflow_provider_workspace.sandbox.state import Key
+from airflow_provider_workspace.sandbox.service import Service
+from airflow_provider_workspace.sandbox.state import Key
 
 BODY_METHODS = ("POST", "PATCH", "PUT")
 

@@ -7,12 +7,10 @@ import os
 import socket
 import struct
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from starlette.types import Receive, Scope
 from uvicorn.protocols.http.h11_impl import H11Protocol
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope
 
 RESET_ON_CLOSE = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 """SO_LINGER, switched on with no time to linger: closing the socket resets the connection."""
@@ -72,18 +70,13 @@ class RawConnection:
         finally:
             self._held.discard(self._transport)
 
-    async def drip(self, data: bytes, pause: float) -> None:
-        """Send byte after byte with a pause of so many seconds, then close the connection."""
-        self._held.add(self._transport)
-        try:
-            for byte in data:
-                if self._transport.is_closing():
-                    break
-                self._transport.write(bytes((byte,)))
-                await asyncio.sleep(pause)
-        finally:
-            self._held.discard(self._transport)
-        await self.close()
+    def is_closing(self) -> bool:
+        """Tell whether the connection is closed or about to be."""
+        return self._transport.is_closing()
+
+    def write(self, data: bytes) -> None:
+        """Send these bytes."""
+        self._transport.write(data)
 
     async def _gone(self) -> None:
         # uvicorn calls for an answer as long as it does not know that the connection is lost.

@@ -11,8 +11,8 @@ import ipaddress
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
@@ -39,14 +39,9 @@ from airflow_provider_workspace.sandbox.responses import (
 from airflow_provider_workspace.sandbox.routes.batch_exports import export_runs
 from airflow_provider_workspace.sandbox.routes.members import add_member, add_user, is_member
 from airflow_provider_workspace.sandbox.seed import SEED, add_fictional_members, add_organization
-from airflow_provider_workspace.sandbox.state import Key
+from airflow_provider_workspace.sandbox.service import Service
+from airflow_provider_workspace.sandbox.state import Key, State
 from airflow_provider_workspace.sandbox.summary import summarize
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from airflow_provider_workspace.sandbox.service import Service
-    from airflow_provider_workspace.sandbox.state import State
 
 MAX_LATENCY_MS = 600_000
 MAX_NEW_MEMBERS = 1_000_000

@@ -20,7 +20,7 @@ from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 from fnmatch import fnmatchcase
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -30,10 +30,7 @@ from airflow_provider_workspace.sandbox.connection import RawConnection, reset
 from airflow_provider_workspace.sandbox.request import PAGE_SIZE, parse_number
 from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, invalid, json_response, page_response
 from airflow_provider_workspace.sandbox.routes import LISTS, OPERATIONS, WRITES
-from airflow_provider_workspace.sandbox.state import format_time
-
-if TYPE_CHECKING:
-    from airflow_provider_workspace.sandbox.state import State
+from airflow_provider_workspace.sandbox.state import State, format_time
 
 COMMON = ("operation", "times", "after", "probability", "seed")
 """The parameters of every fault."""
@@ -113,11 +110,6 @@ class FaultKind:
 # --- What each kind does ---
 
 
-async def refuse(context: FaultContext) -> None:
-    """Close the connection at once, before the body is read."""
-    await context.connection.close()
-
-
 async def down(context: FaultContext, seconds: float) -> None:
     """Reset all connections and refuse new ones for a while: the service is restarted."""
     context.take_down(seconds)
@@ -173,42 +165,6 @@ async def status_after(context: FaultContext, status: int, body: str, detail: st
 async def scheduler_error(_context: FaultContext) -> Response:
     """Refuse to pause or unpause an export with 400, as where the scheduler fails for a while; nothing was done."""
     return invalid("Invalid request to unpause a BatchExport could not be carried out").response()
-
-
-async def empty_body(context: FaultContext) -> Response:
-    """Do what was asked, then answer without a body."""
-    return with_body(context.handle(), b"", "application/json")
-
-
-async def cut_body(context: FaultContext) -> None:
-    """Do what was asked, then close the connection after half of the body."""
-    response = context.handle()
-    body = bytes(response.body)
-    await context.connection.close(_head(response, max(1, len(body))) + body[: len(body) // 2])
-
-
-async def invalid_json(context: FaultContext) -> Response:
-    """Do what was asked, then answer JSON that ends half-way, with a length that fits."""
-    response = context.handle()
-    body = bytes(response.body) or b"{}"
-    return with_body(response, body[: len(body) // 2], "application/json")
-
-
-async def html_body(context: FaultContext) -> Response:
-    """Do what was asked, then answer an HTML page with the status of success."""
-    return with_body(context.handle(), _html("Welcome"), "text/html")
-
-
-async def slow_drip(context: FaultContext, pause: float) -> None:
-    """Do what was asked, then send the answer byte by byte."""
-    response = context.handle()
-    body = bytes(response.body)
-    await context.connection.drip(_head(response, len(body)) + body, pause)
-
-
-async def redirect(context: FaultContext, status: int, location: str | None) -> Response:
-    """Answer with another address; nothing was done."""
-    return Response(b"", status, {"Location": location or str(context.request.url)})
 
 
 async def slow_effect(context: FaultContext, seconds: float, answer: str) -> Response | None:
@@ -326,26 +282,11 @@ def _other(value: Any) -> Any:
     return f"{value} too" if isinstance(value, str) else None
 
 
-def with_body(response: Response, body: bytes, content_type: str) -> Response:
-    """Return an answer with another body; a 204, which cannot have any, becomes a 200."""
-    status = 200 if response.status_code == 204 and body else response.status_code
-    kept = {name: value for name, value in response.headers.items() if not name.startswith("content-")}
-    return Response(body, status, kept, media_type=content_type)
-
-
 def _failure(status: int, body: str = "json", detail: str = FAILURE) -> Response:
     if body == "json":
         failure = {"type": "server_error", "code": "error", "detail": detail, "attr": None}
         return json_response(failure, status)
     return Response(_html(f"{status} {_phrase(status)}") if body == "html" else b"", status, media_type="text/html")
-
-
-def _head(response: Response, length: int) -> bytes:
-    """Write the lines before the body, with this length, true or not."""
-    lines = [f"HTTP/1.1 {response.status_code} {_phrase(response.status_code)}"]
-    lines += [f"{name}: {value}" for name, value in response.headers.items() if name != "content-length"]
-    lines += [f"content-length: {length}", "connection: close", "", ""]
-    return "\r\n".join(lines).encode("latin-1")
 
 
 def _html(title: str) -> bytes:
@@ -367,21 +308,12 @@ def is_count(value: Any) -> bool:
     return type(value) is int and value > 0
 
 
-def is_header(value: Any) -> bool:
-    """Tell whether a value can be sent in a header."""
-    return isinstance(value, str) and value.isascii() and value.isprintable() and value != ""
-
-
 def _is_seconds(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value <= 86_400
 
 
 def _is_seconds_or_none(value: Any) -> bool:
     return value is None or _is_seconds(value)
-
-
-def _is_header_or_none(value: Any) -> bool:
-    return value is None or is_header(value)
 
 
 def _one_of(name: str, *choices: Any) -> Parameter:
@@ -397,10 +329,8 @@ _PATIENCE = Parameter(
     "seconds", None, "how long to wait for the client before closing the connection, null for ever", _is_seconds_or_none
 )
 _ROWS = Parameter("rows", 1, "how many rows", is_count)
-_LOCATION = Parameter("location", None, "a path or a URL, null for the same address again", _is_header_or_none)
 
 KINDS = (
-    FaultKind(refuse, reads_body=False),
     FaultKind(down, (Parameter("seconds", 1, "how long the sandbox is down", _is_seconds),), reads_body=False),
     FaultKind(reset_before),
     FaultKind(reset_after),
@@ -416,12 +346,6 @@ KINDS = (
     FaultKind(status_before, (_STATUS, _BODY, _DETAIL)),
     FaultKind(status_after, (_STATUS, _BODY, _DETAIL)),
     FaultKind(scheduler_error, operations=("pause_batch_export", "unpause_batch_export")),
-    FaultKind(empty_body),
-    FaultKind(cut_body),
-    FaultKind(invalid_json),
-    FaultKind(html_body),
-    FaultKind(slow_drip, (Parameter("pause", 0.05, "the seconds between two bytes", _is_seconds),)),
-    FaultKind(redirect, (_one_of("status", 307, 301, 302, 303, 308), _LOCATION)),
     FaultKind(
         slow_effect,
         (

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from airflow_provider_workspace.sandbox.responses import forbidden
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 PRIVATE_SUFFIXES = (".internal", ".local")
 """Names that public DNS does not have, such as ``host.docker.internal``."""

@@ -7,16 +7,14 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
+from starlette.responses import Response
+
+from airflow_provider_workspace.sandbox.limits import Limits
+from airflow_provider_workspace.sandbox.profiles import Profile
 from airflow_provider_workspace.sandbox.responses import JsonObject, forbidden, invalid, not_found, page_response
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from airflow_provider_workspace.sandbox.limits import Limits
-    from airflow_provider_workspace.sandbox.profiles import Profile
-    from airflow_provider_workspace.sandbox.state import Key, State
+from airflow_provider_workspace.sandbox.state import Key, State
 
 PAGE_SIZE = 100
 MAX_NUMBER = 2**53

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from airflow_provider_workspace.sandbox.limits import DAY, HOUR
+from airflow_provider_workspace.sandbox.responses import JsonObject
 from airflow_provider_workspace.sandbox.routes.collaborators import add_collaborator
 from airflow_provider_workspace.sandbox.routes.dashboards import COLLABORATOR_LEVEL, add_dashboard
 from airflow_provider_workspace.sandbox.routes.domains import add_domain
@@ -15,9 +15,6 @@ from airflow_provider_workspace.sandbox.routes.invites import add_invite
 from airflow_provider_workspace.sandbox.routes.members import MEMBER_LEVEL, OWNER_LEVEL, add_member, add_user
 from airflow_provider_workspace.sandbox.routes.projects import add_project
 from airflow_provider_workspace.sandbox.state import Key, State, format_time
-
-if TYPE_CHECKING:
-    from airflow_provider_workspace.sandbox.responses import JsonObject
 
 
 @dataclass(frozen=True)

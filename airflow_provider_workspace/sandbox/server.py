@@ -21,13 +21,12 @@ from airflow_provider_workspace.sandbox.connection import Protocol, reset
 from airflow_provider_workspace.sandbox.faults import FaultKind, Faults
 from airflow_provider_workspace.sandbox.guard import BrowserGuard
 from airflow_provider_workspace.sandbox.profiles import PROFILES
+from airflow_provider_workspace.sandbox.responses import JsonObject
 from airflow_provider_workspace.sandbox.seed import SEED, Seed
 from airflow_provider_workspace.sandbox.service import SandboxSettings, Service
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from airflow_provider_workspace.sandbox.responses import JsonObject
 
 STOP_SECONDS = 5
 
@@ -133,18 +132,20 @@ class SandboxServer:
             ``invite``, ``delete``, ``batch_export``
         :param filters: only this ``organization_id`` or ``target``
         """
-        entries = self._list(f"effects?{urlencode(filters)}", "effects")
-        return [entry for entry in entries if operation is None or f"_{operation}_" in f"_{entry['operation']}_"]
+        entries = self.control("GET", f"effects?{urlencode(filters)}")
+        return [
+            entry for entry in entries["effects"] if operation is None or f"_{operation}_" in f"_{entry['operation']}_"
+        ]
 
     effects = audit
 
     def requests(self) -> list[JsonObject]:
         """Return the latest requests of the interface, oldest first."""
-        return self._list("requests", "requests")
+        return list(self.control("GET", "requests")["requests"])
 
     def batch_exports(self) -> list[JsonObject]:
         """Return the batch exports with their state."""
-        return self._list("batch_exports", "batch_exports")
+        return list(self.control("GET", "batch_exports")["batch_exports"])
 
     def export_runs(self, batch_export_id: str) -> JsonObject:
         """
@@ -153,8 +154,7 @@ class SandboxServer:
         Each has an ``interval_start`` and an ``interval_end``; a run has the time it ``started_at`` and its ``status``,
         ``running`` or ``completed``.
         """
-        runs: JsonObject = self.control("GET", f"batch_exports/{batch_export_id}/runs")
-        return runs
+        return self.control("GET", f"batch_exports/{batch_export_id}/runs")
 
     # --- Faults ---
 
@@ -168,12 +168,11 @@ class SandboxServer:
             pass before), ``probability`` and ``seed`` (hit a random share, the same for the same seed), and the
             parameters of the kind
         """
-        fault: JsonObject = self.control("POST", "faults", {"kind": kind, "operation": operation, **options})
-        return fault
+        return self.control("POST", "faults", {"kind": kind, "operation": operation, **options})
 
     def faults(self) -> list[JsonObject]:
         """Return the faults that were switched on, with how many requests each has ``seen`` and ``hits``."""
-        return self._list("faults", "faults")
+        return list(self.control("GET", "faults")["faults"])
 
     def clear_faults(self) -> None:
         """Switch all faults off, and let go of the clients they keep waiting."""
@@ -195,8 +194,7 @@ class SandboxServer:
 
     def accept_invite(self, invite_id: str) -> JsonObject:
         """Accept an invite and return the new Member."""
-        member: JsonObject = self.control("POST", f"invites/{invite_id}/accept")
-        return member
+        return self.control("POST", f"invites/{invite_id}/accept")
 
     def set_project(self, project_id: int, **fields: object) -> None:
         """Set any fields of a project record."""
@@ -221,16 +219,15 @@ class SandboxServer:
 
     def add_organization(self, name: str) -> JsonObject:
         """Add an organization and return its ``id``, ``name``, ``project_id``, ``batch_exports`` and ``key``."""
-        organization: JsonObject = self.control("POST", "organizations", {"name": name})
-        return organization
+        return self.control("POST", "organizations", {"name": name})
 
     def change_settings(self, **settings: object) -> None:
         """Change ``latency_ms``, ``profile`` or ``rate_limit`` until the next reset."""
         self.control("POST", "settings", settings)
 
-    def control(self, method: str, path: str, body: object = None) -> Any:
+    def control(self, method: str, path: str, body: object = None) -> JsonObject:
         """
-        Send any control call and return the parsed answer; while a fault has taken the sandbox down, wait.
+        Send any control call and return the answer, an object; while a fault has taken the sandbox down, wait.
 
         :param path: the path below ``/_sandbox/``
         :param body: sent as JSON
@@ -246,11 +243,8 @@ class SandboxServer:
             connection.close()
         if response.status >= 400:
             raise ValueError(f"{method} /_sandbox/{path} was refused with {response.status}: {text.decode()}")
-        return json.loads(text) if text else None
-
-    def _list(self, path: str, name: str) -> list[JsonObject]:
-        rows: list[JsonObject] = self.control("GET", path)[name]
-        return rows
+        answer: JsonObject = json.loads(text) if text else {}
+        return answer
 
 
 class Listener(uvicorn.Server):

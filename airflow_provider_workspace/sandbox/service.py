@@ -7,16 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.sandbox.faults import Faults
 from airflow_provider_workspace.sandbox.limits import Limits
+from airflow_provider_workspace.sandbox.profiles import Profile
+from airflow_provider_workspace.sandbox.responses import JsonObject
 from airflow_provider_workspace.sandbox.seed import seed_state
 from airflow_provider_workspace.sandbox.state import State
-
-if TYPE_CHECKING:
-    from airflow_provider_workspace.sandbox.profiles import Profile
-    from airflow_provider_workspace.sandbox.responses import JsonObject
 
 LOG_LENGTH = 10_000
 
@@ -42,7 +39,7 @@ class Service:
 
     def __init__(self, database: str, settings: SandboxSettings, faults: Faults | None = None) -> None:
         self.faults = faults or Faults()
-        self.take_down: Callable[[float], None] = _nobody_listens
+        self.take_down: Callable[[float], None]
         """Takes the sandbox down for some seconds; set by what listens on its behalf."""
         self.state = State(database)
         self.settings = self._initial_settings = settings
@@ -87,7 +84,3 @@ class Service:
         self._late: list[tuple[datetime, Callable[[], object]]] = []
         self.log: deque[JsonObject] = deque(maxlen=LOG_LENGTH)
         self.request_total = 0
-
-
-def _nobody_listens(_seconds: float) -> None:
-    raise RuntimeError("Only a sandbox that was started with SandboxServer can be taken down.")

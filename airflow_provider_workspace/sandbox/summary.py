@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.sandbox.responses import JsonObject, not_found
 from airflow_provider_workspace.sandbox.routes.invites import INVITE_COLUMN
-
-if TYPE_CHECKING:
-    from airflow_provider_workspace.sandbox.service import Service
-    from airflow_provider_workspace.sandbox.state import State
+from airflow_provider_workspace.sandbox.service import Service
+from airflow_provider_workspace.sandbox.state import State
 
 ROWS = 20
 AUDIT_ROWS = 30

@@ -170,7 +170,7 @@ def test_nonsense_is_refused(sandbox: SandboxServer, method: str, path: str, bod
         ("keys", {"key": "k", "name": "n", "scopes": [1, "a"]}),
         ("keys", {"key": "k", "name": "n", "scopes": "*"}),
         ("faults", {"kind": {}}),
-        ("faults", {"kind": "redirect", "status": [307]}),
+        ("faults", {"kind": "status_before", "status": [503]}),
         ("faults", {"kind": "rate_limit", "retry_after": {}}),
     ],
 )

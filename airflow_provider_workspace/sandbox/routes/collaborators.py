@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, Fields, require
 from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, invalid
 from airflow_provider_workspace.sandbox.routes.dashboards import COLLABORATOR_LEVEL, EVERYBODY_EDITS, find_dashboard
-
-if TYPE_CHECKING:
-    from airflow_provider_workspace.sandbox.state import State
+from airflow_provider_workspace.sandbox.state import State
 
 FIELDS: Fields = {"level": ("integer", COLLABORATOR_LEVEL), "user_uuid": ("string", None)}
 
@@ -76,7 +73,6 @@ def add_dashboard_collaborator(request: ApiRequest) -> object:
 
 
 def remove_dashboard_collaborator(request: ApiRequest) -> None:
-    """Remove a collaborator."""
     dashboard, organization_id = find_dashboard(request, "dashboard_id")
     _check_restriction(request, dashboard)
     place = (dashboard["id"], request.path["user__uuid"])

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, Fields, path_integer, with_defaults
 from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, not_found
-
-if TYPE_CHECKING:
-    from airflow_provider_workspace.sandbox.state import State
+from airflow_provider_workspace.sandbox.state import State
 
 EVERYBODY_EDITS = 21
 COLLABORATOR_LEVEL = 37
@@ -65,7 +62,6 @@ def create_dashboard(request: ApiRequest) -> object:
 
 
 def retrieve_dashboard(request: ApiRequest) -> object:
-    """Retrieve a dashboard."""
     record, _ = find_dashboard(request, "id")
     return record
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import secrets
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, Fields, require, with_defaults
 from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, invalid
-
-if TYPE_CHECKING:
-    from airflow_provider_workspace.sandbox.state import State
+from airflow_provider_workspace.sandbox.state import State
 
 CHALLENGE_PREFIX = "_workspace-challenge."
 
@@ -69,7 +66,6 @@ def create_domain(request: ApiRequest) -> object:
 
 
 def retrieve_domain(request: ApiRequest) -> object:
-    """Retrieve a domain."""
     _look_at_dns(request, request.organization())
     record, _ = _find(request)
     return record
@@ -106,7 +102,6 @@ def update_domain(request: ApiRequest) -> object:
 
 
 def delete_domain(request: ApiRequest) -> None:
-    """Delete a domain."""
     record, organization_id = _find(request)
     request.state.db.execute("DELETE FROM domains WHERE id = ?", (record["id"],))
     request.audit("delete_domain", organization_id, record["domain"], domain_id=record["id"])

@@ -69,7 +69,6 @@ def list_invites(request: ApiRequest) -> object:
 
 
 def create_invite(request: ApiRequest) -> object:
-    """Invite one address."""
     organization_id = request.organization()
     _count(request, organization_id, 1)
     fields = _check(request, request.body)
@@ -78,7 +77,6 @@ def create_invite(request: ApiRequest) -> object:
 
 
 def create_invites(request: ApiRequest) -> object:
-    """Invite many addresses."""
     organization_id = request.organization()
     _count(request, organization_id, len(request.body) if isinstance(request.body, list) else 1)
     invites = _check_bulk(request)
@@ -96,7 +94,6 @@ def create_invites(request: ApiRequest) -> object:
 
 
 def delete_invite(request: ApiRequest) -> None:
-    """Delete an invite."""
     organization_id = request.organization()
     place = (request.path["id"], organization_id)
     row = request.state.one("SELECT email FROM invites WHERE id = ? AND organization_id = ?", *place)

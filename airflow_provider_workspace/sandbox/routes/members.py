@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, Fields
 from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, forbidden, invalid
-
-if TYPE_CHECKING:
-    from airflow_provider_workspace.sandbox.state import State
+from airflow_provider_workspace.sandbox.state import State
 
 MEMBER_LEVEL = 1
 OWNER_LEVEL = 15
@@ -89,7 +86,6 @@ def list_members(request: ApiRequest) -> object:
 
 
 def update_member(request: ApiRequest) -> object:
-    """Change the level of a member."""
     record, organization_id = _find(request)
     fields = request.fields(FIELDS)
     user_uuid, old = record["user"]["uuid"], record["level"]
@@ -109,7 +105,6 @@ def update_member(request: ApiRequest) -> object:
 
 
 def delete_member(request: ApiRequest) -> None:
-    """Remove a member from the organization."""
     record, organization_id = _find(request)
     check_level(request, record["level"])
     user_uuid = record["user"]["uuid"]

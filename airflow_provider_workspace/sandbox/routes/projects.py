@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import secrets
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, Fields, path_integer, with_defaults
 from airflow_provider_workspace.sandbox.responses import JsonObject, dumps
 from airflow_provider_workspace.sandbox.routes.members import OWNER_LEVEL
-
-if TYPE_CHECKING:
-    from airflow_provider_workspace.sandbox.state import State
+from airflow_provider_workspace.sandbox.state import State
 
 FIELDS: Fields = {
     "name": ("string", "Default project"),
@@ -115,7 +112,6 @@ def create_project(request: ApiRequest) -> object:
 
 
 def retrieve_project(request: ApiRequest) -> object:
-    """Retrieve a full project record."""
     organization_id = request.organization()
     sql = "SELECT record FROM projects WHERE id = ? AND organization_id = ?"
     return request.find(sql, path_integer(request.path["id"]), organization_id)

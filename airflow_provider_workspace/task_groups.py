@@ -21,7 +21,7 @@ from airflow_provider_workspace.operators.windows import (
 from airflow_provider_workspace.version_compat import default_retry_policy
 
 if TYPE_CHECKING:
-    from airflow.sdk import BaseNotifier
+    from airflow.sdk import BaseNotifier, XComArg
 
     from airflow_provider_workspace.operators.base import WorkspaceOperator
 
@@ -52,13 +52,13 @@ RESUME: dict[str, Any] = {
 def maintenance_window(
     group_id: str = "maintenance_window",
     *,
-    batch_export_ids: Sequence[str],
-    organization_id: str | None = None,
+    batch_export_ids: Sequence[str] | str | XComArg,
+    organization_id: str | XComArg | None = None,
     workspace_conn_id: str = "workspace_default",
     drain: timedelta | float | str | None = None,
     hold: timedelta | float | str | None = None,
     max_length: timedelta | float | str | None = None,
-    leave_paused: Sequence[str] = (),
+    leave_paused: Sequence[str] | str | XComArg = (),
     resume_fields: Mapping[str, Any] | None = None,
     on_overdue: BaseNotifier | Sequence[BaseNotifier] | None = None,
     resume_args: dict[str, Any] | None = None,

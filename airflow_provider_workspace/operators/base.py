@@ -20,7 +20,8 @@ from airflow_provider_workspace.version_compat import (
 )
 
 if TYPE_CHECKING:
-    from airflow.sdk import BaseOperatorLink, Context
+    from airflow.sdk import BaseOperatorLink, Context, XComArg
+    from airflow.sdk.definitions.xcom_arg import PlainXComArg
 
     from airflow_provider_workspace.api.models import Resource
     from airflow_provider_workspace.api.operation import Operation
@@ -68,12 +69,16 @@ class WorkspaceOperator(BaseOperator):
         cls.template_fields = tuple(dict.fromkeys((*cls.template_fields, *cls.switches)))
 
     def __init__(
-        self, *, workspace_conn_id: str = "workspace_default", return_secrets: bool | str = False, **kwargs: Any
+        self,
+        *,
+        workspace_conn_id: str | XComArg = "workspace_default",
+        return_secrets: bool | str | XComArg = False,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         if getattr(self, "retry_policy", None) is None:
             self.retry_policy = default_retry_policy()
-        self.workspace_conn_id = workspace_conn_id
+        self.workspace_conn_id: Any = workspace_conn_id
         self.return_secrets: Any = return_secrets
 
     def __setattr__(self, key: str, value: Any) -> None:
@@ -116,6 +121,13 @@ class WorkspaceOperator(BaseOperator):
             if self.not_applied:
                 context["ti"].xcom_push(key="not_applied", value=self.not_applied)
         return result
+
+    if TYPE_CHECKING:
+
+        @property
+        def output(self) -> PlainXComArg:
+            """The result; ``output["id"]`` is the XCom of that name. Airflow's own type cannot be indexed."""
+            ...
 
     def work(self, hook: WorkspaceHook) -> Any:
         """Do what the operator is for; each operator has its own."""
@@ -166,7 +178,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     """Whether the procedure knows itself what it may send in a dry run."""
     switches: Collection[str] = ("return_secrets", "is_dry_run")
 
-    def __init__(self, *, dry_run: bool | str = False, **kwargs: Any) -> None:
+    def __init__(self, *, dry_run: bool | str | XComArg = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         # Airflow's operators have a method dry_run.
         self.is_dry_run: Any = dry_run
@@ -265,15 +277,15 @@ class WorkspaceListOperator(WorkspaceOperator):
     def __init__(
         self,
         *,
-        where: Mapping[str, Any] | None = None,
-        fields: Sequence[str] | None = None,
-        count_only: bool | str = False,
+        where: Mapping[str, Any] | XComArg | None = None,
+        fields: Sequence[str] | XComArg | None = None,
+        count_only: bool | str | XComArg = False,
         max_rows: int = 1000,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.where = where
-        self.fields = fields
+        self.where: Any = where
+        self.fields: Any = fields
         self.count_only: Any = count_only
         self.max_rows = max_rows
 
@@ -308,6 +320,6 @@ class WorkspaceOrganizationListOperator(WorkspaceListOperator):
 
     template_fields: Collection[str] = ("organization_id", *WorkspaceListOperator.template_fields)
 
-    def __init__(self, *, organization_id: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, *, organization_id: str | XComArg | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.organization_id = organization_id
+        self.organization_id: Any = organization_id

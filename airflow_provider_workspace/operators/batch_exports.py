@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 
 if TYPE_CHECKING:
+    from airflow.sdk import XComArg
+
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
@@ -29,15 +31,15 @@ class WorkspacePauseBatchExportOperator(WorkspaceWriteOperator):
     def __init__(
         self,
         *,
-        batch_export_id: str,
-        organization_id: str | None = None,
-        body: Mapping[str, Any] | None = None,
+        batch_export_id: str | XComArg,
+        organization_id: str | XComArg | None = None,
+        body: Mapping[str, Any] | XComArg | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.batch_export_id = batch_export_id
-        self.organization_id = organization_id
-        self.body = body
+        self.batch_export_id: Any = batch_export_id
+        self.organization_id: Any = organization_id
+        self.body: Any = body
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Pause it."""
@@ -75,17 +77,17 @@ class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
     def __init__(
         self,
         *,
-        batch_export_id: str,
-        organization_id: str | None = None,
-        body: Mapping[str, Any] | None = None,
-        resume_fields: Mapping[str, Any] | None = None,
+        batch_export_id: str | XComArg,
+        organization_id: str | XComArg | None = None,
+        body: Mapping[str, Any] | XComArg | None = None,
+        resume_fields: Mapping[str, Any] | XComArg | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.batch_export_id = batch_export_id
-        self.organization_id = organization_id
-        self.body = body
-        self.resume_fields = resume_fields
+        self.batch_export_id: Any = batch_export_id
+        self.organization_id: Any = organization_id
+        self.body: Any = body
+        self.resume_fields: Any = resume_fields
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Resume it."""

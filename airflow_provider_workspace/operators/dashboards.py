@@ -12,6 +12,8 @@ from airflow_provider_workspace.operators.base import (
 )
 
 if TYPE_CHECKING:
+    from airflow.sdk import XComArg
+
     from airflow_provider_workspace.api.models import DashboardCollaborator
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -66,33 +68,33 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
     def __init__(
         self,
         *,
-        project_id: int | str | None = None,
-        variable_key: str | None = None,
+        project_id: int | str | XComArg | None = None,
+        variable_key: str | XComArg | None = None,
         if_unknown: Literal["fail", "create"] = "fail",
-        name: str | None = None,
-        description: str | None = None,
-        pinned: bool | None = None,
-        deleted: bool | None = None,
-        use_template: str | None = None,
-        use_dashboard: int | None = None,
-        delete_insights: bool | None = None,
-        tags: list[Any] | None = None,
-        restriction_level: int | None = None,
+        name: str | XComArg | None = None,
+        description: str | XComArg | None = None,
+        pinned: bool | XComArg | None = None,
+        deleted: bool | XComArg | None = None,
+        use_template: str | XComArg | None = None,
+        use_dashboard: int | XComArg | None = None,
+        delete_insights: bool | XComArg | None = None,
+        tags: list[Any] | XComArg | None = None,
+        restriction_level: int | XComArg | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.project_id = project_id
-        self.variable_key = variable_key
+        self.project_id: Any = project_id
+        self.variable_key: Any = variable_key
         self.if_unknown = if_unknown
-        self.name = name
-        self.description = description
-        self.pinned = pinned
-        self.deleted = deleted
-        self.use_template = use_template
-        self.use_dashboard = use_dashboard
-        self.delete_insights = delete_insights
-        self.tags = tags
-        self.restriction_level = restriction_level
+        self.name: Any = name
+        self.description: Any = description
+        self.pinned: Any = pinned
+        self.deleted: Any = deleted
+        self.use_template: Any = use_template
+        self.use_dashboard: Any = use_dashboard
+        self.delete_insights: Any = delete_insights
+        self.tags: Any = tags
+        self.restriction_level: Any = restriction_level
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Create it unless it is remembered and still there."""
@@ -137,10 +139,12 @@ class WorkspaceGetDashboardOperator(WorkspaceOperator):
     template_fields: Collection[str] = ("workspace_conn_id", "project_id", "dashboard_id")
     resource_kind = "dashboard"
 
-    def __init__(self, *, dashboard_id: int | str, project_id: int | str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, dashboard_id: int | str | XComArg, project_id: int | str | XComArg | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
-        self.dashboard_id = dashboard_id
-        self.project_id = project_id
+        self.dashboard_id: Any = dashboard_id
+        self.project_id: Any = project_id
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Read it."""
@@ -178,33 +182,33 @@ class WorkspaceUpdateDashboardOperator(WorkspaceWriteOperator):
     def __init__(
         self,
         *,
-        dashboard_id: int | str,
-        project_id: int | str | None = None,
-        name: str | None = None,
-        description: str | None = None,
-        pinned: bool | None = None,
-        deleted: bool | None = None,
-        use_template: str | None = None,
-        use_dashboard: int | None = None,
-        delete_insights: bool | None = None,
-        tags: list[Any] | None = None,
-        restriction_level: int | None = None,
-        set_null: Sequence[str] = (),
+        dashboard_id: int | str | XComArg,
+        project_id: int | str | XComArg | None = None,
+        name: str | XComArg | None = None,
+        description: str | XComArg | None = None,
+        pinned: bool | XComArg | None = None,
+        deleted: bool | XComArg | None = None,
+        use_template: str | XComArg | None = None,
+        use_dashboard: int | XComArg | None = None,
+        delete_insights: bool | XComArg | None = None,
+        tags: list[Any] | XComArg | None = None,
+        restriction_level: int | XComArg | None = None,
+        set_null: Sequence[str] | XComArg = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.dashboard_id = dashboard_id
-        self.project_id = project_id
-        self.name = name
-        self.description = description
-        self.pinned = pinned
-        self.deleted = deleted
-        self.use_template = use_template
-        self.use_dashboard = use_dashboard
-        self.delete_insights = delete_insights
-        self.tags = tags
-        self.restriction_level = restriction_level
-        self.set_null = set_null
+        self.dashboard_id: Any = dashboard_id
+        self.project_id: Any = project_id
+        self.name: Any = name
+        self.description: Any = description
+        self.pinned: Any = pinned
+        self.deleted: Any = deleted
+        self.use_template: Any = use_template
+        self.use_dashboard: Any = use_dashboard
+        self.delete_insights: Any = delete_insights
+        self.tags: Any = tags
+        self.restriction_level: Any = restriction_level
+        self.set_null: Any = set_null
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Change it."""
@@ -233,14 +237,14 @@ class WorkspaceDeleteDashboardOperator(WorkspaceWriteOperator):
     def __init__(
         self,
         *,
-        dashboard_id: int | str,
-        project_id: int | str | None = None,
+        dashboard_id: int | str | XComArg,
+        project_id: int | str | XComArg | None = None,
         if_missing: Literal["ignore", "fail"] = "ignore",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.dashboard_id = dashboard_id
-        self.project_id = project_id
+        self.dashboard_id: Any = dashboard_id
+        self.project_id: Any = project_id
         self.if_missing = if_missing
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
@@ -301,10 +305,12 @@ class WorkspaceListDashboardCollaboratorsOperator(WorkspaceListOperator):
     resource_kind = "dashboard"
     row_model = "DashboardCollaborator"
 
-    def __init__(self, *, dashboard_id: int | str, project_id: int | str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, dashboard_id: int | str | XComArg, project_id: int | str | XComArg | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
-        self.dashboard_id = dashboard_id
-        self.project_id = project_id
+        self.dashboard_id: Any = dashboard_id
+        self.project_id: Any = project_id
 
     def rows(self, hook: WorkspaceHook) -> Iterable[DashboardCollaborator]:
         """Ask for the collaborators."""
@@ -341,22 +347,22 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
     def __init__(
         self,
         *,
-        dashboard_id: int | str,
-        user_uuid: str | None = None,
-        user_email: str | None = None,
-        level: int | str | None = None,
-        project_id: int | str | None = None,
-        organization_id: str | None = None,
+        dashboard_id: int | str | XComArg,
+        user_uuid: str | XComArg | None = None,
+        user_email: str | XComArg | None = None,
+        level: int | str | XComArg | None = None,
+        project_id: int | str | XComArg | None = None,
+        organization_id: str | XComArg | None = None,
         if_exists: Literal["return", "fail"] = "return",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.dashboard_id = dashboard_id
-        self.user_uuid = user_uuid
-        self.user_email = user_email
-        self.level = level
-        self.project_id = project_id
-        self.organization_id = organization_id
+        self.dashboard_id: Any = dashboard_id
+        self.user_uuid: Any = user_uuid
+        self.user_email: Any = user_email
+        self.level: Any = level
+        self.project_id: Any = project_id
+        self.organization_id: Any = organization_id
         self.if_exists = if_exists
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
@@ -413,20 +419,20 @@ class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
     def __init__(
         self,
         *,
-        dashboard_id: int | str,
-        user_uuid: str | None = None,
-        user_email: str | None = None,
-        project_id: int | str | None = None,
-        organization_id: str | None = None,
+        dashboard_id: int | str | XComArg,
+        user_uuid: str | XComArg | None = None,
+        user_email: str | XComArg | None = None,
+        project_id: int | str | XComArg | None = None,
+        organization_id: str | XComArg | None = None,
         if_missing: Literal["ignore", "fail"] = "ignore",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.dashboard_id = dashboard_id
-        self.user_uuid = user_uuid
-        self.user_email = user_email
-        self.project_id = project_id
-        self.organization_id = organization_id
+        self.dashboard_id: Any = dashboard_id
+        self.user_uuid: Any = user_uuid
+        self.user_email: Any = user_email
+        self.project_id: Any = project_id
+        self.organization_id: Any = organization_id
         self.if_missing = if_missing
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:

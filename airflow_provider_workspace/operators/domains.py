@@ -12,6 +12,8 @@ from airflow_provider_workspace.operators.base import (
 )
 
 if TYPE_CHECKING:
+    from airflow.sdk import XComArg
+
     from airflow_provider_workspace.api.models import Domain
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -68,25 +70,25 @@ class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
     def __init__(
         self,
         *,
-        domain: str,
-        organization_id: str | None = None,
+        domain: str | XComArg,
+        organization_id: str | XComArg | None = None,
         if_exists: Literal["return", "fail"] = "return",
-        jit_provisioning_enabled: bool | None = None,
-        sso_enforcement: str | None = None,
-        saml_entity_id: str | None = None,
-        saml_acs_url: str | None = None,
-        saml_x509_cert: str | None = None,
+        jit_provisioning_enabled: bool | XComArg | None = None,
+        sso_enforcement: str | XComArg | None = None,
+        saml_entity_id: str | XComArg | None = None,
+        saml_acs_url: str | XComArg | None = None,
+        saml_x509_cert: str | XComArg | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.domain = domain
-        self.organization_id = organization_id
+        self.domain: Any = domain
+        self.organization_id: Any = organization_id
         self.if_exists = if_exists
-        self.jit_provisioning_enabled = jit_provisioning_enabled
-        self.sso_enforcement = sso_enforcement
-        self.saml_entity_id = saml_entity_id
-        self.saml_acs_url = saml_acs_url
-        self.saml_x509_cert = saml_x509_cert
+        self.jit_provisioning_enabled: Any = jit_provisioning_enabled
+        self.sso_enforcement: Any = sso_enforcement
+        self.saml_entity_id: Any = saml_entity_id
+        self.saml_acs_url: Any = saml_acs_url
+        self.saml_x509_cert: Any = saml_x509_cert
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Claim it unless the organization has it."""
@@ -117,10 +119,12 @@ class WorkspaceGetDomainOperator(WorkspaceOperator):
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "domain_id")
     resource_kind = "domain"
 
-    def __init__(self, *, domain_id: str, organization_id: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, domain_id: str | XComArg, organization_id: str | XComArg | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
-        self.domain_id = domain_id
-        self.organization_id = organization_id
+        self.domain_id: Any = domain_id
+        self.organization_id: Any = organization_id
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Read it."""
@@ -155,27 +159,27 @@ class WorkspaceUpdateDomainOperator(WorkspaceWriteOperator):
     def __init__(
         self,
         *,
-        domain_id: str,
-        organization_id: str | None = None,
-        domain: str | None = None,
-        jit_provisioning_enabled: bool | None = None,
-        sso_enforcement: str | None = None,
-        saml_entity_id: str | None = None,
-        saml_acs_url: str | None = None,
-        saml_x509_cert: str | None = None,
-        set_null: Sequence[str] = (),
+        domain_id: str | XComArg,
+        organization_id: str | XComArg | None = None,
+        domain: str | XComArg | None = None,
+        jit_provisioning_enabled: bool | XComArg | None = None,
+        sso_enforcement: str | XComArg | None = None,
+        saml_entity_id: str | XComArg | None = None,
+        saml_acs_url: str | XComArg | None = None,
+        saml_x509_cert: str | XComArg | None = None,
+        set_null: Sequence[str] | XComArg = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.domain_id = domain_id
-        self.organization_id = organization_id
-        self.domain = domain
-        self.jit_provisioning_enabled = jit_provisioning_enabled
-        self.sso_enforcement = sso_enforcement
-        self.saml_entity_id = saml_entity_id
-        self.saml_acs_url = saml_acs_url
-        self.saml_x509_cert = saml_x509_cert
-        self.set_null = set_null
+        self.domain_id: Any = domain_id
+        self.organization_id: Any = organization_id
+        self.domain: Any = domain
+        self.jit_provisioning_enabled: Any = jit_provisioning_enabled
+        self.sso_enforcement: Any = sso_enforcement
+        self.saml_entity_id: Any = saml_entity_id
+        self.saml_acs_url: Any = saml_acs_url
+        self.saml_x509_cert: Any = saml_x509_cert
+        self.set_null: Any = set_null
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Change it."""
@@ -203,14 +207,14 @@ class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
     def __init__(
         self,
         *,
-        domain_id: str,
-        organization_id: str | None = None,
+        domain_id: str | XComArg,
+        organization_id: str | XComArg | None = None,
         if_missing: Literal["ignore", "fail"] = "ignore",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.domain_id = domain_id
-        self.organization_id = organization_id
+        self.domain_id: Any = domain_id
+        self.organization_id: Any = organization_id
         self.if_missing = if_missing
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
@@ -250,17 +254,17 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
     def __init__(
         self,
         *,
-        domain_id: str,
-        organization_id: str | None = None,
-        fail_unverified: bool | str = False,
-        body: Mapping[str, Any] | None = None,
+        domain_id: str | XComArg,
+        organization_id: str | XComArg | None = None,
+        fail_unverified: bool | str | XComArg = False,
+        body: Mapping[str, Any] | XComArg | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.domain_id = domain_id
-        self.organization_id = organization_id
+        self.domain_id: Any = domain_id
+        self.organization_id: Any = organization_id
         self.fail_unverified: Any = fail_unverified
-        self.body = body
+        self.body: Any = body
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Ask, then read: the answer need not say whether it worked."""

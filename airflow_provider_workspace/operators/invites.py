@@ -12,6 +12,8 @@ from airflow_provider_workspace.operators.base import (
 )
 
 if TYPE_CHECKING:
+    from airflow.sdk import XComArg
+
     from airflow_provider_workspace.api.models import Invite
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -70,27 +72,27 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
     def __init__(
         self,
         *,
-        target_email: str,
-        organization_id: str | None = None,
+        target_email: str | XComArg,
+        organization_id: str | XComArg | None = None,
         if_exists: Literal["return", "fail"] = "return",
-        first_name: str | None = None,
-        level: int | str | None = None,
-        message: str | None = None,
-        private_project_access: list[Any] | None = None,
-        send_email: bool | None = None,
-        combine_pending_invites: bool | None = None,
+        first_name: str | XComArg | None = None,
+        level: int | str | XComArg | None = None,
+        message: str | XComArg | None = None,
+        private_project_access: list[Any] | XComArg | None = None,
+        send_email: bool | XComArg | None = None,
+        combine_pending_invites: bool | XComArg | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.target_email = target_email
-        self.organization_id = organization_id
+        self.target_email: Any = target_email
+        self.organization_id: Any = organization_id
         self.if_exists = if_exists
-        self.first_name = first_name
-        self.level = level
-        self.message = message
-        self.private_project_access = private_project_access
-        self.send_email = send_email
-        self.combine_pending_invites = combine_pending_invites
+        self.first_name: Any = first_name
+        self.level: Any = level
+        self.message: Any = message
+        self.private_project_access: Any = private_project_access
+        self.send_email: Any = send_email
+        self.combine_pending_invites: Any = combine_pending_invites
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Invite them unless they hold an invite that has not expired."""
@@ -134,14 +136,14 @@ class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
     def __init__(
         self,
         *,
-        invite_id: str,
-        organization_id: str | None = None,
+        invite_id: str | XComArg,
+        organization_id: str | XComArg | None = None,
         if_missing: Literal["ignore", "fail"] = "ignore",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.invite_id = invite_id
-        self.organization_id = organization_id
+        self.invite_id: Any = invite_id
+        self.organization_id: Any = organization_id
         self.if_missing = if_missing
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
@@ -195,21 +197,21 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
     def __init__(
         self,
         *,
-        invites: Sequence[Mapping[str, Any] | str] | str | None = None,
-        path: str | None = None,
-        organization_id: str | None = None,
+        invites: Sequence[Mapping[str, Any] | str] | str | XComArg | None = None,
+        path: str | XComArg | None = None,
+        organization_id: str | XComArg | None = None,
         on_invalid: Literal["fail", "skip"] = "fail",
-        defaults: Mapping[str, Any] | None = None,
+        defaults: Mapping[str, Any] | XComArg | None = None,
         max_per_hour: int | None = None,
         max_per_day: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.invites = invites
-        self.path = path
-        self.organization_id = organization_id
+        self.invites: Any = invites
+        self.path: Any = path
+        self.organization_id: Any = organization_id
         self.on_invalid: Literal["fail", "skip"] = on_invalid
-        self.defaults = defaults
+        self.defaults: Any = defaults
         self.max_per_hour = max_per_hour
         self.max_per_day = max_per_day
 

@@ -10,6 +10,8 @@ from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin
 from airflow_provider_workspace.operators.base import WorkspaceOrganizationListOperator, WorkspaceWriteOperator
 
 if TYPE_CHECKING:
+    from airflow.sdk import XComArg
+
     from airflow_provider_workspace.api.models import Member
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -49,17 +51,17 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
     def __init__(
         self,
         *,
-        user_uuid: str | None = None,
-        user_email: str | None = None,
-        level: int | str,
-        organization_id: str | None = None,
+        user_uuid: str | XComArg | None = None,
+        user_email: str | XComArg | None = None,
+        level: int | str | XComArg,
+        organization_id: str | XComArg | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.user_uuid = user_uuid
-        self.user_email = user_email
-        self.level = level
-        self.organization_id = organization_id
+        self.user_uuid: Any = user_uuid
+        self.user_email: Any = user_email
+        self.level: Any = level
+        self.organization_id: Any = organization_id
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Change it."""
@@ -107,16 +109,16 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
     def __init__(
         self,
         *,
-        user_uuid: str | None = None,
-        user_email: str | None = None,
-        organization_id: str | None = None,
+        user_uuid: str | XComArg | None = None,
+        user_email: str | XComArg | None = None,
+        organization_id: str | XComArg | None = None,
         if_missing: Literal["ignore", "fail"] = "ignore",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.user_uuid = user_uuid
-        self.user_email = user_email
-        self.organization_id = organization_id
+        self.user_uuid: Any = user_uuid
+        self.user_email: Any = user_email
+        self.organization_id: Any = organization_id
         self.if_missing = if_missing
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
@@ -197,25 +199,25 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
     def __init__(
         self,
         *,
-        roster: Sequence[Mapping[str, Any] | str] | str | None = None,
-        path: str | None = None,
-        protected: Sequence[str] | str,
-        organization_id: str | None = None,
-        defaults: Mapping[str, Any] | None = None,
-        max_removals: int | str | None = 10,
-        owner_level: int | str | None = 15,
-        approved: Mapping[str, Any] | None = None,
+        roster: Sequence[Mapping[str, Any] | str] | str | XComArg | None = None,
+        path: str | XComArg | None = None,
+        protected: Sequence[str] | str | XComArg,
+        organization_id: str | XComArg | None = None,
+        defaults: Mapping[str, Any] | XComArg | None = None,
+        max_removals: int | str | XComArg | None = 10,
+        owner_level: int | str | XComArg | None = 15,
+        approved: Mapping[str, Any] | XComArg | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.roster = roster
-        self.path = path
-        self.protected = protected
-        self.organization_id = organization_id
-        self.defaults = defaults
-        self.max_removals = max_removals
-        self.owner_level = owner_level
-        self.approved = approved
+        self.roster: Any = roster
+        self.path: Any = path
+        self.protected: Any = protected
+        self.organization_id: Any = organization_id
+        self.defaults: Any = defaults
+        self.max_removals: Any = max_removals
+        self.owner_level: Any = owner_level
+        self.approved: Any = approved
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Plan, and carry the plan out unless this is a dry run."""

@@ -12,6 +12,8 @@ from airflow_provider_workspace.operators.base import (
 )
 
 if TYPE_CHECKING:
+    from airflow.sdk import XComArg
+
     from airflow_provider_workspace.api.models import ProjectItem
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -74,29 +76,29 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
     def __init__(
         self,
         *,
-        name: str,
-        organization_id: str | None = None,
+        name: str | XComArg,
+        organization_id: str | XComArg | None = None,
         if_exists: Literal["return", "fail"] = "return",
-        product_description: str | None = None,
-        timezone: str | None = None,
-        app_urls: list[str] | None = None,
-        is_demo: bool | None = None,
-        anonymize_ips: bool | None = None,
-        access_control: bool | None = None,
-        settings: Mapping[str, Any] | None = None,
+        product_description: str | XComArg | None = None,
+        timezone: str | XComArg | None = None,
+        app_urls: list[str] | XComArg | None = None,
+        is_demo: bool | XComArg | None = None,
+        anonymize_ips: bool | XComArg | None = None,
+        access_control: bool | XComArg | None = None,
+        settings: Mapping[str, Any] | XComArg | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.name = name
-        self.organization_id = organization_id
+        self.name: Any = name
+        self.organization_id: Any = organization_id
         self.if_exists = if_exists
-        self.product_description = product_description
-        self.timezone = timezone
-        self.app_urls = app_urls
-        self.is_demo = is_demo
-        self.anonymize_ips = anonymize_ips
-        self.access_control = access_control
-        self.settings = settings
+        self.product_description: Any = product_description
+        self.timezone: Any = timezone
+        self.app_urls: Any = app_urls
+        self.is_demo: Any = is_demo
+        self.anonymize_ips: Any = anonymize_ips
+        self.access_control: Any = access_control
+        self.settings: Any = settings
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Create it unless there is one of that name."""
@@ -125,10 +127,12 @@ class WorkspaceGetProjectOperator(WorkspaceOperator):
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "project_id")
     resource_kind = "project"
 
-    def __init__(self, *, project_id: int | str, organization_id: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, project_id: int | str | XComArg, organization_id: str | XComArg | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
-        self.project_id = project_id
-        self.organization_id = organization_id
+        self.project_id: Any = project_id
+        self.organization_id: Any = organization_id
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Read it."""

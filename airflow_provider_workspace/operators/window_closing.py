@@ -15,7 +15,7 @@ from airflow_provider_workspace.operators.windows import WorkspaceWindowOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.sdk import Context, XComArg
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Window
@@ -204,7 +204,7 @@ class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
     switches: Collection[str] = (*WorkspaceOperator.switches, "fail_if_any")
     resource_kind = "batch_export"
 
-    def __init__(self, *, fail_if_any: bool | str = True, **kwargs: Any) -> None:
+    def __init__(self, *, fail_if_any: bool | str | XComArg = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.fail_if_any: Any = fail_if_any
 

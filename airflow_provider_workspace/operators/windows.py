@@ -16,7 +16,7 @@ from airflow_provider_workspace.operators.base import WorkspaceOperator
 from airflow_provider_workspace.version_compat import conf
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.sdk import Context, XComArg
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.state.leases import LeaseRegistry, Window
@@ -94,25 +94,25 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
     def __init__(
         self,
         *,
-        batch_export_ids: Sequence[str],
-        organization_id: str | None = None,
+        batch_export_ids: Sequence[str] | XComArg,
+        organization_id: str | XComArg | None = None,
         group_id: str = "",
-        hold: timedelta | float | str | None = None,
-        drain: timedelta | float | str | None = None,
-        max_length: timedelta | float | str | None = None,
-        leave_paused: Sequence[str] = (),
-        resume_fields: Mapping[str, Any] | None = None,
+        hold: timedelta | float | str | XComArg | None = None,
+        drain: timedelta | float | str | XComArg | None = None,
+        max_length: timedelta | float | str | XComArg | None = None,
+        leave_paused: Sequence[str] | XComArg = (),
+        resume_fields: Mapping[str, Any] | XComArg | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.batch_export_ids = batch_export_ids
-        self.organization_id = organization_id
+        self.batch_export_ids: Any = batch_export_ids
+        self.organization_id: Any = organization_id
         self.group_id = group_id
-        self.hold = hold
-        self.drain = drain
-        self.max_length = max_length
-        self.leave_paused = leave_paused
-        self.resume_fields = resume_fields
+        self.hold: Any = hold
+        self.drain: Any = drain
+        self.max_length: Any = max_length
+        self.leave_paused: Any = leave_paused
+        self.resume_fields: Any = resume_fields
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Check everything, then write the leases."""
@@ -256,10 +256,12 @@ class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
     template_fields: Collection[str] = ("workspace_conn_id", "opened_at", "length")
     resource_kind = "batch_export"
 
-    def __init__(self, *, opened_at: float | str, length: timedelta | float | str, **kwargs: Any) -> None:
+    def __init__(
+        self, *, opened_at: float | str | XComArg, length: timedelta | float | str | XComArg, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
-        self.opened_at = opened_at
-        self.length = length
+        self.opened_at: Any = opened_at
+        self.length: Any = length
 
     def work(self, hook: WorkspaceHook) -> None:  # noqa: ARG002 - asks the service nothing
         """Wait."""

@@ -27,7 +27,8 @@ from airflow_provider_workspace.version_compat import (
 )
 
 if TYPE_CHECKING:
-    from airflow.sdk import BaseOperatorLink, Context
+    from airflow.sdk import BaseOperatorLink, Context, XComArg
+    from airflow.sdk.definitions.xcom_arg import PlainXComArg
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.conditions import Result
@@ -69,18 +70,25 @@ class WorkspaceSensor(BaseSensorOperator):
     def __init__(
         self,
         *,
-        workspace_conn_id: str = "workspace_default",
-        deferrable: bool | str | None = None,
+        workspace_conn_id: str | XComArg = "workspace_default",
+        deferrable: bool | str | XComArg | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         if getattr(self, "retry_policy", None) is None:
             self.retry_policy = default_retry_policy()
-        self.workspace_conn_id = workspace_conn_id
+        self.workspace_conn_id: Any = workspace_conn_id
         if deferrable is None:
             deferrable = conf.getboolean("operators", "default_deferrable", fallback=False)
         self.deferrable: Any = deferrable
         self._seen: Snapshot | None = None
+
+    if TYPE_CHECKING:
+
+        @property
+        def output(self) -> PlainXComArg:
+            """The result; ``output["id"]`` is the XCom of that name. Airflow's own type cannot be indexed."""
+            ...
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         """
@@ -253,15 +261,15 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
     def __init__(
         self,
         *,
-        domain_id: str,
-        organization_id: str | None = None,
-        ask_verification: bool | str = True,
+        domain_id: str | XComArg,
+        organization_id: str | XComArg | None = None,
+        ask_verification: bool | str | XComArg = True,
         start_from_trigger: bool | str = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.domain_id = domain_id
-        self.organization_id = organization_id
+        self.domain_id: Any = domain_id
+        self.organization_id: Any = organization_id
         self.ask_verification: Any = ask_verification
         if start_from_trigger:
             from airflow_provider_workspace.errors import WorkspaceInputError
@@ -315,15 +323,15 @@ class WorkspaceMembersJoinedSensor(WorkspaceSensor):
     def __init__(
         self,
         *,
-        emails: Sequence[str],
-        join: Literal["all", "any"] | float = "all",
-        organization_id: str | None = None,
+        emails: Sequence[str] | XComArg,
+        join: Literal["all", "any"] | float | XComArg = "all",
+        organization_id: str | XComArg | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.emails = emails
-        self.join = join
-        self.organization_id = organization_id
+        self.emails: Any = emails
+        self.join: Any = join
+        self.organization_id: Any = organization_id
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         """Return the condition."""
@@ -345,10 +353,12 @@ class WorkspaceInvitesSettledSensor(WorkspaceSensor):
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "emails")
     resource_kind = "invites"
 
-    def __init__(self, *, emails: Sequence[str], organization_id: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, emails: Sequence[str] | XComArg, organization_id: str | XComArg | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
-        self.emails = emails
-        self.organization_id = organization_id
+        self.emails: Any = emails
+        self.organization_id: Any = organization_id
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         """Return the condition."""
@@ -370,10 +380,12 @@ class WorkspaceProjectReceivingEventsSensor(WorkspaceSensor):
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "project_id")
     resource_kind = "project"
 
-    def __init__(self, *, project_id: int | str, organization_id: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, project_id: int | str | XComArg, organization_id: str | XComArg | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
-        self.project_id = project_id
-        self.organization_id = organization_id
+        self.project_id: Any = project_id
+        self.organization_id: Any = organization_id
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         """Return the condition."""
@@ -402,15 +414,15 @@ class WorkspaceProjectOnboardedSensor(WorkspaceSensor):
     def __init__(
         self,
         *,
-        project_id: int | str,
-        product: str | None = None,
-        organization_id: str | None = None,
+        project_id: int | str | XComArg,
+        product: str | XComArg | None = None,
+        organization_id: str | XComArg | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.project_id = project_id
-        self.product = product
-        self.organization_id = organization_id
+        self.project_id: Any = project_id
+        self.product: Any = product
+        self.organization_id: Any = organization_id
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         """Return the condition."""

@@ -15,15 +15,18 @@ if TYPE_CHECKING:
 
 # Tasks that were asked to come back at the same moment do so over this part of their wait, and over a second at least.
 SPREAD = 0.1
+# How often a try may come back without using up a retry, where Airflow can do that (3.4).
+MAX_RESCHEDULES = 10
 
 
 class WorkspaceRetryPolicy(RetryPolicy):
     """
     Fails at once what no retry can mend, and comes back when the service said.
 
-    A permanent error (400, 401, 403, 404, 405, a wrong connection, a write that nobody looks up) fails the task. An
-    answer with ``Retry-After`` (429, 503) delays the next try by that time. Everything else is up to the task's own
-    ``retries`` and ``retry_delay``.
+    A permanent error (400, 401, 403, 404, 405, a wrong connection, a write that nobody looks up) fails the task. After
+    an answer with ``Retry-After`` (429, 503) the task runs again when that time is over. On Airflow 3.4 that uses up no
+    retry, ten times in each try, and a task without retries comes back as well. Everything else is up to the task's
+    own ``retries`` and ``retry_delay``.
 
     Operators and sensors of this package have it unless their author gives another ``retry_policy``. A task of your own
     that uses the hook can have it as well: ``@task(retries=3, retry_policy=WorkspaceRetryPolicy())``.
@@ -34,7 +37,7 @@ class WorkspaceRetryPolicy(RetryPolicy):
         exception: BaseException,
         try_number: int,  # noqa: ARG002
         max_tries: int,  # noqa: ARG002
-        context: Context | None = None,  # noqa: ARG002
+        context: Context | None = None,
     ) -> RetryDecision:
         """Decide what becomes of the task."""
         error = _workspace_error(exception)
@@ -46,9 +49,12 @@ class WorkspaceRetryPolicy(RetryPolicy):
             return RetryDecision.default()
         # Jitter, not cryptography.
         seconds = error.retry_after + random.random() * max(1.0, SPREAD * error.retry_after)  # noqa: S311
-        return RetryDecision.retry(
-            delay=timedelta(seconds=seconds), reason=f"The service asked to come back in {error.retry_after:.0f} s"
-        )
+        delay, reason = timedelta(seconds=seconds), f"The service asked to come back in {error.retry_after:.0f} s"
+        decision: RetryDecision = RetryDecision.retry(delay, reason)
+        # At the bound Airflow would retry after the task's own delay: so the bound is kept here.
+        if hasattr(RetryDecision, "reschedule") and _reschedules(context) < MAX_RESCHEDULES:
+            decision = RetryDecision.reschedule(delay, max_reschedules=MAX_RESCHEDULES, reason=reason)
+        return decision
 
     def serialize(self) -> dict[str, Any]:
         """Return plain JSON: there is nothing to set."""
@@ -67,6 +73,12 @@ class WorkspaceRetryPolicy(RetryPolicy):
     def __hash__(self) -> int:
         """All are alike."""
         return hash(WorkspaceRetryPolicy)
+
+
+def _reschedules(context: Context | None) -> int:
+    """Return how often this try was rescheduled before."""
+    count: int = (context or {}).get("task_reschedule_count", 0)
+    return count
 
 
 def _workspace_error(exception: BaseException | None) -> WorkspaceError | None:

@@ -137,6 +137,13 @@ def await_answer(
     raise TaskAwaitingInput(method_name=method_name, kwargs=kwargs, timeout=timeout)
 
 
+def watchers_have_queues() -> bool:
+    """Tell whether a trigger of an asset watcher can name its triggerer queue, as it can since 3.4."""
+    from airflow.triggers.base import BaseEventTrigger
+
+    return hasattr(BaseEventTrigger, "trigger_queue_inherited_from_task")
+
+
 def asset_stores(trigger: object) -> list[Any]:
     """
     Return where the assets of a watcher remember, one store for each. Since 3.3; before, there is none.
@@ -181,4 +188,5 @@ __all__ = [
     "lists_variables",
     "mask_secret",
     "variable_keys",
+    "watchers_have_queues",
 ]

@@ -252,6 +252,8 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
     :param workspace_conn_id: connection to the service
     :param organization_id: organization; by default that of the connection
     :param poll_interval: seconds between two polls
+    :param queue: the triggerer queue to run in, from Airflow 3.4; ``None`` for triggerers without ``--queues``
+    :raises WorkspaceInputError: if ``what`` is something else, or if there is a ``queue`` before Airflow 3.4
     """
 
     def __init__(
@@ -261,8 +263,12 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         workspace_conn_id: str = "workspace_default",
         organization_id: str | None = None,
         poll_interval: float = 60.0,
+        queue: str | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        if queue is not None:
+            _check_queue(queue)
+        self.queue = queue
         check_number("poll_interval", poll_interval)
         if what not in ("project", "member", "verified_domain"):
             from airflow_provider_workspace.errors import WorkspaceInputError
@@ -285,6 +291,8 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
                 "workspace_conn_id": self.workspace_conn_id,
                 "organization_id": self.organization_id,
                 "poll_interval": self.poll_interval,
+                # Airflow tells triggers apart by what stands here.
+                **({} if self.queue is None else {"queue": self.queue}),
             },
         )
 
@@ -360,6 +368,21 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
                 await store.aset(key, told.to_json())
             memories.append((store, told))
         return memories or [(None, ToldRows.all_of(rows))]
+
+
+def _check_queue(queue: object) -> None:
+    """
+    Check the queue of a watcher.
+
+    :raises WorkspaceInputError: if it is no name, or Airflow would ignore it and nobody would run the watcher
+    """
+    from airflow_provider_workspace.errors import WorkspaceInputError
+    from airflow_provider_workspace.version_compat import watchers_have_queues
+
+    check_text("queue", queue)
+    if not watchers_have_queues():
+        msg = "Leave queue out, or upgrade to Airflow 3.4: before, only triggerers without --queues run watchers"
+        raise WorkspaceInputError(msg)
 
 
 def _finished_event(status: str, message: str, result: dict[str, Any]) -> TriggerEvent:

@@ -33,6 +33,8 @@ def tries(airflow: LiveAirflow, dag_id: str, run_id: str, task_id: str) -> int:
 
 @pytest.mark.needs_airflow("3.3", "retry policies")
 def test_a_retry_waits_as_long_as_retry_after_says(airflow: LiveAirflow, server: SandboxServer) -> None:
+    from airflow.sdk import RetryDecision
+
     server.inject("rate_limit", "retrieve_project", seconds=LATER)
     run_id = airflow.trigger("told_to_come_back")
     assert airflow.finish("told_to_come_back", run_id, 240) == "success"
@@ -40,7 +42,8 @@ def test_a_retry_waits_as_long_as_retry_after_says(airflow: LiveAirflow, server:
     waited = seconds_of(second["at"]) - seconds_of(first["at"])
     print(f"\nretry_delay 2 s, Retry-After {LATER} s: the next try came after {waited:.0f} s")
     assert waited >= LATER
-    assert tries(airflow, "told_to_come_back", run_id, "project") == 2
+    uses_up_a_retry = not hasattr(RetryDecision, "reschedule")
+    assert tries(airflow, "told_to_come_back", run_id, "project") == (2 if uses_up_a_retry else 1)
 
 
 def test_bulk_invites_defer_until_retry_after_and_continue(airflow: LiveAirflow, server: SandboxServer) -> None:

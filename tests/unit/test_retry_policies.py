@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 policies = pytest.importorskip("airflow.sdk.definitions.retry_policy", reason="retry policies came with Airflow 3.3")
 
-from airflow_provider_workspace.retry_policies import WorkspaceRetryPolicy  # noqa: E402
+from airflow_provider_workspace.retry_policies import MAX_RESCHEDULES, WorkspaceRetryPolicy  # noqa: E402
 
 looked_up = WorkspaceOutcomeUnknownError("maybe", operation="CreateProject")
 looked_up.looks_first = True
@@ -46,8 +46,9 @@ WITH_RETRY_AFTER = [
 ]
 
 
-def decide(error: BaseException) -> Any:
-    return WorkspaceRetryPolicy().evaluate(error, 1, 3)
+def decide(error: BaseException, reschedules: int = MAX_RESCHEDULES) -> Any:
+    """Decide, by default where no more reschedules are left."""
+    return WorkspaceRetryPolicy().evaluate(error, 1, 3, {"task_reschedule_count": reschedules})
 
 
 def wrapped(error: WorkspaceError) -> RuntimeError:
@@ -74,6 +75,17 @@ def test_retry_after_is_honoured_with_jitter(error: WorkspaceError) -> None:
     assert {decision.action for decision in decisions} == {policies.RetryAction.RETRY}
     assert all(timedelta(seconds=3600) <= decision.retry_delay <= timedelta(seconds=3960) for decision in decisions)
     assert len({decision.retry_delay for decision in decisions}) > 90
+
+
+@pytest.mark.needs_airflow("3.4", "a retry policy that reschedules")
+@pytest.mark.parametrize("error", WITH_RETRY_AFTER, ids=lambda error: type(error).__name__)
+def test_retry_after_uses_up_no_retry_until_the_bound(error: WorkspaceError) -> None:
+    first, last = decide(error, 0), decide(error, MAX_RESCHEDULES - 1)
+    assert {first.action, last.action} == {policies.RetryAction.RESCHEDULE}
+    assert first.max_reschedules == MAX_RESCHEDULES
+    assert timedelta(seconds=3600) <= first.retry_delay <= timedelta(seconds=3960)
+    assert decide(error, MAX_RESCHEDULES).action is policies.RetryAction.RETRY
+    assert WorkspaceRetryPolicy().evaluate(error, 1, 3).action is policies.RetryAction.RESCHEDULE
 
 
 def test_retry_policy_survives_serialization() -> None:
@@ -113,3 +125,15 @@ def test_a_sensor_with_a_policy_of_its_author_leaves_the_error_to_it(connect: Co
     )
     with pytest.raises(WorkspaceAuthenticationError):
         sensor.execute({})
+
+
+@pytest.mark.needs_airflow("3.4", "chains of retry policies")
+@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+def test_a_chain_of_policies_is_asked_in_its_order(connect: Connect) -> None:
+    """Who puts ours behind their own wants theirs to be asked first: our error must reach the chain."""
+    connect(key="revoked")
+    chain = policies.ChainRetryPolicy([TheirPolicy(), WorkspaceRetryPolicy()])
+    task = WorkspaceGetProjectOperator(task_id="t", project_id=1, retry_policy=chain)
+    with pytest.raises(WorkspaceAuthenticationError) as raised:
+        task.execute({})
+    assert chain.evaluate(raised.value, 1, 3).action is policies.RetryAction.FAIL

@@ -29,7 +29,7 @@ from airflow_provider_workspace.triggers.workspace import (
     WorkspaceDomainVerifiedTrigger,
     WorkspaceWaitTrigger,
 )
-from airflow_provider_workspace.version_compat import TaskDeferred
+from airflow_provider_workspace.version_compat import TaskDeferred, watchers_have_queues
 
 if TYPE_CHECKING:
     from tests.conftest import Connect
@@ -470,6 +470,33 @@ def test_a_trigger_refuses_what_it_cannot_watch() -> None:
         waiting(condition="moon_full").shared_stream_key()
     with pytest.raises(WorkspaceInputError, match="organization_id must be a text"):
         waiting(organization_id=["o"]).shared_stream_key()
+
+
+@pytest.mark.parametrize("queue", ["north", 7])
+def test_a_watcher_has_the_queue_it_names_or_says_why_not(queue: Any) -> None:
+    def watcher() -> WorkspaceArrivalTrigger:
+        return WorkspaceArrivalTrigger(what="member", queue=queue)
+
+    if isinstance(queue, int):
+        with pytest.raises(WorkspaceInputError, match="queue must be a text"):
+            watcher()
+    elif not watchers_have_queues():
+        with pytest.raises(WorkspaceInputError, match="upgrade to Airflow"):
+            watcher()
+    else:
+        assert watcher().queue == "north"
+        assert watcher().serialize()[1]["queue"] == "north"
+    assert "queue" not in WorkspaceArrivalTrigger(what="member").serialize()[1]
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [waiting(), WorkspaceDomainVerifiedTrigger(domain_id=SEED.domain_id), WorkspaceDeadlineTrigger(end_at=12.5)],
+)
+def test_a_wait_inherits_the_queue_of_its_task(trigger: BaseTrigger) -> None:
+    """What Airflow asks of a trigger: by one name in 3.3, by the other since 3.4."""
+    assert getattr(trigger, "supports_triggerer_queue", True)
+    assert getattr(trigger, "trigger_queue_inherited_from_task", True)
 
 
 def test_a_shared_hook_refuses_what_is_no_connection() -> None:

@@ -177,7 +177,7 @@ clean: ## Remove .venv, caches and what was built
 
 # Another Python than python3, of a fresh set-up: make clean test BASE_PYTHON=python3.12
 BASE_PYTHON ?= python3
-SUPPORTED   := import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))
+SUPPORTED   := import sys; sys.exit(sys.version_info < (3, 10))
 
 PIP := $(PYTHON) -m pip --disable-pip-version-check
 
@@ -188,7 +188,7 @@ endif
 
 $(VENV)/.uv: constraints/setup.txt
 	@$(BASE_PYTHON) -c '$(SUPPORTED)' || { \
-		echo "This needs Python 3.10, 3.11, 3.12 or 3.13 as $(BASE_PYTHON); here it is $$($(BASE_PYTHON) --version 2>&1)."; \
+		echo "This needs Python 3.10 or newer as $(BASE_PYTHON); here it is $$($(BASE_PYTHON) --version 2>&1)."; \
 		echo "Name another one:  make BASE_PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@$(BASE_PYTHON) -c 'import ensurepip, venv' || { \
 		echo "$(BASE_PYTHON) lacks its venv module. On Debian and Ubuntu:  apt install python3-venv"; exit 1; }

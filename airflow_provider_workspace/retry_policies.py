@@ -52,8 +52,9 @@ class WorkspaceRetryPolicy(RetryPolicy):
         delay, reason = timedelta(seconds=seconds), f"The service asked to come back in {error.retry_after:.0f} s"
         decision: RetryDecision = RetryDecision.retry(delay, reason)
         # At the bound Airflow would retry after the task's own delay: so the bound is kept here.
-        if hasattr(RetryDecision, "reschedule") and _reschedules(context) < MAX_RESCHEDULES:
-            decision = RetryDecision.reschedule(delay, max_reschedules=MAX_RESCHEDULES, reason=reason)
+        reschedule = getattr(RetryDecision, "reschedule", None)
+        if reschedule is not None and _reschedules(context) < MAX_RESCHEDULES:
+            decision = reschedule(delay, max_reschedules=MAX_RESCHEDULES, reason=reason)
         return decision
 
     def serialize(self) -> dict[str, Any]:

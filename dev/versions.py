@@ -1,10 +1,16 @@
-"""`make test-all`: run the tests on each supported Airflow and Python, and print a table."""
+"""
+`make test-all`: run the tests on each supported Airflow and Python, and print a table.
+
+The session `next` has the newest Airflow, pre-releases included, and the newest of everything else. It may fail; it
+says which versions are other than those of the newest supported Airflow, and which tests fail with them.
+"""
 
 from __future__ import annotations
 
 import argparse
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,20 +20,38 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import debian_python
+
 ROOT = Path(__file__).resolve().parent.parent
 CONSTRAINTS = ROOT / "constraints"
 SESSIONS = ROOT / "build" / "versions"
 UV = Path(sys.executable).with_name("uv")
 AIRFLOWS = ("3.1", "3.2", "3.3")
-PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+# The first Airflow for a Python, where it is not the first of all.
+SINCE = {"3.14": "3.3"}
+# uv takes pre-releases of what asks for one, and of nothing else.
+NEXT = "".join(
+    f"{name}>={lowest}.0.dev0\n"
+    for name, lowest in (
+        ("apache-airflow", "3.3"),
+        ("apache-airflow-core", "3.3"),
+        ("apache-airflow-task-sdk", "1.3"),
+    )
+)
 
 
 @dataclass(frozen=True)
 class Session:
-    """An environment to test in: the file of its versions, its Python, and whether what is long is tried there, too."""
+    """
+    An environment to test in.
+
+    :ivar constraints: the file of its versions; ``None`` for the newest that there are
+    :ivar long: whether what is long is tried there, too
+    """
 
     name: str
-    constraints: Path
+    constraints: Path | None
     python: str
     long: bool = False
 
@@ -68,8 +92,14 @@ class Result:
 ALL = {
     session.name: session
     for session in (
-        *(Session(f"{a}-{p}", CONSTRAINTS / f"airflow-{a}.txt", p, p == PYTHONS[0]) for a in AIRFLOWS for p in PYTHONS),
+        *(
+            Session(f"{a}-{p}", CONSTRAINTS / f"airflow-{a}.txt", p, p == PYTHONS[0])
+            for a in AIRFLOWS
+            for p in PYTHONS
+            if a >= SINCE.get(p, a)
+        ),
         Session("lowest", CONSTRAINTS / "lowest.txt", PYTHONS[0]),
+        Session("next", None, "3.13"),
     )
 }
 
@@ -78,7 +108,7 @@ def main() -> None:
     """
     Run the sessions that are named, or all; what comes after ``--`` is handed to pytest.
 
-    :raises SystemExit: with 1 if one failed
+    :raises SystemExit: with 1 if one failed that may not
     """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("session", nargs="*", help=f"one of {', '.join(ALL)}; all if none is named")
@@ -94,12 +124,16 @@ def main() -> None:
         results.append(run(ALL[name], arguments[cut + 1 :]))
         print(f"    {results[-1].outcome} {results[-1].reason}", flush=True)
     print_table(results)
-    raise SystemExit(any(result.outcome == "failed" for result in results))
+    if "next" in names:
+        print_changes(ALL["next"])
+    raise SystemExit(any(result.outcome == "failed" and ALL[result.name].constraints for result in results))
 
 
 def run(session: Session, pytest: list[str]) -> Result:
     """Make the environment of a session and run the tests in it."""
-    interpreter = next(interpreters(session.python), None)
+    interpreter = next(interpreters(session.python), None) or debian_python.unpack(
+        session.python, SESSIONS / f"debian-{session.python}"
+    )
     if interpreter is None:
         return Result(session.name, "skipped", reason=f"there is no Python {session.python} here")
     began = time.monotonic()
@@ -148,24 +182,36 @@ def interpreters(python: str) -> Iterator[str]:
             yield found.stdout.strip()
 
 
-def make(session: Session, interpreter: str, log: int) -> bool:
+def make(session: Session, interpreter: str | Path, log: int) -> bool:
     """Install what a session needs, unless an earlier run did; tell whether that worked."""
     python = session.home / "bin" / "python"
     stamp = session.home / "made-of"
-    content = hashlib.sha256(session.constraints.read_bytes()).hexdigest()
-    made_of = f"{interpreter}\n{ROOT}\n{content}\n{hashlib.sha256((ROOT / 'pyproject.toml').read_bytes()).hexdigest()}"
-    if stamp.exists() and stamp.read_text() == made_of:
+    inputs = [file for file in (session.constraints, ROOT / "pyproject.toml") if file is not None]
+    made_of = "\n".join(
+        [f"{interpreter}", f"{ROOT}", *(hashlib.sha256(file.read_bytes()).hexdigest() for file in inputs)]
+    )
+    if session.constraints is not None and stamp.exists() and stamp.read_text() == made_of:
         return True
     shutil.rmtree(session.home, ignore_errors=True)
+    versions: tuple[str | Path, ...] = (
+        "--requirements",
+        ROOT / "pyproject.toml",
+        "--group",
+        "test",
+        "--requirements",
+        "-",
+    )
+    if session.constraints is not None:
+        versions = ("--require-hashes", "--requirements", session.constraints)
     into = ("pip", "install", "--quiet", "--python", python)
     steps: tuple[tuple[str | Path, ...], ...] = (
         ("venv", "--quiet", "--no-project", "--python", interpreter, session.home),
-        (*into, "--require-hashes", "--no-build", "--compile-bytecode", "--requirements", session.constraints),
+        (*into, "--no-build", "--compile-bytecode", *versions),
         (*into, "--no-deps", "--no-build-isolation", "--offline", "--editable", ROOT),
         ("pip", "check", "--quiet", "--python", python),
     )
     for step in steps:
-        if subprocess.run([UV, *step], cwd=ROOT, stdout=log, stderr=log, check=False).returncode:
+        if subprocess.run([UV, *step], cwd=ROOT, input=NEXT, text=True, stdout=log, stderr=log, check=False).returncode:
             return False
     stamp.write_text(made_of)
     return True
@@ -177,6 +223,27 @@ def print_table(results: list[Result]) -> None:
     for row in results:
         counts = f"{row.passed:>8}{row.failed:>8}{row.skipped:>9}{row.seconds:>9.0f}"
         print(f"{row.name:<10}{row.outcome:<10}{counts}  {row.reason}".rstrip())
+
+
+def print_changes(session: Session) -> None:
+    """Say which versions a session has other than the newest supported Airflow, and which tests failed there."""
+    command = (UV, "pip", "freeze", "--python", session.home / "bin" / "python")
+    installed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    before = pinned((CONSTRAINTS / f"airflow-{AIRFLOWS[-1]}.txt").read_text())
+    changes = [
+        f"{name} {dict(before).get(name, '(new)')} -> {version}"
+        for name, version in pinned(installed)
+        if (name, version) not in before
+    ]
+    print(f"\n{session.name}, other than {AIRFLOWS[-1]}: {', '.join(changes) or 'nothing'}")
+    for line in session.log.read_text().splitlines():
+        if line.startswith(("FAILED", "ERROR")):
+            print(f"    {line}")
+
+
+def pinned(requirements: str) -> list[tuple[str, str]]:
+    """Read the versions of packages; one that depends on the machine or the Python has several."""
+    return re.findall(r"^([a-z0-9.-]+)==([^\s;\\]+)", requirements, flags=re.MULTILINE)
 
 
 def short(path: Path) -> str:

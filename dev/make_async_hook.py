@@ -1,8 +1,8 @@
 """
-Write ``hooks/workspace_async.py`` from ``hooks/workspace.py``; ``--check`` only says whether it is current.
+Write the texts for the event loop from those for workers; ``--check`` only says whether they are current.
 
-What is synchronous in one is awaited in the other, and nothing else differs: whatever does differ is in
-``hooks/connection.py``, by hand.
+What is synchronous in one is awaited in the other, and nothing else differs: whatever does differ is in other modules,
+by hand (``hooks/connection.py``, ``client/async_connections.py``, ``client/throttle.py``, ``client/waits.py``).
 """
 
 from __future__ import annotations
@@ -13,58 +13,78 @@ import subprocess
 import sys
 from pathlib import Path
 
-HOOKS = Path(__file__).resolve().parent.parent / "airflow_provider_workspace" / "hooks"
-SOURCE, TWIN = HOOKS / "workspace.py", HOOKS / "workspace_async.py"
-
-HEAD = '"""The hook for the event loop. Written by dev/make_async_hook.py: change workspace.py, not this."""\n'
+PACKAGE = Path(__file__).resolve().parent.parent / "airflow_provider_workspace"
+# What is written from what, and its first line.
+TWINS = {
+    "hooks/workspace_async.py": ("hooks/workspace.py", "The hook for the event loop."),
+    "client/aio.py": ("client/sync.py", "The client for the event loop."),
+}
 WORDS = {
+    # The hook
     r"\bWorkspaceHook\b": "WorkspaceAsyncHook",
     r"\bWorkspaceConnectedHook\b": "WorkspaceAsyncConnectedHook",
-    r"\bIterator\b": "AsyncIterator",
     r"for workers\.": "for the event loop. Close the hook, or use it in ``async with``.",
+    # The client
+    r"\bWorkspaceClient\b": "WorkspaceAsyncClient",
+    r"\bConnections\b": "AsyncConnections",
+    r"\bclient\.connections\b": "client.async_connections",
+    r"\bThrottle\b": "AsyncThrottle",
+    r"\bin_threads\b": "in_tasks",
+    r"\bwaits\.sleep\b": "waits.async_sleep",
+    r"\btenacity\.Retrying\b": "tenacity.AsyncRetrying",
+    r"\b__(enter|exit)__\b": r"__a\1__",
+    r"\bdef close\b": "def aclose",
+    r"\bself\.close\b": "self.aclose",
+    r"\bwith (self\._throttle\.acquire\(call\):)  # .*": r"async with \1",
+    r"\bcalled with each secret\b": "awaited with each secret",
+    r"(mask|sleep): Callable\[\[(str|float)\], None\]": r"\1: Callable[[\2], Awaitable[None]]",
+    r"from collections\.abc import Callable, Iterable\b": "from collections.abc import Awaitable, Callable, Iterable",
+    r"\byield from (pages\.fresh\(page\))": r"for row in \1:\n                yield row",
+    # Both
+    r"\bIterator\b": "AsyncIterator",
 }
-# What the class calls of itself that is a coroutine in the twin.
-AWAITED = ("send", "organization_or_default", "project_or_default", "update_dashboard")
+# What a class calls that is a coroutine in the twin.
+AWAITED = {
+    *("self.client.run", "self.organization_or_default", "self.project_or_default", "self.update_dashboard"),
+    *("self.send", "self._send_all", "self._attempt", "self._mask_all", "self.mask", "self._sleep", "self.close"),
+    *("self._connections.send", "self._connections.close", "retrying", "in_threads"),
+}
 
 
-def twin() -> str:
-    """Return the text of the asynchronous hook."""
-    source = SOURCE.read_text()
+def twin_of(source: Path, path: Path, title: str) -> str:
+    """Return the text for the event loop."""
+    text = source.read_text()
     inserts: list[tuple[int, str]] = []
     lines = [0]
-    for line in source.splitlines(keepends=True):
+    for line in text.splitlines(keepends=True):
         lines.append(lines[-1] + len(line.encode()))
-    methods = next(node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)).body
-    for method in methods:
-        if not isinstance(method, ast.FunctionDef):
-            continue
-        inserts.append((lines[method.lineno - 1] + method.col_offset, "async "))
-        for node in ast.walk(method):
-            if isinstance(node, ast.Attribute) and ast.unparse(node) == "self.client":
-                start, end = start_and_end(node, lines)
-                inserts += [(start, "(await "), (end, "())")]
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                name = ast.unparse(node.func)
-                if name in {f"self.{method}" for method in AWAITED} or name == "self.client.run":
-                    inserts.append((start_and_end(node, lines)[0], "await "))
-            elif isinstance(node, ast.Return) and ast.unparse(node).startswith("return self._rows("):
-                start, end = start_and_end(node, lines)
-                inserts += [(start, "async for row in "), (end, ":\n            yield row")]
-    text = source.encode()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and node.name != "__init__":
+            inserts.append((start_and_end(node, lines)[0], "async "))
+        elif isinstance(node, ast.Attribute) and ast.unparse(node) == "self.client":
+            start, end = start_and_end(node, lines)
+            inserts += [(start, "(await "), (end, "())")]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in AWAITED:
+            inserts.append((start_and_end(node, lines)[0], "await "))
+        elif isinstance(node, ast.Return) and ast.unparse(node).startswith("return self._rows("):
+            start, end = start_and_end(node, lines)
+            inserts += [(start, "async for row in "), (end, ":\n            yield row")]
+    encoded = text.encode()
     # From the end, so that positions stay right; what is inserted at one place keeps its order.
     inserts.sort(key=lambda pair: pair[0])
     for at, insert in reversed(inserts):
-        text = text[:at] + insert.encode() + text[at:]
-    result = text.decode().replace("async for row in return ", "async for row in ")
+        encoded = encoded[:at] + insert.encode() + encoded[at:]
+    result = encoded.decode().replace("async for row in return ", "async for row in ")
     # What leads from the one to the other.
     result = re.sub(r"__all__ = .*?(?=class )", "", result, flags=re.DOTALL)
     result = re.sub(r"    from [\w.]*hooks\.workspace_async import .*\n", "", result)
     for pattern, word in WORDS.items():
         result = re.sub(pattern, word, result)
-    result = HEAD + result[result.index("\n", result.index('"""', 3)) + 1 :]
+    head = f'"""{title} Written by dev/make_async_hook.py: change {source.name}, not this."""\n'
+    result = head + result[result.index("\n", result.index('"""', 3)) + 1 :]
     ruff = [sys.executable, "-m", "ruff"]
-    result = run([*ruff, "check", "--fix-only", "--quiet", "--stdin-filename", str(TWIN), "-"], result)
-    return run([*ruff, "format", "--stdin-filename", str(TWIN), "-"], result)
+    result = run([*ruff, "check", "--fix-only", "--quiet", "--stdin-filename", str(path), "-"], result)
+    return run([*ruff, "format", "--stdin-filename", str(path), "-"], result)
 
 
 def start_and_end(node: ast.expr | ast.stmt, lines: list[int]) -> tuple[int, int]:
@@ -81,8 +101,9 @@ def run(command: list[str], text: str) -> str:
 
 
 if __name__ == "__main__":
-    text = twin()
-    if "--check" in sys.argv and text != TWIN.read_text():
-        sys.exit(f"{TWIN.name} is not what {SOURCE.name} says: run  python dev/make_async_hook.py")
-    if "--check" not in sys.argv:
-        TWIN.write_text(text)
+    for name, (source, title) in TWINS.items():
+        twin = twin_of(PACKAGE / source, PACKAGE / name, title)
+        if "--check" not in sys.argv:
+            (PACKAGE / name).write_text(twin)
+        elif twin != (PACKAGE / name).read_text():
+            sys.exit(f"{name} is not what {source} says: run  python dev/make_async_hook.py")

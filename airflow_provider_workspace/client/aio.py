@@ -1,28 +1,22 @@
-"""The client for the event loop: httpx carries, tenacity repeats, ``api`` decides."""
+"""The client for the event loop. Written by dev/make_async_hook.py: change sync.py, not this."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from datetime import datetime, timezone
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import httpx
 import tenacity
 
-from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.api.outcome import refuses_all
 from airflow_provider_workspace.api.pagination import Pages
 from airflow_provider_workspace.api.procedure import Pause
 from airflow_provider_workspace.api.request_errors import RequestContext
 from airflow_provider_workspace.api.response import follow, parse_response
 from airflow_provider_workspace.client import waits
-from airflow_provider_workspace.client.body import Body
-from airflow_provider_workspace.client.call import MAX_REDIRECTS, Call, headers_for, secrets_in
-from airflow_provider_workspace.client.failures import failed
-from airflow_provider_workspace.client.throttle import AsyncThrottle
-from airflow_provider_workspace.client.transport import proxy_for, tls_context
+from airflow_provider_workspace.client.async_connections import AsyncConnections
+from airflow_provider_workspace.client.call import MAX_REDIRECTS, Call, secrets_in
+from airflow_provider_workspace.client.throttle import AsyncThrottle, in_tasks
 from airflow_provider_workspace.errors import WorkspaceRequestError
 
 if TYPE_CHECKING:
@@ -42,7 +36,7 @@ async def _ignore(_: str) -> None:
 
 class WorkspaceAsyncClient:
     """
-    The same as :class:`~airflow_provider_workspace.client.sync.WorkspaceClient`, for the event loop.
+    Sends operations over connections that it keeps; the surroundings (proxy, authorities) are looked up once.
 
     :param settings: where and as whom to ask
     :param mask: awaited with each secret as soon as it is seen
@@ -62,18 +56,10 @@ class WorkspaceAsyncClient:
         self._policy = settings.retry_policy()
         self._context = RequestContext(settings.source, settings.secrets())
         self._throttle = AsyncThrottle(settings.max_concurrency)
-        self._http = httpx.AsyncClient(
-            headers=headers_for(settings),
-            timeout=httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout),
-            verify=tls_context(settings.verify) if settings.base_url.startswith("https://") else False,
-            proxy=proxy_for(settings),
-            trust_env=False,
-            follow_redirects=False,
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # none are kept, as in the other client
-        )
+        self._connections = AsyncConnections(settings)
 
     async def __aenter__(self) -> Self:
-        """Use the client in an ``async with`` statement."""
+        """Use the client as a context manager."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -82,7 +68,7 @@ class WorkspaceAsyncClient:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        await self._connections.close()
 
     async def send(self, op: Operation[T], *, looks_first: bool = False, note: Callable[[], object] | None = None) -> T:
         """
@@ -129,20 +115,18 @@ class WorkspaceAsyncClient:
     async def _send_all(self, step: Send) -> list[Any]:
         """Send operations, several at once, until one is refused as the others would be; return results and errors."""
         refused: list[WorkspaceRequestError] = []
-        slots = asyncio.Semaphore(self.settings.max_concurrency)
 
         async def send(op: Operation[Any]) -> Any:
-            async with slots:
-                if refused:
-                    return refused[0]
-                try:
-                    return await self.send(op, looks_first=step.looks_first, note=step.note)
-                except WorkspaceRequestError as error:
-                    if refuses_all(error):
-                        refused.append(error)
-                    return error
+            if refused:
+                return refused[0]
+            try:
+                return await self.send(op, looks_first=step.looks_first, note=step.note)
+            except WorkspaceRequestError as error:
+                if refuses_all(error):
+                    refused.append(error)
+                return error
 
-        return await asyncio.gather(*map(send, step.operations))
+        return await in_tasks(send, step.operations, self.settings.max_concurrency)
 
     async def rows(self, op: Operation[Page[T]]) -> AsyncIterator[T]:
         """
@@ -161,13 +145,13 @@ class WorkspaceAsyncClient:
     async def _attempt(self, call: Call[T]) -> T:
         call.note()
         url = self.settings.base_url + call.request.target
-        response = await self._exchange(call, url)
+        response = await self._connections.send(call, url, self._context)
         for _ in range(MAX_REDIRECTS):
             target = follow(call.op, response, url)
             if target is None:
                 break
             url = target
-            response = await self._exchange(call, url)
+            response = await self._connections.send(call, url, self._context)
         if response.request_id is not None:
             call.request_id = self._context.with_secrets_of(call.op).redacted(response.request_id)
         return parse_response(
@@ -178,53 +162,3 @@ class WorkspaceAsyncClient:
             may_have_been_applied=call.may_have_been_applied,
             trust_counts=self.settings.trust_counts,
         )
-
-    async def _exchange(self, call: Call[Any], url: str) -> Response:
-        exchange = _Exchange()
-        clock = asyncio.get_running_loop().time
-        deadline = clock() + self.settings.total_timeout
-        try:
-            return await waits.within(self.settings.total_timeout, self._ask(call, url, exchange))
-        except Exception as error:  # noqa: BLE001 - whatever three libraries raise
-            failure = failed(
-                call.op,
-                error,
-                self._context,
-                self.settings,
-                sent=exchange.sent,
-                late=clock() >= deadline,
-                timeout=isinstance(error, httpx.TimeoutException),
-            )
-        except BaseException as error:  # noqa: BLE001 - a task that is stopped, with all its frames
-            raise error.with_traceback(None)  # noqa: B904 - the frames below hold the key
-        raise failure  # here, where no error hangs on it whose frames hold the key
-
-    async def _ask(self, call: Call[Any], url: str, exchange: _Exchange) -> Response:
-        headers = {} if call.request.body is None else {"Content-Type": "application/json"}
-        asked = self._http.stream(
-            call.request.method,
-            url,
-            content=call.request.body,
-            headers=headers,
-            extensions={"trace": exchange.trace},
-        )
-        async with asked as answer:
-            content = Body(answer.headers.get("content-encoding"), self.settings.max_response_bytes)
-            async for piece in answer.aiter_raw():
-                content.add(piece)
-        return Response(answer.status_code, answer.headers, content.whole())
-
-
-class _Exchange:
-    """
-    What the HTTP library tells of an exchange.
-
-    :ivar sent: whether a byte of the request may have left
-    """
-
-    sent = False
-
-    async def trace(self, event: str, info: dict[str, Any]) -> None:
-        """Note when the request itself begins to be sent; asking a proxy to connect is not that."""
-        if event == "http11.send_request_headers.started" and info["request"].method != b"CONNECT":
-            self.sent = True

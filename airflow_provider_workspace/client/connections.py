@@ -24,9 +24,12 @@ from urllib3.exceptions import HTTPError
 from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.client.body import AnswerTooLargeError, Body, UnreadableBodyError
 from airflow_provider_workspace.client.call import headers_for
+from airflow_provider_workspace.client.failures import failed
 from airflow_provider_workspace.client.transport import proxy_for, tls_context
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.api.request_errors import RequestContext
+    from airflow_provider_workspace.client.call import Call
     from airflow_provider_workspace.client.settings import Settings
 
 # How many bytes are read and written at once.
@@ -102,12 +105,26 @@ class Connections:
         https = settings.base_url.startswith("https://") or (proxy or "").startswith("https://")
         self._adapter = _Adapter(tls_context(settings.verify) if https else None, settings.max_concurrency)
 
-    def send(self, exchange: Exchange, method: str, url: str, body: bytes | None) -> Response:
+    def send(self, call: Call[Any], url: str, context: RequestContext) -> Response:
         """
-        Send a request and read the whole answer.
+        Send the request of a call and read the whole answer.
 
-        :raises Exception: one of :data:`FAILURES`
+        :raises WorkspaceRequestError: if it cannot be sent, or no answer can be read
         """
+        exchange = Exchange(self._settings)
+        try:
+            return self._ask(exchange, call.request.method, url, call.request.body)
+        except FAILURES as error:
+            failure = failed(call.op, error, context, self._settings, sent=exchange.sent, late=exchange.late)
+        except BaseException as error:  # noqa: BLE001 - a task that is stopped, with all its frames
+            raise error.with_traceback(None)  # noqa: B904 - the frames below hold the key
+        raise failure  # here, where no error hangs on it whose frames hold the key
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._adapter.close()
+
+    def _ask(self, exchange: Exchange, method: str, url: str, body: bytes | None) -> Response:
         seconds = min(self._settings.connect_timeout, self._settings.total_timeout)
         verify = self._settings.verify is not False
         token = _exchange.set(exchange)
@@ -126,10 +143,6 @@ class Connections:
             for piece in answer.raw.stream(PIECE, decode_content=False):
                 content.add(piece)
         return Response(answer.status_code, answer.headers, content.whole())
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._adapter.close()
 
 
 def _prepare(method: str, url: str, headers: CaseInsensitiveDict[str], body: bytes | None) -> requests.PreparedRequest:

@@ -1,4 +1,4 @@
-"""The client for workers: requests carries, tenacity repeats, ``api`` decides."""
+"""The client for workers: it sends, repeats and waits as ``api`` decides."""
 
 from __future__ import annotations
 
@@ -15,20 +15,23 @@ from airflow_provider_workspace.api.request_errors import RequestContext
 from airflow_provider_workspace.api.response import follow, parse_response
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.client.call import MAX_REDIRECTS, Call, secrets_in
-from airflow_provider_workspace.client.connections import FAILURES, Connections, Exchange
-from airflow_provider_workspace.client.failures import failed
-from airflow_provider_workspace.client.throttle import Throttle
+from airflow_provider_workspace.client.connections import Connections
+from airflow_provider_workspace.client.throttle import Throttle, in_threads
 from airflow_provider_workspace.errors import WorkspaceRequestError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from airflow_provider_workspace.api.models import Page
-    from airflow_provider_workspace.api.operation import Operation, Response
+    from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.api.procedure import Procedure, Send
     from airflow_provider_workspace.client.settings import Settings
 
 T = TypeVar("T")
+
+
+def _ignore(_: str) -> None:
+    """Mask nothing."""
 
 
 class WorkspaceClient:
@@ -44,7 +47,7 @@ class WorkspaceClient:
         self,
         settings: Settings,
         *,
-        mask: Callable[[str], None] = lambda _: None,
+        mask: Callable[[str], None] = _ignore,
         sleep: Callable[[float], None] | None = None,
     ) -> None:
         self.settings = settings
@@ -56,7 +59,7 @@ class WorkspaceClient:
         self._connections = Connections(settings)
 
     def __enter__(self) -> Self:
-        """Use the client in a ``with`` statement."""
+        """Use the client as a context manager."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -80,12 +83,13 @@ class WorkspaceClient:
         call = Call(op, self._policy, looks_first=looks_first, note=note)
         self._mask_all(op.secrets())
         retrying = tenacity.Retrying(**call.tenacity(), sleep=self._sleep)
-        with self._throttle.acquire(call), call.recorded():
-            try:
-                result = retrying(lambda: self._attempt(call))
-            except WorkspaceRequestError as error:
-                final = call.failure(error)
-                raise final from (error.__cause__ if final is error else error)
+        with self._throttle.acquire(call):  # noqa: SIM117 - in the event loop, this one is asynchronous
+            with call.recorded():
+                try:
+                    result: T = retrying(self._attempt, call)
+                except WorkspaceRequestError as error:
+                    final = call.failure(error)
+                    raise final from (error.__cause__ if final is error else error)
         self._mask_all(secrets_in(result))
         return result
 
@@ -122,18 +126,7 @@ class WorkspaceClient:
                     refused.append(error)
                 return error
 
-        if len(step.operations) == 1:
-            return [send(step.operations[0])]
-        from concurrent.futures import ThreadPoolExecutor
-        from contextvars import copy_context
-
-        pool = ThreadPoolExecutor(self.settings.max_concurrency, thread_name_prefix="workspace")
-        try:
-            # Each thread traces and logs as this one does.
-            return [sent.result() for sent in [pool.submit(copy_context().run, send, op) for op in step.operations]]
-        finally:
-            # A task that is stopped waits for what is under way, and sends no more.
-            pool.shutdown(cancel_futures=True)
+        return in_threads(send, step.operations, self.settings.max_concurrency)
 
     def rows(self, op: Operation[Page[T]]) -> Iterator[T]:
         """
@@ -151,13 +144,13 @@ class WorkspaceClient:
     def _attempt(self, call: Call[T]) -> T:
         call.note()
         url = self.settings.base_url + call.request.target
-        response = self._exchange(call, url)
+        response = self._connections.send(call, url, self._context)
         for _ in range(MAX_REDIRECTS):
             target = follow(call.op, response, url)
             if target is None:
                 break
             url = target
-            response = self._exchange(call, url)
+            response = self._connections.send(call, url, self._context)
         if response.request_id is not None:
             call.request_id = self._context.with_secrets_of(call.op).redacted(response.request_id)
         return parse_response(
@@ -168,13 +161,3 @@ class WorkspaceClient:
             may_have_been_applied=call.may_have_been_applied,
             trust_counts=self.settings.trust_counts,
         )
-
-    def _exchange(self, call: Call[Any], url: str) -> Response:
-        exchange = Exchange(self.settings)
-        try:
-            return self._connections.send(exchange, call.request.method, url, call.request.body)
-        except FAILURES as error:
-            failure = failed(call.op, error, self._context, self.settings, sent=exchange.sent, late=exchange.late)
-        except BaseException as error:  # noqa: BLE001 - a task that is stopped, with all its frames
-            raise error.with_traceback(None)  # noqa: B904 - the frames below hold the key
-        raise failure  # here, where no error hangs on it whose frames hold the key

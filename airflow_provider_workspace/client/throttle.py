@@ -1,15 +1,18 @@
-"""How many requests of one client are under way at once, and how a 429 to one of them slows down all."""
+"""Several requests of one client at once: how many, and how a 429 to one of them slows down all."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.client.call import Call
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class ConcurrencyLimit:
@@ -77,3 +80,30 @@ class AsyncThrottle:
             async with self._changed:
                 self._limit.leave(call)
                 self._changed.notify_all()
+
+
+def in_threads(work: Callable[[T], R], items: Sequence[T], maximum: int) -> list[R]:
+    """Return what some work makes of each item; so many are worked on at once."""
+    if len(items) == 1:
+        return [work(items[0])]
+    from concurrent.futures import ThreadPoolExecutor
+    from contextvars import copy_context
+
+    pool = ThreadPoolExecutor(maximum, thread_name_prefix="workspace")
+    try:
+        # Each thread traces and logs as this one does.
+        return [done.result() for done in [pool.submit(copy_context().run, work, item) for item in items]]
+    finally:
+        # A task that is stopped waits for what is under way, and begins no more.
+        pool.shutdown(cancel_futures=True)
+
+
+async def in_tasks(work: Callable[[T], Awaitable[R]], items: Sequence[T], maximum: int) -> list[R]:
+    """Return what some work makes of each item; so many are worked on at once."""
+    slots = asyncio.Semaphore(maximum)
+
+    async def work_on(item: T) -> R:
+        async with slots:
+            return await work(item)
+
+    return await asyncio.gather(*map(work_on, items))

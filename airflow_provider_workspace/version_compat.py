@@ -19,6 +19,7 @@ try:
         AirflowSkipException,
         TaskDeferred,
     )
+    from airflow.sdk.plugins_manager import AirflowPlugin
 
     async def aget_connection(conn_id: str) -> Connection:
         """Look a connection up without blocking the event loop."""
@@ -35,6 +36,7 @@ except ImportError:  # before 3.2
         AirflowSkipException,
         TaskDeferred,
     )
+    from airflow.plugins_manager import AirflowPlugin  # type: ignore[assignment]
 
     async def aget_connection(conn_id: str) -> Connection:
         """Look a connection up without blocking the event loop; the release's own way works in the triggerer alone."""
@@ -174,6 +176,7 @@ def has_own_retry_policy(task: object) -> bool:
 __all__ = [
     "AirflowFailException",
     "AirflowNotFoundException",
+    "AirflowPlugin",
     "AirflowSensorTimeout",
     "AirflowSkipException",
     "TaskDeferred",

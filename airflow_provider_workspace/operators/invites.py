@@ -217,21 +217,31 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Invite, and show the report also where not everybody was invited."""
+        from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.procedures.bulk_invites import WorkspaceInvitesIncompleteError
+        from airflow_provider_workspace.state.campaigns import CampaignNote
 
+        self._note = CampaignNote(self._context.get("ti"), hook.organization_or_default(self.organization_id))
         try:
             report = self.run_procedure(hook, self.procedure(hook))
-        except WorkspaceInvitesIncompleteError as error:
-            self.log.error("%s", error.report.table())  # noqa: TRY400 - the error itself follows
-            if "ti" in self._context:
-                self._context["ti"].xcom_push(key="report", value=error.report.to_dict())
+        except WorkspaceError as error:
+            self._note.write()
+            if isinstance(error, WorkspaceInvitesIncompleteError):
+                self.log.error("%s", error.report.table())  # noqa: TRY400 - the error itself follows
+                if "ti" in self._context:
+                    self._context["ti"].xcom_push(key="report", value=error.report.to_dict())
             raise
+        self._note.write()
         self.log.info("%s", report.table())
         return report.to_dict()
 
+    def defer_for(self, seconds: float) -> None:
+        """Say for the status page when it goes on, and leave the worker."""
+        self._note.write(again_at=time.time() + seconds)
+        super().defer_for(seconds)
+
     def procedure(self, hook: WorkspaceHook) -> Procedure[InvitesReport]:
         """Read the rows, invite who is missing, and report on each row."""
-        from airflow_provider_workspace.hooks.progress import ProgressLog
         from airflow_provider_workspace.procedures.bulk_invites import invite_all
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
@@ -246,7 +256,8 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
                 max_per_day=self.max_per_day,
                 memory=self.task_state,
                 kept=self._carried.setdefault("invites", {}),
-                progress=ProgressLog("Invites"),
+                progress=self._note.progress,
+                report=self._note.report,
                 dry_run=self.is_dry_run,
             )
         )

@@ -140,6 +140,7 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
                     close_task_id=window.close_task_id,
                     map_index=window.map_index,
                     group_id=self.group_id,
+                    owner=self.owner,
                     service=hook.client.settings.base_url,
                     workspace_conn_id=self.workspace_conn_id,
                     organization_id=organization_id,

@@ -65,10 +65,12 @@ class InvitesReport:
     What became of each row.
 
     :param rows: how many rows there were
+    :ivar waits_for: what the last wait was for, in words; empty if there was none
     """
 
     def __init__(self, rows: int = 0) -> None:
         self.rows = rows
+        self.waits_for = ""
         self._entries: dict[int, Entry] = {}
 
     def add(self, *entries: Entry) -> None:
@@ -201,6 +203,7 @@ def invite_all(
     kept: MutableMapping[str, Any] | None = None,
     max_wait: float = MAX_WAIT,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
+    report: InvitesReport | None = None,
     dry_run: bool = False,
 ) -> Procedure[InvitesReport]:
     """
@@ -216,6 +219,7 @@ def invite_all(
     :param kept: plain JSON that is kept if the procedure is left at a pause and begins again
     :param max_wait: seconds after which a limit must leave room, else it is an error
     :param progress: called with how many of how many addresses are done
+    :param report: an empty one, for those who read it on the way
     :param dry_run: send nothing; who would be invited is ``planned``
     :return: what became of each row
     :raises WorkspaceInputError: for a wrong row, before anything is sent
@@ -232,7 +236,8 @@ def invite_all(
         kept,
     )
     roster = check_roster(invites, strict=on_invalid == "fail")
-    report = InvitesReport(len(roster.rows) + len(roster.invalid) + len(roster.duplicates))
+    report = InvitesReport() if report is None else report
+    report.rows = len(roster.rows) + len(roster.invalid) + len(roster.duplicates)
     report.add(*roster.invalid, *roster.duplicates)
     if roster.invalid and on_invalid == "fail":
         raise WorkspaceInputError(_describe_invalid(roster.invalid))
@@ -619,7 +624,9 @@ class _Campaign:
         if sendable and held > 0:
             pauses.append(held)
         seconds = min(pauses)
+        self.report.waits_for = "an answer was lost: the lists must show who was invited"
         if not self.doubts:
+            self.report.waits_for = "the limit of invites is reached"
             if seconds > max_wait or now > self.quota.progress_at + MAX_IDLE:
                 raise self.incomplete(self.limited, retry_after=seconds)
             log.info("%s. %s", self.report.summary(), self.limited or "The limit of invites is reached.")

@@ -64,6 +64,7 @@ class Lease:
     What a window holds of an export. Times are seconds since 1970, and ISO 8601 in the Variable.
 
     :param service: base URL of the service
+    :param owner: whom to ask: the owner of the task that opened the window
     :param state: ``opening`` until the export is paused, ``closing`` as soon as somebody resumes it
     :param until: when the window is over at the latest, whatever its tasks do
     :param resume_fields: what the request that resumes carries besides the fields of the interface
@@ -80,6 +81,7 @@ class Lease:
     close_task_id: str
     map_index: int = -1
     group_id: str = ""
+    owner: str = ""
     service: str
     workspace_conn_id: str
     organization_id: str

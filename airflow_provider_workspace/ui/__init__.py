@@ -1,0 +1,1 @@
+"""The status page in the Airflow UI."""

@@ -1,0 +1,152 @@
+// What the page asks of Airflow: its public REST API, with the session of the person who looks at the page.
+
+// The page is at <base>/workspace-ui/.
+export const BASE = new URL("..", document.baseURI);
+// Airflow cuts longer pages to this in silence.
+const PAGE = 100;
+// How many calls are under way at once.
+const MAX_CALLS = 4;
+
+export class ApiError extends Error {
+  constructor(status, detail) {
+    super(detail);
+    this.status = status;
+  }
+}
+
+let running = 0;
+const queue = [];
+
+async function turn() {
+  if (running >= MAX_CALLS) await new Promise((resolve) => queue.push(resolve));
+  else running += 1;
+}
+
+function done() {
+  const next = queue.shift();
+  if (next) next();
+  else running -= 1;
+}
+
+export async function call(method, path, body) {
+  const headers = { Accept: "application/json" };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const ask = () =>
+    fetch(new URL(`api/v2/${path}`, BASE), {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: "same-origin",
+    });
+  await turn();
+  try {
+    let answer = await ask();
+    // Airflow 3.1.0 keeps the session here. Never before a 401: later releases prefer the header to the cookie.
+    const token = answer.status === 401 ? localStorage.getItem("token") : null;
+    if (token) {
+      headers.Authorization = `Bearer ${token.replace(/^"|"$/g, "")}`;
+      answer = await ask();
+    }
+    const text = await answer.text();
+    let value = null;
+    try {
+      value = text ? JSON.parse(text) : null;
+    } catch {
+      if (answer.ok) throw new ApiError(answer.status, "the answer is no JSON");
+    }
+    if (!answer.ok) {
+      const detail = value && typeof value.detail === "string" ? value.detail : answer.statusText;
+      throw new ApiError(answer.status, detail || `status ${answer.status}`);
+    }
+    return value;
+  } finally {
+    done();
+  }
+}
+
+// All rows of a list, page by page; at most `most` of them.
+export async function list(ask, name, most = Infinity) {
+  const first = await ask(0, Math.min(PAGE, most));
+  const rows = [...first[name]];
+  const total = Math.min(first.total_entries, most);
+  const offsets = [];
+  for (let offset = rows.length; rows.length > 0 && offset < total; offset += PAGE) offsets.push(offset);
+  for (const page of await Promise.all(offsets.map((offset) => ask(offset, PAGE)))) rows.push(...page[name]);
+  return { rows: rows.slice(0, most), total: first.total_entries };
+}
+
+function query(fields) {
+  const pairs = Object.entries(fields).flatMap(([name, value]) => [value].flat().map((one) => [name, one]));
+  return new URLSearchParams(pairs).toString();
+}
+
+const path = (...parts) => parts.map(encodeURIComponent).join("/");
+
+export function variables(prefix) {
+  // In a pattern "_" stands for any character.
+  return list(
+    (offset, limit) => call("GET", `variables?${query({ variable_key_pattern: `${prefix}%`, order_by: "key", limit, offset })}`),
+    "variables",
+  ).then(({ rows }) => rows.filter((row) => row.key.startsWith(prefix)));
+}
+
+export function variable(key) {
+  return call("GET", `variables/${path(key)}`);
+}
+
+// The tasks of some operators, those that began last first.
+export function tasks(operators, filters, most) {
+  return list(
+    (offset, limit) =>
+      call("GET", `dags/~/dagRuns/~/taskInstances?${query({ operator: operators, order_by: "-start_date", ...filters, limit, offset })}`),
+    "task_instances",
+    most,
+  ).then(({ rows, total }) => ({ rows: rows.filter((row) => operators.includes(row.operator)), total }));
+}
+
+// The task instances of some Dags, runs and task ids, in any combination.
+export function taskInstances(dagIds, runIds, taskIds) {
+  return list(
+    (page_offset, page_limit) =>
+      call("POST", "dags/~/dagRuns/~/taskInstances/list", {
+        dag_ids: dagIds,
+        dag_run_ids: runIds,
+        task_ids: taskIds,
+        page_offset,
+        page_limit,
+      }),
+    "task_instances",
+  ).then(({ rows }) => rows);
+}
+
+export async function xcom(task, key) {
+  const where = path("dags", task.dag_id, "dagRuns", task.dag_run_id, "taskInstances", task.task_id, "xcomEntries", key);
+  const { value } = await call("GET", `${where}?map_index=${task.map_index}`);
+  return typeof value === "string" ? JSON.parse(value) : value;
+}
+
+export function dag(dagId) {
+  return call("GET", `dags/${path(dagId)}`);
+}
+
+export function trigger(dagId) {
+  return call("POST", `dags/${path(dagId)}/dagRuns`, { logical_date: null });
+}
+
+export function clear(dagId, runId, taskId, mapIndex) {
+  return call("POST", `dags/${path(dagId)}/clearTaskInstances`, {
+    dry_run: false,
+    dag_run_id: runId,
+    task_ids: [mapIndex < 0 ? taskId : [taskId, mapIndex]],
+    only_failed: false,
+    reset_dag_runs: true,
+  });
+}
+
+export function uiPath({ dag_id, dag_run_id, task_id, map_index = -1 }) {
+  const parts = ["dags", dag_id];
+  if (dag_run_id) parts.push("runs", dag_run_id);
+  if (task_id) parts.push("tasks", task_id);
+  if (map_index >= 0) parts.push("mapped", String(map_index));
+  return new URL(path(...parts), BASE).href;
+}

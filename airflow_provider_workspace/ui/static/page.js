@@ -1,0 +1,563 @@
+// The page: asks Airflow every few seconds while somebody looks at it, and shows what the answers mean.
+
+import * as api from "./api.js";
+import * as model from "./model.js";
+
+const SECONDS = 15;
+const MAX_SECONDS = 120;
+// How many rows a list shows before somebody asks for all, and how many tasks are asked for.
+const SHOWN = 50;
+const MAX_TASKS = 200;
+const RECENT_CAMPAIGNS = 20;
+
+const $ = (id) => document.getElementById(id);
+const state = { filter: "", all: new Set(), progress: new Map(), dashboards: new Map(), abandoned: new Set(), last: null, failures: 0 };
+
+// --- Elements: names and texts are never read as markup ---------------------------------------------------------
+
+function h(tag, props = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
+  return node;
+}
+
+const badge = (text, tone) => h("span", { class: `badge ${tone}` }, text);
+
+// A link to a page of Airflow. The frame of a plugin may not navigate the window: a link of the window itself may.
+function link(where, text, label) {
+  const follow = (event) => {
+    if (window.parent === window || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    const outside = window.parent.document.createElement("a");
+    outside.href = event.currentTarget.href;
+    window.parent.document.body.append(outside);
+    outside.click();
+    outside.remove();
+  };
+  return h("a", { href: api.uiPath(where), onclick: follow, "aria-label": label }, text);
+}
+
+function time(milliseconds, kind = "ago") {
+  const node = h("time", { datetime: new Date(milliseconds).toISOString(), title: new Date(milliseconds).toLocaleString(), "data-kind": kind });
+  node.textContent = words(node, Date.now());
+  return node;
+}
+
+function words(node, now) {
+  const left = Date.parse(node.dateTime) - now;
+  if (node.dataset.kind === "until") return left > 0 ? `in ${model.duration(left)}` : `over for ${model.duration(left)}`;
+  return left > 0 ? `in ${model.duration(left)}` : `${model.duration(left)} ago`;
+}
+
+function tick() {
+  const now = Date.now();
+  for (const node of document.querySelectorAll("time")) {
+    const text = words(node, now);
+    if (node.textContent !== text) node.textContent = text;
+  }
+}
+
+// Show rows, and touch only those that have changed: the focus stays where it is.
+function update(parent, rows, keyOf, render) {
+  const before = new Map([...parent.children].map((node) => [node.dataset.key, node]));
+  let at = parent.firstElementChild;
+  for (const row of rows) {
+    const key = keyOf(row);
+    const signature = JSON.stringify(row);
+    let node = before.get(key);
+    before.delete(key);
+    if (!node || node.signature !== signature) {
+      const fresh = render(row);
+      fresh.dataset.key = key;
+      fresh.signature = signature;
+      if (node) {
+        if (node === at) at = fresh;
+        node.replaceWith(fresh);
+      }
+      node = fresh;
+    }
+    if (node === at) at = at.nextElementSibling;
+    else parent.insertBefore(node, at);
+  }
+  for (const node of before.values()) node.remove();
+}
+
+// The body of a section: what is there already is kept under its name.
+function part(section, name, make) {
+  const body = $(section).querySelector(".body");
+  let node = body.querySelector(`:scope > [data-part="${name}"]`);
+  if (!node) {
+    node = make();
+    node.dataset.part = name;
+    body.append(node);
+  }
+  return node;
+}
+
+function show(section, { title, rows, keyOf, render, columns, empty, error, notes = [], total = rows.length }) {
+  const body = $(section).querySelector(".body");
+  body.querySelector(":scope > .none:not([data-part])")?.remove();
+  $(section).querySelector(".count").textContent = error ? "" : String(title ?? total);
+  const kept = error ? [] : rows.filter((row) => model.matches(row, state.filter));
+  const visible = state.all.has(section) ? kept : kept.slice(0, SHOWN);
+  const none = part(section, "none", () => h("p", { class: "none" }));
+  none.hidden = kept.length > 0;
+  none.textContent = error || (rows.length ? "No row matches the filter." : empty);
+  none.classList.toggle("error", Boolean(error));
+  const table = part(section, "table", () => {
+    const parts = { table: h("div", { class: "rows", role: columns ? "table" : "list", "aria-labelledby": `${section}-title` }) };
+    if (columns) {
+      const heads = columns.map((name) => h("span", { role: "columnheader" }, name));
+      parts.table.append(h("div", { class: "row head", role: "row", "data-key": "" }, heads));
+    }
+    return parts.table;
+  });
+  table.hidden = kept.length === 0;
+  const list = columns ? [null, ...visible] : visible;
+  if (columns) table.firstElementChild.signature = "null";
+  update(table, list, (row) => (row === null ? "" : keyOf(row)), render);
+  const more = part(section, "more", () =>
+    h("button", { type: "button", class: "more", onclick: () => (state.all.add(section), draw()) }),
+  );
+  more.hidden = visible.length >= kept.length;
+  more.textContent = `Show all ${kept.length}`;
+  const said = part(section, "notes", () => h("ul", { class: "notes" }));
+  update(said, error ? [] : notes, (note) => note, (note) => h("li", {}, note));
+  said.hidden = !said.children.length;
+}
+
+const cell = (name, ...children) => h("div", { role: "cell", "data-name": name }, h("div", {}, ...children));
+
+// --- Asking ------------------------------------------------------------------------------------------------------
+
+const FORBIDDEN = {
+  variables: "Your role may not read Variables in this Airflow, where leases and dashboards are remembered. An Airflow administrator can grant it.",
+  tasks: "Your role may not read task instances in this Airflow. An Airflow administrator can grant it.",
+};
+
+// What an answer is, or why there is none: one refusal hides no other section.
+async function attempt(promise, what) {
+  try {
+    return { value: await promise };
+  } catch (error) {
+    if (error.status === 403) return { error: FORBIDDEN[what] };
+    if (error.status === 401) return { error: "Log in to Airflow again: the session is over." };
+    return { error: `Airflow did not answer: ${error.message}. Trying again.`, failed: true };
+  }
+}
+
+async function closingTasks(leases) {
+  const windows = [...new Map(leases.map((lease) => [model.windowKey(lease), lease])).values()];
+  const found = new Map();
+  const asked = [];
+  for (let start = 0; start < windows.length; start += 100) {
+    const some = windows.slice(start, start + 100);
+    const of = (name) => [...new Set(some.map((lease) => lease[name]))];
+    asked.push(api.taskInstances(of("dag_id"), of("run_id"), of("close_task_id")));
+  }
+  for (const rows of await Promise.all(asked)) {
+    for (const { dag_id, dag_run_id, task_id, map_index, state: its } of rows) {
+      found.set(model.windowKey({ dag_id, dag_run_id, task_id, map_index }), { state: its });
+    }
+  }
+  return found;
+}
+
+async function askWindows() {
+  let read = model.readLeases(await api.variables(model.LEASES));
+  let closing = null;
+  if (read.leases.length) {
+    closing = (await attempt(closingTasks(read.leases), "tasks")).value ?? null;
+    const isNew = (lease) => !state.abandoned.has(lease.key) && model.whyAbandoned(lease, closing, Date.now());
+    // A window that has closed itself after its leases were read has none any more.
+    if (closing && read.leases.some(isNew)) read = model.readLeases(await api.variables(model.LEASES));
+    const abandoned = read.leases.filter((lease) => model.whyAbandoned(lease, closing, Date.now()));
+    state.abandoned = new Set(abandoned.map((lease) => lease.key));
+  }
+  return { ...read, closing };
+}
+
+async function askSweep() {
+  const { rows } = await api.tasks(model.SWEEPS, {}, 1);
+  return rows[0] ?? null;
+}
+
+async function askCampaigns() {
+  const { rows, total } = await api.tasks(model.CAMPAIGNS, {}, MAX_TASKS);
+  const open = rows.filter((task) => model.GOES_ON.includes(task.state));
+  const recent = rows.filter((task) => !model.GOES_ON.includes(task.state)).slice(0, RECENT_CAMPAIGNS);
+  const read = async (task) => {
+    // While it waits, or when it is over, it writes nothing.
+    const version = task.state === "running" ? null : [task.state, task.try_number, task.end_date, task.trigger?.id].join();
+    const known = state.progress.get(task.id);
+    if (known && version !== null && known.version === version) return { task, ...known };
+    const progress = (await attempt(api.xcom(task, "progress"), "tasks")).value ?? null;
+    state.progress.set(task.id, { version, progress });
+    return { task, progress };
+  };
+  return { rows: await Promise.all([...open, ...recent].map(read)), total };
+}
+
+function askWaits() {
+  return api.tasks(Object.keys(model.SENSORS), { state: model.GOES_ON }, MAX_TASKS);
+}
+
+async function askDashboards() {
+  const { rows } = await api.tasks(model.DASHBOARDS, {}, MAX_TASKS);
+  const latest = new Map();
+  for (const task of rows) {
+    const key = task.rendered_fields?.variable_key;
+    if (key && key !== "None" && !latest.has(key)) latest.set(key, task);
+  }
+  const read = async ([key, task]) => {
+    const version = [task.id, task.state, task.end_date].join();
+    const known = state.dashboards.get(key);
+    if (known?.version === version) return known;
+    let value = null;
+    try {
+      value = JSON.parse((await api.variable(key)).value);
+    } catch (error) {
+      if (error.status === 403) throw error;
+    }
+    const row = { version, key, task, value };
+    state.dashboards.set(key, row);
+    return row;
+  };
+  return Promise.all([...latest].map(read));
+}
+
+async function ask() {
+  const [windows, sweep, campaigns, waits, dashboards] = await Promise.all([
+    attempt(askWindows(), "variables"),
+    attempt(askSweep(), "tasks"),
+    attempt(askCampaigns(), "tasks"),
+    attempt(askWaits(), "tasks"),
+    attempt(askDashboards(), "variables"),
+  ]);
+  state.last = { windows, sweep, campaigns, waits, dashboards, at: Date.now() };
+  const failed = Object.values(state.last).some((answer) => answer.failed);
+  state.failures = failed ? state.failures + 1 : 0;
+}
+
+// --- Showing -----------------------------------------------------------------------------------------------------
+
+function ownerOf(owner) {
+  return owner && owner !== "airflow" ? owner : "";
+}
+
+function windowLink(lease) {
+  const where = { dag_id: lease.dag_id, dag_run_id: lease.run_id };
+  return [link({ dag_id: lease.dag_id }, lease.dag_id), " / ", link(where, lease.run_id), lease.map_index < 0 ? "" : ` [${lease.map_index}]`];
+}
+
+function windowRow(row) {
+  const { lease } = row;
+  const owner = ownerOf(lease.owner);
+  return h(
+    "div",
+    { class: `row ${row.why ? "urgent" : ""}`, role: "row" },
+    cell(
+      "Batch export",
+      h("code", {}, lease.batch_export_id),
+      h("small", {}, `organization ${lease.organization_id}`),
+    ),
+    cell(
+      "State",
+      badge(row.state, row.tone),
+      row.why ? h("small", {}, row.why === "overdue" ? "overdue" : `abandoned: ${row.why}`) : "",
+      lease.leave_paused ? h("small", {}, "stays paused after the window, as its author wants") : "",
+      lease.refused ? h("small", {}, model.shorten(lease.refused)) : "",
+    ),
+    cell("Since", time(lease.since)),
+    cell("Until at the latest", time(lease.until, "until")),
+    cell(
+      "Window, and whom to ask",
+      ...windowLink(lease),
+      owner ? h("small", {}, `owner ${owner}`) : "",
+      model.canClear(row) ? resumeButton(row) : "",
+    ),
+  );
+}
+
+function resumeButton({ lease }) {
+  return twoSteps("Clear the closing task", `Clear ${lease.close_task_id} of this run, which resumes its exports?`, async () => {
+    await api.clear(lease.dag_id, lease.run_id, lease.close_task_id, lease.map_index);
+    return `Cleared ${lease.close_task_id} of ${lease.dag_id}: Airflow runs it again, and it resumes the exports.`;
+  });
+}
+
+async function runSweep(dagId) {
+  const { is_paused } = await api.dag(dagId);
+  if (is_paused) throw new Error(`Dag ${dagId} is paused: unpause it first`);
+  await api.trigger(dagId);
+  return `Started ${dagId}: it resumes what abandoned windows left paused. This page shows it in a moment.`;
+}
+
+// A button that asks again before it does something: the frame knows no dialogs.
+function twoSteps(text, question, action) {
+  const box = h("span", { class: "action" });
+  const first = h("button", { type: "button", class: "act", onclick: () => open(true) }, text);
+  const yes = h("button", { type: "button", class: "act sure", onclick: go }, "Yes");
+  const no = h("button", { type: "button", class: "act", onclick: () => open(false) }, "No");
+  function open(asking) {
+    box.replaceChildren(...(asking ? [h("span", { role: "alert" }, question), yes, no] : [first]));
+    (asking ? yes : first).focus();
+  }
+  async function go() {
+    yes.disabled = no.disabled = true;
+    try {
+      say(await action());
+      open(false);
+      soon(2);
+    } catch (error) {
+      say(error.status === 403 ? "Your role may not do this in this Airflow. Nothing was done." : `That did not work: ${error.message}`, true);
+      open(false);
+    } finally {
+      yes.disabled = no.disabled = false;
+    }
+  }
+  box.append(first);
+  box.addEventListener("keydown", (event) => event.key === "Escape" && box.contains(yes) && open(false));
+  return box;
+}
+
+function say(text, isError = false) {
+  $("said").hidden = false;
+  $("said").classList.toggle("error", isError);
+  $("said").textContent = text;
+}
+
+function drawWindows({ value, error }, sweep) {
+  const rows = value ? model.windowRows(value.leases, value.closing, Date.now()) : [];
+  const left = rows.filter((row) => row.why && row.tone === "bad").length;
+  const notes = (value?.unreadable ?? []).map(({ key, why }) => `The Variable ${key} holds no lease (${why}): mend or delete it.`);
+  if (value && value.leases.length && !value.closing) notes.push("Your role may not read the closing tasks: only overdue windows count as abandoned here.");
+  show("windows", {
+    rows,
+    error,
+    notes,
+    columns: ["Batch export", "State", "Since", "Until at the latest", "Window, and whom to ask"],
+    keyOf: (row) => row.lease.key,
+    render: windowRow,
+    empty: "No maintenance window holds a batch export. While one is open, its exports are listed here: who paused them, since when, and until when at the latest.",
+  });
+  const body = $("windows").querySelector(".body");
+  const task = sweep.value;
+  const signature = JSON.stringify([left, task && [task.dag_id, task.dag_run_id, task.state]]);
+  let box = body.querySelector(":scope > .sweep");
+  if (!box || box.signature !== signature) {
+    const fresh = h("div", { class: `sweep ${left ? "alarm" : ""}`, hidden: Boolean(error) });
+    if (left) fresh.append(h("strong", {}, `${left} ${left === 1 ? "export was" : "exports were"} left paused by a window that is over.`), " ");
+    if (task) {
+      const where = link({ dag_id: task.dag_id, dag_run_id: task.dag_run_id }, task.dag_id);
+      if (left) fresh.append(twoSteps("Resume them now", `Run the sweep, Dag ${task.dag_id}?`, () => runSweep(task.dag_id)));
+      fresh.append(h("small", {}, "Last sweep: ", where, " ", task.start_date ? time(Date.parse(task.start_date)) : "not begun", ` (${task.state ?? "no state"})`));
+    } else if (!sweep.error) {
+      fresh.append(h("small", {}, "No sweep ran in this Airflow: add the Dag resume_abandoned_exports, or run ", h("code", {}, "airflow workspace windows --resume"), "."));
+    }
+    fresh.signature = signature;
+    if (box) box.replaceWith(fresh);
+    else body.prepend(fresh);
+  }
+  return { open: rows.length - left, left };
+}
+
+function campaignRow({ task, progress }) {
+  const parts = progress ? model.campaignParts(progress) : [];
+  const waits = task.state === "deferred" && progress?.again_at;
+  const people = progress?.needs_person ?? [];
+  const rows = progress?.rows ?? 0;
+  return h(
+    "div",
+    { class: "item", role: "listitem" },
+    h(
+      "div",
+      { class: "line" },
+      badge(waits ? "waits" : (task.state ?? "not begun"), { success: "good", failed: "bad", running: "warn", deferred: "warn" }[task.state] ?? "plain"),
+      link({ dag_id: task.dag_id, dag_run_id: task.dag_run_id, task_id: task.task_id, map_index: task.map_index }, `${task.dag_id} / ${task.task_id}`),
+      h("small", {}, progress ? `organization ${progress.organization_id}` : ""),
+      h("small", { class: "end" }, task.start_date ? time(Date.parse(task.start_date)) : ""),
+    ),
+    progress
+      ? h(
+          "div",
+          { class: "bar", role: "img", "aria-label": `${rows} rows: ${parts.map(([name, , number]) => `${number} ${name}`).join(", ") || "none"}` },
+          parts.map(([, tone, number]) => bar(tone, number / Math.max(rows, 1))),
+        )
+      : h("small", {}, "It has not said yet how far it is."),
+    progress ? h("p", { class: "counts" }, `${rows} rows: `, parts.map(([name, tone, number]) => h("span", { class: tone }, `${number} ${name}`))) : "",
+    waits ? h("p", {}, "Goes on ", time(Date.parse(progress.again_at)), progress.why ? `: ${progress.why}.` : ".") : "",
+    people.length
+      ? h(
+          "details",
+          {},
+          h("summary", {}, `Rows to look at: ${(parts.find(([name]) => name === "to look at") ?? [0, 0, people.length])[2]}`),
+          h("ul", {}, people.map((row) => h("li", {}, h("b", {}, `row ${row.row}`), ` ${row.email || "no address"}: ${row.status}. ${row.reason}`))),
+        )
+      : "",
+  );
+}
+
+function bar(tone, share) {
+  const node = h("span", { class: tone });
+  node.style.flexGrow = share;
+  return node;
+}
+
+function drawCampaigns({ value, error }) {
+  const rows = value?.rows ?? [];
+  const open = rows.filter(({ task }) => model.GOES_ON.includes(task.state)).length;
+  show("invites", {
+    rows: rows.map(({ task, progress }) => ({ task: slim(task), progress })),
+    error,
+    title: open ? `${open} running` : "",
+    keyOf: ({ task }) => task.id,
+    render: campaignRow,
+    empty: "No bulk invite ran yet. A running one shows here how far it is, when it goes on and why, and which rows need a person.",
+    notes: value && value.total > rows.length ? [`The running ones and the last ${RECENT_CAMPAIGNS}, of ${value.total}.`] : [],
+  });
+  return open;
+}
+
+// What a row shows of a task: the rest may change without anything to show.
+function slim({ id, dag_id, dag_run_id, task_id, map_index, state: its, start_date }) {
+  return { id, dag_id, dag_run_id, task_id, map_index, state: its, start_date };
+}
+
+function drawWaits({ value, error }) {
+  const rows = model.sorted(value ? model.waitRows(value.rows) : [], (row) => [row.organization, row.task.start_date ?? "~", row.task.id]);
+  show("waits", {
+    rows: rows.map((row) => ({ ...row, task: slim(row.task) })),
+    error,
+    total: value?.total,
+    columns: ["Organization", "Waits for", "Since", "Task"],
+    keyOf: (row) => row.task.id,
+    render: (row) =>
+      h(
+        "div",
+        { class: "row", role: "row" },
+        cell("Organization", h("code", {}, row.organization)),
+        cell("Waits for", row.what, row.which ? h("small", {}, row.which) : ""),
+        cell("Since", row.task.start_date ? time(Date.parse(row.task.start_date)) : "not begun"),
+        cell("Task", link(row.task, `${row.task.dag_id} / ${row.task.task_id}`), h("small", {}, row.task.state ?? "")),
+      ),
+    empty: "No sensor waits. A task that waits for a domain, an invite, a member or a project is listed here with its organization.",
+    notes: value && value.total > value.rows.length ? [`The first ${value.rows.length} of ${value.total}.`] : [],
+  });
+  return value?.total ?? 0;
+}
+
+function drawDashboards({ value, error }) {
+  show("dashboards", {
+    rows: (value ?? []).map(({ key, task, value: held }) => ({ key, task: slim(task), held })),
+    error,
+    columns: ["Dashboard", "Project", "Variable", "Last task"],
+    keyOf: (row) => row.key,
+    render: ({ key, task, held }) =>
+      h(
+        "div",
+        { class: "row", role: "row" },
+        cell(
+          "Dashboard",
+          held?.name ?? "no name",
+          held?.dashboard_id ? h("small", {}, `id ${held.dashboard_id}`) : badge(task.state === "running" ? "being created" : "not known whether it exists", "warn"),
+        ),
+        cell("Project", String(held?.project_id ?? "not known"), held?.organization_id ? h("small", {}, `organization ${held.organization_id}`) : ""),
+        cell("Variable", h("code", {}, key)),
+        cell("Last task", link({ ...task }, `${task.dag_id} / ${task.task_id}`)),
+      ),
+    empty: "No dashboard is remembered. One that a task creates with variable_key is listed here, for the service cannot list them.",
+  });
+}
+
+function draw() {
+  if (!state.last) return;
+  const { windows, sweep, campaigns, waits, dashboards, at } = state.last;
+  const { open, left } = drawWindows(windows, sweep);
+  const invites = drawCampaigns(campaigns);
+  const waiting = drawWaits(waits);
+  drawDashboards(dashboards);
+  const parts = [
+    left ? `${left} left paused` : "",
+    open ? `${open} held by open windows` : "",
+    invites ? `${invites} ${invites === 1 ? "campaign" : "campaigns"} running` : "",
+    waiting ? `${waiting} ${waiting === 1 ? "wait" : "waits"}` : "",
+  ].filter(Boolean);
+  $("summary").textContent = parts.join(" · ") || "Nothing is paused, nobody waits";
+  $("summary").classList.toggle("bad", left > 0);
+  $("updated").textContent = `Updated ${new Date(at).toLocaleTimeString()}`;
+  tick();
+}
+
+// --- When --------------------------------------------------------------------------------------------------------
+
+let timer = null;
+let asking = false;
+
+function soon(seconds) {
+  clearTimeout(timer);
+  timer = setTimeout(refresh, seconds * 1000);
+}
+
+async function refresh() {
+  clearTimeout(timer);
+  // A page that nobody looks at asks nothing.
+  if (document.visibilityState !== "visible" || asking) return;
+  asking = true;
+  document.body.setAttribute("aria-busy", "true");
+  try {
+    await ask();
+    draw();
+  } catch (error) {
+    state.failures += 1;
+    say(`This page could not show what Airflow answered: ${error.message}`, true);
+  } finally {
+    asking = false;
+    document.body.removeAttribute("aria-busy");
+    soon(Math.min(SECONDS * 2 ** state.failures, MAX_SECONDS));
+  }
+}
+
+function followTheme() {
+  let root = null;
+  try {
+    root = window.parent === window ? null : window.parent.document.documentElement;
+  } catch {
+    // Somebody else's frame.
+  }
+  const prefers = matchMedia("(prefers-color-scheme: dark)");
+  const apply = () => {
+    document.documentElement.classList.toggle("dark", root ? root.classList.contains("dark") : prefers.matches);
+  };
+  if (root) new MutationObserver(apply).observe(root, { attributes: true, attributeFilter: ["class"] });
+  else prefers.addEventListener("change", apply);
+  apply();
+  return root;
+}
+
+function begin() {
+  const root = followTheme();
+  // A link to this page may name an export, an organization or a Dag: #…
+  const wanted = decodeURIComponent((root ? window.parent : window).location.hash.slice(1));
+  if (wanted) {
+    $("filter").value = wanted;
+    state.filter = wanted.toLowerCase();
+  }
+  $("filter").addEventListener("input", () => {
+    state.filter = $("filter").value.trim().toLowerCase();
+    draw();
+  });
+  $("search").addEventListener("submit", (event) => event.preventDefault());
+  $("refresh").addEventListener("click", refresh);
+  document.addEventListener("visibilitychange", () => {
+    if (document.visibilityState === "visible" && Date.now() - (state.last?.at ?? 0) > SECONDS * 1000) refresh();
+    else if (document.visibilityState === "visible") soon(SECONDS);
+  });
+  refresh();
+}
+
+begin();

@@ -1,0 +1,67 @@
+"""What the status page shows: windows, a campaign that waits for its rate, waits, dashboards, names that are markup."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk import DAG, task
+
+from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
+from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
+from airflow_provider_workspace.operators.window_closing import WorkspaceResumeAbandonedExportsOperator
+from airflow_provider_workspace.sensors.workspace import WorkspaceInvitesSettledSensor
+from airflow_provider_workspace.task_groups import maintenance_window
+
+FIRST = "0190c0de-0000-4000-8000-0000000000e1"
+SECOND = "0190c0de-0000-4000-8000-0000000000e2"
+THIRD = "0190c0de-0000-4000-8000-0000000000e3"
+MARKUP = "<img src=x onerror=\"document.title='markup ran'\">"
+GO_ON = Path(os.environ["AIRFLOW_HOME"]) / "go_on"
+ADDRESSES = [f"person{number}@example.com" for number in range(60)]
+
+
+@task
+def work() -> None:
+    """Last until a file is there."""
+    while not GO_ON.exists():
+        time.sleep(1)
+
+
+@task(task_id="work")
+def short_work() -> None:
+    """Last long enough for a person to skip what comes after it."""
+    time.sleep(60)
+
+
+with (
+    DAG("nightly_maintenance", schedule=None, default_args={"owner": f"data-team {MARKUP}"}),
+    maintenance_window(batch_export_ids=[FIRST, SECOND], max_length=timedelta(hours=2)),
+):
+    work()
+
+with (
+    DAG("abandoned", schedule=None, default_args={"owner": "ops"}),
+    maintenance_window(batch_export_ids=[THIRD]),
+):
+    short_work()
+
+with DAG("invite_team", schedule=None):
+    WorkspaceCreateInvitesOperator(
+        task_id="invite",
+        invites=[*ADDRESSES, f"{MARKUP}@@"],
+        on_invalid="skip",
+        max_per_hour=20,
+        defaults={"send_email": False},
+    )
+
+with DAG("wait_for_people", schedule=None):
+    WorkspaceInvitesSettledSensor(task_id="settled", emails=ADDRESSES[:1], deferrable=True, poke_interval=60)
+
+with DAG("dashboards", schedule=None):
+    WorkspaceCreateDashboardOperator(task_id="create", name=MARKUP, variable_key="workspace_dashboard_sales")
+
+with DAG("resume_abandoned_exports", schedule=None):
+    WorkspaceResumeAbandonedExportsOperator(task_id="sweep", retries=0)

@@ -1,0 +1,358 @@
+"""The status page, as people see it: before, during and after a window, with and without rights."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from selenium.webdriver.common.by import By
+
+from airflow_provider_workspace.state.leases import PREFIX, Lease, dump
+from tests.e2e.chromium import HEIGHT, WIDTH, Browser, missing
+from tests.e2e.live_airflow import LiveAirflow
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(bool(missing()), reason=f"not installed: {missing()}. See the target `browser` of the Makefile"),
+]
+
+DAGS = Path(__file__).with_name("page_dags")
+FIRST, SECOND, THIRD = (f"0190c0de-0000-4000-8000-0000000000e{number}" for number in (1, 2, 3))
+PHONE = 400
+# What the page asks at each refresh: leases, their states, the sweep, campaigns, waits, dashboards.
+CALLS = 6
+# What the browser may take at a stretch to draw the page, in milliseconds, before a person notices.
+STUTTER_MS = 200
+CALLS_MADE = (
+    "return performance.getEntriesByType('resource').map(e => e.name).filter(name => name.includes('/api/v2/'))"
+)
+
+
+class AirflowWithUsers(LiveAirflow):
+    """An Airflow in which people log in: an admin, and a viewer who may read no Variables."""
+
+    def __init__(self, home: Path, dags: Path, server: SandboxServer) -> None:
+        users = {"admin": "admin", "viewer": "viewer"}
+        passwords = home / "passwords.json"
+        passwords.write_text(json.dumps(users))
+        super().__init__(
+            home,
+            dags,
+            server,
+            AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS="False",
+            AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS=",".join(f"{name}:{role}" for name, role in users.items()),
+            AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE=str(passwords),
+        )
+        self.tokens: dict[str, str] = {}
+
+    def token(self, user: str) -> str:
+        """Log a person in."""
+        if user not in self.tokens:
+            login = json.dumps({"username": user, "password": user}).encode()
+            request = urllib.request.Request(  # noqa: S310 - loopback
+                f"{self.url}/auth/token", login, {"Content-Type": "application/json"}
+            )
+            with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310 - loopback
+                self.tokens[user] = json.load(answer)["access_token"]
+        return self.tokens[user]
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """Call Airflow's API as the admin."""
+        request = urllib.request.Request(  # noqa: S310 - loopback
+            f"{self.url}/api/v2/{path}",
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json", "Authorization": f"Bearer {self.token('admin')}"},
+            method=method,
+        )
+        with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310 - loopback
+            return json.load(answer)
+
+
+class Page:
+    """
+    The status page in a browser.
+
+    :param user: who looks at it
+    """
+
+    def __init__(self, browser: Browser, airflow: AirflowWithUsers) -> None:
+        self.browser = browser
+        self.airflow = airflow
+
+    def open(self, user: str = "admin") -> None:
+        """Log in, and open the page as its link in the navigation does."""
+        driver = self.browser.driver
+        driver.switch_to.default_content()
+        self.browser.open(f"{self.airflow.url}/auth/login")
+        driver.delete_all_cookies()
+        driver.add_cookie({"name": "_token", "value": self.airflow.token(user)})
+        self.browser.open(f"{self.airflow.url}/plugin/workspace")
+        self.enter()
+
+    def enter(self) -> None:
+        """Look into the frame, once it has asked Airflow."""
+        driver = self.browser.driver
+        driver.switch_to.default_content()
+        frame = self.browser.find("iframe")
+        driver.switch_to.frame(frame)
+        self.browser.read("Updated ", selector="#updated")
+
+    def section(self, name: str) -> str:
+        """Return what a section says, now."""
+        return self.browser.text(f"#{name}")
+
+    def until(self, said: Callable[[], bool], what: str, seconds: float = 120) -> None:
+        """Refresh until something is said."""
+
+        def refreshed() -> bool:
+            if said():
+                return True
+            self.browser.driver.find_element(By.ID, "refresh").click()
+            time.sleep(1)
+            return said()
+
+        self.browser.wait_for(refreshed, what, seconds)
+
+    def paused(self) -> set[str]:
+        """Return the exports that the page calls paused."""
+        rows = self.browser.driver.find_elements(By.CSS_SELECTOR, "#windows [role=row]:not(.head)")
+        shown = [row.text for row in rows]
+        return {export for export in (FIRST, SECOND, THIRD) if any(export in row and "aused" in row for row in shown)}
+
+    def picture(self, name: str, height: int = HEIGHT) -> None:
+        """Keep what the whole window shows."""
+        driver = self.browser.driver
+        driver.switch_to.default_content()
+        self.browser.resize(height)
+        self.browser.picture(name)
+        self.browser.resize(HEIGHT)
+        self.enter()
+
+
+@pytest.fixture(scope="module")
+def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowWithUsers]:
+    running = AirflowWithUsers(tmp_path_factory.mktemp("airflow"), DAGS, server)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    running = Browser()
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, airflow: AirflowWithUsers) -> Page:
+    return Page(browser, airflow)
+
+
+def paused_in(server: SandboxServer) -> set[str]:
+    """Return the exports that the service itself has paused."""
+    return {row["id"] for row in server.batch_exports() if row["paused"]}
+
+
+def abandon(airflow: LiveAirflow) -> None:
+    """Open a window, and skip its closing task as a person would."""
+    run_id = airflow.trigger("abandoned")
+    airflow.wait_for(lambda: airflow.tasks("abandoned", run_id)["work"] == "running", 200, "the work")
+    path = f"dags/abandoned/dagRuns/{run_id}/taskInstances/maintenance_window.close"
+    airflow.call("PATCH", path, {"new_state": "skipped"})
+
+
+def test_before_anything_ran_each_section_says_what_it_would_show(page: Page) -> None:
+    page.open()
+    assert "No maintenance window holds a batch export" in page.section("windows")
+    assert "No sweep ran in this Airflow" in page.section("windows")
+    assert "No bulk invite ran yet" in page.section("invites")
+    assert "No sensor waits" in page.section("waits")
+    assert "No dashboard is remembered" in page.section("dashboards")
+
+
+def test_it_is_found_in_the_navigation(page: Page) -> None:
+    driver = page.browser.driver
+    page.open()
+    driver.switch_to.default_content()
+    page.browser.open(page.airflow.url)
+    page.browser.press("Browse")
+    page.browser.click("//a[normalize-space()='Workspace'] | //*[@role='menuitem'][normalize-space()='Workspace']")
+    page.enter()
+    assert "Paused by maintenance windows" in page.section("windows")
+
+
+def test_a_window_campaigns_waits_and_dashboards_are_shown(page: Page, server: SandboxServer) -> None:
+    airflow = page.airflow
+    run_id = airflow.trigger("nightly_maintenance")
+    airflow.trigger("invite_team")
+    airflow.trigger("wait_for_people")
+    airflow.trigger("dashboards")
+    abandon(airflow)
+    airflow.wait_for(lambda: airflow.tasks("nightly_maintenance", run_id)["work"] == "running", 200, "the work")
+    page.open()
+    page.until(lambda: "Goes on in" in page.section("invites"), "the campaign that waits", 200)
+    page.until(lambda: "Invites settled" in page.section("waits"), "the wait")
+    page.until(lambda: "1 export was left paused" in page.section("windows"), "the abandoned window")
+    page.until(lambda: "workspace_dashboard_sales" in page.section("dashboards"), "the dashboard")
+    assert page.paused() == paused_in(server) == {FIRST, SECOND, THIRD}
+    windows = page.section("windows")
+    assert windows.index(THIRD) < windows.index(FIRST), "what needs a person comes first"
+    assert "Left paused" in windows
+    assert "owner ops" in windows
+    assert "abandoned: its closing task is skipped" in windows
+    invites = page.section("invites")
+    assert "61 rows: 20 invited, 1 to look at, 40 left" in invites
+    assert "Goes on in 59 min: the limit of invites is reached." in invites
+    assert server.seed.organization_id in invites
+    page.picture("status_page", HEIGHT + 100)
+    page.browser.driver.switch_to.default_content()
+    page.browser.driver.execute_script("document.documentElement.className = 'dark'")
+    page.picture("status_page_dark", HEIGHT + 100)
+    page.browser.driver.switch_to.default_content()
+    page.browser.driver.execute_script("document.documentElement.className = 'light'")
+
+
+def test_names_that_are_markup_do_nothing(page: Page) -> None:
+    page.open()
+    page.until(lambda: "onerror" in page.section("dashboards"), "the name of the dashboard")
+    page.browser.click("#invites summary")
+    assert "<img src=x" in page.section("invites"), "the address of a row"
+    assert "data-team <img src=x" in page.section("windows"), "the owner of a Dag"
+    driver = page.browser.driver
+    assert driver.find_elements(By.CSS_SELECTOR, "main img") == []
+    assert driver.title != "markup ran"
+    assert "markup" not in driver.execute_script("return document.title")
+
+
+def test_a_phone_shows_all_of_it(page: Page) -> None:
+    page.open()
+    width = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    page.browser.resize(HEIGHT, PHONE)
+    scrolled, seen = page.browser.driver.execute_script(width)
+    page.browser.resize(HEIGHT, WIDTH)
+    assert scrolled <= seen <= PHONE
+
+
+def test_links_lead_to_the_run(page: Page) -> None:
+    page.open()
+    page.browser.click("//*[@id='windows']//a[contains(@href, '/dags/abandoned/runs/')]")
+    page.browser.wait_for(lambda: "/dags/abandoned/runs/" in page.browser.driver.current_url, "the page of the run")
+
+
+def test_a_viewer_sees_and_does_no_more_than_elsewhere(page: Page) -> None:
+    page.open("viewer")
+    assert "Your role may not read Variables" in page.section("windows")
+    assert FIRST not in page.browser.text()
+    assert "invite_team / invite" in page.section("invites")
+    buttons = [button.text for button in page.browser.driver.find_elements(By.TAG_NAME, "button")]
+    assert "Resume them now" not in buttons
+
+
+def test_an_abandoned_window_is_resumed_from_the_page(page: Page, server: SandboxServer) -> None:
+    page.open()
+    page.until(lambda: "Clear the closing task" in page.section("windows"), "the button")
+    page.browser.press("Clear the closing task")
+    page.browser.read("which resumes its exports?", selector="#windows")
+    page.browser.press("No")
+    assert THIRD in paused_in(server)
+    page.browser.press("Clear the closing task")
+    page.browser.press("Yes")
+    page.browser.read("Cleared maintenance_window.close of abandoned", selector="#said")
+    page.until(lambda: page.paused() == {FIRST, SECOND}, "the export to be resumed", 200)
+    assert paused_in(server) == {FIRST, SECOND}
+
+
+def test_the_sweep_is_run_from_the_page(page: Page, server: SandboxServer) -> None:
+    airflow = page.airflow
+    airflow.finish("resume_abandoned_exports", airflow.trigger("resume_abandoned_exports"))
+    abandon(airflow)
+    page.open()
+    page.until(lambda: THIRD in page.section("windows"), "the abandoned window")
+    page.browser.press("Resume them now")
+    page.browser.press("Yes")
+    page.browser.read("Started resume_abandoned_exports", selector="#said")
+    page.until(lambda: page.paused() == {FIRST, SECOND}, "the export to be resumed", 200)
+    assert paused_in(server) == {FIRST, SECOND}
+
+
+def test_after_the_window_nothing_is_paused(page: Page, server: SandboxServer) -> None:
+    page.open()
+    (page.airflow.home / "go_on").write_text("")
+    page.until(lambda: "No maintenance window holds a batch export" in page.section("windows"), "the end", 200)
+    assert paused_in(server) == set()
+
+
+def test_a_refresh_asks_little_and_a_hidden_page_nothing(page: Page) -> None:
+    page.open()
+    driver = page.browser.driver
+    made = driver.execute_script(CALLS_MADE)
+    driver.execute_script("performance.clearResourceTimings()")
+    driver.find_element(By.ID, "refresh").click()
+    page.browser.wait_for(lambda: driver.execute_script(CALLS_MADE), "a refresh")
+    time.sleep(3)
+    again = driver.execute_script(CALLS_MADE)
+    print(f"\ncalls at first {len(made)}, at a refresh {len(again)}")
+    assert len(again) <= CALLS
+    driver.execute_script(
+        "Object.defineProperty(document, 'visibilityState', { get: () => 'hidden' });performance.clearResourceTimings()"
+    )
+    driver.find_element(By.ID, "refresh").click()
+    time.sleep(3)
+    assert driver.execute_script(CALLS_MADE) == []
+
+
+def test_a_thousand_windows_and_one_unreadable_lease(page: Page) -> None:
+    now = time.time()
+    leases = [
+        Lease(
+            dag_id="nightly_maintenance",
+            run_id=f"manual__{number}",
+            close_task_id="maintenance_window.close",
+            service="http://127.0.0.1",
+            workspace_conn_id="workspace_default",
+            organization_id="organization",
+            batch_export_id=f"0190c0de-0000-4000-8000-{number:012d}",
+            state="paused",
+            since=now - number,
+            until=now + 3600,
+            paused_at=now,
+        )
+        for number in range(1000)
+    ]
+    entities = [{"key": lease.key, "value": dump(lease)} for lease in leases]
+    entities.append({"key": f"{PREFIX}broken", "value": "{"})
+    page.airflow.call("PATCH", "variables", {"actions": [{"action": "create", "entities": entities}]})
+    page.open()
+    driver = page.browser.driver
+    page.browser.read("Show all 1000", "holds no lease", selector="#windows")
+    made = [url for url in driver.execute_script(CALLS_MADE) if "variable_key_pattern" in url or "/list" in url]
+    print(f"\n1,000 leases: {len(made)} calls for leases and states")
+    assert len(made) <= 2 * (11 + 10)  # the leases are read again when windows are abandoned
+    driver.execute_script(
+        "window.tasks = []; new PerformanceObserver(l => tasks.push(...l.getEntries().map(e => e.duration)))"
+        ".observe({entryTypes: ['longtask']})"
+    )
+    page.browser.press("Show all 1000")
+    page.browser.wait_for(
+        lambda: len(driver.find_elements(By.CSS_SELECTOR, "#windows .row")) == len(leases) + 1, "all rows"
+    )
+    driver.find_element(By.ID, "refresh").click()
+    time.sleep(8)
+    longest = max(driver.execute_script("return tasks"), default=0)
+    print(f"longest task of the browser: {longest:.0f} ms")
+    assert longest < STUTTER_MS
+    driver.find_element(By.ID, "filter").send_keys("000000000999")
+    page.browser.wait_for(
+        lambda: len(driver.find_elements(By.CSS_SELECTOR, "#windows .row:not(.head)")) == 1, "the one that is meant"
+    )

@@ -1,0 +1,118 @@
+"""The plugin with the status page: what it adds to Airflow, what it serves, and what it costs everybody else."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import re
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from airflow_provider_workspace.ui import plugin
+
+if TYPE_CHECKING:
+    import pytest
+
+STATIC = Path(plugin.__file__).with_name("static")
+# What Airflow's own part of a task has imported by then, and what the plugin adds.
+COSTS = """
+import sys, airflow.sdk
+from airflow_provider_workspace.version_compat import conf
+before = set(sys.modules)
+import airflow_provider_workspace.ui.plugin
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def fetch(path: str) -> httpx.Response:
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(Starlette(routes=[Mount("/", plugin.StatusPage())]))
+        async with httpx.AsyncClient(transport=transport, base_url="http://airflow") as client:
+            return await client.get(path)
+
+    return asyncio.run(ask())
+
+
+def test_airflow_finds_the_plugin_by_its_entry_point() -> None:
+    (found,) = [point for point in entry_points(group="airflow.plugins") if point.name == "workspace"]
+    assert found.load() is plugin.WorkspacePlugin
+
+
+def test_the_page_is_in_the_navigation() -> None:
+    (view,) = plugin.WorkspacePlugin.external_views
+    (app,) = plugin.WorkspacePlugin.fastapi_apps
+    assert (view["destination"], view["category"]) == ("nav", "browse")
+    assert f"/{view['href']}" == f"{app['url_prefix']}/"
+    for icon in (view["icon"], view["icon_dark_mode"]):
+        assert (STATIC / icon.rpartition("/")[2]).is_file()
+
+
+def test_a_setting_switches_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__WORKSPACE__STATUS_PAGE", "False")
+    try:
+        off = importlib.reload(plugin).WorkspacePlugin
+        assert (off.external_views, off.fastapi_apps) == ([], [])
+    finally:
+        monkeypatch.undo()
+        importlib.reload(plugin)
+
+
+def test_loading_the_plugin_imports_nothing_else() -> None:
+    run = subprocess.run([sys.executable, "-c", COSTS], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["airflow_provider_workspace.ui", "airflow_provider_workspace.ui.plugin"]
+
+
+def test_the_files_of_the_page_are_served() -> None:
+    page = fetch("/")
+    assert page.status_code == 200
+    assert page.headers["content-type"].startswith("text/html")
+    for name in re.findall(r'(?:src|href)="([^"]+)"', page.text):
+        assert fetch(f"/{name}").status_code == 200, name
+    assert fetch("/plugin.py").status_code == fetch("/../plugin.py").status_code == 404
+
+
+def test_the_page_runs_no_script_but_its_own_and_asks_nobody_else() -> None:
+    page = fetch("/")
+    assert page.headers["content-security-policy"] == "default-src 'self'; frame-ancestors 'self'"
+    assert page.headers["cache-control"] == "no-cache"
+    assert re.findall(r"<script[^>]*>", page.text) == ['<script type="module" src="page.js">']
+    assert not re.search(r"\son\w+=|style=", page.text)
+    for file in STATIC.iterdir():
+        assert "://" not in file.read_text().replace("http://www.w3.org/2000/svg", ""), file.name
+        assert "innerHTML" not in file.read_text()
+
+
+def test_the_page_reads_the_names_that_the_package_writes() -> None:
+    from airflow_provider_workspace.state import campaigns, leases
+
+    model = (STATIC / "model.js").read_text()
+    assert f'LEASES = "{leases.PREFIX}"' in model
+    (required,) = re.findall(r"REQUIRED = (\[.*\])", model)
+    assert set(eval(required)) | {"since", "until"} == set(leases.REQUIRED)  # noqa: S307 - a list of names
+    (states,) = re.findall(r"STATES = (\[.*\])", model)
+    assert tuple(eval(states)) == leases.STATES  # noqa: S307
+    assert f'"{campaigns.PROGRESS}"' in (STATIC / "page.js").read_text()
+
+
+def test_the_page_names_every_sensor_and_the_operators_that_exist() -> None:
+    from airflow_provider_workspace.operators import dashboards, invites, window_closing
+    from airflow_provider_workspace.sensors import workspace
+
+    model = (STATIC / "model.js").read_text()
+    sensors = {
+        name
+        for name, value in vars(workspace).items()
+        if getattr(value, "__mro__", ())[1:2] == (workspace.WorkspaceSensor,)
+    }
+    assert sensors == set(re.findall(r"Workspace\w+Sensor", model))
+    operators = set(re.findall(r"Workspace\w+Operator", model))
+    assert operators
+    for name in operators:
+        assert any(hasattr(module, name) for module in (dashboards, invites, window_closing)), name

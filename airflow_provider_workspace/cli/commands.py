@@ -39,14 +39,17 @@ def whoami(args: Namespace) -> None:
 
 
 def plan(args: Namespace) -> None:
-    """Compare a roster with the members."""
+    """Compare an organization with its file, or its members with a roster."""
+    if args.file.endswith((".yaml", ".yml")):
+        _plan_organizations(args)
+        return
     from airflow_provider_workspace.procedures.member_sync import read_and_plan
     from airflow_provider_workspace.procedures.roster_files import read_roster
 
     with _hook_of(args.conn_id) as hook:
         planned = hook.client.run(
             read_and_plan(
-                read_roster(None, args.roster),
+                read_roster(None, args.file),
                 hook.organization_or_default(args.organization_id),
                 hook.client.settings.page_size,
                 protected=args.protected,
@@ -54,6 +57,42 @@ def plan(args: Namespace) -> None:
             )
         )
     _tell(json.dumps(planned.to_dict(), indent=2) if args.output == "json" else planned.table())
+
+
+def _plan_organizations(args: Namespace) -> None:
+    """Compare each organization of a file; end with status 2 if one is not as the file says."""
+    from airflow_provider_workspace.cli.database_store import DatabaseStore
+    from airflow_provider_workspace.procedures.organization_file import load_organizations
+    from airflow_provider_workspace.procedures.organization_plan import plan_organization
+    from airflow_provider_workspace.state.organization_memory import reading_of
+
+    plans: dict[str, Any] = {}
+    with _hook_of(args.conn_id) as hook:
+        for name, wanted in load_organizations(args.file).items():
+            organization_id = hook.organization_or_default(args.organization_id or wanted.organization_id)
+            reading = reading_of(organization_id, hook.client.settings, DatabaseStore)
+            plans[name or organization_id] = hook.client.run(plan_organization(wanted, reading))
+    if args.output == "json":
+        _tell(json.dumps({name: planned.to_dict() for name, planned in plans.items()}, indent=2))
+    else:
+        for name, planned in plans.items():
+            _tell(f"Organization {name}: {planned.table(coloured=sys.stdout.isatty())}")
+    if any(planned.differences for planned in plans.values()):
+        raise SystemExit(2)
+
+
+def import_organization(args: Namespace) -> None:
+    """Write the file of an organization as it is."""
+    from airflow_provider_workspace.cli.database_store import DatabaseStore
+    from airflow_provider_workspace.procedures.organization_import import describe_organization
+    from airflow_provider_workspace.state.organization_memory import PREFIX, remembered_dashboards
+
+    with _hook_of(args.conn_id) as hook:
+        organization_id = hook.organization_or_default(args.organization_id)
+        settings = hook.client.settings
+        dashboards = remembered_dashboards(organization_id, settings, DatabaseStore(PREFIX))
+        text = hook.client.run(describe_organization(organization_id, settings.page_size, dashboards))
+    sys.stdout.write(text)
 
 
 def windows(args: Namespace) -> None:

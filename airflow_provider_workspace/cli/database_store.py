@@ -12,7 +12,14 @@ if TYPE_CHECKING:
 
 
 class DatabaseStore:
-    """Leases as rows of Airflow's database."""
+    """
+    Leases as rows of Airflow's database; or other notes.
+
+    :param prefix: how the keys begin
+    """
+
+    def __init__(self, prefix: str = PREFIX) -> None:
+        self.prefix = prefix
 
     def list_keys(self) -> list[str]:
         """Return the keys of all leases."""
@@ -21,7 +28,7 @@ class DatabaseStore:
         from sqlalchemy import select
 
         with create_session() as session:
-            found = session.scalars(select(Variable.key).where(Variable.key.startswith(PREFIX, autoescape=True)))
+            found = session.scalars(select(Variable.key).where(Variable.key.startswith(self.prefix, autoescape=True)))
             return sorted(found)
 
     def read(self, key: str) -> str | None:

@@ -19,18 +19,24 @@ def get_workspace_commands() -> list[CLICommand]:
     from airflow.cli.cli_config import ActionCommand, Arg, GroupCommand, lazy_load_command
 
     conn_id = Arg(("-c", "--conn-id"), default="workspace_default", help="Connection to the service")
+    organization_id = Arg(("--organization-id",), help="Organization; by default that of the connection")
     plan = (
-        Arg(("roster",), help="File with the members that shall be: .csv, .json or .jsonl"),
+        Arg(("file",), help="Organization file (.yaml), or file of the members that shall be (.csv, .json, .jsonl)"),
         conn_id,
-        Arg(("--organization-id",), help="Organization; by default that of the connection"),
+        organization_id,
         Arg(
             ("--protected",),
             action="append",
             default=[],
             metavar="EMAIL",
-            help="Address of somebody who is never removed or changed; may be given several times",
+            help="With a roster: address of somebody who is never removed or changed; may be given several times",
         ),
-        Arg(("--owner-level",), type=int, default=15, help="The same for members of this level and above"),
+        Arg(
+            ("--owner-level",),
+            type=int,
+            default=15,
+            help="With a roster: the same for members of this level and above",
+        ),
         Arg(("-o", "--output"), choices=("table", "json"), default="table", help="How the plan is shown"),
     )
     windows = (
@@ -61,9 +67,15 @@ def get_workspace_commands() -> list[CLICommand]:
                 ),
                 ActionCommand(
                     name="plan",
-                    help="Say what it takes to make the members those of a roster; change nothing",
+                    help="Say what it takes to make an organization what its file says; change nothing",
                     func=lazy_load_command(f"{COMMANDS}.plan"),
                     args=plan,
+                ),
+                ActionCommand(
+                    name="import",
+                    help="Write the organization file of an organization as it is",
+                    func=lazy_load_command(f"{COMMANDS}.import_organization"),
+                    args=(conn_id, organization_id),
                 ),
                 ActionCommand(
                     name="windows",

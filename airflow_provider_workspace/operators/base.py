@@ -225,6 +225,12 @@ class WorkspaceWriteOperator(WorkspaceOperator):
 
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run, clock=time.time)
 
+    def try_identity(self) -> tuple[str, int]:
+        """Return which task this is, and the number of its try."""
+        ti = self._context.get("ti")
+        names = ("dag_id", "run_id", "task_id", "map_index")
+        return " / ".join(str(getattr(ti, name, "-")) for name in names), getattr(ti, "try_number", 1)
+
     def compared(self, create: Operation[Any], record: Resource) -> dict[str, Any]:
         """Return a record as plain JSON, and note what it has otherwise than it was asked for."""
         from airflow_provider_workspace.api.comparison import describe_differences, differences

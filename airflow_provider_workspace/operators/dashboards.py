@@ -114,10 +114,9 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
             organization_id=settings.organization_id,
             name=fields.get("name"),
         )
-        ti = self._context.get("ti")
-        names = ("dag_id", "run_id", "task_id", "map_index")
-        owner = " / ".join(str(getattr(ti, name, "-")) for name in names), getattr(ti, "try_number", 1)
-        registry = DashboardRegistry(self.variable_key, identity, self.task_state, owner, read_only=self.is_dry_run)
+        registry = DashboardRegistry(
+            self.variable_key, identity, self.task_state, self.try_identity(), read_only=self.is_dry_run
+        )
         dashboard, self.created = yield from registry.get_or_create(
             fields, self.parse_choice("if_unknown", "fail", "create")
         )

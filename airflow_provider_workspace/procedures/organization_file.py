@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
@@ -95,7 +96,7 @@ class DashboardEntry(_Entry):
 class ProjectEntry(ProjectFields, _Entry):
     """A project, its settings and its dashboards. The interface cannot change the settings of one that exists."""
 
-    name: str = Field(min_length=1)
+    name: str = Field(min_length=1)  # pyright: ignore[reportIncompatibleVariableOverride] - nobody writes to it
     dashboards: list[DashboardEntry] = []
 
 
@@ -222,22 +223,47 @@ def choose_organization(found: Mapping[str, Organization], organization: str | N
     raise WorkspaceInputError(msg or f"Set organization ({hint}): there are several in {name}")
 
 
-def load_organization(
-    file: str | Mapping[str, Any],
-    organization: str | None,
-    read_text: Callable[[str], str],
-) -> Organization:
+def load_organizations(
+    file: str | Mapping[str, Any], read: Callable[[str], str] | None = None
+) -> dict[str, Organization]:
     """
-    Read one organization.
+    Read an organization file; the rosters that it names are beside it.
 
     :param file: path of an organization file, or its content as a mapping
-    :param organization: name of the organization, where the file has several
-    :param read_text: reads a file
+    :param read: reads a file and renders its templates; without, a file with templates is refused
+    :return: the organizations by name; one alone has the name ``""``
     :raises WorkspaceInputError: naming the line of each mistake
     """
-    name = file if isinstance(file, str) else "the organization"
-    source = read_text(file) if isinstance(file, str) else file
-    return choose_organization(read_organizations(source, name), organization, name)
+    if not isinstance(file, str):
+        return read_organizations(file, "the organization")
+    folder, _, name = file.rpartition("/")
+    text = read_text(file) if read is None else read(file)
+    if read is None and "{{" in text:
+        msg = f"Plan {name} in a Dag: it holds templates, which only a task can render"
+        raise WorkspaceInputError(msg)
+    return {key: _beside(found, folder or ".") for key, found in read_organizations(text, name).items()}
+
+
+def _beside(found: Organization, folder: str) -> Organization:
+    """Return an organization whose roster is in a folder, unless it has a whole path."""
+    roster = found.members and found.members.roster
+    if not found.members or not roster or roster.startswith("/") or "://" in roster:
+        return found
+    members = found.members.model_copy(update={"roster": f"{folder}/{roster}"})
+    return found.model_copy(update={"members": members})
+
+
+def read_text(path: str) -> str:
+    """
+    Read a file.
+
+    :raises WorkspaceInputError: if it cannot be read
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        msg = f"The organization file cannot be read: {error}"
+        raise WorkspaceInputError(msg) from None
 
 
 def json_schema() -> dict[str, Any]:

@@ -25,6 +25,7 @@ from airflow_provider_workspace.state.leases import digest
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Dashboard
     from airflow_provider_workspace.api.procedure import Procedure
+    from airflow_provider_workspace.state.leases import LeaseStore
     from airflow_provider_workspace.state.task_state import TaskState
 
 log = logging.getLogger(__name__)
@@ -79,6 +80,7 @@ class DashboardRegistry:
     :param task: what remembers it from try to try
     :param owner: the task, and the number of its try
     :param read_only: remember nothing anew
+    :param variables: where the Variables are; by default as tasks reach them
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class DashboardRegistry:
         owner: tuple[str, int],
         *,
         read_only: bool = False,
+        variables: LeaseStore | None = None,
     ) -> None:
         self.key = key or None
         self.identity = identity
@@ -96,9 +99,18 @@ class DashboardRegistry:
         self.owner = owner
         self.read_only = read_only
         self.what = f"dashboard '{identity.name}' in project {identity.project_id}"
-        self._variables = VariableStore(PREFIX, INDEX, "A task is about to create a dashboard.")
+        self._variables = variables or VariableStore(PREFIX, INDEX, "A task is about to create a dashboard.")
         self._prefix = f"{PREFIX}{digest(key or '')}."
         self._note = self._prefix + digest(*map(str, owner))
+
+    def find(self) -> Procedure[Dashboard | None]:
+        """
+        Return the dashboard that is remembered, if it still exists.
+
+        :raises WorkspaceInputError: if the Variable holds something else, or another dashboard
+        :raises WorkspaceOutcomeUnknownError: if a create was cut off
+        """
+        return (yield from self._find(self._read(), "fail"))
 
     def get_or_create(self, fields: Any, if_unknown: str) -> Procedure[tuple[Dashboard, bool]]:
         """

@@ -19,7 +19,7 @@ from airflow_provider_workspace.procedures.organization_file import (
     Organization,
     choose_organization,
     json_schema,
-    load_organization,
+    load_organizations,
     read_organizations,
 )
 
@@ -114,7 +114,7 @@ def test_the_shipped_schema_takes_what_is_read_and_knows_every_field() -> None:
         ("a: [", "line 1: expected the node content"),
         ("a: !x 3", "could not determine a constructor for the tag '!x'"),
         ("a: 2026-99-99", "line 1: month must be in 1..12"),
-        ("[" * 3000, "nested too deeply"),
+        ("[" * 600, "nested too deeply"),
         ("a: &a [*a]", "more values than a file can have"),
         ("organizations: {}", "organizations must hold organizations by name"),
         ("organizations: {a: {}}\nprojects: []", "organizations must hold organizations by name"),
@@ -148,5 +148,29 @@ def test_an_organization_is_chosen_by_name() -> None:
         choose_organization(found, "sout", "all.yaml")
     with pytest.raises(WorkspaceInputError, match=r"one of north, south.*several in all.yaml"):
         choose_organization(found, None, "all.yaml")
-    assert load_organization("all.yaml", "north", lambda _: "organizations: {north: {}}") == Organization()
-    assert load_organization({"projects": []}, None, str) == Organization()
+
+
+def test_rosters_are_beside_the_file(tmp_path: Path) -> None:
+    text = "organizations:\n" + "".join(
+        f"  {name}: {{members: {{roster: '{roster}'}}}}\n"
+        for name, roster in {"a": "team.csv", "b": "/shared/team.csv", "c": "s3://bucket/team.csv"}.items()
+    )
+    (tmp_path / "all.yaml").write_text(f"\ufeff{text}")
+    found = load_organizations(str(tmp_path / "all.yaml"))
+    assert [one.members and one.members.roster for one in found.values()] == [
+        f"{tmp_path}/team.csv",
+        "/shared/team.csv",
+        "s3://bucket/team.csv",
+    ]
+    (rendered,) = load_organizations("x.yaml", lambda _: "members: {roster: team.csv}").values()
+    assert rendered.members is not None
+    assert rendered.members.roster == "./team.csv"
+    assert load_organizations({"projects": []}) == {"": Organization()}
+
+
+def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+    with pytest.raises(WorkspaceInputError, match=r"cannot be read: .*No such file"):
+        load_organizations(str(tmp_path / "none.yaml"))
+    (tmp_path / "a.yaml").write_text("organization_id: '{{ var.value.organization }}'")
+    with pytest.raises(WorkspaceInputError, match=r"Plan a\.yaml in a Dag: it holds templates"):
+        load_organizations(str(tmp_path / "a.yaml"))

@@ -1,0 +1,306 @@
+"""Operators for organization files: plan what it takes, and make one part of it so."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
+from airflow_provider_workspace.version_compat import AirflowFailException
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.procedure import Procedure
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.procedures.organization_file import Organization
+    from airflow_provider_workspace.procedures.organization_plan import Change, OrganizationPlan, Reading
+    from airflow_provider_workspace.state.task_state import TaskState
+
+Part = Literal["projects", "domains", "verification", "members", "dashboards", "collaborators", "exports"]
+
+
+class WorkspacePlanOrganizationOperator(WorkspaceWriteOperator):
+    """
+    Compare an organization with its file, and say what it takes to make it so; nothing is sent that writes.
+
+    Scopes ``project:read``, ``organization:read``, ``organization_member:read`` and ``dashboard:read``, as far as the
+    file has projects, domains, members and dashboards.
+
+    The plan is a table in the log: ``+`` create, ``~`` change, ``-`` remove, and ``!`` for what cannot be known or not
+    be changed by the interface. The result is ``pending`` (how many changes), ``differences`` (these, and what a person
+    must change), ``counts``, ``digest``, ``changes`` and the ``table``.
+
+    :param file: path of the organization file, relative to the Dag file; or its content as a mapping. Templates inside
+        the file are rendered
+    :param organization: name of the organization, where the file has several
+    :param fail_on_difference: whether the task fails if the organization is not as its file says: a drift check
+    """
+
+    template_fields: Collection[str] = ("workspace_conn_id", "file", "organization")
+    switches: Collection[str] = (*WorkspaceWriteOperator.switches, "fail_on_difference")
+    resource_kind = "projects"
+    has_own_dry_run = True
+
+    def __init__(
+        self,
+        *,
+        file: str | Mapping[str, Any],
+        organization: str | None = None,
+        fail_on_difference: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.file = file
+        self.organization = organization
+        self.fail_on_difference: Any = fail_on_difference
+
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+        """Plan all parts."""
+        plan, _, _ = yield from self.plan(hook)
+        if self.fail_on_difference and plan.differences:
+            msg = f"The organization is not as its file says: {plan.differences} differences.\n{plan.table()}"
+            raise AirflowFailException(msg)
+        return plan.to_dict()
+
+    def plan(
+        self, hook: WorkspaceHook, parts: Collection[str] | None = None
+    ) -> Procedure[tuple[OrganizationPlan, Organization, Reading]]:
+        """Read the file, compare, and log the plan."""
+        from airflow_provider_workspace.procedures.organization_file import choose_organization, load_organizations
+        from airflow_provider_workspace.procedures.organization_plan import PARTS, plan_organization
+        from airflow_provider_workspace.state.organization_memory import reading_of
+
+        file = self.path()
+        name = Path(file).name if isinstance(file, str) else "the organization"
+        wanted = choose_organization(load_organizations(file, self.render), self.organization, name)
+        organization_id = hook.organization_or_default(wanted.organization_id)
+        self.workspace_url = hook.client.settings.url_for("projects", {"organization_id": organization_id})
+        reading = reading_of(organization_id, hook.client.settings)
+        plan = yield from plan_organization(wanted, reading, parts or PARTS)
+        self.log.info("Organization %s: %s", organization_id, plan.table())
+        plan.check_removals(wanted.max_removals)
+        return plan, wanted, reading
+
+    def path(self) -> str | Mapping[str, Any]:
+        """Return the path of the file, or its content."""
+        from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.operators.arguments import type_name
+
+        file: Any = self.file
+        if isinstance(file, Mapping):
+            return file
+        if not isinstance(file, str) or not file.strip():
+            msg = f"file must be the path of an organization file or a mapping, not {type_name(file)}"
+            raise WorkspaceInputError(msg)
+        folder = getattr(self._context.get("dag"), "folder", None)
+        return file if "://" in file or not folder else str(Path(folder, file))
+
+    def render(self, path: str) -> str:
+        """Read a file, and render the templates in it."""
+        from airflow_provider_workspace.procedures.organization_file import read_text
+
+        text = read_text(path)
+        return str(self.render_template(text, self._context)) if "{{" in text or "{%" in text else text
+
+
+class WorkspaceApplyOrganizationOperator(WorkspacePlanOrganizationOperator):
+    """
+    Make one part of an organization what its file says.
+
+    The part is planned anew, and only what differs is sent, with the look-ups and retries of the operators for single
+    resources; so a retry goes on where the try before ended, and a second run changes nothing. The result is the plan
+    of the part that was carried out.
+
+    ==================== =========================================================== ================================
+    part                 what it does                                                scopes
+    ==================== =========================================================== ================================
+    ``projects``         creates projects                                            ``project:write``
+    ``domains``          claims domains; removes others if ``complete`` says so. The ``organization:write``
+                         XCom ``unverified`` has the ``domain`` and the
+                         ``verification_challenge`` of each one to be published
+    ``verification``     asks for verification and waits for it, then sets settings  ``organization:write``
+    ``members``          invites people, changes levels; removes if complete         ``organization_member:write``
+    ``dashboards``       creates and changes dashboards; a Variable remembers each   ``dashboard:write``
+    ``collaborators``    adds members to dashboards; removes others if complete      ``dashboard:write``
+    ``exports``          pauses and resumes, but leaves what a window holds alone    ``batch_export:write``
+    ==================== =========================================================== ================================
+
+    :param part: which part
+    :param file: path of the organization file, relative to the Dag file; or its content as a mapping. Templates inside
+        the file are rendered
+    :param organization: name of the organization, where the file has several
+    :param approved: an earlier plan, the result of
+        :class:`~airflow_provider_workspace.operators.organization.WorkspacePlanOrganizationOperator`: if there is a
+        change now that it does not hold, the task fails and sends nothing; ``None`` to make every change
+    :param poke_interval: how often to ask for the verification of domains: a timedelta or seconds. More than a minute
+        is waited for without a worker slot
+    :param timeout: how long to wait for it: a timedelta or seconds
+    """
+
+    template_fields: Collection[str] = (*WorkspacePlanOrganizationOperator.template_fields, "part", "approved")
+    switches: Collection[str] = WorkspaceWriteOperator.switches
+
+    def __init__(
+        self,
+        *,
+        part: Part,
+        file: str | Mapping[str, Any],
+        organization: str | None = None,
+        approved: Mapping[str, Any] | None = None,
+        poke_interval: timedelta | float = 300.0,
+        timeout: timedelta | float = timedelta(days=3),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(file=file, organization=organization, **kwargs)
+        self.part: Any = part
+        self.approved = approved
+        self.poke_interval = poke_interval
+        self.timeout = timeout
+
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+        """Plan the part, and make its changes."""
+        from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.procedures.bulk_invites import wait_for_consistency
+        from airflow_provider_workspace.procedures.organization_plan import PARTS
+
+        part = self.parse_choice("part", *PARTS)
+        if self.approved is not None and not isinstance(self.approved, Mapping):
+            msg = "Pass the output of WorkspacePlanOrganizationOperator as approved: what it holds is not a plan"
+            raise WorkspaceInputError(msg)
+        if part == "members":
+            yield from wait_for_consistency(self.task_state, hook.client.settings.consistency_time)
+        plan, wanted, reading = yield from self.plan(hook, (part,))
+        if self.approved is not None:
+            plan.check_approved(self.approved)
+        if self.is_dry_run:
+            return plan.to_dict()
+        if part == "members":
+            yield from self.apply_members(hook, plan, reading.organization_id)
+        elif part == "verification":
+            yield from self.wait_for_verification(plan)
+        for change in plan.changes if part != "members" else ():
+            yield from self.apply(hook, change, reading.organization_id)
+        if part == "domains" and "ti" in self._context:
+            unverified = yield from self.unverified(hook, wanted, reading.organization_id)
+            self._context["ti"].xcom_push(key="unverified", value=unverified)
+        return plan.to_dict()
+
+    def memory_of(self, change: Change) -> TaskState:
+        """Return what the task remembers of one change."""
+        from airflow_provider_workspace.state.leases import digest
+        from airflow_provider_workspace.state.task_state import KEY, TaskState
+
+        carried = self._carried.setdefault(change.name, {})
+        return TaskState(self._context, carried, clock=time.time, key=f"{KEY}.{digest(change.name)}")
+
+    def apply(self, hook: WorkspaceHook, change: Change, organization_id: str) -> Procedure[None]:
+        """Make one change."""
+        from airflow_provider_workspace.api import operations as ops
+        from airflow_provider_workspace.api.procedure import send_one
+        from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.procedures import resources
+        from airflow_provider_workspace.procedures.create_or_get import delete_if_present
+
+        operation, settings = change.operation, hook.client.settings
+        known: dict[str, Any] = {"if_exists": "return", "memory": self.memory_of(change)}
+        if change.action in ("differs", "unknown"):
+            self.log.warning("Left as it is:%s", change.line())
+        elif operation is None:
+            msg = (
+                f"Make the parts before '{self.part}' first: they are not done, so there is no place for {change.name}"
+            )
+            raise WorkspaceInputError(msg)
+        elif isinstance(operation, ops.projects.CreateProject):
+            yield from resources.create_project(operation, settings, **known)
+        elif isinstance(operation, ops.domains.CreateDomain):
+            yield from resources.create_domain(operation, settings, **known)
+        elif isinstance(operation, ops.dashboards.CreateDashboard):
+            yield from self.create_dashboard(hook, change, operation, organization_id)
+        elif isinstance(operation, ops.dashboards.AddDashboardCollaborator):
+            yield from resources.add_collaborator(operation, settings, **known)
+        elif change.action == "remove":
+            yield from delete_if_present(change.name, operation, "ignore")
+        elif not isinstance(operation, ops.domains.VerifyDomain):
+            yield from send_one(operation)
+            self.log.info("Done:%s", change.line())
+
+    def create_dashboard(
+        self, hook: WorkspaceHook, change: Change, operation: Any, organization_id: str
+    ) -> Procedure[None]:
+        """Create a dashboard, and remember it."""
+        from airflow_provider_workspace.state.dashboard_registry import DashboardRegistry
+        from airflow_provider_workspace.state.organization_memory import identity_of, variable_key
+
+        if change.entry is not None:
+            registry = DashboardRegistry(
+                variable_key(organization_id, change.project, change.entry),
+                identity_of(hook.client.settings, organization_id, operation.project_id, change.entry),
+                self.memory_of(change),
+                self.try_identity(),
+            )
+            fields = operation.model_dump(exclude_unset=True, exclude={"project_id"})
+            dashboard, created = yield from registry.get_or_create(fields, "fail")
+            self.log.info("%s dashboard %s, '%s'.", "Created" if created else "Found", dashboard.id, dashboard.name)
+
+    def apply_members(self, hook: WorkspaceHook, plan: OrganizationPlan, organization_id: str) -> Procedure[None]:
+        """Change the members as the member sync does."""
+        from airflow_provider_workspace.hooks.progress import ProgressLog
+        from airflow_provider_workspace.procedures.bulk_invites import invite_all
+        from airflow_provider_workspace.procedures.member_sync import apply
+
+        yield from apply(
+            plan.members,
+            organization_id,
+            lambda rows: invite_all(
+                rows,
+                organization_id=organization_id,
+                settings=hook.client.settings,
+                clock=time.time,
+                memory=self.task_state,
+                kept=self._carried.setdefault("invites", {}),
+                progress=ProgressLog("Invites"),
+            ),
+        )
+
+    def wait_for_verification(self, plan: OrganizationPlan) -> Procedure[None]:
+        """
+        Ask for the verification of domains until all are verified.
+
+        :raises AirflowFailException: if they are not in time
+        """
+        from airflow_provider_workspace.api.operations.domains import GetDomain, VerifyDomain
+        from airflow_provider_workspace.api.procedure import Pause, send_one
+        from airflow_provider_workspace.operators.arguments import parse_seconds
+        from airflow_provider_workspace.procedures.verification import ask_verification
+
+        pause = parse_seconds("poke_interval", self.poke_interval, least=1.0)
+        end_at = self._carried.setdefault("end_at", time.time() + parse_seconds("timeout", self.timeout))
+        open_ones = [change.operation for change in plan.changes if isinstance(change.operation, VerifyDomain)]
+        while open_ones:
+            for verify in list(open_ones):
+                domain_id = str(verify.domain_id)
+                yield from ask_verification(verify.organization_id, domain_id)
+                domain = yield from send_one(GetDomain(organization_id=verify.organization_id, domain_id=domain_id))
+                if domain.is_verified:
+                    self.log.info("The domain '%s' is verified.", domain.domain)
+                    open_ones.remove(verify)
+                    continue
+                todo = f"Publish a TXT record with the value {domain.verification_challenge} in the DNS of"
+                if time.time() > end_at:
+                    msg = f"{todo} {domain.domain}, then clear this task: the domain was not verified in time"
+                    raise AirflowFailException(msg)
+                self.log.info("%s %s: it is not verified yet.", todo, domain.domain)
+            if open_ones:
+                yield Pause(pause)
+
+    def unverified(self, hook: WorkspaceHook, wanted: Organization, organization_id: str) -> Procedure[list[Any]]:
+        """Return the domains of the file whose challenge is to be published."""
+        from airflow_provider_workspace.api.operations.domains import ListDomains
+        from airflow_provider_workspace.procedures.resources import domain_key
+        from airflow_provider_workspace.procedures.snapshot import read_rows
+
+        names = {domain_key(entry.domain) for entry in wanted.domains if entry.verified}
+        rows = yield from read_rows(ListDomains(organization_id=organization_id, limit=hook.client.settings.page_size))
+        return [self.plain(row) for row in rows if domain_key(row.domain) in names and not row.is_verified]

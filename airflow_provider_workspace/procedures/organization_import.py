@@ -1,0 +1,103 @@
+"""Write the organization file of an organization as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from airflow_provider_workspace.api import operations as ops
+from airflow_provider_workspace.api.levels import LEVELS
+from airflow_provider_workspace.api.operations.domains import DomainFields
+from airflow_provider_workspace.api.operations.projects import ProjectFields
+from airflow_provider_workspace.api.procedure import send_one
+from airflow_provider_workspace.api.secrets import is_secret, secrets_under
+from airflow_provider_workspace.procedures.organization_file import DashboardEntry
+from airflow_provider_workspace.procedures.snapshot import read_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pydantic import BaseModel
+
+    from airflow_provider_workspace.api.procedure import Procedure
+
+NAMES = {number: name for name, number in LEVELS.items()}
+HEAD = """\
+# The organization as it was. What this file leaves out is left alone; to remove what its lists do not name, add
+# complete: [members, domains, collaborators]
+# The interface lists neither batch exports nor dashboards: add the exports, and the dashboards that Airflow does not
+# remember yet.
+"""
+
+
+def describe_organization(
+    organization_id: str, page_size: int, dashboards: Mapping[str, Mapping[str, str]]
+) -> Procedure[str]:
+    """
+    Read an organization, and return its file.
+
+    :param page_size: rows per page of a list
+    :param dashboards: by project id the dashboards that Airflow remembers, each with the key of its Variable
+    """
+    where: dict[str, Any] = {"organization_id": organization_id, "limit": page_size}
+    found: dict[str, Any] = {"organization_id": organization_id}
+    found["projects"] = []
+    for item in (yield from read_rows(ops.projects.ListProjects(**where))):
+        project_id = str(item.id)
+        get = ops.projects.GetProject(organization_id=organization_id, project_id=project_id)
+        entry = _fields((yield from send_one(get)), ProjectFields.model_fields)
+        entry["dashboards"] = yield from _dashboards(project_id, dashboards.get(project_id, {}))
+        found["projects"].append({key: value for key, value in entry.items() if value})
+    rows = yield from read_rows(ops.domains.ListDomains(**where))
+    found["domains"] = [
+        {"domain": row.domain, **_fields(row, DomainFields.model_fields)}
+        | ({} if row.is_verified else {"verified": False})
+        for row in rows
+    ]
+    people = [
+        _person(invite.target_email, invite.level)
+        for invite in (yield from read_rows(ops.invites.ListInvites(**where)))
+        if invite.target_email and not invite.is_expired
+    ]
+    people += [
+        _person(member.user.email, member.level)
+        for member in (yield from read_rows(ops.members.ListMembers(**where)))
+        if member.user and member.user.email
+    ]
+    found["members"] = {"people": people} if people else None
+    kept = {key: value for key, value in found.items() if value}
+    text: str = yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, width=120)
+    return HEAD + text
+
+
+def _dashboards(project_id: str, remembered: Mapping[str, str]) -> Procedure[list[dict[str, Any]]]:
+    """Describe the dashboards that Airflow remembers of a project."""
+    entries: list[dict[str, Any]] = []
+    for dashboard_id, key in remembered.items():
+        where: dict[str, Any] = {"project_id": project_id, "dashboard_id": dashboard_id}
+        dashboard = yield from send_one(ops.dashboards.GetDashboard(**where))
+        entry = _fields(dashboard, DashboardEntry.model_fields)
+        listed = yield from read_rows(ops.dashboards.ListDashboardCollaborators(**where))
+        people = [
+            {"email": row.user.email, **({} if row.level is None else {"level": row.level})}
+            for row in listed
+            if row.user and row.user.email
+        ]
+        entries.append({**entry, "variable_key": key, **({"collaborators": people} if people else {})})
+    return entries
+
+
+def _fields(record: BaseModel, names: Iterable[str]) -> dict[str, Any]:
+    """Return the fields of a record that are set and no secrets."""
+    shown = record.model_dump(mode="json", include=set(names))
+    return {
+        name: shown[name]
+        for name in names
+        if shown.get(name) and not is_secret(name) and not any(secrets_under(name, shown[name]))
+    }
+
+
+def _person(email: str, level: int | None) -> Any:
+    """Return a person as a file names them."""
+    return email if level is None else {"email": email, "level": NAMES.get(level, level)}

@@ -1,0 +1,480 @@
+"""What it takes to make an organization what its file says: reads, compares, lists the changes, and sends no write."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.api import operations as ops
+from airflow_provider_workspace.api.comparison import differences
+from airflow_provider_workspace.api.procedure import send_one
+from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceOutcomeUnknownError
+from airflow_provider_workspace.procedures.member_sync import MemberPlan, plan_members
+from airflow_provider_workspace.procedures.resources import domain_key, project_key
+from airflow_provider_workspace.procedures.roster import address_key
+from airflow_provider_workspace.procedures.roster_files import read_roster
+from airflow_provider_workspace.procedures.snapshot import read_rows
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator, Domain, Member, ProjectItem
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.api.procedure import Procedure
+    from airflow_provider_workspace.procedures.organization_file import (
+        DashboardEntry,
+        DomainEntry,
+        Organization,
+        ProjectEntry,
+    )
+
+# In the order in which they are made.
+PARTS = ("projects", "domains", "verification", "members", "dashboards", "collaborators", "exports")
+SYMBOLS = {"create": "+", "change": "~", "remove": "-", "set": "!", "differs": "!", "unknown": "!"}
+COLOURS = {"+": 32, "~": 33, "-": 31, "!": 36}
+# What an organization that is as its file says has none of.
+PENDING = ("create", "change", "remove")
+# How many changes of one part the table shows.
+MAX_LINES = 200
+# What a dashboard is created with and cannot be compared.
+ONLY_FOR_CREATION = {"use_template", "use_dashboard"}
+# Fields of a dashboard's entry that are none of the dashboard.
+BESIDE = {"variable_key", "collaborators"}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """
+    A difference between a file and an organization.
+
+    :param action: ``create``, ``change``, ``remove``; ``set`` what cannot be read; ``differs`` what the interface
+        cannot change, so that a person must; ``unknown`` what cannot be known
+    :param part: one of :data:`PARTS`
+    :param name: what it is about, for people
+    :param after: fields as they shall be
+    :param before: fields as they are, where that is known
+    :param why: the reason, for people; empty if there is nothing to say
+    :param operation: what is to be sent; ``None`` for nothing, or if that depends on an earlier part
+    :param project: name of the project of a dashboard that is to be created
+    :param entry: that dashboard in the file
+    """
+
+    action: str
+    part: str
+    name: str
+    after: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    before: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    why: str = ""
+    operation: Operation[Any] | None = None
+    project: str = ""
+    entry: DashboardEntry | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return {
+            "action": self.action,
+            "part": self.part,
+            "name": self.name,
+            "before": dict(self.before),
+            "after": dict(self.after),
+            "why": self.why,
+        }
+
+    def line(self) -> str:
+        """Return the change as people know it from other plans."""
+        fields = [
+            f"{name}: {_shown(self.before[name])} -> {_shown(value)}"
+            if name in self.before
+            else f"{name}: {_shown(value)}"
+            for name, value in self.after.items()
+        ]
+        return f"  {SYMBOLS[self.action]} {self.name:<44} {', '.join([*fields, *([self.why] if self.why else [])])}"
+
+
+@dataclass(slots=True)
+class OrganizationPlan:
+    """
+    The changes, in the order in which they are made.
+
+    :param changes: of all parts that were planned
+    :param members: the changes to members as the member sync carries them out
+    """
+
+    changes: list[Change] = field(default_factory=list[Change])
+    members: MemberPlan = field(default_factory=MemberPlan)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many changes there are of each action."""
+        counted = Counter(change.action for change in self.changes)
+        return {action: counted[action] for action in SYMBOLS}
+
+    @property
+    def pending(self) -> int:
+        """How many changes there are to make, without what cannot be read."""
+        return sum(self.counts[action] for action in PENDING)
+
+    @property
+    def differences(self) -> int:
+        """In how much the organization is not as its file says, as far as can be known."""
+        return self.pending + self.counts["differs"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON: ``pending``, ``differences``, ``counts``, ``digest``, ``changes`` and the ``table``."""
+        return {
+            "pending": self.pending,
+            "differences": self.differences,
+            "counts": self.counts,
+            "digest": self.digest(),
+            "changes": [change.to_dict() for change in self.changes],
+            "table": self.table(),
+        }
+
+    def digest(self) -> str:
+        """Return what stands for this plan, in eight letters and digits."""
+        essence = sorted(_essence(change.to_dict()) for change in self.changes)
+        return sha256(json.dumps(essence).encode()).hexdigest()[:8]
+
+    def table(self, *, coloured: bool = False) -> str:
+        """Return the plan as people read it: a summary, and a line for each change."""
+        counts = self.counts
+        cannot = counts["set"] + counts["unknown"]
+        lines = [
+            f"{counts['create']} to create, {counts['change']} to change, {counts['remove']} to remove"
+            + (f", {counts['differs']} to change by hand" if counts["differs"] else "")
+            + (f", {cannot} cannot be known" if cannot else "")
+        ]
+        for part in PARTS:
+            of_part = [change for change in self.changes if change.part == part]
+            for change in of_part[:MAX_LINES]:
+                code = COLOURS[SYMBOLS[change.action]]
+                lines.append(f"\x1b[{code}m{change.line()}\x1b[0m" if coloured else change.line())
+            if len(of_part) > MAX_LINES:
+                lines.append(f"    … and {len(of_part) - MAX_LINES} more {part}")
+        return "\n".join(lines)
+
+    def check_removals(self, maximum: int | None) -> None:
+        """
+        Refuse a plan that removes more than it may.
+
+        :param maximum: how much may go at once; ``None`` for any number
+        :raises WorkspaceInputError: if it is more
+        """
+        going = self.counts["remove"]
+        if maximum is not None and going > maximum:
+            msg = (
+                f"The file leaves out {going} that exist, more than max_removals: {maximum}. Check that its lists are "
+                "whole; if they are, raise max_removals"
+            )
+            raise WorkspaceInputError(msg)
+
+    def check_approved(self, approved: Mapping[str, Any]) -> None:
+        """
+        Refuse a plan that holds what an earlier one did not.
+
+        :param approved: the earlier plan, as :meth:`to_dict` gave it
+        :raises WorkspaceInputError: naming what is new
+        """
+        known = {_essence(change) for change in approved.get("changes", ())}
+        new = [
+            change
+            for change in self.changes
+            if change.action in (*PENDING, "set") and _essence(change.to_dict()) not in known
+        ]
+        if new:
+            lines = "\n".join(change.line() for change in new[:MAX_LINES])
+            msg = f"Plan again, and have it approved: the organization has changed, and this was not approved:\n{lines}"
+            raise WorkspaceInputError(msg)
+
+
+def _essence(change: Mapping[str, Any]) -> str:
+    """Return what of a change must be the same for an approval to hold."""
+    return json.dumps([change.get(name) for name in ("action", "part", "name", "after")], sort_keys=True)
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+@dataclass(slots=True)
+class Reading:
+    """
+    What has been read of an organization; each list is read once, when it is first asked for.
+
+    :param organization_id: organization
+    :param page_size: rows per page of a list
+    :param find_dashboard: reads the dashboard that Airflow remembers of a project, given by name and id; nothing if it
+        remembers none
+    :param window_of: returns which maintenance window holds a batch export; nothing if none does
+    """
+
+    organization_id: str
+    page_size: int
+    find_dashboard: Callable[[str, str, DashboardEntry], Procedure[Dashboard | None]]
+    window_of: Callable[[str], str]
+    _projects: list[ProjectItem] | None = None
+    _members: list[Member] | None = None
+
+    def projects(self) -> Procedure[list[ProjectItem]]:
+        """Read the projects."""
+        if self._projects is None:
+            self._projects = yield from read_rows(
+                ops.projects.ListProjects(organization_id=self.organization_id, limit=self.page_size)
+            )
+        return self._projects
+
+    def members(self) -> Procedure[list[Member]]:
+        """Read the members."""
+        if self._members is None:
+            self._members = yield from read_rows(
+                ops.members.ListMembers(organization_id=self.organization_id, limit=self.page_size)
+            )
+        return self._members
+
+    def project_id(self, entry: ProjectEntry) -> Procedure[str | None]:
+        """Return the id of a project in the file; ``None`` if there is none of that name."""
+        found = [row.id for row in (yield from self.projects()) if project_key(row.name) == project_key(entry.name)]
+        return str(found[0]) if found else None
+
+
+def plan_organization(
+    wanted: Organization, reading: Reading, parts: Collection[str] = PARTS
+) -> Procedure[OrganizationPlan]:
+    """
+    Compare an organization with its file.
+
+    :param wanted: the organization as it should be
+    :param reading: the organization as it is
+    :param parts: which of :data:`PARTS` to plan
+    :raises WorkspaceInputError: for a roster that is wrong
+    """
+    plan = OrganizationPlan()
+    if "projects" in parts:
+        plan.changes += yield from _plan_projects(wanted, reading)
+    if wanted.domains and ("domains" in parts or "verification" in parts):
+        plan.changes += [change for change in (yield from _plan_domains(wanted, reading)) if change.part in parts]
+    if wanted.members and "members" in parts:
+        plan.members = yield from _plan_members(wanted, reading)
+        plan.changes += map(_of_member, plan.members.changes)
+    for project in wanted.projects:
+        for dashboard in project.dashboards:
+            if "dashboards" in parts or ("collaborators" in parts and dashboard.collaborators is not None):
+                changes = yield from _plan_dashboard(wanted, project, dashboard, reading)
+                plan.changes += [change for change in changes if change.part in parts]
+    if "exports" in parts:
+        plan.changes += _plan_exports(wanted, reading)
+    plan.changes.sort(key=lambda change: PARTS.index(change.part))
+    return plan
+
+
+def _plan_projects(wanted: Organization, reading: Reading) -> Procedure[list[Change]]:
+    """Compare the projects."""
+    changes: list[Change] = []
+    for entry in wanted.projects:
+        fields = entry.model_dump(mode="json", exclude_unset=True, exclude={"dashboards"})
+        create = ops.projects.CreateProject(organization_id=reading.organization_id, **fields)
+        settings = {name: value for name, value in fields.items() if name != "name"}
+        name = f"project {entry.name}"
+        project_id = yield from reading.project_id(entry)
+        if project_id is None:
+            changes.append(Change("create", "projects", name, settings, operation=create))
+            continue
+        get = ops.projects.GetProject(organization_id=reading.organization_id, project_id=project_id)
+        after, before = _differing(create, (yield from send_one(get)))
+        if after:
+            why = "change it by hand: the interface has no request for it"
+            changes.append(Change("differs", "projects", name, after, before, why))
+    return changes
+
+
+def _plan_domains(wanted: Organization, reading: Reading) -> Procedure[list[Change]]:
+    """Compare the domains, their settings and whether they are verified."""
+    organization_id = reading.organization_id
+    listed = ops.domains.ListDomains(organization_id=organization_id, limit=reading.page_size)
+    rows = {domain_key(row.domain): row for row in (yield from read_rows(listed))}
+    changes: list[Change] = []
+    for entry in wanted.domains:
+        row = rows.pop(domain_key(entry.domain), None)
+        if row is None:
+            create = ops.domains.CreateDomain(organization_id=organization_id, domain=domain_key(entry.domain))
+            changes.append(Change("create", "domains", f"domain {domain_key(entry.domain)}", operation=create))
+        changes += _of_domain(entry, row, organization_id)
+    if "domains" in wanted.complete:
+        changes += [
+            Change(
+                "remove",
+                "domains",
+                f"domain {key}",
+                why="not in the file",
+                operation=ops.domains.DeleteDomain(organization_id=organization_id, domain_id=str(row.id)),
+            )
+            for key, row in rows.items()
+        ]
+    return changes
+
+
+def _of_domain(entry: DomainEntry, row: Domain | None, organization_id: str) -> list[Change]:
+    """Compare one domain with its entry; ``None`` if it does not exist yet."""
+    name = f"domain {domain_key(entry.domain)}"
+    changes: list[Change] = []
+    if entry.verified and not (row and row.is_verified):
+        verify = row and ops.domains.VerifyDomain(organization_id=organization_id, domain_id=str(row.id))
+        before = {"is_verified": False} if row else {}
+        changes.append(Change("change", "verification", name, {"is_verified": True}, before, operation=verify or None))
+    settings = entry.model_dump(mode="json", exclude_unset=True, exclude={"domain", "verified"})
+    if not settings:
+        return changes
+    if row is None:
+        return [*changes, Change("change", "verification", name, settings)]
+    update = ops.domains.UpdateDomain(organization_id=organization_id, domain_id=str(row.id), **settings)
+    after, before = _differing(update, row)
+    if after:
+        changes.append(Change("change", "verification", name, after, before, operation=update))
+    return changes
+
+
+def _plan_members(wanted: Organization, reading: Reading) -> Procedure[MemberPlan]:
+    """Compare the people; without a complete list nobody is removed."""
+    members = wanted.members
+    if members is None or (members.people is not None and not members.people):
+        return MemberPlan()
+    people = None if members.people is None else [one.model_dump(exclude_unset=True) for one in members.people]
+    defaults = members.defaults.model_dump(exclude_unset=True) if members.defaults else None
+    invites = yield from read_rows(
+        ops.invites.ListInvites(organization_id=reading.organization_id, limit=reading.page_size)
+    )
+    plan = plan_members(
+        read_roster(people, members.roster, defaults, argument="people"),
+        invites,
+        (yield from reading.members()),
+        protected=members.protected,
+        owner_level=None if members.owner_level is None else int(members.owner_level),
+    )
+    kept = ("change_level", "invite", *(("withdraw", "remove") if "members" in wanted.complete else ()))
+    plan.changes = [change for change in plan.changes if change.action in kept]
+    return plan
+
+
+def _of_member(change: Any) -> Change:
+    """Return a change of the member sync as one of the plan."""
+    level = {} if change.level is None else {"level": change.level}
+    if change.action == "invite":
+        return Change("create", "members", f"invite {change.email}", level)
+    if change.action == "change_level":
+        return Change("change", "members", f"member {change.email}", level, {"level": change.old_level})
+    kind = "invite" if change.action == "withdraw" else "member"
+    return Change("remove", "members", f"{kind} {change.email}", why=change.why)
+
+
+def _plan_dashboard(
+    wanted: Organization, project: ProjectEntry, entry: DashboardEntry, reading: Reading
+) -> Procedure[list[Change]]:
+    """Compare a dashboard that Airflow remembers, and its collaborators."""
+    name = f"dashboard {project.name} / {entry.name}"
+    fields = entry.model_dump(mode="json", exclude_unset=True, exclude=BESIDE)
+    project_id = yield from reading.project_id(project)
+    dashboard: Dashboard | None = None
+    changes: list[Change] = []
+    if project_id is not None:
+        try:
+            dashboard = yield from reading.find_dashboard(project.name, project_id, entry)
+        except (WorkspaceInputError, WorkspaceOutcomeUnknownError) as error:
+            return [Change("unknown", "dashboards", name, why=str(error))]
+    if dashboard is None:
+        create = project_id and ops.dashboards.CreateDashboard(project_id=project_id, **fields)
+        after = {key: value for key, value in fields.items() if key != "name"}
+        why = "Airflow remembers none; whether one exists cannot be known"
+        changes.append(
+            Change(
+                "create",
+                "dashboards",
+                name,
+                after,
+                why=why,
+                operation=create or None,
+                project=project.name,
+                entry=entry,
+            )
+        )
+    else:
+        compared = {key: value for key, value in fields.items() if key not in ONLY_FOR_CREATION}
+        update = ops.dashboards.UpdateDashboard(project_id=str(project_id), dashboard_id=dashboard.id or 0, **compared)
+        after, before = _differing(update, dashboard)
+        if after:
+            changes.append(Change("change", "dashboards", name, after, before, operation=update))
+    if entry.collaborators is not None:
+        changes += yield from _plan_collaborators(wanted, project_id, dashboard, entry, reading)
+    return changes
+
+
+def _plan_collaborators(
+    wanted: Organization, project_id: str | None, dashboard: Dashboard | None, entry: DashboardEntry, reading: Reading
+) -> Procedure[list[Change]]:
+    """Compare the collaborators of a dashboard; ``None`` if it does not exist yet."""
+    rows: dict[str, DashboardCollaborator] = {}
+    where: dict[str, Any] = {"project_id": project_id, "dashboard_id": dashboard.id} if dashboard else {}
+    if where:
+        listed = yield from read_rows(ops.dashboards.ListDashboardCollaborators(**where))
+        rows = {address_key(row.user.email): row for row in listed if row.user and row.user.email}
+    users = {
+        address_key(member.user.email or ""): member.user.uuid
+        for member in (yield from reading.members())
+        if member.user and member.user.uuid
+    }
+    changes: list[Change] = []
+    for person in entry.collaborators or ():
+        name = f"collaborator {person.email} of {entry.name}"
+        level: dict[str, Any] = {} if person.level is None else {"level": person.level}
+        key = address_key(person.email)
+        row = rows.pop(key, None)
+        if row is not None and (not level or row.level == person.level):
+            continue
+        if row is not None:
+            why = "remove them by hand and run this again: the interface cannot change a level"
+            changes.append(Change("differs", "collaborators", name, level, {"level": row.level}, why))
+        elif key not in users:
+            changes.append(Change("unknown", "collaborators", name, why="not a member yet, and added once they are"))
+        else:
+            add = ops.dashboards.AddDashboardCollaborator(**where, user_uuid=users[key], **level) if where else None
+            changes.append(Change("create", "collaborators", name, level, operation=add))
+    if "collaborators" in wanted.complete:
+        for key, row in rows.items():
+            uuid = row.user_uuid or (row.user and row.user.uuid) or ""
+            remove = ops.dashboards.RemoveDashboardCollaborator(**where, user_uuid=uuid)
+            name = f"collaborator {key} of {entry.name}"
+            changes.append(Change("remove", "collaborators", name, why="not in the file", operation=remove))
+    return changes
+
+
+def _plan_exports(wanted: Organization, reading: Reading) -> list[Change]:
+    """List the exports, whose state cannot be read; what a maintenance window holds is left to it."""
+    changes: list[Change] = []
+    for entry in wanted.exports:
+        export_id = str(entry.batch_export_id)
+        window = reading.window_of(export_id)
+        after = {"paused": entry.paused}
+        if window:
+            why = f"left alone: the maintenance window {window} holds it"
+            changes.append(Change("unknown", "exports", f"export {export_id}", after, why=why))
+            continue
+        kind = ops.batch_exports.PauseBatchExport if entry.paused else ops.batch_exports.UnpauseBatchExport
+        changes.append(
+            Change(
+                "set",
+                "exports",
+                f"export {export_id}",
+                after,
+                why="sent again each time: the interface does not show whether it is paused",
+                operation=kind(organization_id=reading.organization_id, batch_export_id=export_id),
+            )
+        )
+    return changes
+
+
+def _differing(operation: Operation[Any], record: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the fields of an operation that a record shows otherwise: as they shall be, and as they are."""
+    rows = differences(operation, record)
+    return {row["field"]: row["asked"] for row in rows}, {row["field"]: row["got"] for row in rows}

@@ -1,0 +1,80 @@
+"""What Airflow knows of an organization that the service does not show: dashboards, and exports in a window."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from airflow_provider_workspace.procedures.organization_plan import Reading
+from airflow_provider_workspace.procedures.resources import project_key
+from airflow_provider_workspace.state.dashboard_registry import DashboardIdentity, DashboardRegistry
+from airflow_provider_workspace.state.lease_store import VariableStore
+from airflow_provider_workspace.state.leases import LeaseRegistry, digest
+from airflow_provider_workspace.state.task_state import TaskState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_workspace.api.models import Dashboard
+    from airflow_provider_workspace.api.procedure import Procedure
+    from airflow_provider_workspace.client.settings import Settings
+    from airflow_provider_workspace.procedures.organization_file import DashboardEntry
+    from airflow_provider_workspace.state.leases import LeaseStore
+
+# How the Variables begin that remember the dashboards of organization files.
+PREFIX = "workspace_dashboard_"
+
+
+def variable_key(organization_id: str, project: str, entry: DashboardEntry) -> str:
+    """Return the key of the Variable that remembers a dashboard of an organization file."""
+    if entry.variable_key:
+        return entry.variable_key
+    names = [project_key(project), project_key(entry.name)]
+    readable = "_".join(re.sub(r"[^A-Za-z0-9]+", "-", name)[:40].strip("-") for name in names)
+    return f"{PREFIX}{readable}_{digest(organization_id, *names)[:8]}"
+
+
+def identity_of(settings: Settings, organization_id: str, project_id: str, entry: DashboardEntry) -> DashboardIdentity:
+    """Return which dashboard is meant."""
+    return DashboardIdentity(settings.base_url, project_id, organization_id, entry.name)
+
+
+def reading_of(organization_id: str, settings: Settings, store: Callable[[], LeaseStore] = VariableStore) -> Reading:
+    """
+    Return what reads an organization.
+
+    :param store: makes what reads the Variables of Airflow
+    """
+
+    def find_dashboard(project: str, project_id: str, entry: DashboardEntry) -> Procedure[Dashboard | None]:
+        key = variable_key(organization_id, project, entry)
+        identity = identity_of(settings, organization_id, project_id, entry)
+        nobody = TaskState({}, dry_run=True)
+        registry = DashboardRegistry(key, identity, nobody, ("", 1), read_only=True, variables=store())
+        return (yield from registry.find())
+
+    @cache
+    def windows() -> dict[str, str]:
+        return {lease.batch_export_id: str(lease.window) for lease in LeaseRegistry(store()).all()}
+
+    return Reading(organization_id, settings.page_size, find_dashboard, lambda export_id: windows().get(export_id, ""))
+
+
+def remembered_dashboards(organization_id: str, settings: Settings, store: LeaseStore) -> dict[str, dict[str, str]]:
+    """
+    Return the dashboards of an organization that Airflow remembers for organization files.
+
+    :param store: lists and reads Variables
+    :return: by project id the ids of the dashboards, each with the key of its Variable
+    """
+    found: dict[str, dict[str, str]] = {}
+    for key in store.list_keys():
+        try:
+            value = json.loads(store.read(key) or "")
+            if (value["service"], value["organization_id"]) == (settings.base_url, organization_id):
+                found.setdefault(str(value["project_id"]), {})[str(int(value["dashboard_id"]))] = key
+        except (ValueError, KeyError, TypeError):  # noqa: PERF203 - a few rounds
+            continue  # a Variable of somebody else's
+    return found

@@ -1,0 +1,363 @@
+"""Organization files: planned, carried out part by part, and a second time nothing; against the sandbox."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from airflow_provider_workspace.client.sync import WorkspaceClient
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.operators.organization import (
+    WorkspaceApplyOrganizationOperator,
+    WorkspacePlanOrganizationOperator,
+)
+from airflow_provider_workspace.procedures.organization_plan import PARTS
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.state.leases import Lease, dump
+from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
+from tests.variables import Variables, install
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
+    pytest.mark.usefixtures("no_waits"),
+]
+
+# The seed has Olive Owner (15), Adam Admin (8), Mina, Noah and Grace (1), and Liv with an open invite.
+FILE = """\
+projects:
+  - name: Northwind
+    timezone: Europe/Berlin
+    dashboards:
+      - name: Sign-ups
+        restriction_level: 37
+        collaborators: [{email: grace.analyst@example.com, level: 37}, ada@example.com]
+      - {name: Activation, description: First week}
+domains:
+  - domain: northwind.example.com
+    jit_provisioning_enabled: true
+  - {domain: other.example.com, verified: false}
+members:
+  roster: team.csv
+  protected: [adam.admin@example.com]
+exports:
+  - {batch_export_id: 0190c0de-0000-4000-8000-0000000000e1, paused: true}
+  - {batch_export_id: 0190c0de-0000-4000-8000-0000000000e2, paused: false}
+"""
+EFFECTS = {
+    "create_project": 1,
+    "create_domain": 2,
+    "verify_domain": 1,
+    "update_domain": 1,
+    "create_invite": 1,
+    "update_member": 1,
+    "create_dashboard": 2,
+    "add_dashboard_collaborator": 1,
+    "pause_batch_export": 1,
+}
+
+
+class Killed(BaseException):
+    """What a kill -9 looks like from within: nothing of the task runs any more."""
+
+
+class WorkspaceHookOf(closing):  # type: ignore[type-arg]
+    """A hook for the connection."""
+
+    def __init__(self) -> None:
+        super().__init__(WorkspaceHook())
+
+    @staticmethod
+    def rows() -> list[Any]:
+        with WorkspaceHookOf() as hook:
+            return list(hook.list_domains())
+
+
+class Store:
+    """What Airflow keeps from try to try."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, Any] = {}
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.held.get(key, default)
+
+    def set(self, key: str, value: Any) -> None:
+        self.held[key] = value
+
+    def delete(self, key: str) -> None:
+        self.held.pop(key, None)
+
+
+class Run:
+    """The tasks of a run, each with its state and XComs."""
+
+    def __init__(self, sandbox: SandboxServer, file: Any, **arguments: Any) -> None:
+        self.sandbox = sandbox
+        self.file = file
+        self.arguments = arguments
+        self.stores: dict[str, Store] = {}
+        self.tries = 0
+
+    def plan(self, **arguments: Any) -> Any:
+        operator = WorkspacePlanOrganizationOperator(task_id="plan", file=self.file, **self.arguments, **arguments)
+        return operator.execute({})
+
+    def plan_of(self, file: Any) -> Any:
+        return Run(self.sandbox, file).plan()
+
+    def apply(self, *parts: Any, **arguments: Any) -> dict[str, Any]:
+        self.tries += 1
+        results = {}
+        for part in parts or PARTS:
+            task = WorkspaceApplyOrganizationOperator(
+                **{"task_id": part, "part": part, "file": self.file, "poke_interval": 5, **self.arguments, **arguments}
+            )
+            ti = SimpleNamespace(try_number=self.tries, xcom_push=self.publish, task_id=part)
+            results[part] = task.execute({"ti": ti, "task_state_store": self.stores.setdefault(part, Store())})
+        return results
+
+    def publish(self, key: str, value: Any) -> None:
+        """What the author's task does."""
+        if key == "unverified":
+            for domain in value:
+                self.sandbox.publish_dns(f"_workspace-challenge.{domain['domain']}", domain["verification_challenge"])
+
+
+@pytest.fixture
+def variables(monkeypatch: pytest.MonkeyPatch) -> Variables:
+    return install(monkeypatch)
+
+
+@pytest.fixture
+def run(sandbox: SandboxServer, connect: Connect, tmp_path: Path, variables: Variables) -> Run:  # noqa: ARG001
+    connect()
+    (tmp_path / "northwind.yaml").write_text(FILE)
+    (tmp_path / "team.csv").write_text("email,level\nmina.member@example.com,8\nada@example.com,1\n")
+    return Run(sandbox, str(tmp_path / "northwind.yaml"))
+
+
+def effects(sandbox: SandboxServer) -> dict[str, int]:
+    return dict(Counter(effect["operation"] for effect in sandbox.effects()))
+
+
+def names(plan: dict[str, Any], *actions: str) -> list[str]:
+    return [change["name"] for change in plan["changes"] if change["action"] in actions]
+
+
+@pytest.mark.parametrize("sandbox", ["strict", "lenient"], indirect=True)
+def test_a_plan_is_applied_and_then_there_is_nothing_to_do(sandbox: SandboxServer, run: Run) -> None:
+    plan = run.plan()
+    assert not [request for request in sandbox.requests() if request["method"] != "GET"]
+    assert plan["counts"] == {"create": 7, "change": 3, "remove": 0, "set": 2, "differs": 0, "unknown": 1}
+    assert names(plan, "unknown") == ["collaborator ada@example.com of Sign-ups"]
+    run.apply(approved=plan)
+    assert effects(sandbox) == EFFECTS
+    again = run.plan(fail_on_difference=True)
+    assert (again["pending"], again["differences"]) == (0, 0)
+    assert names(again, "unknown") == ["collaborator ada@example.com of Sign-ups"]
+    run.apply()
+    assert effects(sandbox) == EFFECTS
+
+
+def test_nothing_is_removed_unless_a_list_is_complete(sandbox: SandboxServer, run: Run) -> None:
+    project = run.apply("projects", "dashboards")  # no members are touched by these
+    assert project["projects"]["pending"] == 1
+    run.apply("domains", "collaborators")
+    with WorkspaceHookOf() as hook:
+        hook.add_dashboard_collaborator(project_id=3, dashboard_id=2, user_uuid=SEED.member_uuid, level=37)
+    run.file = {
+        "projects": [{"name": "Northwind", "dashboards": [{"name": "Sign-ups", "collaborators": []}]}],
+        "domains": [{"domain": "example.com"}],
+        "members": {
+            "people": ["ada@example.com", "grace.analyst@example.com"],
+            "protected": ["adam.admin@example.com"],
+        },
+    }
+    before = len(sandbox.effects())
+    assert run.plan()["counts"]["remove"] == 0
+    run.file["complete"] = ["members", "domains", "collaborators"]
+    plan = run.plan()
+    assert names(plan, "remove") == [
+        "domain northwind.example.com",
+        "domain other.example.com",
+        "invite liv.invited@example.com",
+        "member mina.member@example.com",
+        "member noah.newton@example.com",
+        "collaborator grace.analyst@example.com of Sign-ups",
+        "collaborator mina.member@example.com of Sign-ups",
+    ]
+    with pytest.raises(AirflowFailException, match=r"leaves out 7 that exist, more than max_removals: 6"):
+        run.plan_of({**run.file, "max_removals": 6})
+    with pytest.raises(AirflowFailException, match="not as its file says: 8 differences"):
+        run.plan(fail_on_difference=True)
+    assert len(sandbox.effects()) == before
+    run.file["max_removals"] = None
+    run.apply()
+    assert run.plan(fail_on_difference=True)["pending"] == 0
+
+
+def test_what_the_interface_cannot_change_is_left_to_people(sandbox: SandboxServer, run: Run) -> None:
+    run.apply()
+    before = sandbox.effects()
+    run.file = yaml.safe_load(FILE)
+    run.file["members"] = {"people": []}
+    run.file["projects"][0]["timezone"] = "UTC"
+    run.file["projects"][0]["dashboards"][0]["collaborators"][0]["level"] = 21
+    plan = run.plan()
+    assert (plan["pending"], plan["differences"]) == (0, 2)
+    assert "! project Northwind" in plan["table"]
+    assert "timezone: Europe/Berlin -> UTC, change it by hand" in plan["table"]
+    assert "level: 37 -> 21, remove them by hand" in plan["table"]
+    run.apply()
+    assert sandbox.effects() == before
+
+
+def test_changes_are_only_those_that_differ(sandbox: SandboxServer, run: Run) -> None:
+    run.apply()
+    run.file = yaml.safe_load(FILE)
+    run.file["members"] = None
+    run.file["projects"][0]["dashboards"][1]["description"] = "First days"
+    run.file["domains"][0]["jit_provisioning_enabled"] = False
+    plan = run.plan()
+    assert plan["counts"]["change"] == 2
+    assert "description: First week -> First days" in plan["table"]
+    before = len(sandbox.effects())
+    run.apply(approved=plan)
+    assert sorted(effect["operation"] for effect in sandbox.effects()[before:]) == ["update_dashboard", "update_domain"]
+
+
+def test_an_export_in_a_maintenance_window_is_left_alone(
+    sandbox: SandboxServer, run: Run, variables: Variables
+) -> None:
+    export_id = SEED.batch_export_ids[0]
+    lease = Lease(
+        dag_id="nightly",
+        run_id="now",
+        close_task_id="close",
+        service=sandbox.url,
+        workspace_conn_id="workspace_default",
+        organization_id=SEED.organization_id,
+        batch_export_id=export_id,
+        state="paused",
+        since=1_790_000_000,
+        until=1_790_003_600,
+    )
+    variables.values[lease.key] = dump(lease)
+    plan = run.apply("exports")["exports"]
+    assert f"! export {export_id}" in plan["table"]
+    assert "left alone: the maintenance window nightly" in plan["table"]
+    assert effects(sandbox) == {}
+
+
+def test_a_plan_that_was_not_approved_is_refused(sandbox: SandboxServer, run: Run) -> None:
+    plan = run.plan()
+    run.file = yaml.safe_load(FILE)
+    run.file["members"] = None
+    run.file["projects"].append({"name": "Southwind"})
+    with pytest.raises(AirflowFailException, match=r"(?s)^WorkspaceInputError: Plan again.*\+ project Southwind"):
+        run.apply("projects", approved=plan)
+    with pytest.raises(AirflowFailException, match="what it holds is not a plan"):
+        run.apply("projects", approved="None")
+    assert effects(sandbox) == {}
+    assert plan["digest"] != run.plan()["digest"]
+
+
+def test_parts_need_those_before_them(sandbox: SandboxServer, run: Run) -> None:
+    with pytest.raises(AirflowFailException, match="Make the parts before 'dashboards' first"):
+        run.apply("dashboards")
+    with pytest.raises(AirflowFailException, match="part is 'project'; expected 'projects' or"):
+        run.apply("project")
+    assert run.apply("projects", dry_run=True)["projects"]["pending"] == 1
+    assert effects(sandbox) == {}
+
+
+def test_a_dashboard_whose_create_was_cut_off_is_unknown(run: Run, variables: Variables) -> None:
+    run.apply("projects", "dashboards")
+    (key,) = [key for key in variables.values if "Sign-ups" in key]
+    variables.values[key] = "{}"
+    plan = run.plan()
+    assert [name for name in names(plan, "unknown") if "dashboard" in name] == ["dashboard Northwind / Sign-ups"]
+    assert f"into the Airflow Variable '{key}'" in plan["table"]
+
+
+def test_verification_waits_without_a_worker_and_ends(sandbox: SandboxServer, run: Run) -> None:
+    run.publish = lambda **_: None  # type: ignore[method-assign]
+    run.apply("domains")
+    with pytest.raises(TaskDeferred):
+        run.apply("verification", retries=0, poke_interval=300)
+    with pytest.raises(AirflowFailException, match=r"^Publish a TXT record with the value .* not verified in time"):
+        run.apply("verification", timeout=0)
+    (domain,) = [row for row in WorkspaceHookOf.rows() if row.domain == "northwind.example.com"]
+    sandbox.publish_dns("_workspace-challenge.northwind.example.com", str(domain.verification_challenge))
+    assert run.apply("verification")["verification"]["pending"] == 2
+    assert run.plan()["counts"]["change"] == 1  # of a member
+
+
+def test_templates_in_the_file_are_rendered(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "northwind.yaml").write_text("projects: [{name: '{{ name }}'}]")
+    task = WorkspacePlanOrganizationOperator(task_id="plan", file="northwind.yaml")
+    plan = task.execute({"dag": SimpleNamespace(folder=str(tmp_path)), "name": "Eastwind"})  # type: ignore[typeddict-item]
+    assert names(plan, "create") == ["project Eastwind"]
+    run.file = " "
+    with pytest.raises(AirflowFailException, match="file must be the path of an organization file or a mapping"):
+        run.plan()
+    (tmp_path / "northwind.yaml").write_text("projects:\n  - nam: Eastwind")
+    with pytest.raises(AirflowFailException, match=r"(?s)Correct northwind\.yaml:.*line 2: .*did you mean 'name'"):
+        task.execute({"dag": SimpleNamespace(folder=str(tmp_path))})  # type: ignore[typeddict-item]
+
+
+def test_long_plans_are_cut_in_the_table_only(run: Run) -> None:
+    run.file = {"members": {"people": [f"person-{number}@example.com" for number in range(300)]}}
+    plan = run.plan()
+    assert plan["pending"] == 300
+    assert plan["table"].endswith("\n    … and 100 more members")
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_at_any_request_ends_as_if_it_had_not_been(
+    sandbox: SandboxServer, run: Run, connect: Connect, variables: Variables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right after each request in turn, as far as the worker can be killed between two."""
+    send = WorkspaceClient.send
+    left = 10**9
+
+    def send_or_die(self: WorkspaceClient, operation: Any, **options: Any) -> Any:
+        nonlocal left
+        answer = send(self, operation, **options)
+        left -= 1
+        if left == 0:
+            raise Killed
+        return answer
+
+    connect(consistency_time=1)
+    monkeypatch.setattr(WorkspaceClient, "send", send_or_die)
+    run.apply()
+    total = 10**9 - left
+    assert total > 30
+    for number in range(1, total + 1):
+        sandbox.reset()
+        variables.values.clear()
+        again = Run(sandbox, run.file)
+        left = number
+        with pytest.raises(Killed):
+            again.apply()
+        left = 10**9
+        try:
+            again.apply()
+        except AirflowFailException as error:
+            # The one thing that nobody can look up: a dashboard that may have been created.
+            assert "Look for dashboard" in str(error)  # noqa: PT017
+            continue
+        assert effects(sandbox) == EFFECTS
+        assert run.plan()["pending"] == 0

@@ -26,7 +26,8 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "integration-name": "Workspace",
                 "python-modules": [
-                    f"{PACKAGE}.operators.{resource}" for resource in (*RESOURCES, "organization", "windows", "window_closing")
+                    f"{PACKAGE}.operators.{resource}"
+                    for resource in (*RESOURCES, "organization", "windows", "window_closing")
                 ],
             }
         ],

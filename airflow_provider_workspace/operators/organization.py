@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin
 from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 
@@ -21,48 +22,23 @@ if TYPE_CHECKING:
 Part = Literal["projects", "domains", "verification", "members", "dashboards", "collaborators", "exports"]
 
 
-class WorkspacePlanOrganizationOperator(WorkspaceWriteOperator):
+class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     """
-    Compare an organization with its file, and say what it takes to make it so; nothing is sent that writes.
-
-    Scopes ``project:read``, ``organization:read``, ``organization_member:read`` and ``dashboard:read``, as far as the
-    file has projects, domains, members and dashboards.
-
-    The plan is a table in the log: ``+`` create, ``~`` change, ``-`` remove, and ``!`` for what cannot be known or not
-    be changed by the interface. The result is ``pending`` (how many changes), ``differences`` (these, and what a person
-    must change), ``counts``, ``digest``, ``changes`` and the ``table``.
+    Base of the operators for organization files.
 
     :param file: path of the organization file, relative to the Dag file; or its content as a mapping. Templates inside
         the file are rendered
     :param organization: name of the organization, where the file has several
-    :param fail_on_difference: whether the task fails if the organization is not as its file says: a drift check
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "file", "organization")
-    switches: Collection[str] = (*WorkspaceWriteOperator.switches, "fail_on_difference")
     resource_kind = "projects"
     has_own_dry_run = True
 
-    def __init__(
-        self,
-        *,
-        file: str | Mapping[str, Any],
-        organization: str | None = None,
-        fail_on_difference: bool | str = False,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *, file: str | Mapping[str, Any], organization: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.file = file
         self.organization = organization
-        self.fail_on_difference: Any = fail_on_difference
-
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Plan all parts."""
-        plan, _, _ = yield from self.plan(hook)
-        if self.fail_on_difference and plan.differences:
-            msg = f"The organization is not as its file says: {plan.differences} differences.\n{plan.table()}"
-            raise AirflowFailException(msg)
-        return plan.to_dict()
 
     def plan(
         self, hook: WorkspaceHook, parts: Collection[str] | None = None
@@ -105,7 +81,42 @@ class WorkspacePlanOrganizationOperator(WorkspaceWriteOperator):
         return str(self.render_template(text, self._context)) if "{{" in text or "{%" in text else text
 
 
-class WorkspaceApplyOrganizationOperator(WorkspacePlanOrganizationOperator):
+class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, WorkspaceApprovalMixin):
+    """
+    Compare an organization with its file, and say what it takes to make it so; nothing is sent that writes.
+
+    Scopes ``project:read``, ``organization:read``, ``organization_member:read`` and ``dashboard:read``, as far as the
+    file has projects, domains, members and dashboards.
+
+    The plan is a table in the log: ``+`` create, ``~`` change, ``-`` remove, and ``!`` for what cannot be known or not
+    be changed by the interface. The result is ``pending`` (how many changes), ``differences`` (these, and what a person
+    must change), ``counts``, ``digest``, ``changes`` and the ``table``.
+
+    :param fail_on_difference: whether the task fails if the organization is not as its file says: a drift check
+    """
+
+    template_fields: Collection[str] = (
+        *WorkspaceApprovalMixin.template_fields,
+        *WorkspaceOrganizationOperator.template_fields,
+    )
+    switches: Collection[str] = (*WorkspaceApprovalMixin.switches, "fail_on_difference")
+
+    def __init__(self, *, fail_on_difference: bool | str = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.fail_on_difference: Any = fail_on_difference
+
+    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+        """Plan all parts."""
+        plan, _, _ = yield from self.plan(hook)
+        if self.fail_on_difference and plan.differences:
+            msg = f"The organization is not as its file says: {plan.differences} differences.\n{plan.table()}"
+            raise AirflowFailException(msg)
+        changes = [change.essence() for change in plan.changes if change.sends]
+        self.await_approval("Make these changes to the organization?", plan.table(), changes)
+        return plan.to_dict()
+
+
+class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
     """
     Make one part of an organization what its file says.
 
@@ -128,9 +139,6 @@ class WorkspaceApplyOrganizationOperator(WorkspacePlanOrganizationOperator):
     ==================== =========================================================== ================================
 
     :param part: which part
-    :param file: path of the organization file, relative to the Dag file; or its content as a mapping. Templates inside
-        the file are rendered
-    :param organization: name of the organization, where the file has several
     :param approved: an earlier plan, the result of
         :class:`~airflow_provider_workspace.operators.organization.WorkspacePlanOrganizationOperator`: if there is a
         change now that it does not hold, the task fails and sends nothing; ``None`` to make every change
@@ -139,21 +147,18 @@ class WorkspaceApplyOrganizationOperator(WorkspacePlanOrganizationOperator):
     :param timeout: how long to wait for it: a timedelta or seconds
     """
 
-    template_fields: Collection[str] = (*WorkspacePlanOrganizationOperator.template_fields, "part", "approved")
-    switches: Collection[str] = WorkspaceWriteOperator.switches
+    template_fields: Collection[str] = (*WorkspaceOrganizationOperator.template_fields, "part", "approved")
 
     def __init__(
         self,
         *,
         part: Part,
-        file: str | Mapping[str, Any],
-        organization: str | None = None,
         approved: Mapping[str, Any] | None = None,
         poke_interval: timedelta | float = 300.0,
         timeout: timedelta | float = timedelta(days=3),
         **kwargs: Any,
     ) -> None:
-        super().__init__(file=file, organization=organization, **kwargs)
+        super().__init__(**kwargs)
         self.part: Any = part
         self.approved = approved
         self.poke_interval = poke_interval

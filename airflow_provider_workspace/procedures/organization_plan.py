@@ -82,6 +82,15 @@ class Change:
             "why": self.why,
         }
 
+    @property
+    def sends(self) -> bool:
+        """Whether something is sent for it."""
+        return self.action in (*PENDING, "set")
+
+    def essence(self) -> list[Any]:
+        """Return what of it must stay the same for an approval to hold, as plain JSON."""
+        return _essence(self.to_dict())
+
     def line(self) -> str:
         """Return the change as people know it from other plans."""
         fields = [
@@ -134,7 +143,7 @@ class OrganizationPlan:
 
     def digest(self) -> str:
         """Return what stands for this plan, in eight letters and digits."""
-        essence = sorted(_essence(change.to_dict()) for change in self.changes)
+        essence = sorted(_text(change.essence()) for change in self.changes)
         return sha256(json.dumps(essence).encode()).hexdigest()[:8]
 
     def table(self, *, coloured: bool = False) -> str:
@@ -177,21 +186,21 @@ class OrganizationPlan:
         :param approved: the earlier plan, as :meth:`to_dict` gave it
         :raises WorkspaceInputError: naming what is new
         """
-        known = {_essence(change) for change in approved.get("changes", ())}
-        new = [
-            change
-            for change in self.changes
-            if change.action in (*PENDING, "set") and _essence(change.to_dict()) not in known
-        ]
+        known = {_text(_essence(change)) for change in approved.get("changes", ())}
+        new = [change for change in self.changes if change.sends and _text(change.essence()) not in known]
         if new:
             lines = "\n".join(change.line() for change in new[:MAX_LINES])
             msg = f"Plan again, and have it approved: the organization has changed, and this was not approved:\n{lines}"
             raise WorkspaceInputError(msg)
 
 
-def _essence(change: Mapping[str, Any]) -> str:
+def _essence(change: Mapping[str, Any]) -> list[Any]:
     """Return what of a change must be the same for an approval to hold."""
-    return json.dumps([change.get(name) for name in ("action", "part", "name", "after")], sort_keys=True)
+    return [change.get(name) for name in ("action", "part", "name", "after")]
+
+
+def _text(essence: list[Any]) -> str:
+    return json.dumps(essence, sort_keys=True)
 
 
 def _shown(value: Any) -> str:

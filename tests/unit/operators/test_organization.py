@@ -16,9 +16,12 @@ from airflow_provider_workspace.operators.organization import (
     WorkspaceApplyOrganizationOperator,
     WorkspacePlanOrganizationOperator,
 )
+from airflow_provider_workspace.procedures.organization_import import describe_organization
 from airflow_provider_workspace.procedures.organization_plan import PARTS
 from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.state.lease_store import VariableStore
 from airflow_provider_workspace.state.leases import Lease, dump
+from airflow_provider_workspace.state.organization_memory import PREFIX, remembered_dashboards
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.variables import Variables, install
 
@@ -361,3 +364,24 @@ def test_a_run_that_is_killed_at_any_request_ends_as_if_it_had_not_been(
             continue
         assert effects(sandbox) == EFFECTS
         assert run.plan()["pending"] == 0
+
+
+@pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True)
+def test_what_is_imported_needs_no_change(sandbox: SandboxServer, run: Run, variables: Variables) -> None:
+    run.apply("projects", "dashboards", "collaborators", "members")
+    before = sandbox.effects()
+    variables.values["workspace_dashboard_of_somebody"] = "5"
+    with WorkspaceHookOf() as hook:
+        organization_id, settings = SEED.organization_id, hook.client.settings
+        remembered = remembered_dashboards(organization_id, settings, VariableStore(PREFIX))
+        text = hook.client.run(describe_organization(organization_id, 2, remembered))
+    run.file = yaml.safe_load(text)
+    assert [project["name"] for project in run.file["projects"]] == ["Default project", "Northwind"]
+    assert [entry["name"] for entry in run.file["projects"][1]["dashboards"]] == ["Sign-ups", "Activation"]
+    assert {"email": "mina.member@example.com", "level": "admin"} in run.file["members"]["people"]
+    assert "api_token" not in text
+    run.file |= {"complete": ["members", "domains", "collaborators"], "max_removals": 0}
+    plan = run.plan(fail_on_difference=True)
+    assert plan["changes"] == []
+    run.apply()
+    assert sandbox.effects() == before

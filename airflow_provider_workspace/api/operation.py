@@ -169,6 +169,11 @@ class Operation(BaseModel, Generic[T]):
             msg = f"{type(self).__name__}: a number exceeds Python's integer string limit"
             raise WorkspaceInputError(msg) from None
 
+    @property
+    def rows(self) -> int:
+        """How many records the request is about."""
+        return 1
+
     def payload(self) -> Any:
         """Return what goes into the body (or, for GET, the query): the given fields that are not in the path."""
         return self.model_dump(mode="json", exclude_unset=True, exclude=set(path_fields(self.endpoint.path)))

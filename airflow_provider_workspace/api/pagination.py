@@ -143,8 +143,10 @@ class Pages(Generic[T]):
             msg = (
                 "Try again. If the list stays short because the service counts rows that the API key may not see, or "
                 "counts wrong, set trust_counts to false in the extra of the connection. "
-                f"{described(self.first)} counts {most} rows, and {self.start + self.distinct} came in {reads} "
-                "readings. Nothing was changed."
+                + described(
+                    self.first, f"counts {most} rows, and {self.start + self.distinct} came in {reads} readings"
+                )
+                + " Nothing was changed."
             )
             raise WorkspaceIncompleteListError(msg, operation=type(self.first).__name__, outcome=Outcome.REJECTED.value)
         limit = getattr(self.current, "limit", None)
@@ -153,7 +155,7 @@ class Pages(Generic[T]):
 
     def _endless(self, why: str) -> WorkspacePaginationError:
         """Build the error for a list that never ends."""
-        msg = f"{described(self.current)} never ends: {why}. This is a fault of the service; nothing was changed."
+        msg = f"{described(self.current, f'never ends: {why}')} This is a fault of the service; nothing was changed."
         name = type(self.current).__name__
         return WorkspacePaginationError(msg, operation=name, outcome=Outcome.REJECTED.value, retryable=False)
 

@@ -159,9 +159,9 @@ class RequestContext:
         return text if len(text) <= MAX_DETAIL_LENGTH else text[:MAX_DETAIL_LENGTH] + "…"
 
 
-def described(op: Operation[Any]) -> str:
-    """Say what was asked: the operation, the method and the path."""
-    return f"{type(op).__name__} ({op.endpoint.method} {op.path()})"
+def described(op: Operation[Any], what: str) -> str:
+    """Say what became of an operation. The path comes last, for a log page cuts long lines at the right."""
+    return f"{type(op).__name__} {what} ({op.endpoint.method} {op.path()})."
 
 
 def not_sent(
@@ -169,8 +169,8 @@ def not_sent(
 ) -> WorkspaceConnectionError:
     """Build the error for a request that never reached the service."""
     return WorkspaceConnectionError(
-        f"{described(op)} was not sent: {context.with_secrets_of(op).redacted(why).rstrip('.: ')}. "
-        f"Check the host, port and proxy of {context.source}.",
+        f"Check the host, port and proxy of {context.source}. "
+        + described(op, f"was not sent: {context.with_secrets_of(op).redacted(why).rstrip('.: ')}"),
         operation=type(op).__name__,
         outcome=Outcome.NOT_SENT.value,
         retryable=retryable,
@@ -189,10 +189,10 @@ def transport_error(
 
     :param setting: which setting ended it; ``None`` if none did
     """
-    cure = f" Raise {setting} in the extra of {context.source} if the service needs longer." if setting else ""
+    cure = f"Raise {setting} in the extra of {context.source} if the service needs longer. " if setting else ""
     found = context.with_secrets_of(op).redacted(why).rstrip(".: ")
     return (WorkspaceTimeoutError if setting else WorkspaceTransportError)(
-        f"{described(op)} was sent, but no complete answer came: {found}.{cure}",
+        cure + described(op, f"was sent, but no complete answer came: {found}"),
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
     )
@@ -201,8 +201,8 @@ def transport_error(
 def too_large_error(op: Operation[Any], limit: int, context: RequestContext) -> WorkspaceResponseError:
     """Build the error for an answer that was not read to its end for its size."""
     return WorkspaceResponseError(
-        f"{described(op)} returned more than {limit:,} bytes. Raise max_response_bytes in the extra of "
-        f"{context.source} if the service really answers that much.",
+        f"Raise max_response_bytes in the extra of {context.source} if the service really answers that much. "
+        + described(op, f"returned more than {limit:,} bytes"),
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
         retryable=False,
@@ -216,8 +216,8 @@ def unreadable_error(
     context = context.with_secrets_of(op)
     content_type = context.redacted(response.headers.get("content-type") or "no content type")
     return WorkspaceResponseError(
-        f"{described(op)} returned {response.status} with {found}, {content_type[:80]}. Check that the host of "
-        f"{context.source} is the address of the service itself and that no login page or proxy answers in its place.",
+        f"Check that the host of {context.source} is the address of the service itself and that no login page or proxy "
+        "answers in its place. " + described(op, f"returned {response.status} with {found}, {content_type[:80]}"),
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
         request_id=context.redacted(response.request_id or "") or None,
@@ -230,7 +230,7 @@ def not_applied_error(
     """Build the error for a change whose answer shows something else than was asked."""
     return WorkspaceNotAppliedError(
         f"The answer shows that {type(op).__name__} was not done: {context.redacted(other)}. Check that the service "
-        f"lets this be changed, and that the owner of the API key may. {described(op)} returned {response.status}.",
+        "lets this be changed, and that the owner of the API key may. " + described(op, f"returned {response.status}"),
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
         request_id=context.with_secrets_of(op).redacted(response.request_id or "") or None,
@@ -260,7 +260,7 @@ def status_error(
     said = f": {detail.rstrip('.')}" if detail else " without details"
     error = error_class(
         f"{'It may pass: try again.' if passing else _hint(op, response, context, words, retry_after)} "
-        f"{described(op)} returned {status}{about}{said}.",
+        + described(op, f"returned {status}{about}{said}"),
         status=status,
         code=code,
         detail=detail,

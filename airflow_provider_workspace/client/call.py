@@ -87,8 +87,10 @@ class Call(Generic[T]):
                 span.set_attributes({"workspace.outcome": outcome, "http.request.resend_count": attempts - 1})
                 if method != "GET":
                     seconds = time.monotonic() - began
-                    line = "operation=%s target=%s outcome=%s attempts=%d seconds=%.3f request_id=%s"
-                    audit.info(line, name, target, outcome, attempts, seconds, _printable(self.request_id))
+                    # The path comes last, for a log page cuts long lines at the right.
+                    line = "operation=%s outcome=%s rows=%d attempts=%d seconds=%.3f request_id=%s target=%s"
+                    request_id = _printable(self.request_id)
+                    audit.info(line, name, outcome, self.op.rows, attempts, seconds, request_id, target)
 
     def tenacity(self) -> dict[str, Any]:
         """Return the arguments that tenacity's two loops share."""

@@ -7,12 +7,12 @@ import time
 
 log = logging.getLogger(__name__)
 
-SECONDS_BETWEEN = 5.0
+SECONDS_BETWEEN = 30.0
 
 
 class ProgressLog:
     """
-    Logs n of m, the rate and the time left: at the start, every few seconds, and at the end.
+    Logs n of m, the rate and the time left: every half minute, and at the end.
 
     :param what: what is counted, such as ``Invites``
     """
@@ -20,7 +20,7 @@ class ProgressLog:
     def __init__(self, what: str) -> None:
         self.what = what
         self._began = time.monotonic()
-        self._said = float("-inf")
+        self._said = self._began
 
     def __call__(self, done: int, total: int) -> None:
         """Say how far it got, unless that was said a moment ago."""
@@ -29,6 +29,6 @@ class ProgressLog:
             return
         self._said = now
         rate = done / max(now - self._began, 1e-3)
-        speed = f", {rate:.1f} a second" if done else ""
         left = f", {(total - done) / rate:.0f} s left" if 0 < done < total else ""
-        log.info("%s: %d of %d (%.0f %%)%s%s", self.what, done, total, 100 * done / total, speed, left)
+        percent = 100 * done / total
+        log.info("%s: %d of %d (%.0f %%), %.1f a second%s", self.what, done, total, percent, rate, left)

@@ -112,7 +112,7 @@ class WorkspaceOperator(BaseOperator):
         except WorkspaceError as error:
             if error.permanent and not has_own_retry_policy(self):
                 msg = f"{type(error).__name__}: {error}"
-                raise AirflowFailException(msg) from error
+                raise AirflowFailException(msg) from None  # one traceback in the log; __context__ has the error
             raise
         if isinstance(result, dict) and "id" in result and "ti" in context and self.do_xcom_push:
             context["ti"].xcom_push(key="id", value=result["id"])

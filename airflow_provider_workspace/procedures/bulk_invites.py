@@ -693,8 +693,7 @@ def _detail_of(error: WorkspaceRequestError) -> str:
 def _describe_invalid(invalid: list[Entry]) -> str:
     """Say which rows are wrong and what to do."""
     return (
-        f"{len(invalid)} of the rows are wrong: {name_entries(invalid)} "
-        "Correct them, or leave them out with on_invalid='skip'."
+        f"Correct the invalid rows ({len(invalid)}), or leave them out with on_invalid='skip': {name_entries(invalid)}"
     )
 
 

@@ -110,7 +110,7 @@ class WorkspaceSensor(BaseSensorOperator):
                 parse_seconds("poke_interval", self.poke_interval)
         except WorkspaceInputError as error:
             msg = f"WorkspaceInputError: {error}"
-            raise AirflowFailException(msg) from error
+            raise AirflowFailException(msg) from None
         if not self.deferrable:
             return super().execute(context)
         began = time.time()
@@ -189,7 +189,7 @@ class WorkspaceSensor(BaseSensorOperator):
                 raise
             if error.permanent:
                 msg = f"{type(error).__name__}: {error}"
-                raise AirflowFailException(msg) from error
+                raise AirflowFailException(msg) from None
             self.log.warning("Polling failed and will be retried: %s", error)
             return None
         return result
@@ -205,8 +205,7 @@ class WorkspaceSensor(BaseSensorOperator):
         try:
             self.retrieve(hook)
         except WorkspaceNotFoundError:
-            not_found = result.message[:1].upper() + result.message[1:]
-            msg = f"{not_found} in organization {self._organization_id}. Check {self.resource_kind}_id"
+            msg = f"Check {self.resource_kind}_id: {result.message} in organization {self._organization_id}"
             raise WorkspaceInputError(msg) from None
 
     def retrieve(self, hook: WorkspaceHook) -> None:

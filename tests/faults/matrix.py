@@ -322,7 +322,7 @@ def check_connection(sandbox: SandboxServer, way: str, operation: str, fault: Fa
     except TaskDeferred:
         return Cell("deferred", len(sandbox.effects()) - effects_before, case.effects)
     except Exception as raised:  # noqa: BLE001 - whatever it is, it is a finding
-        error = raised.__cause__ if isinstance(raised, AirflowFailException) and raised.__cause__ else raised
+        error = raised.__context__ if isinstance(raised, AirflowFailException) and raised.__context__ else raised
     hits = sandbox.faults()[0]["hits"]
     if not hits and fault.kind in OF_ALL_LISTS:
         return Cell("-", message="reads no list")

@@ -89,11 +89,11 @@ class Watched:
         except WorkspaceError as error:
             refused = error
         except AirflowFailException as error:
-            if not isinstance(error.__cause__, WorkspaceError):
+            if not isinstance(error.__context__, WorkspaceError):
                 if "max_rows" not in str(error):
                     raise
                 return
-            refused = error.__cause__
+            refused = error.__context__
         sent = self.service.request_total - before
         entries = list(self.service.log)[len(self.service.log) - sent :]
         for entry in entries:

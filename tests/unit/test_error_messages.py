@@ -35,8 +35,8 @@ def test_message_for_a_wrong_key(connect: Connect) -> None:
     connect(key="no-such-key")
     assert message_of("get_dashboard", dashboard_id=1) == (
         "The API key in the password of connection 'workspace_default' is missing, wrong or revoked. Replace it. "
-        "GetDashboard (GET /api/environments/1/dashboards/1/) returned 401: "
-        "API key in the Authorization header is invalid."
+        "GetDashboard returned 401: API key in the Authorization header is invalid "
+        "(GET /api/environments/1/dashboards/1/)."
     )
 
 
@@ -44,8 +44,8 @@ def test_message_for_a_missing_scope(connect: Connect) -> None:
     connect(key=SEED.reader_key)
     assert message_of("pause_batch_export", batch_export_id=EXPORT) == (
         "Give the API key of connection 'workspace_default' the scope batch_export:write, or check the access level of "
-        f"its owner. PauseBatchExport (POST {EXPORTS}/{EXPORT}/pause/) returned 403: "
-        "API key missing required scope 'batch_export:write'."
+        "its owner. PauseBatchExport returned 403: API key missing required scope 'batch_export:write' "
+        f"(POST {EXPORTS}/{EXPORT}/pause/)."
     )
 
 
@@ -53,7 +53,7 @@ def test_message_for_an_unknown_id(connect: Connect) -> None:
     connect()
     assert message_of("unpause_batch_export", batch_export_id=UNKNOWN_ID) == (
         "Check the ids: the resource does not exist, or the API key of connection 'workspace_default' may not see it. "
-        f"UnpauseBatchExport (POST {EXPORTS}/{UNKNOWN_ID}/unpause/) returned 404: Not found."
+        f"UnpauseBatchExport returned 404: Not found (POST {EXPORTS}/{UNKNOWN_ID}/unpause/)."
     )
 
 
@@ -83,8 +83,8 @@ def test_message_for_a_400(connect: Connect) -> None:
     connect()
     assert message_of("add_dashboard_collaborator", dashboard_id=1, user_uuid=UNKNOWN_ID) == (
         "Correct the request; a retry fails the same way. "
-        "AddDashboardCollaborator (POST /api/environments/1/dashboards/1/collaborators/) returned 400 "
-        "(field 'user_uuid'): User does not exist."
+        "AddDashboardCollaborator returned 400 (field 'user_uuid'): User does not exist "
+        "(POST /api/environments/1/dashboards/1/collaborators/)."
     )
 
 
@@ -98,10 +98,11 @@ def test_message_for_a_bad_row(connect: Connect, sandbox: SandboxServer) -> None
         {"email": "noa@example.org", "levle": "1"},
     ]
     assert message_of("create_invites", invites=rows) == (
-        "4 of the rows are wrong: row 2 (mara@example): 'example' is not a domain; "
+        "Correct the invalid rows (4), or leave them out with on_invalid='skip': "
+        "row 2 (mara@example): 'example' is not a domain; "
         "row 3 (no address): field 'target_email' is required; row 4 (ivo@example.org): field 'level': expected "
         "a whole number, or member (1) or admin (8) or owner (15); row 5 (noa@example.org): unknown field 'levle' "
-        "(did you mean 'level'?). Correct them, or leave them out with on_invalid='skip'. Nothing was sent."
+        "(did you mean 'level'?). Nothing was sent."
     )
     assert sandbox.requests() == []
 
@@ -137,13 +138,12 @@ def test_message_for_an_unreachable_service(connect: Connect) -> None:
     connect(host="http://127.0.0.1:9", max_attempts=1)
     message = message_of("get_dashboard", dashboard_id=1)
     assert message.startswith(
-        "GetDashboard (GET /api/environments/1/dashboards/1/) was not sent: ConnectionRefusedError: "
+        "Check the host, port and proxy of connection 'workspace_default'. "
+        "GetDashboard was not sent: ConnectionRefusedError: "
     )
-    assert message.endswith("Check the host, port and proxy of connection 'workspace_default'.")
+    assert message.endswith(" (GET /api/environments/1/dashboards/1/).")
 
 
 def test_message_for_a_host_that_is_another_service(connect: Connect, sandbox: SandboxServer) -> None:
     connect(host=f"{sandbox.url}/elsewhere")
-    assert " GetDashboard (GET /api/environments/1/dashboards/1/) returned 404: " in message_of(
-        "get_dashboard", dashboard_id=1
-    )
+    assert " GetDashboard returned 404: " in message_of("get_dashboard", dashboard_id=1)

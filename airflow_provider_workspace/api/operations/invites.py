@@ -97,6 +97,11 @@ class CreateInvites(Operation[list[Invite]]):
             raise ValueError(msg)
         return self
 
+    @property
+    def rows(self) -> int:
+        """How many people are invited."""
+        return len(self.invites)
+
     def payload(self) -> Any:
         """Return the array of invites, or the one object."""
         rows = [row.model_dump(mode="json", exclude_unset=True) for row in self.invites]

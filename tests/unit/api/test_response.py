@@ -68,7 +68,7 @@ PAUSE = PauseBatchExport(organization_id="o", batch_export_id=UUID_TEXT)
 DELETE = DeleteInvite(organization_id="o", invite_id=UUID_TEXT)
 VERIFY = VerifyDomain(organization_id="o", domain_id=UUID_TEXT)
 
-ASKED = "GetDashboard (GET /api/environments/1/dashboards/7/) returned"
+GET_PATH = "(GET /api/environments/1/dashboards/7/)"
 
 
 def answer(
@@ -119,8 +119,9 @@ def test_an_unreadable_2xx_is_a_response_error() -> None:
     with pytest.raises(WorkspaceResponseError) as error:
         answer(GET, 200, b"<html>", content_type=f"text/html; {KEY}", x_request_id="r-1")
     assert str(error.value) == (
-        f"{ASKED} 200 with an HTML or XML page (6 bytes), text/html; ***. Check that the host of connection "
-        "'workspace_default' is the address of the service itself and that no login page or proxy answers in its place."
+        "Check that the host of connection 'workspace_default' is the address of the service itself and that no login "
+        "page or proxy answers in its place. "
+        f"GetDashboard returned 200 with an HTML or XML page (6 bytes), text/html; *** {GET_PATH}."
     )
     assert (error.value.outcome, error.value.retryable, error.value.request_id) == ("unknown", True, "r-1")
     with pytest.raises(WorkspaceResponseError, match="with an empty body where a record was expected, no content type"):
@@ -162,14 +163,14 @@ def test_each_status_maps_to_its_error(status: int, kind: type, outcome: str, re
     assert (error.status, error.outcome, error.retryable) == (status, outcome, retryable)
     assert (error.operation, error.request_id, error.retry_after) == ("GetDashboard", "r-2", None)
     assert str(error).startswith(hint)
-    assert str(error).endswith(f" {ASKED} {status} without details.")
+    assert str(error).endswith(f" GetDashboard returned {status} without details {GET_PATH}.")
     assert outcome_of_status(status).value == outcome
 
 
 def test_hard_delete_error_names_delete_dashboard() -> None:
     assert str(refused(HardDeleteDashboard(project_id="1", dashboard_id=7), 405)) == (
         "Dashboards are never hard-deleted: use delete_dashboard, which sets deleted to true. "
-        "HardDeleteDashboard (DELETE /api/environments/1/dashboards/7/) returned 405 without details."
+        "HardDeleteDashboard returned 405 without details (DELETE /api/environments/1/dashboards/7/)."
     )
 
 
@@ -248,7 +249,7 @@ def test_error_details_are_read_from_each_body_shape(
 def test_field_and_detail_are_in_the_message() -> None:
     error = refused(POST, 400, b'{"code":"invalid","detail":"Too long.","attr":"name"}')
     assert str(error).startswith("Correct the request")
-    assert str(error).endswith(" returned 400 (field 'name'): Too long.")
+    assert str(error).endswith(" returned 400 (field 'name'): Too long (POST /api/environments/1/dashboards/).")
     assert (error.code, error.detail, error.attr) == ("invalid", "Too long.", "name")
 
 
@@ -360,8 +361,8 @@ def test_connect_failure_has_outcome_not_sent() -> None:
     assert type(error) is WorkspaceConnectionError
     assert (error.outcome, error.retryable) == ("not_sent", True)
     assert str(error) == (
-        "GetDashboard (GET /api/environments/1/dashboards/7/) was not sent: ConnectError: ***. "
-        "Check the host, port and proxy of connection 'workspace_default'."
+        "Check the host, port and proxy of connection 'workspace_default'. "
+        f"GetDashboard was not sent: ConnectError: *** {GET_PATH}."
     )
 
 
@@ -379,9 +380,9 @@ def test_broken_connection_has_outcome_unknown(
     error = transport_error(POST, f"reset {KEY}", CONTEXT, setting=setting)
     assert type(error) is kind
     assert (error.outcome, error.retryable) == ("unknown", True)
-    assert " was sent, but no complete answer came: reset ***." in str(error)
-    cure = f" Raise {setting} in the extra of connection 'workspace_default' if the service needs longer."
-    assert str(error).endswith(cure if setting else "reset ***.")
+    cure = f"Raise {setting} in the extra of connection 'workspace_default' if the service needs longer. "
+    said = "CreateDashboard was sent, but no complete answer came: reset *** (POST /api/environments/1/dashboards/)."
+    assert str(error) == (cure if setting else "") + said
 
 
 def test_final_error_of_an_unknown_write_says_what_to_check() -> None:
@@ -465,7 +466,7 @@ def test_a_change_that_every_attempt_leaves_undone_is_permanent() -> None:
     assert str(error.value) == (
         "The answer shows that UpdateMember was not done: level is 1 and not 8. Check that the service lets this be "
         "changed, and that the owner of the API key may. "
-        f"UpdateMember (PATCH /api/organizations/o/members/{UUID_TEXT}/) returned 200."
+        f"UpdateMember returned 200 (PATCH /api/organizations/o/members/{UUID_TEXT}/)."
     )
     assert error.value.retryable
     assert final_error(op, error.value, 5, may_have_been_applied=True).permanent

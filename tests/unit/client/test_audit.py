@@ -93,8 +93,8 @@ def test_a_write_is_logged(send: Send, lines: list[str]) -> None:
         send(service.url, CREATE)
     (line,) = lines
     assert re.fullmatch(
-        r"operation=CreateProject target=/api/organizations/o/projects/ outcome=applied attempts=1 "
-        r"seconds=\d+\.\d{3} request_id=req42",
+        r"operation=CreateProject outcome=applied rows=1 attempts=1 seconds=\d+\.\d{3} request_id=req42 "
+        r"target=/api/organizations/o/projects/",
         line,
     )
 
@@ -105,7 +105,14 @@ def test_the_audit_line_has_no_secret_that_the_service_echoes(send: Send, lines:
     )
     with Loopback(answer(status=201, body=PROJECT, X_Request_Id=f"{KEY}-{create.slack_incoming_webhook}")) as service:
         send(service.url, create)
-    assert lines[0].endswith(" request_id=***-***")
+    assert " request_id=***-*** " in lines[0]
+
+
+def test_the_audit_line_counts_the_rows_of_a_bulk_request(send: Send, lines: list[str]) -> None:
+    rows = [{"target_email": f"{name}@example.com"} for name in ("ada", "lin", "joe")]
+    with Loopback(answer(status=201, body=[])) as service:
+        send(service.url, ops.CreateInvites(organization_id="o", invites=rows))
+    assert "operation=CreateInvites outcome=applied rows=3 attempts=1" in lines[0]
 
 
 def test_the_audit_line_counts_attempts(send: Send, lines: list[str]) -> None:
@@ -113,21 +120,21 @@ def test_the_audit_line_counts_attempts(send: Send, lines: list[str]) -> None:
         send(service.url, PAUSE)
     (line,) = lines
     assert "operation=PauseBatchExport" in line
-    assert "outcome=applied attempts=3" in line
+    assert "outcome=applied rows=1 attempts=3" in line
 
 
 def test_a_write_with_unknown_outcome_is_logged(send: Send, lines: list[str]) -> None:
     with Loopback(RESET_AFTER_READING) as service, pytest.raises(WorkspaceRequestError):
         send(service.url, CREATE)
     (line,) = lines
-    assert "outcome=unknown attempts=1" in line
+    assert "outcome=unknown rows=1 attempts=1" in line
     assert KEY not in line
 
 
 def test_a_refused_write_is_logged(send: Send, lines: list[str]) -> None:
     with Loopback(answer(status=403, body={"detail": "no"})) as service, pytest.raises(WorkspaceRequestError):
         send(service.url, CREATE)
-    assert "outcome=rejected attempts=1" in lines[0]
+    assert "outcome=rejected rows=1 attempts=1" in lines[0]
 
 
 def test_a_read_is_not_logged(send: Send, lines: list[str]) -> None:

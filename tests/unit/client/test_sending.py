@@ -339,5 +339,5 @@ def test_secrets_are_masked_as_soon_as_they_are_seen(send: Send, operation: Any,
 def test_a_secret_the_service_repeats_is_in_no_error(send: Send) -> None:
     with Loopback(answer(400, {"detail": "Bad key phx_s3cret-key, bad hook https://h/t0"})) as service:
         sent = send(service.url, CreateProject(organization_id="o", slack_incoming_webhook="https://h/t0"))
-    assert str(sent.error).endswith(": Bad key ***, bad hook ***.")
+    assert str(sent.error).endswith(": Bad key ***, bad hook *** (POST /api/organizations/o/projects/).")
     assert sent.masked == ["https://h/t0"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -194,8 +195,9 @@ def test_deleting_what_is_gone_fails_only_with_if_missing_fail(
 ) -> None:
     connect()
     assert run(cls, **arguments)["deleted"] is False
-    with pytest.raises(AirflowFailException, match="WorkspaceNotFoundError"):
+    with pytest.raises(AirflowFailException, match="WorkspaceNotFoundError") as failed:
         run(cls, **arguments, if_missing="fail")
+    assert "direct cause" not in "".join(traceback.format_exception(failed.value)), "two tracebacks in the log"
     assert effects(sandbox) == []
 
 

@@ -167,6 +167,6 @@ def test_the_wrong_organization_is_an_error(
     sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any]
 ) -> None:
     connect()
-    with pytest.raises(AirflowFailException, match=r"List\w+ \(GET .* returned 40[34]|returned 403"):
+    with pytest.raises(AirflowFailException, match=r"List\w+ returned 40[34]|returned 403"):
         run(cls, **arguments, organization_id=SEED.other_organization_id)
     assert effects(sandbox) == []

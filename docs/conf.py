@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 project = "Workspace provider for Apache Airflow"
 version = release = airflow_provider_workspace.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_design"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design"]
 # The table of faults is a part of the page about faults.
 exclude_patterns = ["faults-table.md"]
 
@@ -45,9 +46,26 @@ html_theme = "furo"
 html_title = f"Workspace provider {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_logo = html_favicon = "_static/logo.svg"
+html_search_scorer = str(Path(__file__).parent / "_static" / "scorer.js")
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
+
+
+# Where the repository is, for "edit this page": a maintainer sets it once; without it there are no such links.
+REPOSITORY = os.environ.get("WORKSPACE_DOCS_REPOSITORY", "")
+html_theme_options = (
+    {"source_repository": REPOSITORY, "source_branch": "main", "source_directory": "docs/"} if REPOSITORY else {}
+)
+
+
+def describe(app: Sphinx, page: str, _template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    """Describe each page to search engines by its first paragraph."""
+    first = next((node.astext() for node in doctree.findall(nodes.paragraph)), "") if doctree else ""
+    if first and page in app.env.found_docs:
+        text = escape(" ".join(first.split())[:160], quote=True)
+        context["metatags"] = f'<meta name="description" content="{text}">\n{context.get("metatags", "")}'
 
 
 def link_pictures(_app: Sphinx, doctree: nodes.document) -> None:
@@ -60,3 +78,4 @@ def link_pictures(_app: Sphinx, doctree: nodes.document) -> None:
 def setup(app: Sphinx) -> None:
     """Extend Sphinx by the above."""
     app.connect("doctree-read", link_pictures)
+    app.connect("html-page-context", describe)

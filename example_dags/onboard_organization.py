@@ -124,7 +124,7 @@ def onboard_organization() -> None:
         task_display_name="Invite everybody",
         doc_md="Leaves out members and people with an open invite, and invites the others in bulk. "
         "Its result has a line for *every* row of the roster.",
-        path=f"{ROSTERS}/{{{{ params.roster }}}}",
+        path=str(ROSTERS / "{{ params.roster }}"),
         on_invalid="skip",
         defaults={"send_email": True},
     )
@@ -143,7 +143,7 @@ def onboard_organization() -> None:
         [
             {
                 "name": name,
-                "variable_key": f"workspace_dashboard_{{{{ params.project }}}}_{name}",
+                "variable_key": "workspace_dashboard_{{ params.project }}_" + name,
             }
             for name in DASHBOARDS
         ]

@@ -54,6 +54,17 @@ def test_code_blocks_use_one_name_per_language(page: str) -> None:
     assert set(blocks(page, r"(?:py|Python|python3|pycon|JSON|jsonc)")) == set()
 
 
+# What others write anew: their first blocks are parts of an example.
+PARTS = {"guides/mapping.md", "guides/offboarding.md"}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("guides/") and page not in PARTS])
+def test_the_first_block_of_a_guide_runs_as_it_stands(page: str) -> None:
+    first = re.search(r"^```(?:\{literalinclude\}|python\n(.*?)^```)", PAGES[page], re.DOTALL | re.MULTILINE)
+    assert first
+    assert "import" in (first.group(1) or ""), "a part of an example, without its imports"
+
+
 def test_the_pages_show_dags_tests_snippets_and_json() -> None:
     assert DAGS
     assert TESTS

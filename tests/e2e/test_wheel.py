@@ -83,6 +83,16 @@ def airflow(away: Path, *arguments: str) -> str:
     )
 
 
+def test_the_first_blocks_of_readme_and_guides_run(away: Path, tmp_path: Path) -> None:
+    """As people paste them, where there is nothing but the wheel."""
+    pages = [ROOT / "README.md", ROOT / "docs" / "quickstart.md", *(ROOT / "docs" / "guides").glob("*.md")]
+    for page in pages:
+        code = re.search(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+        (tmp_path / f"{page.stem}.py").write_text(code.group(1) if code else "")
+    blocks = "import pathlib, runpy, sys\nfor path in pathlib.Path(sys.argv[1]).glob('*.py'): runpy.run_path(path)"
+    run(away / "venv" / "bin" / "python", "-c", blocks, tmp_path, cwd=away, AIRFLOW_HOME=str(away / "airflow"))
+
+
 def test_builds_are_reproducible(built: dict[str, Path], tmp_path: Path) -> None:
     again = build(tmp_path)
     assert set(built) == set(again) == {".whl", ".gz"}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.state.leases import LeaseRegistry
 
 
 def ping(args: Namespace) -> None:
@@ -99,7 +100,7 @@ def windows(args: Namespace) -> None:
     """List the leases of maintenance windows, and resume what abandoned ones have left paused."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
     from airflow_provider_workspace.state.lease_requests import LeaseServices
-    from airflow_provider_workspace.state.leases import LeaseRegistry, why_abandoned
+    from airflow_provider_workspace.state.leases import LeaseRegistry
     from airflow_provider_workspace.state.resuming import Closer, describe_sweep, sweep
 
     # As Airflow's own commands: look for connections in the database, too.
@@ -109,23 +110,94 @@ def windows(args: Namespace) -> None:
     if args.resume:
         with LeaseServices() as services:
             swept = sweep(Closer(registry, services, f"airflow workspace windows {time.time()}"))
-    now = time.time()
-    leases = [{**lease.to_dict(), "abandoned": why_abandoned(registry.store, lease, now)} for lease in registry.all()]
+    leases = _leases_of(registry)
     if args.output == "json":
         _tell(json.dumps({"leases": leases, "swept": swept, "unreadable": registry.unreadable}, indent=2))
     else:
         if swept or registry.unreadable:
             _tell(describe_sweep(swept, registry.unreadable))
-        for lease in leases:
-            state = f"ABANDONED: {lease['abandoned']}" if lease["abandoned"] else lease["state"]
-            _tell(
-                f"{lease['batch_export_id']}  {lease['dag_id']} / {lease['run_id']} / {lease['close_task_id']}  "
-                f"since {lease['since'][:19]}Z until {lease['until'][:19]}Z  {state}"
-            )
-        if not leases:
-            _tell("No maintenance window holds a batch export.")
+        _tell(*_lease_lines(leases))
     if any(row["failed"] for row in swept):
         raise SystemExit(1)
+
+
+def status(args: Namespace) -> None:
+    """Say what the status page shows."""
+    from airflow_provider_workspace.cli import database_status
+    from airflow_provider_workspace.cli.database_store import DatabaseStore
+    from airflow_provider_workspace.state.leases import LeaseRegistry, iso
+
+    registry = LeaseRegistry(DatabaseStore())
+    leases, swept = _leases_of(registry), registry.last_sweep()
+    found: dict[str, Any] = {
+        "windows": leases,
+        "unreadable": registry.unreadable,
+        "last_sweep": None if swept is None else iso(swept),
+        "campaigns": database_status.campaigns(),
+        "waits": database_status.waits(),
+        "dashboards": database_status.dashboards(),
+    }
+    if args.output == "json":
+        _tell(json.dumps(found, indent=2))
+        return
+    broken = [f"Delete or mend the Variable '{key}': {wrong}." for key, wrong in registry.unreadable.items()]
+    last = f"Last sweep: {found['last_sweep'] or 'never'}"
+    sections = {
+        "Windows": [*_lease_lines(leases), *broken, last],
+        "Invite campaigns": [_campaign_line(row) for row in found["campaigns"]],
+        "Waits": [_wait_line(row) for row in found["waits"]],
+        "Remembered dashboards": [_dashboard_line(row) for row in found["dashboards"]],
+    }
+    for title, lines in sections.items():
+        _tell(title, *(f"  {line}" for line in lines or ["None."]))
+
+
+def _leases_of(registry: LeaseRegistry) -> list[dict[str, Any]]:
+    """Return the leases as plain JSON, with why each is abandoned; those that are come first."""
+    from airflow_provider_workspace.state.leases import why_abandoned
+
+    now = time.time()
+    leases = [{**lease.to_dict(), "abandoned": why_abandoned(registry.store, lease, now)} for lease in registry.all()]
+    return sorted(leases, key=lambda lease: lease["abandoned"] is None)
+
+
+def _lease_lines(leases: list[dict[str, Any]]) -> list[str]:
+    """Return a line for each lease."""
+    return [
+        f"{lease['batch_export_id']}  {lease['dag_id']} / {lease['run_id']} / {lease['close_task_id']}  "
+        f"since {lease['since'][:19]}Z until {lease['until'][:19]}Z  "
+        + (f"ABANDONED: {lease['abandoned']}" if lease["abandoned"] else lease["state"])
+        + (f"  owner {lease['owner']}" if lease.get("owner") not in (None, "", "airflow") else "")
+        for lease in leases
+    ] or ["No maintenance window holds a batch export."]
+
+
+def _campaign_line(row: dict[str, Any]) -> str:
+    """Return a line for a bulk invite."""
+    progress = row["progress"] or {}
+    counts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in progress.get("counts", {}).items())
+    left = f", {progress['left']} left" if progress.get("left") else ""
+    again = f"  goes on at {progress['again_at'][:19]}Z: {progress['why']}" if progress.get("again_at") else ""
+    said = (
+        f"{progress['rows']} rows: {counts or 'none done'}{left}{again}" if progress else "has not said how far it is"
+    )
+    return f"{row['dag_id']} / {row['run_id']} / {row['task_id']}  {row['state']}  {said}"
+
+
+def _wait_line(row: dict[str, Any]) -> str:
+    """Return a line for a sensor that waits."""
+    organization = row["organization_id"] or f"of connection {row['workspace_conn_id']}"
+    wanted = ", ".join(f"{name} {value}" for name, value in row["waits_for"].items())
+    return (
+        f"organization {organization}  {row['sensor']} {wanted[:200]}  since {row['since']}  "
+        f"{row['dag_id']} / {row['run_id']} / {row['task_id']}"
+    )
+
+
+def _dashboard_line(row: dict[str, Any]) -> str:
+    """Return a line for a dashboard that is remembered."""
+    which = row["dashboard_id"] or "not known whether it exists"
+    return f"{which}  {row.get('name')}  project {row.get('project_id')}  Variable {row['variable_key']}"
 
 
 def sandbox(args: Namespace) -> None:

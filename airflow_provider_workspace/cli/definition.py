@@ -43,6 +43,7 @@ def get_workspace_commands() -> list[CLICommand]:
         Arg(("--resume",), action="store_true", help="Resume the exports of windows that are abandoned"),
         Arg(("-o", "--output"), choices=("table", "json"), default="table", help="How the leases are shown"),
     )
+    status = (Arg(("-o", "--output"), choices=("table", "json"), default="table", help="How it is shown"),)
     sandbox = (
         Arg(("--port",), default="8765", help="0 picks a free one"),
         Arg(("--profile",), default="lenient", help="lenient, strict or live"),
@@ -82,6 +83,12 @@ def get_workspace_commands() -> list[CLICommand]:
                     help="List the maintenance windows that hold batch exports; resume those of abandoned ones",
                     func=lazy_load_command(f"{COMMANDS}.windows"),
                     args=windows,
+                ),
+                ActionCommand(
+                    name="status",
+                    help="Say what is paused, how far invites are, who waits, and which dashboards are remembered",
+                    func=lazy_load_command(f"{COMMANDS}.status"),
+                    args=status,
                 ),
                 ActionCommand(
                     name="sandbox",

@@ -168,6 +168,39 @@ def test_windows_lists_leases_and_resumes_what_is_abandoned(
     assert airflow("workspace", "windows").stdout == "No maintenance window holds a batch export.\n"
 
 
+def test_status_says_what_is_paused_and_hides_no_lease_behind_a_broken_one(
+    airflow: Airflow, airflow_cli: AirflowCli, migrated_database: Path, tmp_path: Path
+) -> None:
+    airflow_cli.migrated_home(tmp_path, migrated_database)
+    run = airflow("workspace", "status")
+    assert run.returncode == 0, run.stderr
+    assert "No maintenance window holds a batch export.\n  Last sweep: never\n" in run.stdout
+    assert run.stdout.count("  None.\n") == 3
+    lease = Lease(
+        dag_id="nightly",
+        run_id="gone",
+        close_task_id="maintenance_window.close",
+        owner="data-team",
+        service="https://workspace.example.com",
+        workspace_conn_id="workspace_default",
+        organization_id="organization",
+        batch_export_id="0190c0de-0000-4000-8000-0000000000e1",
+        state="paused",
+        since=1_790_000_000,
+        until=4_000_000_000,
+        paused_at=1_790_000_001,
+    )
+    assert airflow("variables", "set", lease.key, dump(lease)).returncode == 0
+    assert airflow("variables", "set", "workspace_lease.broken", "{").returncode == 0
+    run = airflow("workspace", "status")
+    assert "ABANDONED: its run is gone  owner data-team" in run.stdout, run.stderr
+    assert "Delete or mend the Variable 'workspace_lease.broken'" in run.stdout
+    found = json.loads(airflow("workspace", "status", "-o", "json").stdout)
+    assert [row["batch_export_id"] for row in found["windows"]] == [lease.batch_export_id]
+    assert list(found["unreadable"]) == ["workspace_lease.broken"]
+    assert (found["campaigns"], found["waits"], found["dashboards"], found["last_sweep"]) == ([], [], [], None)
+
+
 def test_the_command_definitions_import_nothing() -> None:
     run = subprocess.run([sys.executable, "-c", COSTS], capture_output=True, text=True, check=True)
     modules = [

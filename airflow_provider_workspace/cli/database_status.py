@@ -1,0 +1,109 @@
+"""What the status page shows besides windows, as the command line reaches it: in Airflow's database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from airflow_provider_workspace.state.campaigns import PROGRESS
+
+CAMPAIGNS = ("WorkspaceCreateInvitesOperator",)
+DASHBOARDS = ("WorkspaceCreateDashboardOperator",)
+SENSORS = (
+    "WorkspaceDomainVerifiedSensor",
+    "WorkspaceInvitesSettledSensor",
+    "WorkspaceMembersJoinedSensor",
+    "WorkspaceProjectOnboardedSensor",
+    "WorkspaceProjectReceivingEventsSensor",
+)
+# States of a task that goes on.
+GOES_ON = ("running", "deferred", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule")
+# How many tasks are looked at, those that began last first, and how many campaigns that are over are shown.
+MAX_TASKS = 1000
+RECENT_CAMPAIGNS = 20
+
+
+def campaigns() -> list[dict[str, Any]]:
+    """Return the bulk invites that go on, and the last that are over, with how far they are."""
+    tasks = _tasks(CAMPAIGNS)
+    over = [task for task in tasks if task["state"] not in GOES_ON][:RECENT_CAMPAIGNS]
+    shown = [task for task in tasks if task["state"] in GOES_ON or task in over]
+    return [{**_place(task), "progress": _progress(task)} for task in shown]
+
+
+def waits() -> list[dict[str, Any]]:
+    """Return the sensors that wait, by organization."""
+    found = [
+        {
+            **_place(task),
+            "sensor": task["operator"],
+            "organization_id": task["fields"].get("organization_id"),
+            "workspace_conn_id": task["fields"].get("workspace_conn_id"),
+            "waits_for": {
+                name: task["fields"][name]
+                for name in ("domain_id", "emails", "project_id", "product")
+                if task["fields"].get(name)
+            },
+        }
+        for task in _tasks(SENSORS, GOES_ON)
+    ]
+    return sorted(found, key=lambda wait: (str(wait["organization_id"]), str(wait["since"])))
+
+
+def dashboards() -> list[dict[str, Any]]:
+    """Return what Airflow remembers of dashboards: the Variables that tasks have named as ``variable_key``."""
+    from airflow.models.variable import Variable
+
+    keys = [task["fields"].get("variable_key") for task in _tasks(DASHBOARDS)]
+    found = []
+    for key in dict.fromkeys(key for key in keys if key and key != "None"):
+        try:
+            value = json.loads(Variable.get(key, default_var="null"))
+        except ValueError:
+            value = None
+        found.append({"variable_key": key, **(value if isinstance(value, dict) else {"dashboard_id": None})})
+    return found
+
+
+def _tasks(operators: Sequence[str], states: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Return the tasks of some operators, those that began last first."""
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    wanted = select(TaskInstance).where(TaskInstance.operator.in_(operators))
+    if states:
+        wanted = wanted.where(TaskInstance.state.in_(states))
+    with create_session() as session:
+        rows = session.scalars(wanted.order_by(TaskInstance.start_date.desc()).limit(MAX_TASKS))
+        return [
+            {
+                "dag_id": row.dag_id,
+                "run_id": row.run_id,
+                "task_id": row.task_id,
+                "map_index": row.map_index,
+                "operator": row.operator,
+                "state": None if row.state is None else str(getattr(row.state, "value", row.state)),
+                "since": None if row.start_date is None else row.start_date.isoformat(timespec="seconds"),
+                "fields": getattr(row.rendered_task_instance_fields, "rendered_fields", None) or {},
+            }
+            for row in rows
+        ]
+
+
+def _place(task: dict[str, Any]) -> dict[str, Any]:
+    """Return which task it is, its state, and when it began."""
+    return {name: task[name] for name in ("dag_id", "run_id", "task_id", "map_index", "state", "since")}
+
+
+def _progress(task: dict[str, Any]) -> Any:
+    """Return what a bulk invite says of itself; ``None`` if it has not said anything yet."""
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    place = (getattr(XComModel, name) == task[name] for name in ("dag_id", "run_id", "task_id", "map_index"))
+    with create_session() as session:
+        value = session.scalar(select(XComModel.value).where(*place, XComModel.key == PROGRESS))
+    return json.loads(value) if isinstance(value, str) else value

@@ -45,6 +45,20 @@ def get_provider_info() -> dict[str, Any]:
         ],
         "cli": [f"{PACKAGE}.cli.definition.get_workspace_commands"],
         "extra-links": [f"{PACKAGE}.links.WorkspaceLink"],
+        "config": {
+            "workspace": {
+                "description": "Settings of the provider for the workspace administration service.",
+                "options": {
+                    "status_page": {
+                        "description": "Whether the Airflow UI shows the status page, under Browse.",
+                        "version_added": "0.1.0",
+                        "type": "boolean",
+                        "example": None,
+                        "default": "True",
+                    }
+                },
+            }
+        },
         "connection-types": [
             {
                 "connection-type": "workspace",

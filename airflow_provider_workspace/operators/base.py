@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from airflow.sdk import BaseOperator
 
 from airflow_provider_workspace.api.secrets import secrets_under
-from airflow_provider_workspace.links import WorkspaceLink
+from airflow_provider_workspace.links import WorkspaceLink, url_for
 from airflow_provider_workspace.version_compat import (
     AirflowFailException,
     default_retry_policy,
@@ -140,7 +140,7 @@ class WorkspaceOperator(BaseOperator):
         if its_id not in ids and isinstance(result, dict) and "id" in result:
             ids[its_id] = result["id"]
         if its_id in ids or self.resource_kind.endswith("s"):
-            self.workspace_url = hook.client.settings.url_for(self.resource_kind, ids)
+            self.workspace_url = url_for(hook.client.settings, self.resource_kind, ids)
 
     def parse_fields(self, name: str, *taken: str) -> dict[str, Any]:
         """

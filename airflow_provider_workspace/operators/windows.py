@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.links import url_for
 from airflow_provider_workspace.operators.base import WorkspaceOperator
 from airflow_provider_workspace.version_compat import conf
 
@@ -226,7 +227,7 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
             raise WindowClosedError(msg)
         last = leases[-1]
         ids = {"organization_id": last.organization_id, "batch_export_id": last.batch_export_id}
-        self.workspace_url = hook.client.settings.url_for("batch_export", ids)
+        self.workspace_url = url_for(hook.client.settings, "batch_export", ids)
         pauser = Pauser(registry, HookService(hook))
         paused: list[str] = []
         began = time.monotonic()

@@ -16,7 +16,7 @@ from airflow.sdk import BaseSensorOperator
 from airflow.sdk.bases.sensor import PokeReturnValue
 from airflow.triggers.base import StartTriggerArgs
 
-from airflow_provider_workspace.links import WorkspaceLink
+from airflow_provider_workspace.links import WorkspaceLink, url_for
 from airflow_provider_workspace.version_compat import (
     AirflowFailException,
     AirflowSensorTimeout,
@@ -169,7 +169,7 @@ class WorkspaceSensor(BaseSensorOperator):
                 self._organization_id = hook.organization_or_default()
                 ids = {name: value for name, value in vars(self).items() if name.endswith("_id")}
                 ids["organization_id"] = self._organization_id
-                self.workspace_url = hook.client.settings.url_for(self.resource_kind, ids)
+                self.workspace_url = url_for(hook.client.settings, self.resource_kind, ids)
                 if self.ask_verification:
                     self.ask(hook)
                 self._seen = hook.client.run(

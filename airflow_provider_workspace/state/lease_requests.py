@@ -132,9 +132,11 @@ class LeaseServices:
 
     def url_for(self, lease: Lease) -> str:
         """Return where people find the export of a lease; nothing if its connection is gone."""
+        from airflow_provider_workspace.links import url_for
+
         ids = {"organization_id": lease.organization_id, "batch_export_id": lease.batch_export_id}
         try:
-            return self(lease).hook.client.settings.url_for("batch_export", ids)
+            return url_for(self(lease).hook.client.settings, "batch_export", ids)
         except WorkspaceConfigError:
             return ""
 

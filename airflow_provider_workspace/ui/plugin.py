@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from airflow_provider_workspace.version_compat import AirflowPlugin, conf
 
@@ -25,6 +26,16 @@ HEADERS = {
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
+
+
+def status_page_url(fragment: str) -> str:
+    """
+    Return the URL of the page in the Airflow UI.
+
+    :param fragment: a section to go to, or a text to filter by
+    """
+    base = conf.get("api", "base_url", fallback=None) or ""
+    return f"{base.rstrip('/')}/plugin/{ROUTE}#{quote(fragment)}"
 
 
 class StatusPage:

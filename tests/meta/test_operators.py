@@ -58,7 +58,7 @@ def test_no_operator_hard_deletes() -> None:
     ],
 )
 def test_the_metadata_passes_airflows_strict_schema(key: str) -> None:
-    jsonschema.validate(INFO[key], SCHEMA["properties"][key])
+    jsonschema.validate(INFO[key], {**SCHEMA["properties"][key], "definitions": SCHEMA["definitions"]})
 
 
 @pytest.mark.parametrize("kind", ["operators", "sensors", "triggers"])

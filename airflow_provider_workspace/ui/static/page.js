@@ -541,9 +541,10 @@ function followTheme() {
 
 function begin() {
   const root = followTheme();
-  // A link to this page may name an export, an organization or a Dag: #…
+  // A link to this page may name a section, or an export, an organization, a Dag to filter by: #…
   const wanted = decodeURIComponent((root ? window.parent : window).location.hash.slice(1));
-  if (wanted) {
+  const section = $(wanted)?.tagName === "SECTION" ? $(wanted) : null;
+  if (wanted && !section) {
     $("filter").value = wanted;
     state.filter = wanted.toLowerCase();
   }
@@ -557,7 +558,7 @@ function begin() {
     if (document.visibilityState === "visible" && Date.now() - (state.last?.at ?? 0) > SECONDS * 1000) refresh();
     else if (document.visibilityState === "visible") soon(SECONDS);
   });
-  refresh();
+  refresh().then(() => section?.scrollIntoView());
 }
 
 begin();

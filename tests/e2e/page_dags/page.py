@@ -58,7 +58,9 @@ with DAG("invite_team", schedule=None):
     )
 
 with DAG("wait_for_people", schedule=None):
-    WorkspaceInvitesSettledSensor(task_id="settled", emails=ADDRESSES[:1], deferrable=True, poke_interval=60)
+    WorkspaceInvitesSettledSensor(
+        task_id="settled", emails=["liv.invited@example.com"], deferrable=True, poke_interval=60
+    )
 
 with DAG("dashboards", schedule=None):
     WorkspaceCreateDashboardOperator(task_id="create", name=MARKUP, variable_key="workspace_dashboard_sales")

@@ -10,6 +10,7 @@ import pytest
 from airflow_provider_workspace.errors import WorkspaceConnectionError
 from airflow_provider_workspace.operators import batch_exports, dashboards, domains, invites, members, projects
 from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.ui import plugin
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
@@ -276,6 +277,23 @@ def test_the_extra_link_points_to_the_created_record(sandbox: SandboxServer, con
     assert link() == f"{sandbox.url}/api/organizations/{sandbox.seed.organization_id}/projects/1/"
     assert link(web_url="https://app.example.com") == "https://app.example.com/project/1"
     assert link(web_url={"project": "https://x.example.com/p-{project_id}"}) == "https://x.example.com/p-1"
+
+
+def test_without_a_web_url_the_link_leads_to_the_status_page(
+    connect: Connect, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(**extra: Any) -> str:
+        connect(**extra)
+        operator = batch_exports.WorkspacePauseBatchExportOperator(task_id="task", batch_export_id=EXPORT)
+        operator.execute({})
+        (item,) = operator.operator_extra_links
+        return item.get_link(operator, ti_key=None)  # type: ignore[arg-type]
+
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com/prod/")
+    assert link() == f"https://airflow.example.com/prod/plugin/workspace#{EXPORT}"
+    assert link(web_url="https://app.example.com").startswith("https://app.example.com/organization/")
+    monkeypatch.setattr(plugin.WorkspacePlugin, "external_views", [])
+    assert link().startswith(f"{sandbox.url}/api/organizations/")
 
 
 def test_a_paused_export_is_resumed_once(connect: Connect, sandbox: SandboxServer) -> None:

@@ -123,7 +123,7 @@ BENCH_READY := build/bench-venv/.ready
 COUNTER     := build/bench/counter.so
 
 .PHONY: bench
-bench: $(BENCH_READY) $(COUNTER) ## Measure against the peers and the targets, and draw the chart; QUICK=1 for fewer rounds
+bench: $(BENCH_READY) $(COUNTER) ## Measure against the peers and the targets, and draw the figures of the documentation; QUICK=1 for fewer rounds
 	@build/bench-venv/bin/python benchmarks/run.py $(if $(QUICK),--quick) $(ARGS)
 
 .PHONY: budget

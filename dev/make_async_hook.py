@@ -46,7 +46,7 @@ WORDS = {
 # What a class calls that is a coroutine in the twin.
 AWAITED = {
     *("self.client.run", "self.organization_or_default", "self.project_or_default", "self.update_dashboard"),
-    *("self.send", "self._send_all", "self._attempt", "self._mask_all", "self.mask", "self._sleep", "self.close"),
+    *("self.send", "self._send_all", "self._mask_all", "self.mask", "self._sleep", "self.close"),
     *("self._connections.send", "self._connections.close", "retrying", "in_threads"),
 }
 

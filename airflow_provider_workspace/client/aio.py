@@ -86,7 +86,7 @@ class WorkspaceAsyncClient:
         async with self._throttle.acquire(call):
             with call.recorded():
                 try:
-                    result: T = await retrying(self._attempt, call)
+                    result: T = await retrying(lambda: self._attempt(call))
                 except WorkspaceRequestError as error:
                     final = call.failure(error)
                     raise final from (error.__cause__ if final is error else error)

@@ -86,7 +86,7 @@ class WorkspaceClient:
         with self._throttle.acquire(call):  # noqa: SIM117 - in the event loop, this one is asynchronous
             with call.recorded():
                 try:
-                    result: T = retrying(self._attempt, call)
+                    result: T = retrying(lambda: self._attempt(call))
                 except WorkspaceRequestError as error:
                     final = call.failure(error)
                     raise final from (error.__cause__ if final is error else error)

@@ -24,8 +24,8 @@ from airflow_provider_workspace.errors import (
     WorkspaceNotFoundError,
     WorkspacePermissionError,
 )
-from airflow_provider_workspace.procedures.bulk_invites import InvitesReport, name_entries
 from airflow_provider_workspace.procedures.create_or_get import delete_if_present
+from airflow_provider_workspace.procedures.invites_report import InvitesReport, name_entries
 from airflow_provider_workspace.procedures.roster import Roster, Row, address_key, address_problem, check_roster
 from airflow_provider_workspace.procedures.snapshot import read_rows
 

@@ -49,7 +49,7 @@ class Entry:
 
     :param row: position in the input, from 1
     :param email: the address as given; empty if the row had none
-    :param status: one of :data:`~airflow_provider_workspace.procedures.bulk_invites.STATUSES`
+    :param status: one of :data:`~airflow_provider_workspace.procedures.invites_report.STATUSES`
     :param reason: why, for people; empty if there is nothing to say
     :param invite_id: the invite made, where the service told it
     """

@@ -27,14 +27,14 @@ from airflow_provider_workspace.errors import (
 )
 from airflow_provider_workspace.procedures.bulk_invites import (
     INVITING,
-    MAX_READINGS,
-    MAX_REFUSALS,
     STATUSES,
     InvitesReport,
     WorkspaceInvitesIncompleteError,
     invite_all,
 )
+from airflow_provider_workspace.procedures.invite_rows import MAX_REFUSALS
 from airflow_provider_workspace.procedures.roster import Entry
+from airflow_provider_workspace.procedures.suspension import MAX_READINGS
 from tests.unit.procedures.drive import drive
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import tenacity
@@ -86,7 +87,7 @@ class WorkspaceAsyncClient:
         async with self._throttle.acquire(call):
             with call.recorded():
                 try:
-                    result: T = await retrying(lambda: self._attempt(call))
+                    result: T = await retrying(partial(self._attempt, call))
                 except WorkspaceRequestError as error:
                     final = call.failure(error)
                     raise final from (error.__cause__ if final is error else error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import tenacity
@@ -86,7 +87,7 @@ class WorkspaceClient:
         with self._throttle.acquire(call):  # noqa: SIM117 - in the event loop, this one is asynchronous
             with call.recorded():
                 try:
-                    result: T = retrying(lambda: self._attempt(call))
+                    result: T = retrying(partial(self._attempt, call))
                 except WorkspaceRequestError as error:
                     final = call.failure(error)
                     raise final from (error.__cause__ if final is error else error)

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from airflow_provider_workspace.hooks.progress import SECONDS_BETWEEN, ProgressLog
-from airflow_provider_workspace.procedures.bulk_invites import MAX_NAMED, InvitesReport
+from airflow_provider_workspace.procedures.invites_report import MAX_NAMED, InvitesReport
 from airflow_provider_workspace.state.leases import iso
 
 # The XCom that holds it.

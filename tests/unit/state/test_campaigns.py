@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_workspace.procedures.bulk_invites import MAX_NAMED
+from airflow_provider_workspace.procedures.invites_report import MAX_NAMED
 from airflow_provider_workspace.procedures.roster import Entry
 from airflow_provider_workspace.state import campaigns
 from airflow_provider_workspace.state.campaigns import CampaignNote

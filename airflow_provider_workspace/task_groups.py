@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from airflow.sdk import BaseNotifier, XComArg
 
     from airflow_provider_workspace.operators.base import WorkspaceOperator
+    from airflow_provider_workspace.operators.organization import Part
 
 # What the default_args of a Dag must not change in the tasks of a window: otherwise it would not open or not close.
 OWN: dict[str, Any] = {
@@ -45,6 +46,19 @@ RESUME: dict[str, Any] = {
     "retry_delay": timedelta(seconds=15),
     "retry_exponential_backoff": True,
     "max_retry_delay": timedelta(minutes=5),
+}
+
+# What the tasks of a group have unless the author says otherwise.
+RETRIES: dict[str, Any] = {"retries": 3, "retry_delay": timedelta(seconds=30), "retry_exponential_backoff": True}
+# The parts of an organization file: what the Airflow UI shows, and which parts come before.
+STEPS: dict[Part, tuple[str, tuple[Part, ...]]] = {
+    "projects": ("Create the projects", ()),
+    "domains": ("Claim the domains", ()),
+    "verification": ("Verify the domains", ("domains",)),
+    "members": ("Invite and change members", ("verification",)),
+    "dashboards": ("Create the dashboards", ("projects",)),
+    "collaborators": ("Add the collaborators", ("dashboards", "members")),
+    "exports": ("Pause and resume exports", ()),
 }
 
 
@@ -196,6 +210,100 @@ def maintenance_window(
                 **own,
             )
             pause >> guard
+
+
+def workspace_organization(
+    group_id: str = "organization",
+    *,
+    file: Any,
+    organization: str | None = None,
+    workspace_conn_id: str = "workspace_default",
+    publish: Callable[[Any], Any] | None = None,
+    require_approval: bool = False,
+    dry_run: bool = False,
+    plan_args: Mapping[str, Any] | None = None,
+    verification_args: Mapping[str, Any] | None = None,
+    **task_args: Any,
+) -> None:
+    """
+    Build a task group that makes an organization what its file says: a plan, a task for each part, a report.
+
+    Each task plans its part anew and sends only what differs, so a second run changes nothing. The order is: projects,
+    then dashboards; domains, ``publish``, verification, then members; last the collaborators.
+
+    :param group_id: id of the task group
+    :param file: organization file, relative to the Dag file, or its content as a mapping. A list, or the XCom of one,
+        maps the group: one that fails does not keep the others from going on. Its items are files, or mappings with
+        ``file`` and, where they differ, ``organization`` and ``workspace_conn_id``
+    :param organization: name of the organization, where the file has several
+    :param workspace_conn_id: connection to the service
+    :param publish: makes the task that publishes the challenges of domains in your DNS, such as a ``@task`` function.
+        It is called with the XCom of a list of domains: ``domain`` and ``verification_challenge`` of each. ``None``
+        where the DNS is somebody else's; the log of ``verification`` then says what to publish
+    :param require_approval: ask a person to approve the plan; then exactly that is sent, or nothing
+    :param dry_run: only plan, and fail if the organization is not as its file says: a drift check
+    :param plan_args: more arguments for the task ``plan``, such as ``{"approvers": ["ada"]}``
+    :param verification_args: more arguments for the task ``verification``, such as ``{"timeout": 3600}``
+    :param task_args: arguments for each of the tasks, such as ``pool``; by default they have 3 retries
+    """
+    from airflow.sdk import XComArg, task, task_group
+
+    from airflow_provider_workspace.operators.organization import (
+        WorkspaceApplyOrganizationOperator,
+        WorkspacePlanOrganizationOperator,
+    )
+
+    single = {"organization": organization, "workspace_conn_id": workspace_conn_id}
+
+    @task(task_id="report", task_display_name="Report", **{**RETRIES, **task_args})
+    def report(parts: list[Mapping[str, Any]]) -> dict[str, int]:
+        """Log what the run changed."""
+        changes = [change for part in parts for change in part["changes"]]
+        for part in parts:
+            print(part["table"])  # noqa: T201 - the log of the task
+        return {action: sum(change["action"] == action for change in changes) for action in parts[0]["counts"]}
+
+    @task_group(group_id=group_id, tooltip="Make an organization what its file says")
+    def one(file: Any, organization: Any, workspace_conn_id: Any) -> None:
+        common: dict[str, Any] = {
+            "file": file,
+            "organization": organization,
+            "workspace_conn_id": workspace_conn_id,
+            **RETRIES,
+            **task_args,
+        }
+        plan = WorkspacePlanOrganizationOperator(
+            task_id="plan",
+            task_display_name="Check for drift" if dry_run else "Plan",
+            doc_md="Compares the organization with its file. Sends nothing.",
+            require_approval=require_approval,
+            fail_on_difference=dry_run,
+            **{**common, **(plan_args or {})},
+        )
+        if dry_run:
+            return
+        made: dict[str, Any] = {}
+        for part, (name, before) in STEPS.items():
+            made[part] = WorkspaceApplyOrganizationOperator(
+                task_id=part,
+                task_display_name=name,
+                part=part,
+                approved=plan.output if require_approval else None,
+                **{**common, **(verification_args or {} if part == "verification" else {})},
+            )
+            [plan, *(made[other] for other in before)] >> made[part]
+        if publish is not None:
+            publish(made["domains"].output["unverified"]) >> made["verification"]
+        report([step.output for step in made.values()])
+
+    if isinstance(file, XComArg):
+        one.expand_kwargs(file.map(lambda item: {**single, **(item if "file" in item else {"file": item})}))
+    elif isinstance(file, list):
+        one.expand_kwargs(
+            [{**single, **(item if isinstance(item, dict) and "file" in item else {"file": item})} for item in file]
+        )
+    else:
+        one(file, **single)
 
 
 def _result(task_id: str, name: str) -> str:

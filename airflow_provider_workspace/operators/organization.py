@@ -13,6 +13,8 @@ from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
+    from airflow.sdk import XComArg
+
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.organization_file import Organization
@@ -35,10 +37,12 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     resource_kind = "projects"
     has_own_dry_run = True
 
-    def __init__(self, *, file: str | Mapping[str, Any], organization: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, file: str | Mapping[str, Any] | XComArg, organization: str | XComArg | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.file = file
-        self.organization = organization
+        self.organization: Any = organization
 
     def plan(
         self, hook: WorkspaceHook, parts: Collection[str] | None = None
@@ -153,7 +157,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         self,
         *,
         part: Part,
-        approved: Mapping[str, Any] | None = None,
+        approved: Mapping[str, Any] | XComArg | None = None,
         poke_interval: timedelta | float = 300.0,
         timeout: timedelta | float = timedelta(days=3),
         **kwargs: Any,

@@ -195,8 +195,9 @@ class OrganizationPlan:
 
 
 def _essence(change: Mapping[str, Any]) -> list[Any]:
-    """Return what of a change must be the same for an approval to hold."""
-    return [change.get(name) for name in ("action", "part", "name", "after")]
+    """Return what of a change must be the same for an approval to hold; who joins meanwhile is added as approved."""
+    joins = change.get("part") == "collaborators" and change.get("action") == "unknown"
+    return ["create" if joins else change.get("action"), *(change.get(name) for name in ("part", "name", "after"))]
 
 
 def _text(essence: list[Any]) -> str:
@@ -445,7 +446,9 @@ def _plan_collaborators(
             why = "remove them by hand and run this again: the interface cannot change a level"
             changes.append(Change("differs", "collaborators", name, level, {"level": row.level}, why))
         elif key not in users:
-            changes.append(Change("unknown", "collaborators", name, why="not a member yet, and added once they are"))
+            changes.append(
+                Change("unknown", "collaborators", name, level, why="not a member yet, and added once they are")
+            )
         else:
             add = ops.dashboards.AddDashboardCollaborator(**where, user_uuid=users[key], **level) if where else None
             changes.append(Change("create", "collaborators", name, level, operation=add))

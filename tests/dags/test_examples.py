@@ -30,6 +30,16 @@ ONBOARDED = {
 }
 EFFECTS: dict[str, dict[str, int]] = {
     "onboard_organization": ONBOARDED,
+    "apply_organization": {
+        "create_project": 1,
+        "create_domain": 1,
+        "verify_domain": 1,
+        "update_domain": 1,
+        "create_invite": 150,
+        "create_dashboard": 3,
+        "add_dashboard_collaborator": 3,
+    },
+    "check_organization": {},
     "maintenance_window": {"pause_batch_export": 2, "unpause_batch_export": 2},
     "event_driven_onboarding": {},
     "access_audit": {},

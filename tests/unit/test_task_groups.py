@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG
+from airflow.sdk import DAG, task
 
+from airflow_provider_workspace.procedures.organization_plan import PARTS
 from airflow_provider_workspace.sandbox.seed import SEED
-from airflow_provider_workspace.task_groups import maintenance_window
+from airflow_provider_workspace.task_groups import STEPS, maintenance_window, workspace_organization
 
 EXPORTS = [SEED.batch_export_ids[0]]
 TASKS = ("open", "pause", "drain", "hold", "outcome", "close", "guard")
@@ -83,3 +84,42 @@ def test_a_length_that_is_none_is_an_error_of_the_file(name: str, value: Any) ->
         maintenance_window(batch_export_ids=EXPORTS, **lengths),
     ):
         EmptyOperator(task_id="rebuild")
+
+
+@task
+def publish(domains: list[dict[str, str]]) -> None:
+    """Tell a DNS."""
+
+
+def test_an_organization_is_a_plan_its_parts_and_a_report() -> None:
+    with DAG("onboard", schedule=None) as dag:
+        workspace_organization(file="northwind.yaml", publish=publish, require_approval=True, pool="workspace")
+    ids = {task.task_id.removeprefix("organization."): task for task in dag.tasks}
+    assert set(ids) == {"plan", *STEPS, "publish", "report"}
+    assert set(STEPS) == set(PARTS)
+    before = {name: {one.removeprefix("organization.") for one in task.upstream_task_ids} for name, task in ids.items()}
+    assert before["verification"] == {"plan", "domains", "publish"}
+    assert before["collaborators"] == {"plan", "dashboards", "members"}
+    assert before["report"] == set(STEPS)
+    assert all(task.retries == 3 for name, task in ids.items() if name != "publish")
+    assert {task.pool for name, task in ids.items() if name != "publish"} == {"workspace"}
+    assert not dag.get_task("organization.plan").is_mapped
+
+
+def test_a_drift_check_is_one_task_that_fails() -> None:
+    with DAG("drift", schedule=None) as dag:
+        workspace_organization("north", file="northwind.yaml", dry_run=True, retries=0)
+    (plan,) = dag.tasks
+    assert (plan.task_id, plan.fail_on_difference, plan.retries) == ("north.plan", True, 0)
+
+
+def test_organizations_are_mapped() -> None:
+    @task
+    def files() -> list[str]:
+        return ["a.yaml"]
+
+    with DAG("several", schedule=None) as dag:
+        workspace_organization("listed", file=["a.yaml", {"file": "b.yaml", "workspace_conn_id": "b"}])
+        workspace_organization("found", file=files(), verification_args={"timeout": 60})
+    assert all(task.get_closest_mapped_task_group() for task in dag.tasks if task.task_id != "files")
+    assert dag.get_task("found.verification").timeout == 60

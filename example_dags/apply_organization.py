@@ -25,7 +25,10 @@ def apply_organization() -> None:
 
         dns = f"{WorkspaceHook().client.settings.base_url}/_sandbox/dns"
         for domain in domains:
-            record = {"name": f"_workspace-challenge.{domain['domain']}", "value": domain["verification_challenge"]}
+            record = {
+                "name": f"_workspace-challenge.{domain['domain']}",
+                "value": domain["verification_challenge"],
+            }
             requests.post(dns, json=record, timeout=10).raise_for_status()
 
     workspace_organization(file="data/northwind.yaml", publish=publish_challenges)

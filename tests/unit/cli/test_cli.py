@@ -209,3 +209,34 @@ def test_the_command_definitions_import_nothing() -> None:
         "airflow_provider_workspace.cli.definition",
     ]
     assert run.stdout.splitlines()[-1] == f"{modules} set()"
+
+
+def test_an_organization_is_imported_and_its_plan_needs_nothing(
+    airflow: Airflow,
+    airflow_cli: AirflowCli,
+    migrated_database: Path,
+    sandbox: SandboxServer,
+    connect: Connect,
+    tmp_path: Path,
+) -> None:
+    connect()
+    airflow_cli.migrated_home(tmp_path, migrated_database)
+    run = airflow("workspace", "import")
+    assert run.returncode == 0, run.stderr
+    file = tmp_path / "organization.yaml"
+    file.write_text(f"{run.stdout}complete: [members, domains]\n")
+    run = airflow("workspace", "plan", file)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "0 to create, 0 to change, 0 to remove\n" in run.stdout
+    file.write_text("projects: [{name: Northwind, timezone: UTC}]")
+    run = airflow("workspace", "plan", file)
+    assert run.returncode == 2, run.stdout + run.stderr
+    assert re.search(r"^  \+ project Northwind +timezone: UTC$", run.stdout, re.MULTILINE)
+    run = airflow("workspace", "plan", file, "-o", "json")
+    (planned,) = json.loads(run.stdout).values()
+    assert (run.returncode, planned["pending"]) == (2, 1)
+    file.write_text("projects:\n  - nam: Northwind")
+    run = airflow("workspace", "plan", file)
+    assert run.returncode == 1
+    assert "line 2: projects.0.nam: unknown field (did you mean 'name'?)" in run.stderr
+    assert {entry["method"] for entry in sandbox.requests()} == {"GET"}

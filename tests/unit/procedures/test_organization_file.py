@@ -83,6 +83,15 @@ def test_the_shipped_schema_takes_what_is_read_and_knows_every_field() -> None:
         assert set(properties) == {name for name in model.model_fields if not is_secret(name)}
 
 
+def test_the_examples_are_right_and_the_guide_shows_one() -> None:
+    root = Path(__file__).resolve().parents[3]
+    for file in (root / "example_dags" / "data").glob("*.yaml"):
+        assert load_organizations(str(file))
+        jsonschema.validate(yaml.safe_load(file.read_text()), SCHEMA)
+    shown = (root / "docs" / "guides" / "organization-file.md").read_text()
+    assert f"```yaml\n{(root / 'example_dags' / 'data' / 'northwind.yaml').read_text()}```" in shown
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -7,6 +7,7 @@ UV     := $(BIN)/uv
 READY  := $(VENV)/.ready
 DOCS   := build/venv-docs
 CELERY := build/venv-celery
+S3     := build/venv-s3
 
 # What a user's shell may hold and what would change what is run here. Without .pyc files each Airflow process
 # starts three times slower.
@@ -63,6 +64,10 @@ e2e: $(READY) browser ## Run the tests that need a whole Airflow; without ARGS t
 .PHONY: e2e-celery
 e2e-celery: $(CELERY)/.ready services ## Kill a Celery worker in the middle of its work: two workers, Redis, PostgreSQL
 	$(CELERY)/bin/python -m pytest -m e2e tests/e2e/test_celery.py -s $(ARGS)
+
+.PHONY: e2e-s3
+e2e-s3: $(S3)/.ready ## Read rosters from a local S3 and write reports to it, through Airflow's Amazon provider
+	$(S3)/bin/python -m pytest -m e2e tests/e2e/test_object_storage.py -s $(ARGS)
 
 .PHONY: faults
 faults: $(READY) ## Try every operation under every fault, and print what came of it
@@ -241,6 +246,14 @@ $(CELERY)/.ready: $(VENV)/.uv constraints/celery.txt
 	@rm -rf $(CELERY); $(PYTHON) -m venv $(CELERY)
 	$(call install,$(CELERY)/bin/python,constraints/celery.txt)
 	$(call install-project,$(CELERY)/bin/python)
+	@touch $@
+
+# Without versions and hashes: whatever the index has must work.
+$(S3)/.ready: $(VENV)/.uv pyproject.toml
+	@echo "==> Making $(S3), with Airflow, its Amazon provider and a local S3"
+	@rm -rf $(S3); $(PYTHON) -m venv $(S3)
+	@$(INDEX); $(UV) pip install --quiet --python $(S3)/bin/python --group s3 apache-airflow
+	$(call install-project,$(S3)/bin/python)
 	@touch $@
 
 .PHONY: services

@@ -6,6 +6,7 @@ Every message says what was asked, what came back and what to do::
     WorkspaceError
     ├── WorkspaceConfigError              the connection cannot work as it is
     ├── WorkspaceInputError               refused here, before anything was sent
+    ├── WorkspaceStorageError             an object store or disk does not work
     └── WorkspaceRequestError             a request went wrong
         ├── WorkspaceConnectionError      it was not sent (DNS, connect, TLS, proxy)
         ├── WorkspaceTransportError       it broke after sending (reset, cut)
@@ -60,6 +61,15 @@ class WorkspaceInputError(WorkspaceError, ValueError):
         if not message.endswith("Nothing was sent."):
             message = f"{message}{'' if message.endswith(('.', '?')) else '.'} Nothing was sent."
         super().__init__(message)
+
+
+class WorkspaceStorageError(WorkspaceError):
+    """A file could not be read or written; a next try may do it."""
+
+    @property
+    def permanent(self) -> bool:
+        """Whether trying again can not end otherwise: a store that is down comes back."""
+        return False
 
 
 class WorkspaceRequestError(WorkspaceError):

@@ -44,13 +44,14 @@ def plan(args: Namespace) -> None:
     if args.file.endswith((".yaml", ".yml")):
         _plan_organizations(args)
         return
+    from airflow_provider_workspace.hooks.files import file_at
     from airflow_provider_workspace.procedures.member_sync import read_and_plan
     from airflow_provider_workspace.procedures.roster_files import read_roster
 
     with _hook_of(args.conn_id) as hook:
         planned = hook.client.run(
             read_and_plan(
-                read_roster(None, args.file),
+                read_roster(None, file_at(args.file)),
                 hook.organization_or_default(args.organization_id),
                 hook.client.settings.page_size,
                 protected=args.protected,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Resource
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.api.procedure import Procedure
+    from airflow_provider_workspace.hooks.files import ReportFile
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.state.task_state import TaskState
 
@@ -217,6 +218,36 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         """Begin again after a wait, with what the task remembers."""
         self._carried = dict((event or {}).get("state") or {})
         return self.execute(context)
+
+    def reported(self, file: ReportFile | None, report: dict[str, Any]) -> dict[str, Any]:
+        """
+        Write a report into its file, if there is one, and return what of it is the result.
+
+        :raises WorkspaceError: if it cannot be written; then all of it is the XCom ``report``
+        """
+        from airflow_provider_workspace.errors import WorkspaceError
+
+        if file is None:
+            return report
+        try:
+            file.write(report)
+        except WorkspaceError:
+            self.push_report(None, report)
+            raise
+        self.log.info("The report on each row is in %s.", file)
+        return file.excerpt(report)
+
+    def push_report(self, file: ReportFile | None, report: dict[str, Any]) -> None:
+        """Report although the task fails: as the XCom ``report``. The error of the task counts, not that of a file."""
+        from airflow_provider_workspace.errors import WorkspaceError
+
+        try:
+            value = self.reported(file, report)
+        except WorkspaceError as error:
+            self.log.error("%s", error)  # noqa: TRY400 - the error of the task follows
+        else:
+            if "ti" in self._context:
+                self._context["ti"].xcom_push(key="report", value=value)
 
     @property
     def task_state(self) -> TaskState:

@@ -12,7 +12,7 @@ from airflow_provider_workspace.operators.base import (
 )
 
 if TYPE_CHECKING:
-    from airflow.sdk import XComArg
+    from airflow.sdk import ObjectStoragePath, XComArg
 
     from airflow_provider_workspace.api.models import Invite
     from airflow_provider_workspace.api.procedure import Procedure
@@ -181,16 +181,26 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
 
     :param invites: rows (mappings with the fields of an invite, ``email`` is understood for ``target_email``) or just
         addresses: a list, or the XCom of another task
-    :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``
+    :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``. On
+        the worker, or what ``airflow.sdk.ObjectStoragePath`` takes, such as ``s3://conn_id@bucket/team.csv``
     :param organization_id: organization; by default that of the connection
     :param on_invalid: ``fail`` before anything is sent if a row is wrong, or ``skip`` such rows
     :param defaults: fields for all rows that do not have them, such as ``{"level": 1, "send_email": False}``
     :param max_per_hour: most invites of the organization within an hour, whoever sends them; by default the
         ``invites_per_hour`` of the connection. Counted are the invites that the service lists, and what this task sent
     :param max_per_day: likewise within a day
+    :param report_path: file for the whole report, ``.csv`` or ``.json``, named as ``path`` is. The result then has
+        ``counts``, ``report_path`` and in ``needs_attention`` up to 1,000 rows that somebody has to look at
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "invites", "path", "defaults")
+    template_fields: Collection[str] = (
+        "workspace_conn_id",
+        "organization_id",
+        "invites",
+        "path",
+        "defaults",
+        "report_path",
+    )
     resource_kind = "invites"
     has_own_dry_run = True
 
@@ -198,12 +208,13 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         self,
         *,
         invites: Sequence[Mapping[str, Any] | str] | str | XComArg | None = None,
-        path: str | XComArg | None = None,
+        path: str | ObjectStoragePath | XComArg | None = None,
         organization_id: str | XComArg | None = None,
         on_invalid: Literal["fail", "skip"] = "fail",
         defaults: Mapping[str, Any] | XComArg | None = None,
         max_per_hour: int | None = None,
         max_per_day: int | None = None,
+        report_path: str | ObjectStoragePath | XComArg | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -214,13 +225,20 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         self.defaults: Any = defaults
         self.max_per_hour = max_per_hour
         self.max_per_day = max_per_day
+        self.report_path: Any = report_path
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Invite, and show the report also where not everybody was invited."""
         from airflow_provider_workspace.errors import WorkspaceError
-        from airflow_provider_workspace.procedures.bulk_invites import WorkspaceInvitesIncompleteError
+        from airflow_provider_workspace.hooks.files import open_report
+        from airflow_provider_workspace.procedures.invites_report import (
+            NEEDS_ATTENTION,
+            WorkspaceInvitesIncompleteError,
+        )
+        from airflow_provider_workspace.procedures.roster import ENTRY_FIELDS
         from airflow_provider_workspace.state.campaigns import CampaignNote
 
+        file = open_report(self.report_path, "addresses", ENTRY_FIELDS, NEEDS_ATTENTION)
         self._note = CampaignNote(self._context.get("ti"), hook.organization_or_default(self.organization_id))
         try:
             report = self.run_procedure(hook, self.procedure(hook))
@@ -228,12 +246,11 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
             self._note.write()
             if isinstance(error, WorkspaceInvitesIncompleteError):
                 self.log.error("%s", error.report.table())  # noqa: TRY400 - the error itself follows
-                if "ti" in self._context:
-                    self._context["ti"].xcom_push(key="report", value=error.report.to_dict())
+                self.push_report(file, error.report.to_dict())
             raise
         self._note.write()
         self.log.info("%s", report.table())
-        return report.to_dict()
+        return self.reported(file, report.to_dict())
 
     def defer_for(self, seconds: float) -> None:
         """Say for the status page when it goes on, and leave the worker."""
@@ -242,12 +259,13 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[InvitesReport]:
         """Read the rows, invite who is missing, and report on each row."""
+        from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.procedures.bulk_invites import invite_all
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
         return (
             yield from invite_all(
-                read_roster(self.invites, self.path, self.parse_fields("defaults")),
+                read_roster(self.invites, file_at(self.path), self.parse_fields("defaults")),
                 organization_id=hook.organization_or_default(self.organization_id),
                 settings=hook.client.settings,
                 clock=time.time,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin
 from airflow_provider_workspace.operators.base import WorkspaceOrganizationListOperator, WorkspaceWriteOperator
 
 if TYPE_CHECKING:
-    from airflow.sdk import XComArg
+    from airflow.sdk import ObjectStoragePath, XComArg
 
     from airflow_provider_workspace.api.models import Member
     from airflow_provider_workspace.api.procedure import Procedure
@@ -167,7 +168,8 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
 
     :param roster: rows (mappings with ``email``, ``level`` and other fields of an invite) or just addresses: a list, or
         the XCom of another task
-    :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``
+    :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``. On
+        the worker, or what ``airflow.sdk.ObjectStoragePath`` takes, such as ``s3://conn_id@bucket/team.csv``
     :param protected: addresses of members who are never removed or changed. Name the owner of the connection's API key:
         the interface cannot tell whose it is, and a key whose owner is removed is worth nothing
     :param organization_id: organization; by default that of the connection
@@ -180,6 +182,9 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         have these. ``None`` treats owners like others
     :param approved: an earlier plan, the result of a task with ``dry_run=True``: if there is a change now that it does
         not hold, the task fails and sends nothing
+    :param report_path: file for all changes, each with its ``status``, ``.csv`` or ``.json``, named as ``path`` is. The
+        result then has ``pending``, ``counts``, ``report_path`` and in ``needs_attention`` up to 1,000 changes that
+        somebody has to look at. A dry run whose result is ``approved`` later needs its changes in the result
     """
 
     template_fields: Collection[str] = (
@@ -192,6 +197,7 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         "max_removals",
         "owner_level",
         "approved",
+        "report_path",
     )
     resource_kind = "members"
     has_own_dry_run = True
@@ -200,13 +206,14 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         self,
         *,
         roster: Sequence[Mapping[str, Any] | str] | str | XComArg | None = None,
-        path: str | XComArg | None = None,
+        path: str | ObjectStoragePath | XComArg | None = None,
         protected: Sequence[str] | str | XComArg,
         organization_id: str | XComArg | None = None,
         defaults: Mapping[str, Any] | XComArg | None = None,
         max_removals: int | str | XComArg | None = 10,
         owner_level: int | str | XComArg | None = 15,
         approved: Mapping[str, Any] | XComArg | None = None,
+        report_path: str | ObjectStoragePath | XComArg | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -218,23 +225,31 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         self.max_removals: Any = max_removals
         self.owner_level: Any = owner_level
         self.approved: Any = approved
+        self.report_path: Any = report_path
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Plan, and carry the plan out unless this is a dry run."""
-        from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
+        from airflow_provider_workspace.hooks.files import file_at, open_report
         from airflow_provider_workspace.hooks.progress import ProgressLog
         from airflow_provider_workspace.operators.arguments import parse_access_level, parse_maximum
         from airflow_provider_workspace.procedures.bulk_invites import invite_all, wait_for_consistency
-        from airflow_provider_workspace.procedures.member_sync import apply, read_and_plan
+        from airflow_provider_workspace.procedures.member_sync import (
+            NEEDS_ATTENTION,
+            REPORT_FIELDS,
+            apply,
+            read_and_plan,
+        )
         from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_value
 
         settings = hook.client.settings
         organization_id = hook.organization_or_default(self.organization_id)
         max_removals = parse_maximum("max_removals", self.max_removals)
         owner_level = parse_access_level("owner_level", self.owner_level)
+        file = open_report(self.report_path, "changes", REPORT_FIELDS, NEEDS_ATTENTION)
         yield from wait_for_consistency(self.task_state, settings.consistency_time)
         plan = yield from read_and_plan(
-            read_roster(self.roster, self.path, self.parse_fields("defaults"), argument="roster"),
+            read_roster(self.roster, file_at(self.path), self.parse_fields("defaults"), argument="roster"),
             organization_id,
             settings.page_size,
             protected=rows_of_value(self.protected, "protected"),
@@ -251,17 +266,19 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
             f"Make these changes to the members of organization {organization_id}?", plan.table(), plan.essence()
         )
         if not self.is_dry_run:
-            yield from apply(
-                plan,
-                organization_id,
-                lambda rows: invite_all(
-                    rows,
-                    organization_id=organization_id,
-                    settings=settings,
-                    clock=time.time,
-                    memory=self.task_state,
-                    kept=self._carried.setdefault("invites", {}),
-                    progress=ProgressLog("Invites"),
-                ),
+            invites = partial(
+                invite_all,
+                organization_id=organization_id,
+                settings=settings,
+                clock=time.time,
+                memory=self.task_state,
+                kept=self._carried.setdefault("invites", {}),
+                progress=ProgressLog("Invites"),
             )
-        return plan.to_dict()
+            try:
+                yield from apply(plan, organization_id, invites)
+            except WorkspaceError:
+                if file:
+                    self.push_report(file, plan.report(planned=False))
+                raise
+        return self.reported(file, plan.report(planned=self.is_dry_run)) if file else plan.to_dict()

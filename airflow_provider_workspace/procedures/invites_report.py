@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.roster import Entry
 
 STATUSES = ("invited", "already_invited", "member", "duplicate", "invalid", "failed", "unknown", "not_sent", "planned")
+# Rows that somebody has to look at.
+NEEDS_ATTENTION = ("invalid", "failed", "unknown", "not_sent")
 # How many rows the log shows.
 MAX_LINES = 50
 # How many bad rows an error names; the report has them all.

@@ -25,7 +25,12 @@ from airflow_provider_workspace.errors import (
     WorkspacePermissionError,
 )
 from airflow_provider_workspace.procedures.create_or_get import delete_if_present
-from airflow_provider_workspace.procedures.invites_report import InvitesReport, name_entries
+from airflow_provider_workspace.procedures.invites_report import NEEDS_ATTENTION as INVITES_THAT_NEED_ATTENTION
+from airflow_provider_workspace.procedures.invites_report import (
+    InvitesReport,
+    WorkspaceInvitesIncompleteError,
+    name_entries,
+)
 from airflow_provider_workspace.procedures.roster import Roster, Row, address_key, address_problem, check_roster
 from airflow_provider_workspace.procedures.snapshot import read_rows
 
@@ -36,6 +41,10 @@ log = logging.getLogger(__name__)
 
 # In the order in which they are carried out: who left goes first, for their places may be needed.
 ACTIONS = ("withdraw", "remove", "change_level", "invite", "skip")
+# What a report says of each change, and which of them somebody has to look at.
+CHANGE_FIELDS = ("action", "email", "old_level", "level", "why", "target")
+REPORT_FIELDS = (*CHANGE_FIELDS, "status", "reason")
+NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
 # How many rows of one action the table shows.
 MAX_LINES = 200
 # After so many refusals it is not the people: the key may lack the scope.
@@ -69,14 +78,7 @@ class Change:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
-        return {
-            "action": self.action,
-            "email": self.email,
-            "old_level": self.old_level,
-            "level": self.level,
-            "why": self.why,
-            "target": self.target,
-        }
+        return {name: getattr(self, name) for name in CHANGE_FIELDS}
 
     @property
     def levels(self) -> str:
@@ -91,10 +93,12 @@ class MemberPlan:
     The changes, in the order in which they are carried out.
 
     :param keep: how many members stay as they are
+    :param outcomes: what became of the changes that were sent, by position: status, and why
     """
 
     changes: list[Change] = field(default_factory=list[Change])
     keep: int = 0
+    outcomes: dict[int, tuple[str, str]] = field(default_factory=dict[int, tuple[str, str]])
 
     @property
     def counts(self) -> dict[str, int]:
@@ -115,6 +119,25 @@ class MemberPlan:
             "changes": [change.to_dict() for change in self.changes],
             "table": self.table(),
         }
+
+    def note_invites(self, report: InvitesReport) -> None:
+        """Note what became of the people to invite, whose rows are in the order of the changes."""
+        numbers = [number for number, change in enumerate(self.changes) if change.row]
+        for entry in report.entries:
+            self.outcomes[numbers[entry.row - 1]] = (entry.status, entry.reason)
+
+    def report(self, *, planned: bool) -> dict[str, Any]:
+        """
+        Return plain JSON: as :meth:`to_dict`, and what became of each change as its ``status`` and ``reason``.
+
+        :param planned: whether nothing was to be sent
+        """
+        rows: list[dict[str, Any]] = []
+        for number, change in enumerate(self.changes):
+            ahead = "skipped" if change.action == "skip" else "planned" if planned else "not_sent"
+            status, reason = self.outcomes.get(number, (ahead, ""))
+            rows.append({**change.to_dict(), "status": status, "reason": reason})
+        return {**self.to_dict(), "changes": rows}
 
     def table(self) -> str:
         """Return the plan as people read it: a summary, and a line for each change."""
@@ -306,19 +329,29 @@ def apply(
     :raises WorkspaceSyncIncompleteError: if something was refused
     """
     refused: list[str] = []
-    for change in plan.changes:
+    for number, change in enumerate(plan.changes):
         if change.action not in ("withdraw", "remove", "change_level"):
             continue
         try:
             yield from _apply_change(change, organization_id)
         except (WorkspaceBadRequestError, WorkspacePermissionError, WorkspaceNotAppliedError) as error:
             log.error("Refused: %s", error)  # noqa: TRY400 - another error tells of all of them
-            refused.append(f"{change.action} {change.email}: {getattr(error, 'detail', None) or error}")
+            reason = str(getattr(error, "detail", None) or error)
+            plan.outcomes[number] = ("refused", reason)
+            refused.append(f"{change.action} {change.email}: {reason}")
             if len(refused) == MAX_REFUSALS:
                 break
+        else:
+            plan.outcomes[number] = ("done", "")
     rows = [change.row.invite.model_dump(exclude_unset=True) for change in plan.changes if change.row]
-    report = (yield from invite(rows)) if rows and len(refused) < MAX_REFUSALS else None
-    if report:
+    report: InvitesReport | None = None
+    if rows and len(refused) < MAX_REFUSALS:
+        try:
+            report = yield from invite(rows)
+        except WorkspaceInvitesIncompleteError as error:
+            plan.note_invites(error.report)
+            raise
+        plan.note_invites(report)
         log.info("%s", report.table())
     if refused:
         msg = f"The service refused {len(refused)} changes. {'; '.join(refused)}"

@@ -20,6 +20,8 @@ MAX_FINDINGS = 1000
 MAX_ADDRESS_LENGTH = 254
 MAX_LOCAL_PART_LENGTH = 64
 MAX_LABEL_LENGTH = 63
+# What a report says of each row.
+ENTRY_FIELDS = ("row", "email", "status", "reason", "invite_id")
 _LOCAL = re.compile(r"[^\s@,;:<>()\[\]\\\"]+\Z")
 
 
@@ -62,13 +64,7 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
-        return {
-            "row": self.row,
-            "email": self.email,
-            "status": self.status,
-            "reason": self.reason,
-            "invite_id": self.invite_id,
-        }
+        return {name: getattr(self, name) for name in ENTRY_FIELDS}
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ import csv
 import json
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from os import PathLike
 from pathlib import Path
 from typing import Any, TextIO
@@ -25,13 +26,18 @@ COLUMNS = ("email", "target_email", *InviteSettings.model_fields)
 
 
 def read_roster(
-    invites: Any, path: str | None = None, defaults: Mapping[str, Any] | None = None, *, argument: str = "invites"
+    invites: Any,
+    path: str | RosterFile | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    *,
+    argument: str = "invites",
 ) -> Iterable[Mapping[str, Any] | str]:
     """
     Return the rows of a roster; a file is read anew by each loop over them, and its rows are not kept.
 
     :param invites: a list of rows or addresses, or the same as JSON text; ``None`` if ``path`` is given
-    :param path: file to read instead, ``.csv``, ``.json`` or ``.jsonl``, in UTF-8
+    :param path: file to read instead, ``.csv``, ``.json`` or ``.jsonl``, in UTF-8; a name is that of a file on this
+        machine
     :param defaults: fields for the rows that lack them
     :param argument: what the author of the Dag calls ``invites``, for messages
     :raises WorkspaceInputError: if there is neither or both; while looping, if the file cannot be read
@@ -39,7 +45,7 @@ def read_roster(
     if (invites is None) == (path is None):
         msg = f"Give either {argument}=… or path=…"
         raise WorkspaceInputError(msg)
-    return _Rows(_RosterFile(path) if path is not None else rows_of_value(invites, argument), defaults or {})
+    return _Rows(_FileRows(path) if path is not None else rows_of_value(invites, argument), defaults or {})
 
 
 class _Rows:
@@ -60,15 +66,87 @@ class _Rows:
                 yield row
 
 
-class _RosterFile:
-    """The rows of a file."""
+class RosterFile:
+    """
+    A file on this machine; one that is elsewhere has a class of its own.
+
+    :param path: name of the file
+    :raises WorkspaceInputError: if it is no name
+    """
+
+    def __init__(self, path: Any) -> None:
+        if not isinstance(path, str | PathLike):
+            msg = f"path must be the name of a file, not something of type {type(path).__name__}"
+            raise WorkspaceInputError(msg)
+        self.path: Any = Path(path)
+        self.suffix: str = self.path.suffix
+
+    def __str__(self) -> str:
+        """Return the name in quotes, as messages have it."""
+        return _shown(self.path)
+
+    def state(self) -> Any:
+        """
+        Return what changes when the file does.
+
+        :raises WorkspaceInputError: if it is no file: reading a pipe or a device may never end
+        """
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            msg = f"There is no file {self} on this worker"
+            raise WorkspaceInputError(msg) from None
+        mode = found.st_mode
+        if not stat.S_ISREG(mode):
+            kind = (
+                "a directory" if stat.S_ISDIR(mode) else "a named pipe" if stat.S_ISFIFO(mode) else "a device or socket"
+            )
+            msg = f"{self} is {kind}; expected a regular file"
+            raise WorkspaceInputError(msg)
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def open(self, newline: str | None = None) -> AbstractContextManager[TextIO]:
+        """Open it as text."""
+        return self.path.open(encoding="utf-8-sig", newline=newline)  # type: ignore[no-any-return]
+
+    def changed(self) -> str:
+        """Say that somebody writes it."""
+        return f"Wait until {self} is complete: it changed while it was read"
+
+
+class _FileRows:
+    """The rows of a file, which must be the same each time they are read."""
 
     def __init__(self, path: Any) -> None:
         self.path = path
+        self.known: Any = None
 
     def __iter__(self) -> Iterator[Any]:
-        """Read the file."""
-        return _rows_of_file(self.path)
+        """
+        Read the file row by row.
+
+        :raises WorkspaceInputError: saying what is wrong with the file
+        """
+        readers = {".csv": _rows_of_csv, ".json": _rows_of_json, ".jsonl": _rows_of_lines}
+        file = self.path if isinstance(self.path, RosterFile) else RosterFile(self.path)
+        reader = readers.get(file.suffix.lower())
+        if reader is None:
+            msg = f"{file} is no roster: expected a name that ends in {', '.join(readers)}"
+            raise WorkspaceInputError(msg)
+        try:
+            state = file.state()
+            self.known = self.known or state
+            yield from reader(file)
+            if file.state() != self.known:
+                raise WorkspaceInputError(file.changed())
+        except UnicodeDecodeError as error:
+            msg = f'{file} is not in UTF-8 (byte {error.start}): save it as "CSV UTF-8" or with the encoding UTF-8'
+            raise WorkspaceInputError(msg) from None
+        except (OSError, csv.Error, ValueError) as error:
+            if isinstance(error, WorkspaceInputError):
+                raise
+            msg = f"{file} cannot be read: {error}"
+            raise WorkspaceInputError(msg) from error
 
 
 def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
@@ -96,46 +174,6 @@ def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
     return value  # type: ignore[no-any-return]
 
 
-def _rows_of_file(path: Any) -> Iterator[Any]:
-    """
-    Read a file row by row.
-
-    :raises WorkspaceInputError: saying what is wrong with the file
-    """
-    readers = {".csv": _rows_of_csv, ".json": _rows_of_json, ".jsonl": _rows_of_lines}
-    if not isinstance(path, str | PathLike):
-        msg = f"path must be the name of a file, not something of type {type(path).__name__}"
-        raise WorkspaceInputError(msg)
-    file = Path(path)
-    reader = readers.get(file.suffix.lower())
-    if reader is None:
-        msg = f"{_shown(path)} is no roster: expected a name that ends in {', '.join(readers)}"
-        raise WorkspaceInputError(msg)
-    try:
-        _check_regular(file)
-        yield from reader(file)
-    except FileNotFoundError:
-        msg = f"There is no file {_shown(path)} on this worker"
-        raise WorkspaceInputError(msg) from None
-    except UnicodeDecodeError as error:
-        msg = f'{_shown(path)} is not in UTF-8 (byte {error.start}): save it as "CSV UTF-8" or with the encoding UTF-8'
-        raise WorkspaceInputError(msg) from None
-    except (OSError, csv.Error, ValueError) as error:
-        if isinstance(error, WorkspaceInputError):
-            raise
-        msg = f"{_shown(path)} cannot be read: {error}"
-        raise WorkspaceInputError(msg) from error
-
-
-def _check_regular(file: Path) -> None:
-    """Refuse what is no file: reading a pipe or a device may never end."""
-    mode = file.stat().st_mode
-    if not stat.S_ISREG(mode):
-        kind = "a directory" if stat.S_ISDIR(mode) else "a named pipe" if stat.S_ISFIFO(mode) else "a device or socket"
-        msg = f"{_shown(file)} is {kind}; expected a regular file"
-        raise WorkspaceInputError(msg)
-
-
 def _shown(name: Any) -> str:
     """Write a name of a file or column so that a line of a log stays a line."""
     return f"'{name}'" if str(name).isprintable() else ascii(str(name))
@@ -159,9 +197,9 @@ def _lines_of(text: TextIO) -> Iterator[str]:
         yield line
 
 
-def _rows_of_csv(file: Path) -> Iterator[dict[str, Any]]:
+def _rows_of_csv(file: RosterFile) -> Iterator[dict[str, Any]]:
     """Read a CSV file with a header; commas, semicolons and tabs separate, as in the header."""
-    with file.open(encoding="utf-8-sig", newline="") as text:
+    with file.open(newline="") as text:
         header = next(_lines_of(text), "")
         delimiter = max(",;\t", key=header.count)
         text.seek(0)
@@ -179,10 +217,10 @@ def _rows_of_csv(file: Path) -> Iterator[dict[str, Any]]:
             raise ValueError(msg) from None
 
 
-def _check_columns(file: Path, names: Sequence[str]) -> None:
+def _check_columns(file: RosterFile, names: Sequence[str]) -> None:
     """Refuse a header with a column that is no field of an invite, or that stands twice."""
     if not any(names):
-        msg = f"'{file}' is empty: expected a header such as email,first_name,level"
+        msg = f"{file} is empty: expected a header such as email,first_name,level"
         raise WorkspaceInputError(msg)
     for name in names:
         if name not in COLUMNS:
@@ -190,36 +228,36 @@ def _check_columns(file: Path, names: Sequence[str]) -> None:
 
             close = get_close_matches(name[:100], COLUMNS, n=1)
             hint = f"did you mean '{close[0]}'?" if close else f"known columns: {', '.join(COLUMNS)}"
-            msg = f"'{file}' has a column {_shown(name[:100])} that no invite has ({hint})"
+            msg = f"{file} has a column {_shown(name[:100])} that no invite has ({hint})"
             raise WorkspaceInputError(msg)
         if names.count(name) > 1:
-            msg = f"'{file}' has the column '{name}' more than once: which one counts?"
+            msg = f"{file} has the column '{name}' more than once: which one counts?"
             raise WorkspaceInputError(msg)
     addresses = {"email", "target_email"} & set(names)
     if not addresses:
-        msg = f"'{file}' has no column 'email'; its columns are {', '.join(names)}"
+        msg = f"{file} has no column 'email'; its columns are {', '.join(names)}"
         raise WorkspaceInputError(msg)
     if len(addresses) > 1:
-        msg = f"'{file}' has both columns 'email' and 'target_email': which one counts?"
+        msg = f"{file} has both columns 'email' and 'target_email': which one counts?"
         raise WorkspaceInputError(msg)
 
 
-def _json_cell(file: Path, number: int, text: str) -> Any:
+def _json_cell(file: RosterFile, number: int, text: str) -> Any:
     """Read a cell that holds JSON."""
     try:
         return _read_json(text)
     except ValueError:
-        msg = f"'{file}', row {number}: private_project_access must be a JSON list"
+        msg = f"{file}, row {number}: private_project_access must be a JSON list"
         raise WorkspaceInputError(msg) from None
 
 
-def _rows_of_json(file: Path) -> Iterator[Any]:
+def _rows_of_json(file: RosterFile) -> Iterator[Any]:
     """Read a JSON file that holds an array, one row at a time."""
-    with file.open(encoding="utf-8-sig") as text:
+    with file.open() as text:
         array = JsonText(text)
         if array.peek() != "[":
             array.value("the file")
-            msg = f"'{file}' must hold a JSON array of rows"
+            msg = f"{file} must hold a JSON array of rows"
             raise WorkspaceInputError(msg)
         array.drop()
         if array.peek() == "]":
@@ -300,9 +338,9 @@ class JsonText:
                 self.more()
 
 
-def _rows_of_lines(file: Path) -> Iterator[Any]:
+def _rows_of_lines(file: RosterFile) -> Iterator[Any]:
     """Read a file with one JSON row per line."""
-    with file.open(encoding="utf-8-sig") as text:
+    with file.open() as text:
         for number, line in enumerate(_lines_of(text), start=1):
             if line.strip():
                 try:

@@ -1,0 +1,232 @@
+"""Files of tasks, on this machine or in an object store: rosters that are read, reports that are written."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from airflow.sdk import BaseHook
+
+from airflow_provider_workspace.errors import (
+    WorkspaceConfigError,
+    WorkspaceError,
+    WorkspaceInputError,
+    WorkspaceStorageError,
+)
+from airflow_provider_workspace.procedures.roster_files import RosterFile
+from airflow_provider_workspace.version_compat import AirflowNotFoundException
+
+# How many rows of a report go into XCom beside a file that has them all.
+MAX_ROWS_IN_XCOM = 1000
+# What a store says of a file, by whatever name, that changes when the file does.
+MARKS = ("size", "mtime", "ino", "ETag", "etag", "generation", "LastModified", "last_modified", "updated")
+# With these a spreadsheet takes a cell for a formula.
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def file_at(path: Any) -> Any:
+    """
+    Return what a roster is read from.
+
+    :param path: name of a file on this machine, or what ``airflow.sdk.ObjectStoragePath`` takes: a URL such as
+        ``s3://conn_id@bucket/team.csv``, or such a path itself
+    :raises WorkspaceConfigError: if the connection that it names does not exist
+    :raises WorkspaceInputError: if it is no URL, or no provider for its scheme is installed
+    """
+    return StoredFile(path) if _is_stored(path) else path
+
+
+def _is_stored(path: Any) -> bool:
+    return "://" in path if isinstance(path, str) else hasattr(path, "conn_id")
+
+
+class StoredFile(RosterFile):
+    """
+    A file that ``airflow.sdk.ObjectStoragePath`` reaches.
+
+    :param path: its URL, with or without a connection, or the path itself
+    """
+
+    def __init__(self, path: Any) -> None:
+        from airflow.sdk import ObjectStoragePath
+
+        try:
+            self.path = ObjectStoragePath(path)
+        except (ValueError, TypeError) as error:
+            msg = f"{path!r} is no URL that Airflow knows: {error}"
+            raise WorkspaceInputError(msg) from None
+        self.suffix = self.path.suffix
+        self.conn_id = self.path.conn_id
+        if self.conn_id:
+            try:  # the provider of a store may go on without it, with the store's public endpoint
+                BaseHook.get_connection(self.conn_id)
+            except AirflowNotFoundException:
+                msg = f"There is no connection '{self.conn_id}': create it, or correct {self}. Nothing was sent."
+                raise WorkspaceConfigError(msg) from None
+        try:
+            self.fs = self.path.fs
+        except Exception as error:
+            msg = f"Install the Airflow provider for {self.path.protocol}:// ({error}), which {self} needs"
+            raise WorkspaceInputError(msg) from error
+
+    def __str__(self) -> str:
+        """Return the URL in quotes."""
+        return repr(str(self.path))
+
+    def state(self) -> Mapping[str, Any]:
+        """Return what changes when the file does."""
+        with self._clear_errors("read"):
+            self.fs.invalidate_cache()
+            info = self.fs.info(self.path.path)
+        if info["type"] != "file":
+            msg = f"{self} is a {info['type']}; expected a file"
+            raise WorkspaceInputError(msg)
+        return {name: info[name] for name in MARKS if name in info}
+
+    @contextmanager
+    def open(self, newline: str | None = None) -> Iterator[TextIO]:
+        """Open it as text; what goes wrong until it is closed is said clearly."""
+        with (
+            self._clear_errors("read"),
+            self.path.open("r", encoding="utf-8-sig", newline=newline) as text,
+        ):
+            yield text
+
+    def exists(self) -> bool:
+        """Tell whether there is a file."""
+        with self._clear_errors("written"):
+            self.fs.invalidate_cache()
+            return bool(self.fs.isfile(self.path.path))
+
+    def write(self, content: bytes) -> None:
+        """Write it anew."""
+        with self._clear_errors("written"), self.path.open("wb") as file:
+            file.write(content)
+
+    @contextmanager
+    def _clear_errors(self, done: str) -> Iterator[None]:
+        """
+        Turn what a store raises, of whatever library, into an error with its cure.
+
+        :raises WorkspaceInputError: if there is no file, or the right to it is missing
+        :raises WorkspaceStorageError: for anything else, which a next try may not meet
+        """
+        try:
+            yield
+        except (WorkspaceError, ValueError, csv.Error):
+            raise  # what is in the file is wrong, which its reader says
+        except FileNotFoundError:
+            what = "file" if done == "read" else "bucket or folder for the file"
+            msg = f"There is no {what} {self}"
+            raise WorkspaceInputError(msg) from None
+        except PermissionError as error:
+            key = f"connection '{self.conn_id}'" if self.conn_id else "the credentials of this worker"
+            msg = f"Permission denied: {self} cannot be {done} with {key} ({error})"
+            raise WorkspaceInputError(msg) from error
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno == errno.EBUSY:  # s3fs: replaced while it was read
+                raise WorkspaceInputError(self.changed()) from None
+            msg = f"The store of {self} does not work: it cannot be {done} ({type(error).__name__}: {error})"
+            raise WorkspaceStorageError(msg) from error
+
+
+class _LocalReport:
+    """A report on this machine."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.suffix = self.path.suffix
+
+    def __str__(self) -> str:
+        return repr(str(self.path))
+
+    def exists(self) -> bool:
+        """Tell whether there is a file."""
+        if self.path.exists() and not (self.path.is_file() and os.access(self.path, os.W_OK)):
+            msg = f"{self} is no file that this worker may write"
+            raise WorkspaceInputError(msg)
+        return self.path.exists()
+
+    def write(self, content: bytes) -> None:
+        """Write it anew, whole or not at all."""
+        part = self.path.with_name(f".{self.path.name}.part")
+        try:
+            part.write_bytes(content)
+            part.replace(self.path)
+        except OSError as error:
+            msg = f"The report cannot be written: {error}"
+            raise (WorkspaceInputError if isinstance(error, _LASTING) else WorkspaceStorageError)(msg) from None
+
+
+_LASTING = (FileNotFoundError, NotADirectoryError, PermissionError)
+
+
+def open_report(path: Any, rows: str, columns: Sequence[str], needs_attention: Collection[str]) -> ReportFile | None:
+    """Return the report of this name; ``None`` if there is to be none. The arguments are those of the class."""
+    return None if path is None else ReportFile(path, rows, columns, needs_attention)
+
+
+class ReportFile:
+    """
+    A report on every row, as CSV or JSON.
+
+    :param path: as of :func:`file_at`; it ends in ``.csv`` or ``.json``
+    :param rows: the key of the report that holds the rows
+    :param columns: fields of a row
+    :param needs_attention: the statuses of rows that somebody has to look at
+    :raises WorkspaceError: if it cannot be written, before anything is sent
+    """
+
+    def __init__(self, path: Any, rows: str, columns: Sequence[str], needs_attention: Collection[str]) -> None:
+        if not isinstance(path, str | os.PathLike) and not _is_stored(path):
+            msg = f"report_path must be the name of a file, not something of type {type(path).__name__}"
+            raise WorkspaceInputError(msg)
+        self.file = StoredFile(path) if _is_stored(path) else _LocalReport(path)
+        self.rows = rows
+        self.columns = columns
+        self.needs_attention = needs_attention
+        if self.file.suffix not in (".csv", ".json"):
+            msg = f"report_path is {self.file}: expected a name that ends in .csv or .json"
+            raise WorkspaceInputError(msg)
+        if not self.file.exists():  # that it can be written, only writing tells
+            self.write({rows: []})
+
+    def write(self, report: Mapping[str, Any]) -> None:
+        """
+        Write the report.
+
+        :raises WorkspaceError: if it cannot be written
+        """
+        text = io.StringIO()
+        if self.file.suffix == ".json":
+            json.dump(report, text, indent=1)
+        else:
+            writer = csv.DictWriter(text, self.columns, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows({name: _cell(value) for name, value in row.items()} for row in report[self.rows])
+        self.file.write(text.getvalue().encode(errors="backslashreplace"))
+
+    def __str__(self) -> str:
+        """Return the name in quotes."""
+        return str(self.file)
+
+    def excerpt(self, report: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what of a report goes into XCom."""
+        rows = [row for row in report[self.rows] if row["status"] in self.needs_attention]
+        return {
+            **{name: value for name, value in report.items() if name not in (self.rows, "table")},
+            "report_path": str(self.file.path),
+            "needs_attention": rows[:MAX_ROWS_IN_XCOM],
+        }
+
+
+def _cell(value: Any) -> Any:
+    """Return a cell that no spreadsheet takes for a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULAS) else value

@@ -1,0 +1,168 @@
+"""
+Rosters and reports in S3: moto's server over a real socket, and Airflow's Amazon provider.
+
+`make e2e-s3` runs this, in an environment that has both.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError, WorkspaceStorageError
+from airflow_provider_workspace.hooks.files import ReportFile, file_at
+from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
+from airflow_provider_workspace.procedures.roster_files import read_roster
+from airflow_provider_workspace.version_compat import AirflowFailException
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+
+s3fs = pytest.importorskip("s3fs", reason="`make e2e-s3` runs this, in an environment that has s3fs and moto")
+
+pytestmark = [
+    pytest.mark.e2e,
+    # Libraries of others, and Airflow itself where it is newer than they are.
+    pytest.mark.filterwarnings("default"),
+]
+# More than the library reads at once, so that a file can change between two requests.
+LARGE = 300_000
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[str]:
+    """Start a store, and return where it is."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        [Path(sys.executable).with_name("moto_server"), "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        for _ in range(100):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def connection(url: str) -> str:
+    extra = {"endpoint_url": url, "region_name": "us-east-1"}
+    return json.dumps({"conn_type": "aws", "login": "testing", "password": "testing", "extra": extra})
+
+
+@pytest.fixture
+def bucket(store: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a library's own view of the store, with a bucket."""
+    monkeypatch.setenv("AIRFLOW_CONN_STORE", connection(store))
+    files = s3fs.S3FileSystem(key="testing", secret="testing", client_kwargs={"endpoint_url": store})
+    if not files.exists("bucket"):
+        files.mkdir("bucket")
+    return files
+
+
+@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+def test_invites_a_roster_and_writes_the_report(bucket: Any, sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    bucket.pipe("bucket/team.csv", b"email\nada@example.com\nmina.member@example.com\n")
+    invite = WorkspaceCreateInvitesOperator(
+        task_id="invite", path="s3://store@bucket/team.csv", report_path="s3://store@bucket/reports/2026/report.json"
+    )
+    result = invite.execute({})
+    assert result["report_path"] == "s3://store@bucket/reports/2026/report.json"
+    report = json.loads(bucket.cat("bucket/reports/2026/report.json"))
+    assert [row["status"] for row in report["addresses"]] == ["invited", "member"]
+    assert len(sandbox.effects("create_invite")) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "says"),
+    [
+        ("s3://store@bucket/none.csv", WorkspaceInputError, "There is no file 's3://store@bucket/none.csv'"),
+        ("s3://store@none/team.csv", WorkspaceInputError, "There is no file 's3://store@none/team.csv'"),
+        ("s3://store@bucket/folder.csv", WorkspaceInputError, "'s3://store@bucket/folder.csv' is a directory"),
+        ("s3://nobody@bucket/team.csv", WorkspaceConfigError, "There is no connection 'nobody'"),
+        ("gs://store@bucket/team.csv", WorkspaceInputError, "Install the Airflow provider for gs://"),
+    ],
+)
+def test_what_is_no_file(bucket: Any, path: str, kind: type[Exception], says: str) -> None:
+    bucket.pipe("bucket/folder.csv/team.csv", b"email\nada@example.com\n")
+    with pytest.raises(kind, match="Nothing was sent") as caught:
+        list(read_roster(None, file_at(path)))
+    assert says in str(caught.value)
+
+
+def test_a_store_that_is_down_is_tried_again(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    monkeypatch.setenv("AIRFLOW_CONN_DOWN", connection("http://127.0.0.1:9"))
+    with pytest.raises(
+        WorkspaceStorageError, match=r"The store of 's3://down@bucket/team.csv' does not work"
+    ) as caught:
+        list(read_roster(None, file_at("s3://down@bucket/team.csv")))
+    assert not caught.value.permanent
+
+
+REFUSE = """
+import http.server
+class Refuse(http.server.BaseHTTPRequestHandler):
+    def do_HEAD(self):
+        self.send_response(403); self.send_header("Content-Length", "0"); self.end_headers()
+    do_GET = do_PUT = do_POST = do_HEAD
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refuse)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.fixture
+def refusing() -> Iterator[str]:
+    """Start a store that refuses everybody, over a real socket, and return where it is."""
+    with subprocess.Popen([sys.executable, "-c", REFUSE], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        yield f"http://127.0.0.1:{int(server.stdout.readline())}"
+        server.terminate()
+
+
+def test_a_key_without_the_right(refusing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_POOR", connection(refusing))
+    with pytest.raises(WorkspaceInputError, match=r"Permission denied: 's3://poor@bucket/team.csv' cannot be read"):
+        list(read_roster(None, file_at("s3://poor@bucket/team.csv")))
+    with pytest.raises(WorkspaceInputError, match=r"Permission denied: .* cannot be written with connection 'poor'"):
+        ReportFile("s3://poor@bucket/report.csv", "rows", ("row",), ())
+
+
+def test_a_large_roster_is_read_as_a_stream_and_noticed_when_it_is_replaced(bucket: Any) -> None:
+    lines = "".join(f"person{number}@example.com,Person {number}\n" for number in range(LARGE))
+    bucket.pipe("bucket/large.csv", ("email,first_name\n" + lines).encode())
+    rows = read_roster(None, file_at("s3://store@bucket/large.csv"))
+    assert sum(1 for _ in rows) == LARGE
+    reading = iter(rows)
+    next(reading)
+    bucket.pipe("bucket/large.csv", ("email,first_name\nlin@example.com,Lin\n" + lines).encode())
+    with pytest.raises(WorkspaceInputError, match="it changed while it was read"):
+        list(reading)
+
+
+@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+def test_nothing_is_sent_where_the_report_has_no_bucket(bucket: Any, sandbox: SandboxServer, connect: Connect) -> None:  # noqa: ARG001
+    connect()
+    invite = WorkspaceCreateInvitesOperator(
+        task_id="invite", invites=["ada@example.com"], report_path="s3://store@none/report.csv"
+    )
+    with pytest.raises(AirflowFailException, match="There is no bucket or folder for the file"):
+        invite.execute({})
+    assert sandbox.requests() == []

@@ -1,0 +1,285 @@
+"""Rosters and reports that are not on the worker's disk, through Airflow's own object storage with `file://`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk import ObjectStoragePath
+from airflow.sdk.io import attach
+from fsspec.implementations.memory import MemoryFileSystem
+
+from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError, WorkspaceStorageError
+from airflow_provider_workspace.hooks.files import ReportFile, file_at, open_report
+from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
+from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
+from airflow_provider_workspace.procedures.roster_files import read_roster
+from airflow_provider_workspace.version_compat import AirflowFailException
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+
+COLUMNS = ("row", "email", "status")
+REPORT = {"counts": {"rows": 2}, "rows": [
+    {"row": 1, "email": "ada@example.com", "status": "invited"}, {"row": 2, "email": "=1+1", "status": "invalid"},
+]}  # fmt: skip
+
+
+@pytest.fixture
+def memory() -> MemoryFileSystem:
+    """What Airflow knows as ``memory://``; without a provider it knows ``file://`` alone."""
+    filesystem = MemoryFileSystem()
+    attach("memory", fs=filesystem)
+    return filesystem
+
+
+@pytest.fixture
+def own_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_STORE", '{"conn_type": "generic"}')
+
+
+class Ti:
+    """What a task instance keeps as XCom."""
+
+    def __init__(self) -> None:
+        self.xcoms: dict[str, Any] = {}
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.xcoms[key] = json.loads(json.dumps(value))
+
+
+@pytest.mark.usefixtures("own_connection")
+@pytest.mark.parametrize("conn_id", ["", "store@"])
+@pytest.mark.parametrize(
+    ("suffix", "content"),
+    [
+        (".csv", "\ufeffemail;level\nada@example.com;1\n"),
+        (".json", '[{"email": "ada@example.com", "level": "1"}]'),
+        (".jsonl", '{"email": "ada@example.com", "level": "1"}\n'),
+    ],
+)
+def test_reads_a_url(tmp_path: Path, conn_id: str, suffix: str, content: str) -> None:
+    file = tmp_path / f"team{suffix}"
+    file.write_text(content)
+    rows = read_roster(None, file_at(f"file://{conn_id}{file}"))
+    assert list(rows) == list(rows) == [{"email": "ada@example.com", "level": "1"}]
+    assert list(read_roster(None, file_at(ObjectStoragePath(f"file://{file}")))) == list(rows)
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "says"),
+    [
+        ("file://{0}/none.csv", WorkspaceInputError, "There is no file 'file://{0}/none.csv'. Nothing was sent."),
+        ("file://{0}/folder.csv", WorkspaceInputError, "'file://{0}/folder.csv' is a directory; expected a file"),
+        ("file://nobody@{0}/a.csv", WorkspaceConfigError, "There is no connection 'nobody': create it, or correct"),
+        ("nowhere://{0}/a.csv", WorkspaceInputError, "is no URL that Airflow knows: Unsupported filesystem: 'nowhere'"),
+        ("s3://bucket/a.csv", WorkspaceInputError, "Install the Airflow provider for s3://"),
+        ("file://[{0}/a.csv", WorkspaceInputError, "is no URL that Airflow knows"),
+        ("file://{0}/latin.csv", WorkspaceInputError, "'file://{0}/latin.csv' is not in UTF-8 (byte 7)"),
+        ("file://{0}/columns.csv", WorkspaceInputError, "'file://{0}/columns.csv' has no column 'email'"),
+        ("file://{0}/a.xlsx", WorkspaceInputError, "is no roster: expected a name that ends in .csv, .json, .jsonl"),
+    ],
+)
+def test_what_is_no_file_is_an_error_before_anything_is_sent(
+    tmp_path: Path, path: str, kind: type[Exception], says: str
+) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "latin.csv").write_bytes("email\nj\xfcrgen@example.com\n".encode("latin-1"))
+    (tmp_path / "columns.csv").write_text("first_name\nAda\n")
+    with pytest.raises(kind) as caught:
+        list(read_roster(None, file_at(path.format(tmp_path))))
+    assert says.format(tmp_path) in str(caught.value)
+    assert str(caught.value).endswith("Nothing was sent.")
+
+
+@pytest.mark.parametrize("prefix", ["", "file://"])
+def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path: Path, prefix: str) -> None:
+    file = tmp_path / "team.jsonl"
+    file.write_text('"ada@example.com"\n' * 2)
+    rows = iter(read_roster(None, file_at(f"{prefix}{file}")))
+    assert next(rows) == "ada@example.com"
+    with file.open("a") as more:
+        more.write('"lin@example.com"\n')
+    with pytest.raises(WorkspaceInputError, match=r"Wait until .* is complete: it changed while it was read"):
+        list(rows)
+
+
+@pytest.mark.parametrize("prefix", ["", "file://"])
+def test_a_file_that_is_another_at_the_second_reading_is_refused(tmp_path: Path, prefix: str) -> None:
+    file = tmp_path / "team.csv"
+    file.write_text("email\nada@example.com\n")
+    rows = read_roster(None, file_at(f"{prefix}{file}"))
+    assert len(list(rows)) == 1
+    file.write_text("email\n")
+    with pytest.raises(WorkspaceInputError, match="it changed while it was read"):
+        list(rows)
+
+
+class StoreError(OSError):
+    """What a store raises."""
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "says"),
+    [
+        (PermissionError("Forbidden"), WorkspaceInputError, "Permission denied: 'memory://team.csv' cannot be read"),
+        (StoreError("no route"), WorkspaceStorageError, "does not work: it cannot be read (StoreError: no route)"),
+        (RuntimeError("EndpointConnectionError"), WorkspaceStorageError, "(RuntimeError: EndpointConnectionError)"),
+        (StoreError(16, "FileExpired"), WorkspaceInputError, "it changed while it was read"),
+    ],
+)  # fmt: skip
+def test_what_a_store_raises_is_said(
+    monkeypatch: pytest.MonkeyPatch, memory: MemoryFileSystem, raised: Exception, kind: type[Exception], says: str
+) -> None:
+    file = file_at("memory://team.csv")
+    file.write(b"email\nada@example.com\n")
+    assert len(list(read_roster(None, file))) == 1
+
+    def info(*_: object, **__: object) -> None:
+        raise raised
+
+    monkeypatch.setattr(memory, "info", info)
+    with pytest.raises(kind) as caught:
+        list(read_roster(None, file))
+    assert says in str(caught.value)
+
+
+@pytest.mark.usefixtures("memory")
+@pytest.mark.parametrize("prefix", ["", "file://", "memory://"])
+def test_a_report_is_there_before_and_whole_after(tmp_path: Path, prefix: str) -> None:
+    name = f"{prefix}{tmp_path}/report"
+    report = ReportFile(f"{name}.csv", "rows", COLUMNS, ("invalid",))
+    read = ObjectStoragePath(f"{prefix or 'file://'}{tmp_path}/report.csv").read_text
+    assert read() == "row,email,status\n"
+    report.write(REPORT)
+    assert list(csv.DictReader(read().splitlines()))[1] == {"row": "2", "email": "'=1+1", "status": "invalid"}
+    assert report.excerpt(REPORT)["needs_attention"] == [REPORT["rows"][1]]
+    ReportFile(f"{name}.csv", "rows", COLUMNS, ())
+    assert "=1+1" in read()  # that of an earlier try stays until there is another
+
+    ReportFile(f"{name}.json", "rows", COLUMNS, ()).write(REPORT)
+    assert json.loads(ObjectStoragePath(f"{prefix or 'file://'}{tmp_path}/report.json").read_text()) == REPORT
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("{0}/report.xlsx", "expected a name that ends in .csv or .json"),
+        ("file://{0}/report", "expected a name that ends in .csv or .json"),
+        ("{0}/none/report.csv", "The report cannot be written"),
+        ("file://{0}/none/report.csv", "There is no bucket or folder for the file"),
+        ("{0}/pipe.csv", "is no file that this worker may write"),
+        (5, "report_path must be the name of a file, not something of type int"),
+    ],
+)
+def test_a_report_that_cannot_be_written_is_refused_at_once(tmp_path: Path, path: Any, says: str) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(WorkspaceInputError, match=says):
+        open_report(path.format(tmp_path) if isinstance(path, str) else path, "rows", COLUMNS, ())
+
+
+@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+class TestOperators:
+    """What tasks leave in XCom and in the file."""
+
+    def test_invites_leave_the_rows_in_the_file(self, tmp_path: Path, sandbox: SandboxServer, connect: Connect) -> None:
+        connect()
+        (tmp_path / "team.csv").write_text("email\nada@example.com\nmina.member@example.com\nnobody\n")
+        operator = WorkspaceCreateInvitesOperator(
+            task_id="invite",
+            path=f"file://{tmp_path}/team.csv",
+            report_path=f"file://{tmp_path}/report.csv",
+            on_invalid="skip",
+        )
+        result = operator.execute({})
+        assert result["counts"]["invited"] == 1
+        assert [row["email"] for row in result["needs_attention"]] == ["nobody"]
+        assert result["report_path"] == f"file://{tmp_path}/report.csv"
+        assert set(result) == {"counts", "needs_attention", "report_path"}
+        rows = list(csv.DictReader((tmp_path / "report.csv").read_text().splitlines()))
+        assert [row["status"] for row in rows] == ["invited", "member", "invalid"]
+        assert len(sandbox.effects("create_invite")) == 1
+
+    def test_nothing_is_sent_where_no_report_can_be_written(
+        self, tmp_path: Path, sandbox: SandboxServer, connect: Connect
+    ) -> None:
+        connect()
+        operators = (
+            WorkspaceCreateInvitesOperator(
+                task_id="invite", invites=["ada@example.com"], report_path=f"{tmp_path}/none/report.csv"
+            ),
+            WorkspaceSyncMembersOperator(
+                task_id="sync", roster=["ada@example.com"], protected=[], report_path=f"{tmp_path}/none/report.csv"
+            ),
+        )
+        for operator in operators:
+            with pytest.raises(AirflowFailException, match="The report cannot be written"):
+                operator.execute({})
+        assert sandbox.requests() == []
+
+    def test_refused_invites_are_in_the_file_and_the_xcom(
+        self, tmp_path: Path, sandbox: SandboxServer, connect: Connect
+    ) -> None:
+        connect(bulk_invite_limit=1)
+        sandbox.inject("status_before", "create_invites", status=400)
+        ti = Ti()
+        operator = WorkspaceCreateInvitesOperator(
+            task_id="invite", invites=["ada@example.com", "lin@example.com"], report_path=f"{tmp_path}/report.json"
+        )
+        with pytest.raises(AirflowFailException, match="The service refused 1 of 2 rows"):
+            operator.execute({"ti": ti})
+        assert len(ti.xcoms["report"]["needs_attention"]) == 1
+        assert json.loads((tmp_path / "report.json").read_text())["counts"]["failed"] == 1
+
+    def test_a_report_that_cannot_be_written_in_the_end_is_the_xcom(
+        self, tmp_path: Path, sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        connect()
+
+        def write(_: Path, __: bytes) -> None:
+            raise OSError(28, "No space left on device")
+
+        (tmp_path / "report.csv").touch()
+        monkeypatch.setattr(Path, "write_bytes", write)
+        ti = Ti()
+        operator = WorkspaceCreateInvitesOperator(
+            task_id="invite", invites=["ada@example.com"], report_path=f"{tmp_path}/report.csv"
+        )
+        with pytest.raises(WorkspaceStorageError, match="No space left"):
+            operator.execute({"ti": ti})
+        assert ti.xcoms["report"]["counts"]["invited"] == 1
+        assert len(sandbox.effects("create_invite")) == 1
+
+    def test_a_sync_leaves_its_changes_in_the_file(
+        self, tmp_path: Path, sandbox: SandboxServer, connect: Connect
+    ) -> None:
+        connect()
+        arguments: Any = {
+            "roster": ["ada@example.com", {"email": "mina.member@example.com", "level": 8}],
+            "protected": ["olive.owner@example.com"],
+            "report_path": f"{tmp_path}/report.csv",
+        }
+        plan = WorkspaceSyncMembersOperator(task_id="plan", dry_run=True, **arguments).execute({})
+        assert set(plan) == {"pending", "counts", "needs_attention", "report_path"}
+        statuses = [row["status"] for row in csv.DictReader((tmp_path / "report.csv").read_text().splitlines())]
+        assert set(statuses) == {"planned", "skipped"}
+
+        sandbox.inject("status_before", "update_member", status=400)
+        ti: Any = Ti()
+        with pytest.raises(AirflowFailException, match="The service refused 1 changes"):
+            WorkspaceSyncMembersOperator(task_id="sync", **arguments).execute({"ti": ti})
+        assert [row["action"] for row in ti.xcoms["report"]["needs_attention"]] == ["change_level"]
+        rows = {row["email"]: row for row in csv.DictReader((tmp_path / "report.csv").read_text().splitlines())}
+        assert rows["mina.member@example.com"]["status"] == "refused"
+        assert rows["ada@example.com"]["status"] == "invited"
+        done = [row["status"] for row in rows.values() if row["action"] in ("remove", "withdraw")]
+        assert set(done) == {"done"}
+
+        result = WorkspaceSyncMembersOperator(task_id="sync", **arguments).execute({})
+        assert result["pending"] == 1
+        assert result["needs_attention"] == []

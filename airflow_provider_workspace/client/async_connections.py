@@ -64,7 +64,7 @@ class AsyncConnections:
             )
         except BaseException as error:  # noqa: BLE001 - a task that is stopped, with all its frames
             raise error.with_traceback(None)  # noqa: B904 - the frames below hold the key
-        raise failure  # here, where no error hangs on it whose frames hold the key
+        raise failure  # here, where it has no context whose frames hold the key
 
     async def close(self) -> None:
         """Close the connections."""

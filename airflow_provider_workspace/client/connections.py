@@ -118,7 +118,7 @@ class Connections:
             failure = failed(call.op, error, context, self._settings, sent=exchange.sent, late=exchange.late)
         except BaseException as error:  # noqa: BLE001 - a task that is stopped, with all its frames
             raise error.with_traceback(None)  # noqa: B904 - the frames below hold the key
-        raise failure  # here, where no error hangs on it whose frames hold the key
+        raise failure  # here, where it has no context whose frames hold the key
 
     def close(self) -> None:
         """Close the connections."""

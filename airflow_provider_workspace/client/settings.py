@@ -255,7 +255,7 @@ class Settings(BaseModel):
             super().__init__(base_url=base_url, api_key=api_key, source=source, **given)
         except ValidationError as error:
             wrong = " ".join(_messages(error.errors(include_url=False, include_input=False), source))
-        if wrong:  # raised here, where no error hangs on it whose frames hold the key
+        if wrong:  # raised here, where it has no context whose frames hold the key
             raise WorkspaceConfigError(wrong)
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:

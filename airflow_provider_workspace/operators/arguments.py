@@ -74,7 +74,8 @@ def parse_switches(task: Any) -> None:
             shown = repr(value[:40]) if isinstance(value, str) else type_name(value)
             msg = f"{name.removeprefix('is_')} must be true or false, not {shown}"
             raise WorkspaceInputError(msg)
-        setattr(task, name, SWITCHES[word])
+        if value is not SWITCHES[word]:
+            setattr(task, name, SWITCHES[word])
 
 
 def type_name(value: Any) -> str:

@@ -182,19 +182,19 @@ class InviteRows:
 
         :param before: since when a doubt may be at the latest, in seconds since 1970
         """
-        given_up: WorkspaceRequestError | None = None
+        lost_for_good: WorkspaceRequestError | None = None
         for key, doubt in list(self.doubts.items()):
             if before < doubt.since - 0.001:  # what pauses lose to rounding
                 continue
             if doubt.error is None:
                 self.end(self.open[key], "failed", NOT_LISTED)
             elif self.lost[key] >= MAX_SENDS:
-                given_up = doubt.error
+                lost_for_good = doubt.error
                 self.end(self.open[key], "unknown", str(doubt.error))
             else:
                 del self.doubts[key]
-        if given_up is not None:
-            raise self.incomplete(given_up) from given_up
+        if lost_for_good is not None:
+            raise self.incomplete(lost_for_good) from lost_for_good
 
     # Ends
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from airflow_provider_workspace.hooks.progress import SECONDS_BETWEEN, ProgressLog
+from airflow_provider_workspace.hooks.progress import ProgressLog
 from airflow_provider_workspace.procedures.invites_report import MAX_NAMED, InvitesReport
 from airflow_provider_workspace.state.leases import iso
 
 # The XCom that holds it.
 PROGRESS = "progress"
+# How long until it is written again.
+SECONDS_BETWEEN = 5.0
 # Rows with these ends need a person.
 NEEDS_PERSON = ("invalid", "failed", "unknown")
 

@@ -274,7 +274,7 @@ def why_abandoned(store: LeaseStore, lease: Lease, now: float) -> str | None:
     return store.why_over(lease.window)
 
 
-def holders(store: LeaseStore, others: list[Lease], clock: Callable[[], float]) -> list[Lease]:
+def still_holding(store: LeaseStore, others: list[Lease], clock: Callable[[], float]) -> list[Lease]:
     """Return the leases of those windows that hold their export: they have paused it and will resume it."""
     return [other for other in others if other.state == "paused" and why_abandoned(store, other, clock()) is None]
 

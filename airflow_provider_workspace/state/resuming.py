@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.state.lease_requests import send_noted
-from airflow_provider_workspace.state.leases import WindowClosedError, holders, iso, why_abandoned
+from airflow_provider_workspace.state.leases import WindowClosedError, iso, still_holding, why_abandoned
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.state.lease_requests import ExportService
@@ -104,7 +104,7 @@ class Closer:
             lease, self.name, state="closing", late_resume_until=max(unanswered or 0.0, now + service.consistency_time)
         )
         others = self.registry.read_all(self.registry.other_keys(lease))
-        held_by = holders(self.registry.store, others, self.clock)
+        held_by = still_holding(self.registry.store, others, self.clock)
         late_pause = lease.late_pause_until if (lease.late_pause_until or 0.0) > self.clock() else None
         if held_by:
             done.held[export_id] = [str(other.window) for other in held_by]

@@ -37,11 +37,11 @@ def test_each_trigger_fires_once_when_the_triggerer_is_killed(airflow: LiveAirfl
     client.send(CreateInvites(organization_id=server.seed.organization_id, invites=rows))
     run_id = airflow.trigger("marked_waits", people=PEOPLE)
     airflow.wait_for(lambda: waits(airflow) == {"deferred": WAITS}, 1200, "all to be deferred")
-    airflow.wait_for(lambda: looks(server, SECONDS * 2) > 0, 60, "the triggerer to look")
+    airflow.wait_for(lambda: polls(server, SECONDS * 2) > 0, 60, "the triggerer to poll")
 
     killed = airflow.kill_triggerer()
     accept_all(server)
-    assert looks(server, SECONDS * 3) == 0, "nobody may look when the triggerer is dead"
+    assert polls(server, SECONDS * 3) == 0, "nobody may poll when the triggerer is dead"
     assert waits(airflow) == {"deferred": WAITS}
     print(f"\n{killed} processes of the triggerer killed while {WAITS} tasks wait; then all conditions come to hold")
 
@@ -61,7 +61,7 @@ def test_each_trigger_fires_once_when_the_triggerer_is_killed(airflow: LiveAirfl
     assert waits(airflow) == {"success": WAITS}
     assert retried == triggers == 0
     assert marks == dict.fromkeys(PEOPLE, 1)
-    assert looks(server, SECONDS * 2) == 0, "nobody may look when nobody waits"
+    assert polls(server, SECONDS * 2) == 0, "nobody may poll when nobody waits"
 
 
 def accept_all(server: SandboxServer) -> None:
@@ -90,7 +90,7 @@ def query(airflow: LiveAirflow, sql: str) -> list[tuple[str, int]]:
         return database.execute(sql).fetchall()
 
 
-def looks(server: SandboxServer, seconds: float) -> int:
+def polls(server: SandboxServer, seconds: float) -> int:
     """Count the requests of a while."""
     before = server.control("GET", "requests?limit=0")["total"]
     time.sleep(seconds)

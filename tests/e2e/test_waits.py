@@ -53,10 +53,10 @@ def test_waits_share_one_poll(airflow: LiveAirflow, server: SandboxServer, how: 
     airflow.wait_for(lambda: states(airflow, runs)["deferred"] == waits, 400, "all to be deferred")
     # Until the triggerer has begun the last of them.
     time.sleep(60)
-    looked, took = looks(server, 10 * SECONDS)
-    print(f"\n{waits} waits {how}: {looked} requests in {took:.0f} s")
-    polls = 1 if SHARED else waits
-    assert (took / SECONDS - 2) * polls <= looked <= (took / SECONDS + 2) * polls
+    polled, took = polls(server, 10 * SECONDS)
+    print(f"\n{waits} waits {how}: {polled} requests in {took:.0f} s")
+    streams = 1 if SHARED else waits
+    assert (took / SECONDS - 2) * streams <= polled <= (took / SECONDS + 2) * streams
 
     server.publish_dns(f"_workspace-challenge.{domain.domain}", str(domain.verification_challenge))
     client.send(VerifyDomain(organization_id=organization_id, domain_id=str(domain.id)))
@@ -68,7 +68,7 @@ def test_waits_share_one_poll(airflow: LiveAirflow, server: SandboxServer, how: 
     assert states(airflow, runs) == {"success": waits}
 
 
-def looks(server: SandboxServer, seconds: float) -> tuple[int, float]:
+def polls(server: SandboxServer, seconds: float) -> tuple[int, float]:
     """Count the requests of a while."""
     before, began = server.control("GET", "requests?limit=0")["total"], time.monotonic()
     time.sleep(seconds)

@@ -41,7 +41,7 @@ def play(before: bytes, pieces: Callable[[], bytes], pause: float = 0.0) -> Scen
             connection.sendall(pieces())
             time.sleep(pause)
 
-    return Scene(plays=run)
+    return Scene(handler=run)
 
 
 def of_size(head: bytes, body: bytes) -> Scene:
@@ -154,7 +154,7 @@ async def main():
 asyncio.run(main())
 """
     extra = {"total_timeout": 60, "organization_id": "o"}
-    with Loopback(SCENES["dripping body"]) as slow, Loopback(Scene(plays=answer_all)) as quick:
+    with Loopback(SCENES["dripping body"]) as slow, Loopback(Scene(handler=answer_all)) as quick:
         env = dict(os.environ)
         for name, service in (("SLOW", slow), ("QUICK", quick)):
             connection = {"conn_type": "workspace", "host": service.url, "password": "key-of-a-test", "extra": extra}

@@ -27,14 +27,14 @@ class Scene:
     :param reads: whether the request is read at all
     :param resets: whether the connection ends with a reset instead of in peace
     :param waits: whether the server then keeps silent until the client leaves
-    :param plays: does the rest with the connection, after the request was read, in place of an answer
+    :param handler: does the rest with the connection, after the request was read, in place of an answer
     """
 
     answer: bytes | Callable[[str], bytes] = b""
     reads: bool = True
     resets: bool = False
     waits: bool = False
-    plays: Callable[[socket.socket], None] | None = None
+    handler: Callable[[socket.socket], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ SILENT_HALF_WAY = Scene(HEAD + b'Content-Length: 100\r\n\r\n{"id": 7', waits=Tru
 
 class Loopback:
     """
-    A server that plays one scene per connection; the last one is played again and again.
+    A server that answers one connection per scene; the last one is repeated.
 
     :param scenes: what happens
     :param tls: speak TLS with this context
@@ -135,8 +135,8 @@ class Loopback:
                 self.requests.append(read_request(connection))
             else:
                 connection.recv(1, socket.MSG_PEEK)  # it has come, and nobody will know what it was
-            if scene.plays:
-                scene.plays(connection)
+            if scene.handler:
+                scene.handler(connection)
                 return
             if scene.resets:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

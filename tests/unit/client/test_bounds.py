@@ -50,7 +50,7 @@ def dripping(before: bytes, drops: bytes) -> Scene:
             connection.sendall(bytes([drop]))
             time.sleep(0.03)
 
-    return Scene(plays=play)
+    return Scene(handler=play)
 
 
 def endless(before: bytes, piece: bytes) -> Scene:
@@ -61,7 +61,7 @@ def endless(before: bytes, piece: bytes) -> Scene:
         while True:
             connection.sendall(piece)
 
-    return Scene(plays=play)
+    return Scene(handler=play)
 
 
 # Time
@@ -129,7 +129,7 @@ def test_an_endless_answer_ends(send: Send, scene: Scene) -> None:
 
 def test_a_service_that_does_not_read_ends_at_the_total_timeout(send: Send) -> None:
     many = CreateDashboard(project_id="1", name="x" * 30_000_000)
-    with Loopback(Scene(reads=False, plays=lambda _: time.sleep(0.8))) as service:
+    with Loopback(Scene(reads=False, handler=lambda _: time.sleep(0.8))) as service:
         sent = send(service.url, many, read_timeout=2.0, total_timeout=0.4, max_attempts=1)
     assert type(sent.error.__cause__) is WorkspaceTimeoutError
 
@@ -212,7 +212,7 @@ def plain_bytes_into_tls(tls: ssl.SSLContext) -> Scene:
             read_request(wrapped)
         connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" * 100)
 
-    return Scene(reads=False, plays=play)
+    return Scene(reads=False, handler=play)
 
 
 def test_bytes_that_are_no_tls_after_the_request_have_outcome_unknown(send: Send, server_tls: ssl.SSLContext) -> None:
@@ -271,7 +271,7 @@ def answers_of(replies: Callable[[int], bytes], late: float = 0.0) -> Scene:
                 time.sleep(late)
             read_request(connection)
 
-    return Scene(plays=play)
+    return Scene(handler=play)
 
 
 def reply(number: int) -> bytes:
@@ -343,6 +343,6 @@ def test_a_refusal_of_half_a_request_is_read(send: Send) -> None:
                 pass
 
     many = CreateDashboard(project_id="1", name="x" * 3_000_000)
-    with Loopback(Scene(reads=False, plays=play)) as service:
+    with Loopback(Scene(reads=False, handler=play)) as service:
         sent = send(service.url, many)
     assert "returned 413: big" in str(sent.error)

@@ -1,4 +1,4 @@
-"""Whatever goes wrong: nothing that hangs on the error, no frame of its traceback and no log holds a secret."""
+"""Whatever goes wrong: no cause or context of the error, no frame of its traceback and no log holds a secret."""
 
 from __future__ import annotations
 

@@ -264,9 +264,9 @@ def test_two_hundred_waits_share_one_poll_per_interval(sandbox: SandboxServer) -
 
     events, took = asyncio.run(scenario())
     assert [event.payload["status"] for event in events] == ["done"] * 200
-    looks = took / INTERVAL + 1
+    polls = took / INTERVAL + 1
     # A look is one page of invites and one of members.
-    assert len(sandbox.requests()) - before <= 2 * looks
+    assert len(sandbox.requests()) - before <= 2 * polls
 
 
 @pytest.mark.needs_airflow("3.3", "shared trigger streams")

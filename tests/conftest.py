@@ -18,7 +18,7 @@ from packaging.version import Version
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.airflow_cli import AirflowCli
-from tests.list_faults import LIST_FAULTS
+from tests.fault_kinds import TEST_FAULTS
 
 # Airflow reads its surroundings when it is first imported, which no test module has done yet. Each worker of xdist is
 # a process of its own, and so has a home of its own.
@@ -53,7 +53,7 @@ def sandboxes() -> Iterator[Callable[[str], SandboxServer]]:
 
         def sandbox_of(profile: str) -> SandboxServer:
             if profile not in started:
-                started[profile] = stack.enter_context(SandboxServer(profile, fault_kinds=LIST_FAULTS))
+                started[profile] = stack.enter_context(SandboxServer(profile, fault_kinds=TEST_FAULTS))
             return started[profile]
 
         yield sandbox_of

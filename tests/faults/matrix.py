@@ -45,9 +45,9 @@ from tests.contract.parts import (
     route_of,
 )
 from tests.contract.reference import EXPECTED, Expected
-from tests.list_faults import LIST_FAULTS
+from tests.fault_kinds import TEST_FAULTS
 
-OPERATIONS_OF = {kind.name: kind.operations for kind in (*KINDS, *LIST_FAULTS)}
+OPERATIONS_OF = {kind.name: kind.operations for kind in (*KINDS, *TEST_FAULTS)}
 # The answer can be read; a look afterwards is for something else.
 ANSWERED = ("said_otherwise", "slow_drip", "wrong_content_type")
 # They hit whatever reads a list, also on its way to something else.
@@ -382,7 +382,7 @@ def surroundings() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]
     """
     strays: list[str] = []
     with (
-        SandboxServer("lenient", fault_kinds=LIST_FAULTS) as sandbox,
+        SandboxServer("lenient", fault_kinds=TEST_FAULTS) as sandbox,
         listening(strays) as elsewhere,
         ExitStack() as stack,
     ):

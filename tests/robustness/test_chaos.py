@@ -26,7 +26,7 @@ from airflow_provider_workspace.sandbox.service import SandboxSettings, Service
 from airflow_provider_workspace.triggers import polling, shared_hook
 from airflow_provider_workspace.triggers import workspace as triggers
 from airflow_provider_workspace.triggers.workspace import WorkspaceWaitTrigger
-from tests.list_faults import LIST_FAULTS
+from tests.fault_kinds import TEST_FAULTS
 from tests.robustness.fast_forward import FastForward
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def test_every_waiter_ends_during_a_day_of_faults(monkeypatch: pytest.MonkeyPatc
 
 async def scenario(chance: random.Random, loop: FastForward, patch: pytest.MonkeyPatch) -> tuple[list[Waiter], int]:
     """Let everything happen, and return the waiters."""
-    service = Service(":memory:", SandboxSettings(PROFILES["lenient"]), Faults(more_kinds=LIST_FAULTS))
+    service = Service(":memory:", SandboxSettings(PROFILES["lenient"]), Faults(more_kinds=TEST_FAULTS))
     server = Quiet(service, "127.0.0.1", 0)
     serving = asyncio.ensure_future(server.serve(sockets=[server.socket]))
     while not server.started:  # noqa: ASYNC110 - it has no event for this

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
-from tests.list_faults import LIST_FAULTS
+from tests.fault_kinds import TEST_FAULTS
 
 ROWS = 100_000
 MEGABYTES = 50
@@ -71,7 +71,7 @@ def measure(setup: str, walk: str) -> tuple[int, float, float]:
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_long_list_is_read_in_constant_memory(client: str) -> None:
     imports, walk, build = CLIENTS[client]
-    with SandboxServer("lenient", fault_kinds=LIST_FAULTS) as server:
+    with SandboxServer("lenient", fault_kinds=TEST_FAULTS) as server:
         server.inject("large_list", "list_members", rows=ROWS)
         setup = (
             "from airflow_provider_workspace.client.settings import Settings\n"

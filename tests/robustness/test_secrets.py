@@ -21,7 +21,7 @@ from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
-from tests.list_faults import LIST_FAULTS
+from tests.fault_kinds import TEST_FAULTS
 from tests.robustness.service import Recorder
 
 pytestmark = pytest.mark.slow
@@ -72,7 +72,7 @@ def test_the_search_finds_what_is_there() -> None:
 
 
 def test_no_secret_is_left_anywhere(tmp_path: Path) -> None:
-    with SandboxServer("lenient", fault_kinds=LIST_FAULTS) as server, Recorder() as abroad, Recorder() as echo:
+    with SandboxServer("lenient", fault_kinds=TEST_FAULTS) as server, Recorder() as abroad, Recorder() as echo:
         server.add_key(KEY, "canary", ["*"])
         server.set_project(
             SEED.project_id, api_token=API_TOKEN, live_events_token=LIVE_TOKEN, slack_incoming_webhook=HOOK_OF_PROJECT,

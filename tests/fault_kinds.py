@@ -1,7 +1,7 @@
 """
 Kinds of faults that only this repository's tests use: bodies that cannot be read, redirects, lists that lead astray.
 
-A sandbox knows them if it is started with ``SandboxServer(fault_kinds=LIST_FAULTS)``.
+A sandbox knows them if it is started with ``SandboxServer(fault_kinds=TEST_FAULTS)``.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def any_value(_value: Any) -> bool:
     return True
 
 
-LIST_FAULTS = (
+TEST_FAULTS = (
     FaultKind(refuse, reads_body=False),
     FaultKind(empty_body),
     FaultKind(cut_body),

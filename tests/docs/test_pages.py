@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 EXAMPLES = ROOT / "example_dags"
 PAGES = {str(path.relative_to(DOCS)): path.read_text() for path in sorted(DOCS.rglob("*.md"))}
-# What the page on migrating replaces need not be installed, and retry policies came with Airflow 3.3.
-NOT_THERE = re.compile("No module named 'airflow.providers.http'|cannot import name 'Retry")
+# What the page on migrating replaces need not be installed; retry policies came with Airflow 3.3, deadlines with 3.2.
+NOT_THERE = re.compile("No module named 'airflow.providers.http'|cannot import name '(Retry|AsyncCallback)")
 
 
 def blocks(page: str, language: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from html import escape
 from pathlib import Path
@@ -17,6 +18,7 @@ os.environ["AIRFLOW_HOME"] = str(ROOT / "build" / "airflow-of-docs")
 from docutils import nodes  # noqa: E402 - after what Airflow reads when it is imported
 
 import airflow_provider_workspace  # noqa: E402 - from the path above
+from airflow_provider_workspace.api import bodies  # noqa: E402
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -75,7 +77,19 @@ def link_pictures(_app: Sphinx, doctree: nodes.document) -> None:
             image["width"] = "100%"
 
 
+def list_fields(_app: Sphinx, _what: str, _name: str, obj: object, _options: object, lines: list[str]) -> None:
+    """Name the fields that a method takes as ``**fields``: its typed dict has them, and completion in editors."""
+    body = re.fullmatch(r"Unpack\[(?:\w+\.)*(\w+)\]", str(getattr(obj, "__annotations__", {}).get("fields")))
+    if body:
+        fields = getattr(bodies, body[1]).__annotations__
+        lines += [
+            "",
+            "Fields: " + ", ".join(f"``{name}``" for name in fields) + f" (:class:`~{bodies.__name__}.{body[1]}`).",
+        ]
+
+
 def setup(app: Sphinx) -> None:
     """Extend Sphinx by the above."""
+    app.connect("autodoc-process-docstring", list_fields)
     app.connect("doctree-read", link_pictures)
     app.connect("html-page-context", describe)

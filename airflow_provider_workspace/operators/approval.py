@@ -12,7 +12,7 @@ from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.sdk import Context, XComArg
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.dry_run import Planned
@@ -32,6 +32,8 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     The question shows the plan, and each answer names the plan it is about. If the plan needs something else by the
     time it is approved, the task fails and sends nothing. What was approved is kept in the task state (Airflow 3.3), so
     a retry goes on with it; before 3.3 a retry asks again about what is left. A task that is cleared asks again.
+
+    The XCom ``approved`` says what was approved: ``plan``, ``by``, ``at``.
 
     :param require_approval: show the plan to a person, under **Required Actions** in the Airflow UI, and send it once
         they approve. Nobody is asked if there is nothing to do
@@ -55,19 +57,19 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     def __init__(
         self,
         *,
-        require_approval: bool | str = False,
-        approvers: Sequence[str] | str | None = None,
-        approval_timeout: timedelta | float | str | None = None,
-        approval_subject: str | None = None,
-        fail_on_reject: bool | str = False,
+        require_approval: bool | str | XComArg = False,
+        approvers: Sequence[str] | str | XComArg | None = None,
+        approval_timeout: timedelta | float | str | XComArg | None = None,
+        approval_subject: str | XComArg | None = None,
+        fail_on_reject: bool | str | XComArg = False,
         notifiers: Callable[[Context], object] | Sequence[Callable[[Context], object]] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.require_approval: Any = require_approval
-        self.approvers = approvers
-        self.approval_timeout = approval_timeout
-        self.approval_subject = approval_subject
+        self.approvers: Any = approvers
+        self.approval_timeout: Any = approval_timeout
+        self.approval_subject: Any = approval_subject
         self.fail_on_reject: Any = fail_on_reject
         self.notifiers = notifiers
 
@@ -101,9 +103,8 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             msg = f"Start a new run to be asked about plan {plan}: {who} answered '{answer}'. Nothing was sent"
             raise AirflowFailException(msg)
         self.log.info("%s approved plan %s.", who, plan)
-        self._grant.write({"plan": plan, "changes": changes, "by": who, "max_tries": self._max_tries})
-        if "ti" in context and self.do_xcom_push:
-            context["ti"].xcom_push(key="approved", value={"plan": plan, "by": who, "at": str(event["responded_at"])})
+        at = str(event["responded_at"])
+        self._grant.write({"plan": plan, "changes": changes, "by": who, "at": at, "max_tries": self._max_tries})
         return self.execute(context)
 
     def await_approval(self, subject: str, plan: str, changes: Sequence[Any]) -> None:
@@ -134,6 +135,8 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
                 f"plan {granted['plan']}, which {granted['by']} approved"
             )
             raise WorkspaceInputError(msg)
+        if self.do_xcom_push:  # in each try, for Airflow deletes what earlier ones pushed
+            self._context["ti"].xcom_push(key="approved", value={name: granted[name] for name in ("plan", "by", "at")})
 
     def work(self, hook: WorkspaceHook) -> Any:
         """Carry the procedure out; one that has no plan of its own asks about its write."""

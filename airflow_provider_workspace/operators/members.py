@@ -170,6 +170,8 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         the XCom of another task
     :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``. On
         the worker, or what ``airflow.sdk.ObjectStoragePath`` takes, such as ``s3://conn_id@bucket/team.csv``
+    :param leavers: in place of a roster, the addresses of people who leave: they are removed and their open invites
+        withdrawn, and nobody else is touched
     :param protected: addresses of members who are never removed or changed. Name the owner of the connection's API key:
         the interface cannot tell whose it is, and a key whose owner is removed is worth nothing
     :param organization_id: organization; by default that of the connection
@@ -192,6 +194,7 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         "organization_id",
         "roster",
         "path",
+        "leavers",
         "protected",
         "defaults",
         "max_removals",
@@ -207,6 +210,7 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         *,
         roster: Sequence[Mapping[str, Any] | str] | str | XComArg | None = None,
         path: str | ObjectStoragePath | XComArg | None = None,
+        leavers: Sequence[str] | str | XComArg | None = None,
         protected: Sequence[str] | str | XComArg,
         organization_id: str | XComArg | None = None,
         defaults: Mapping[str, Any] | XComArg | None = None,
@@ -219,6 +223,7 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         super().__init__(**kwargs)
         self.roster: Any = roster
         self.path: Any = path
+        self.leavers: Any = leavers
         self.protected: Any = protected
         self.organization_id: Any = organization_id
         self.defaults: Any = defaults
@@ -247,13 +252,21 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         max_removals = parse_maximum("max_removals", self.max_removals)
         owner_level = parse_access_level("owner_level", self.owner_level)
         file = open_report(self.report_path, "changes", REPORT_FIELDS, NEEDS_ATTENTION)
+        leavers = None if self.leavers is None else rows_of_value(self.leavers, "leavers")
+        roster: Iterable[Any] = ()
+        if leavers is None:
+            roster = read_roster(self.roster, file_at(self.path), self.parse_fields("defaults"), argument="roster")
+        elif self.roster is not None or self.path is not None:
+            msg = "Give either leavers=… or a roster"
+            raise WorkspaceInputError(msg)
         yield from wait_for_consistency(self.task_state, settings.consistency_time)
         plan = yield from read_and_plan(
-            read_roster(self.roster, file_at(self.path), self.parse_fields("defaults"), argument="roster"),
+            roster,
             organization_id,
             settings.page_size,
             protected=rows_of_value(self.protected, "protected"),
             owner_level=owner_level,
+            leavers=leavers,
         )
         self.log.info("%s", plan.table())
         plan.check_removals(max_removals)

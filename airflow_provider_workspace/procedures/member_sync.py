@@ -2,7 +2,7 @@
 Make the members of an organization those of a roster.
 
 Whoever stands on the roster shall be a member, or at least hold an open invite, with the level it says; nobody else
-shall. :func:`plan_members` decides that, :func:`apply` carries it out.
+shall. :func:`plan_members` decides that, :func:`plan_leavers` for some people only, and :func:`apply` carries it out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,14 @@ from airflow_provider_workspace.procedures.invites_report import (
     WorkspaceInvitesIncompleteError,
     name_entries,
 )
-from airflow_provider_workspace.procedures.roster import Roster, Row, address_key, address_problem, check_roster
+from airflow_provider_workspace.procedures.roster import (
+    Roster,
+    Row,
+    address_key,
+    address_problem,
+    check_address,
+    check_roster,
+)
 from airflow_provider_workspace.procedures.snapshot import read_rows
 
 if TYPE_CHECKING:
@@ -143,10 +150,12 @@ class MemberPlan:
         """Return the plan as people read it: a summary, and a line for each change."""
         counts = self.counts
         lines = [", ".join(f"{counts[name]} {name.replace('_', ' ')}" for name in counts)]
+        width = max((len(change.email) for change in self.changes), default=0)
         for action in ACTIONS:
             of_action = [change for change in self.changes if change.action == action]
             lines += [
-                f"  {action:<13} {change.email:<40} {change.levels:<8} {change.why}" for change in of_action[:MAX_LINES]
+                f"  {action:<13} {change.email:<{width}}  {change.levels:<8} {change.why}"
+                for change in of_action[:MAX_LINES]
             ]
             if len(of_action) > MAX_LINES:
                 lines.append(f"  {action:<13} … and {len(of_action) - MAX_LINES} more")
@@ -171,8 +180,8 @@ class MemberPlan:
         going = counts["remove"] + counts["withdraw"]
         if maximum is not None and going > maximum:
             msg = (
-                f"The roster leaves out {counts['remove']} members and {counts['withdraw']} open invites, more than "
-                f"max_removals={maximum}. Check that it is whole; if it is, raise max_removals"
+                f"{counts['remove']} members and {counts['withdraw']} open invites would go, more than "
+                f"max_removals={maximum}. Check that the list of people is whole; if it is, raise max_removals"
             )
             raise WorkspaceInputError(msg)
 
@@ -203,10 +212,13 @@ def read_and_plan(
     *,
     protected: Collection[str],
     owner_level: int | None,
+    leavers: Collection[Any] | None = None,
 ) -> Procedure[MemberPlan]:
-    """Read the invites and the members, and plan; the arguments are those of :func:`plan_members`."""
+    """Read the invites and the members, and plan as :func:`plan_members` does, or as :func:`plan_leavers`."""
     invites = yield from read_rows(ListInvites(organization_id=organization_id, limit=page_size))
     members = yield from read_rows(ListMembers(organization_id=organization_id, limit=page_size))
+    if leavers is not None:
+        return plan_leavers(leavers, invites, members, protected=protected, owner_level=owner_level)
     return plan_members(rows, invites, members, protected=protected, owner_level=owner_level)
 
 
@@ -259,6 +271,46 @@ def plan_members(
     return plan
 
 
+def plan_leavers(
+    leavers: Iterable[Any],
+    invites: Iterable[Invite],
+    members: Iterable[Member],
+    *,
+    protected: Collection[str],
+    owner_level: int | None,
+) -> MemberPlan:
+    """
+    Find the members and open invites of people who leave; nobody else is touched.
+
+    :param leavers: their addresses; the others are the arguments of :func:`plan_members`
+    :raises WorkspaceInputError: for a wrong address, or if there is none
+    """
+    leaving = {address_key(email): email for email in map(check_address, leavers)}
+    if not leaving:
+        msg = "leavers holds no address"
+        raise WorkspaceInputError(msg)
+    safe = {address_key(_check_protected(address)) for address in protected}
+    plan = MemberPlan()
+    found: set[str] = set()
+    for invite in invites:
+        key = address_key(invite.target_email or "")
+        if key in leaving and not invite.is_expired:
+            found.add(key)
+            plan.changes += _about_invite(invite, (), safe, "is leaving")
+    for member in members:
+        key = address_key((member.user and member.user.email) or "")
+        if key not in leaving:
+            plan.keep += 1
+            continue
+        found.add(key)
+        change = _about_member(member, None, owner_level, protected=key in safe, why="is leaving")
+        plan.changes += [change] if change else []
+    gone = [email for key, email in leaving.items() if key not in found]
+    plan.changes += [Change("skip", email, "is neither a member nor invited") for email in gone]
+    plan.changes.sort(key=lambda change: ACTIONS.index(change.action))
+    return plan
+
+
 def _checked(rows: Iterable[Mapping[str, Any] | str]) -> Roster:
     """Check the roster: who is left out of it for a typing error would be removed, so one wrong row stops it all."""
     roster = check_roster(rows, strict=True)
@@ -281,8 +333,14 @@ def _check_protected(address: object) -> str:
     return email
 
 
-def _about_invite(invite: Invite, wanted: Collection[str], safe: Collection[str]) -> list[Change]:
-    """Say what becomes of an open invite."""
+def _about_invite(
+    invite: Invite, wanted: Collection[str], safe: Collection[str], why: str = "not on the roster"
+) -> list[Change]:
+    """
+    Say what becomes of an open invite.
+
+    :param why: why it goes if it is not wanted
+    """
     email = invite.target_email or ""
     key = address_key(email)
     if key in wanted:
@@ -292,17 +350,23 @@ def _about_invite(invite: Invite, wanted: Collection[str], safe: Collection[str]
     elif not email or not invite.id:
         hold = "the service does not show whose it is"
     else:
-        return [Change("withdraw", email, "invited and not on the roster", None, invite.level, invite.id)]
-    return [Change("skip", email or "-", f"invited and not on the roster, but {hold}", None, invite.level, invite.id)]
+        return [Change("withdraw", email, f"invited and {why}", None, invite.level, invite.id)]
+    return [Change("skip", email or "-", f"invited and {why}, but {hold}", None, invite.level, invite.id)]
 
 
-def _about_member(member: Member, row: Row | None, owner_level: int | None, *, protected: bool) -> Change | None:
-    """Say what becomes of a member; ``None`` if they stay as they are."""
+def _about_member(
+    member: Member, row: Row | None, owner_level: int | None, *, protected: bool, why: str = "not on the roster"
+) -> Change | None:
+    """
+    Say what becomes of a member; ``None`` if they stay as they are.
+
+    :param why: why they go if they have no row
+    """
     email, uuid = (member.user.email or "", member.user.uuid) if member.user else ("", None)
     level = row.level if row else None
     if row and level in (None, member.level):
         return None
-    action, why = ("change_level", "another level on the roster") if row else ("remove", "not on the roster")
+    action, why = ("change_level", "another level on the roster") if row else ("remove", why)
     if protected:
         hold = "protected"
     elif not email or not uuid:

@@ -44,16 +44,28 @@ def approving(api: str) -> Iterator[None]:
 
 
 def approve(api: str, over: threading.Event) -> None:
-    """Answer each question once."""
-    while not over.wait(0.5):
+    """
+    Answer each question once, at its second sight: `airflow dags test` notes last of all that the task waits.
+
+    An answer before that would be forgotten.
+    """
+    seen: set[str] = set()
+    while not over.wait(1.0):
         try:
             asked = call("GET", f"{api}/dags/~/dagRuns/~/hitlDetails?response_received=false")
             for question in asked["hitl_details"]:
                 task = question["task_instance"]
                 if task["state"] not in WAITING:
                     continue  # SQLite locks no rows: an answer beside the task's last step would wake nobody
+                if task["id"] not in seen:
+                    seen.add(task["id"])
+                    continue
                 path = f"dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
-                call("PATCH", f"{api}/{path}/{task['map_index']}/hitlDetails", {"chosen_options": ["Approve"]})
+                call(
+                    "PATCH",
+                    f"{api}/{path}/{task['map_index']}/hitlDetails",
+                    {"chosen_options": question["options"][:1]},
+                )
         except OSError:  # the server is not up yet
             continue
 

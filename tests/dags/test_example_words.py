@@ -9,9 +9,6 @@ from airflow.sdk import DAG, Param
 
 from tests.dag_bag import DagBag
 
-# `response_timeout`, which newer releases of the standard provider want, is not known to those of Airflow 3.1.
-pytestmark = pytest.mark.filterwarnings("ignore:Passing `execution_timeout` to HITLOperator")
-
 EXAMPLES = Path(__file__).resolve().parents[2] / "example_dags"
 DAG_IDS = sorted(file.stem for file in EXAMPLES.glob("*.py"))
 

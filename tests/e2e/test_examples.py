@@ -77,7 +77,7 @@ def test_example_makes_the_documented_changes(airflow: LiveAirflow, server: Sand
     run_id = airflow.trigger(dag_id)
     if dag_id in WITH_APPROVAL:
         airflow.wait_for(
-            lambda: airflow.tasks(dag_id, run_id).get("approve") in ("deferred", "awaiting_input"), 120, "the question"
+            lambda: airflow.tasks(dag_id, run_id).get(dag_id) in ("deferred", "awaiting_input"), 120, "the question"
         )
         assert server.effects() == []
         time.sleep(READING_SECONDS)
@@ -91,8 +91,7 @@ def test_example_makes_the_documented_changes(airflow: LiveAirflow, server: Sand
 
 
 def approve(airflow: LiveAirflow, dag_id: str, run_id: str) -> None:
-    """Answer as Airflow's page does: with the parameters of the Dag, which Airflow 3.1 insists on."""
-    path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails"
-    params = airflow.call("GET", path)["params"]
-    values = {name: param["value"] if isinstance(param, dict) else param for name, param in params.items()}
-    airflow.call("PATCH", path, {"chosen_options": ["Approve"], "params_input": values})
+    """Answer as Airflow's page does."""
+    path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{dag_id}/-1/hitlDetails"
+    option = airflow.call("GET", path)["options"][0]
+    airflow.call("PATCH", path, {"chosen_options": [option], "params_input": {}})

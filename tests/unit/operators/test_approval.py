@@ -246,6 +246,14 @@ def test_a_single_request_is_asked_about_and_sent(sandbox: SandboxServer, task: 
     assert effects(sandbox) == ["delete_member"]
 
 
+def test_leavers_are_one_question(sandbox: SandboxServer, task: Task) -> None:
+    arguments: dict[str, Any] = {"roster": None, "leavers": '["noah.newton@example.com", "liv.invited@example.com"]'}
+    approve = task.ask(sync(**arguments))
+    assert "(2 changes, plan " in task.question.now.body
+    task.answer(sync(**arguments), approve)
+    assert effects(sandbox) == ["delete_invite", "delete_member"]
+
+
 def test_notifiers_are_called_once_the_question_is_there(task: Task, asked: Question) -> None:
     seen: list[Any] = []
     task.ask(sync(notifiers=lambda context: seen.append((context, len(asked.asked)))))
@@ -256,6 +264,8 @@ def test_notifiers_are_called_once_the_question_is_there(task: Task, asked: Ques
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"leavers": ["ada@example.com"]}, "either leavers=… or a roster"),
+        ({"leavers": [], "roster": None}, "leavers holds no address"),
         ({"approval_timeout": "soon"}, "approval_timeout must be a timedelta"),
         ({"approval_timeout": 0}, "approval_timeout must be a timedelta"),
         ({"approvers": 7}, "approvers must be a list"),

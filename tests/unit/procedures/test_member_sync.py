@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_workspace.api.models import Invite, Member, User
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.member_sync import ACTIONS, MAX_LINES, MemberPlan, plan_members
+from airflow_provider_workspace.procedures.member_sync import ACTIONS, MAX_LINES, MemberPlan, plan_leavers, plan_members
 
 
 def member(email: str | None = "ada@example.com", level: int | None = 1, **fields: Any) -> Member:
@@ -179,3 +179,36 @@ def test_a_long_plan_table_is_truncated_with_a_note() -> None:
     lines = plan([f"p{number}@example.com" for number in range(MAX_LINES + 3)]).table().splitlines()
     assert len(lines) == MAX_LINES + 2
     assert lines[-1].split() == ["invite", "…", "and", "3", "more"]
+
+
+def test_leavers_go_and_nobody_else() -> None:
+    planned = plan_leavers(
+        ["Ada@Example.com", "kim@example.com", "olive@example.com", "nobody@example.com", "pat@example.com"],
+        [invite("kim@example.com"), invite("lin@example.com"), invite("nobody@example.com", is_expired=True)],
+        [member(), member("lin@example.com"), member("olive@example.com", 15), member("pat@example.com")],
+        protected=["pat@example.com"],
+        owner_level=15,
+    )
+    assert summary(planned) == [
+        ("withdraw", "kim@example.com", "1"),
+        ("remove", "ada@example.com", "1"),
+        ("skip", "olive@example.com", "15"),
+        ("skip", "pat@example.com", "1"),
+        ("skip", "nobody@example.com", ""),
+    ]
+    assert planned.keep == 1
+    assert "is leaving, but protected" in planned.table()
+
+
+@pytest.mark.parametrize(
+    ("leavers", "protected", "message"),
+    [
+        ([], [], "no address"),
+        (["ada"], [], "no e-mail address"),
+        ([7], [], "e-mail"),
+        (["a@b.example"], ["x"], "protected"),
+    ],
+)
+def test_leavers_that_are_no_addresses_are_refused(leavers: list[Any], protected: list[str], message: str) -> None:
+    with pytest.raises(WorkspaceInputError, match=message):
+        plan_leavers(leavers, [], [], protected=protected, owner_level=None)

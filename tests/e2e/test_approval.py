@@ -1,0 +1,182 @@
+"""What a person approves on a whole Airflow: through its API, in the browser, and with a worker that is killed."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.sandbox.seed import SEED
+from tests.e2e.chromium import HEIGHT, LEGIBLE, Browser, missing
+from tests.e2e.live_airflow import LiveAirflow
+from tests.e2e.test_examples import READING_SECONDS
+from tests.e2e.test_retries import kill_workers
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+
+pytestmark = pytest.mark.e2e
+
+DAGS = Path(__file__).parent / "approval_dags"
+DAG, TASK = "approval", "off_board"
+NOAH, GRACE, LIV = "noah.newton@example.com", "grace.analyst@example.com", "liv.invited@example.com"
+
+
+USERS = ("ruth", "max", "eve")
+
+
+class AirflowWithUsers(LiveAirflow):
+    """An Airflow to which people log in."""
+
+    user = USERS[0]
+
+    def authorization(self) -> dict[str, str]:
+        """Log in."""
+        return {"Authorization": f"Bearer {self.token()}"}
+
+    def token(self) -> str:
+        """Return what says who calls; the password of each is the name."""
+        body = json.dumps({"username": self.user, "password": self.user}).encode()
+        login = urllib.request.Request(  # noqa: S310 - loopback
+            f"{self.url}/auth/token", data=body, headers={"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(login, timeout=60) as response:  # noqa: S310 - loopback
+            token: str = json.load(response)["access_token"]
+        return token
+
+
+@pytest.fixture(scope="module")
+def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowWithUsers]:
+    home = tmp_path_factory.mktemp("airflow")
+    passwords = tmp_path_factory.mktemp("users") / "passwords.json"
+    passwords.write_text(json.dumps({user: user for user in USERS}))
+    running = AirflowWithUsers(
+        home,
+        DAGS,
+        server,
+        AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS="False",
+        AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS=",".join(f"{user}:admin" for user in USERS),
+        AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE=str(passwords),
+    )
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+def question_of(run_id: str) -> str:
+    return f"dags/{DAG}/dagRuns/{run_id}/taskInstances/{TASK}/-1/hitlDetails"
+
+
+def ask(airflow: AirflowWithUsers, server: SandboxServer, *leavers: str, **conf: Any) -> tuple[str, dict[str, Any]]:
+    """Start a run, and return its id and its question once it waits for the answer."""
+    server.reset()
+    run_id = airflow.trigger(DAG, leavers=leavers, **conf)
+    return run_id, wait_for_question(airflow, run_id)
+
+
+def wait_for_question(airflow: AirflowWithUsers, run_id: str) -> dict[str, Any]:
+    waiting = ("deferred", "awaiting_input")
+    airflow.wait_for(lambda: airflow.tasks(DAG, run_id).get(TASK) in waiting, 120, "the question")
+    time.sleep(3 * READING_SECONDS)  # the tests here answer several times, and so meet the slow scheduler more often
+    question: dict[str, Any] = airflow.call("GET", question_of(run_id))
+    return question
+
+
+def answer(airflow: AirflowWithUsers, run_id: str, option: str, user: str = USERS[0]) -> None:
+    airflow.user = user
+    airflow.call("PATCH", question_of(run_id), {"chosen_options": [option], "params_input": {}})
+
+
+def effects(server: SandboxServer) -> list[str]:
+    return [effect["operation"] for effect in server.effects()]
+
+
+def test_either_of_two_approvers_answers_and_nobody_else(airflow: AirflowWithUsers, server: SandboxServer) -> None:
+    run_id, question = ask(airflow, server, NOAH, LIV, approvers=["ruth", "max"])
+    assert f"  remove        {NOAH} " in question["body"]
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        answer(airflow, run_id, question["options"][0], "eve")
+    assert effects(server) == []
+    answer(airflow, run_id, question["options"][0], "max")
+    with pytest.raises(urllib.error.HTTPError, match="409"):
+        answer(airflow, run_id, "Reject", "ruth")
+    assert airflow.finish(DAG, run_id) == "success"
+    assert effects(server) == ["delete_invite", "delete_member"]
+    path = f"dags/{DAG}/dagRuns/{run_id}/taskInstances/{TASK}/xcomEntries/approved"
+    approved = airflow.call("GET", path)["value"]
+    approved = json.loads(approved) if isinstance(approved, str) else approved
+    assert (f"Approve plan {approved['plan']}", approved["by"]) == (question["options"][0], "max")
+
+
+def test_without_an_answer_the_task_fails(airflow: AirflowWithUsers, server: SandboxServer) -> None:
+    run_id, _ = ask(airflow, server, NOAH, timeout=10)
+    assert airflow.finish(DAG, run_id) == "failed"
+    assert "Clear the task to ask again: nobody answered in time." in airflow.log(DAG, run_id, TASK)
+    assert effects(server) == []
+
+
+def test_a_rejected_task_is_skipped(airflow: AirflowWithUsers, server: SandboxServer) -> None:
+    run_id, question = ask(airflow, server, NOAH)
+    answer(airflow, run_id, question["options"][1])
+    assert airflow.finish(DAG, run_id) == "success"
+    assert airflow.tasks(DAG, run_id) == {TASK: "skipped"}
+    assert effects(server) == []
+
+
+@pytest.mark.needs_airflow("3.3", "the task state store")
+def test_a_worker_killed_between_approval_and_work_goes_on_with_what_was_approved(
+    airflow: AirflowWithUsers, server: SandboxServer
+) -> None:
+    run_id, question = ask(airflow, server, NOAH, GRACE)
+    server.inject("time_out_before", "delete_member")
+    answer(airflow, run_id, question["options"][0])
+    airflow.wait_for(lambda: any(fault["hits"] for fault in server.faults()), 120, "the first change")
+    assert kill_workers(server) == 1
+    server.clear_faults()
+    assert airflow.finish(DAG, run_id) == "success"
+    assert effects(server) == ["delete_member", "delete_member"]
+    assert airflow.log(DAG, run_id, TASK).count("Waiting until plan") == 1, "nobody is asked twice"
+
+
+@pytest.mark.needs_airflow("3.3", "the task state store")
+def test_a_cleared_task_does_not_apply_a_new_plan_under_an_old_approval(
+    airflow: AirflowWithUsers, server: SandboxServer
+) -> None:
+    """Noah came back and Liv's invite has expired when somebody clears the task."""
+    run_id, question = ask(airflow, server, NOAH, LIV)
+    answer(airflow, run_id, question["options"][0])
+    assert airflow.finish(DAG, run_id) == "success"
+    server.reset()
+    server.advance_clock(10 * 86_400)
+    body = {"dry_run": False, "dag_run_id": run_id, "task_ids": [TASK], "only_failed": False}
+    airflow.call("POST", f"dags/{DAG}/clearTaskInstances", body)
+    assert airflow.finish(DAG, run_id) == "failed"
+    assert f"question of an earlier try ({question['options'][0]})" in airflow.log(DAG, run_id, TASK)
+    assert effects(server) == []
+
+
+@pytest.mark.skipif(bool(missing()), reason=f"not installed: {missing()}. See the target `browser` of the Makefile")
+def test_a_person_reads_the_plan_and_approves_it(airflow: AirflowWithUsers, server: SandboxServer) -> None:
+    run_id, question = ask(airflow, server, NOAH, GRACE, LIV, "olive.owner@example.com")
+    browser = Browser()
+    try:
+        browser.open(f"{airflow.url}/auth/login")
+        browser.driver.add_cookie({"name": "_token", "value": airflow.token()})
+        browser.open(f"{airflow.url}/dags/{DAG}/runs/{run_id}/tasks/{TASK}/required_actions")
+        browser.read(NOAH, GRACE, LIV, "is leaving, but protected", question["options"][0], "Reject")
+        browser.resize(HEIGHT, LEGIBLE)
+        browser.picture("approval")
+        browser.press(question["options"][0])
+        assert airflow.finish(DAG, run_id) == "success"
+    finally:
+        browser.close()
+    assert effects(server) == ["delete_invite", "delete_member", "delete_member"]
+    assert {effect["target"] for effect in server.effects("delete_member")} == {SEED.absent_uuid, SEED.analyst_uuid}

@@ -84,6 +84,15 @@ dist: $(READY) ## Build the source distribution and the wheel in dist/; the same
 		$(PYTHON) -m build --no-isolation
 	$(BIN)/twine check --strict dist/*
 
+# What the wheel brings along, at the versions that the tests had.
+.PHONY: sbom
+sbom: $(READY) ## List what an installation consists of, as a CycloneDX SBOM in build/; after `make dist`
+	@rm -rf build/venv-sbom; $(UV) venv --quiet --no-project --python $(PYTHON) build/venv-sbom
+	@$(INDEX); $(UV) pip install --quiet --python build/venv-sbom/bin/python --no-build \
+		--constraints constraints/current.txt dist/*.whl
+	$(BIN)/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml --mc-type library \
+		--output-file build/sbom.cdx.json build/venv-sbom/bin/python
+
 .PHONY: coverage
 coverage: $(READY) ## Check that the tests reach every branch of api/ and procedures/
 	$(PYTHON) -m pytest --quiet --numprocesses auto --maxprocesses 4 -m "not slow" tests/unit tests/contract tests/meta tests/robustness/test_rosters.py \
@@ -92,11 +101,12 @@ coverage: $(READY) ## Check that the tests reach every branch of api/ and proced
 LINTERS := "ruff check" "ruff format --check" mypy basedpyright "lint-imports --no-logo"
 
 .PHONY: lint
-lint: $(READY) ## Check style, types, imports between the parts, generated code, and that no file holds a machine's paths
+lint: $(READY) ## Check style, types, imports between the parts, generated code, workflows, and that no file holds a machine's paths
 	@status=0; \
 	for linter in $(LINTERS); do echo "==> $$linter"; $(BIN)/$$linter || status=1; done; \
 	echo "==> the asynchronous hook and client"; $(PYTHON) dev/make_async_hook.py --check || status=1; \
 	echo "==> the schema of organization files"; $(PYTHON) dev/make_organization_schema.py --check || status=1; \
+	echo "==> workflows"; $(BIN)/zizmor --quiet --offline --persona pedantic .github || status=1; \
 	echo "==> addresses"; $(MAKE) --no-print-directory lint-addresses || status=1; \
 	exit $$status
 
@@ -156,16 +166,11 @@ TEST := $(COMPILE) pyproject.toml - --group test
 
 .PHONY: lock
 lock: $(VENV)/.uv ## Resolve all versions anew and write constraints/
-	$(COMPILE) --group setup --output-file constraints/setup.txt
-	$(COMPILE) pyproject.toml --group dev --output-file constraints/dev.txt
-	$(COMPILE) pyproject.toml --group docs --output-file constraints/docs.txt
-	$(COMPILE) pyproject.toml --group celery --constraints constraints/dev.txt --output-file constraints/celery.txt
-	echo 'apache-airflow==3.1.0' | $(TEST) --exclude-newer 2025-10-06 --output-file constraints/airflow-3.1.txt
-	echo 'apache-airflow~=3.2.0' | $(TEST) --exclude-newer 2026-06-15 --output-file constraints/airflow-3.2.txt
-	echo 'apache-airflow~=3.3.0' | $(TEST) --output-file constraints/airflow-3.3.txt
-	echo 'apache-airflow==3.1.0' | $(TEST) --resolution lowest-direct --exclude-newer 2025-10-06 \
+	@$(INDEX); $(COMPILE) pyproject.toml $(foreach group,setup dev docs celery bench,--group $(group)) --output-file constraints/current.txt
+	@$(INDEX); echo 'apache-airflow==3.1.0' | $(TEST) --exclude-newer 2025-10-06 --output-file constraints/airflow-3.1.txt
+	@$(INDEX); echo 'apache-airflow~=3.2.0' | $(TEST) --exclude-newer 2026-06-15 --output-file constraints/airflow-3.2.txt
+	@$(INDEX); echo 'apache-airflow==3.1.0' | $(TEST) --resolution lowest-direct --exclude-newer 2025-10-06 \
 		--output-file constraints/lowest.txt
-	$(COMPILE) pyproject.toml --group bench --constraints constraints/dev.txt --output-file constraints/bench.txt
 
 .PHONY: screenshots
 screenshots: $(READY) browser ## Take the pictures of docs/images anew
@@ -192,7 +197,7 @@ ifneq ($(shell cat $(VENV)/.uv 2>/dev/null),$(CURDIR))
 .PHONY: $(VENV)/.uv
 endif
 
-$(VENV)/.uv: constraints/setup.txt
+$(VENV)/.uv: constraints/current.txt
 	@$(BASE_PYTHON) -c '$(SUPPORTED)' || { \
 		echo "This needs Python 3.10 or newer as $(BASE_PYTHON); here it is $$($(BASE_PYTHON) --version 2>&1)."; \
 		echo "Name another one:  make BASE_PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
@@ -202,22 +207,25 @@ $(VENV)/.uv: constraints/setup.txt
 		echo "==> Making $(VENV) with $$($(BASE_PYTHON) --version)"; \
 		rm -rf $(VENV); $(BASE_PYTHON) -m venv $(VENV); }
 	@echo "==> Installing uv, which installs the rest"
-	@$(PIP) install --quiet --require-hashes --only-binary :all: -r constraints/setup.txt
+	@sed -n '/^uv==/,/[^\\]$$/p' $< >$(VENV)/uv.txt
+	@$(PIP) install --quiet --require-hashes --only-binary :all: -r $(VENV)/uv.txt
 	@printf '%s' '$(CURDIR)' >$@
 
 # The index that /etc/pip.conf or a user's own pip.conf name is handed to uv.
 INDEX = index="$${PIP_INDEX_URL:-$$($(PIP) config get global.index-url 2>/dev/null)}"; \
 	if [ -n "$$index" ]; then export UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$index}"; fi
 
-# $(call install,<python>,<versions and hashes>)
-# Wheels only: building a package would fetch build requirements that nobody pinned. If uv cannot reach the index,
-# pip tries, for it knows what else pip's settings say.
+# $(call install,<python>,<groups of pyproject.toml>)
+# The hashes of the versions are checked. Wheels only: building a package would fetch build requirements that nobody
+# pinned. If uv cannot reach the index, pip tries, for it knows what else pip's settings say; it takes all groups.
 define install
 @$(INDEX); \
 if [ -t 2 ]; then quiet=; else quiet=--quiet; fi; \
-$(UV) pip sync $$quiet --python $(1) --require-hashes --no-build --compile-bytecode $(2) || { \
+$(UV) pip install $$quiet --exact --python $(1) --no-build --compile-bytecode --constraints constraints/current.txt \
+	--requirements pyproject.toml $(foreach group,$(2),--group $(group)) || { \
 	echo "==> uv could not. Installing with pip, which takes longer"; \
-	$(1) -m pip --disable-pip-version-check install $$quiet --require-hashes --only-binary :all: -r $(2); }
+	$(1) -m pip --disable-pip-version-check install $$quiet --require-hashes --only-binary :all: \
+		-r constraints/current.txt; }
 endef
 
 # $(call install-project,<python>)
@@ -226,25 +234,25 @@ define install-project
 @$(UV) pip install --quiet --python $(1) --no-deps --no-build-isolation --offline --editable .
 endef
 
-$(READY): $(VENV)/.uv constraints/dev.txt pyproject.toml $(wildcard airflow_provider_workspace/__init__.py)
+$(READY): $(VENV)/.uv pyproject.toml $(wildcard airflow_provider_workspace/__init__.py)
 	@rm -f $@
 	@echo "==> Installing Airflow and the tools (a minute or so the first time)"
-	$(call install,$(PYTHON),constraints/dev.txt)
+	$(call install,$(PYTHON),setup dev)
 	$(call install-project,$(PYTHON))
 	@echo "==> $(VENV) is ready"
 	@touch $@
 
-# Sphinx and the tools do not agree on a docutils. Airflow is here as well: the reference is read from the code.
-$(DOCS)/.ready: $(VENV)/.uv constraints/docs.txt
+# Airflow is here as well: the reference is read from the code.
+$(DOCS)/.ready: $(VENV)/.uv
 	@echo "==> Making $(DOCS) (a minute or so)"
 	@rm -rf $(DOCS); $(PYTHON) -m venv $(DOCS)
-	$(call install,$(DOCS)/bin/python,constraints/docs.txt)
+	$(call install,$(DOCS)/bin/python,docs)
 	@touch $@
 
-$(CELERY)/.ready: $(VENV)/.uv constraints/celery.txt
+$(CELERY)/.ready: $(VENV)/.uv
 	@echo "==> Making $(CELERY), with Airflow, Celery and what they need for Redis and PostgreSQL"
 	@rm -rf $(CELERY); $(PYTHON) -m venv $(CELERY)
-	$(call install,$(CELERY)/bin/python,constraints/celery.txt)
+	$(call install,$(CELERY)/bin/python,celery)
 	$(call install-project,$(CELERY)/bin/python)
 	@touch $@
 
@@ -266,10 +274,10 @@ services:
 		echo "This needs redis-server, and initdb and pg_ctl of PostgreSQL; they could not be installed here."; \
 		echo "On Debian and Ubuntu, as root:  apt install redis-server postgresql"; exit 1; }
 
-$(BENCH_READY): $(READY) constraints/bench.txt
+$(BENCH_READY): $(READY)
 	@rm -f $@
 	@echo "==> Installing Airflow and the peers into $(@D)"
 	@$(PYTHON) -m venv $(@D)
-	$(call install,$(@D)/bin/python,constraints/bench.txt)
+	$(call install,$(@D)/bin/python,bench)
 	$(call install-project,$(@D)/bin/python)
 	@touch $@

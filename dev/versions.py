@@ -1,7 +1,7 @@
 """
 `make test-all`: run the tests on each supported Airflow and Python, and print a table.
 
-The session `next` has the newest Airflow, pre-releases included, and the newest of everything else. It may fail; it
+The session `next` has the newest Airflow and the newest of everything else, pre-releases included. It may fail; it
 says which versions are other than those of the newest supported Airflow, and which tests fail with them.
 """
 
@@ -26,19 +26,11 @@ ROOT = Path(__file__).resolve().parent.parent
 CONSTRAINTS = ROOT / "constraints"
 SESSIONS = ROOT / "build" / "versions"
 UV = Path(sys.executable).with_name("uv")
-AIRFLOWS = ("3.1", "3.2", "3.3")
+# Each release of Airflow, and the file of its versions.
+AIRFLOWS = {"3.1": "airflow-3.1.txt", "3.2": "airflow-3.2.txt", "3.3": "current.txt"}
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 # The first Airflow for a Python, where it is not the first of all.
 SINCE = {"3.14": "3.3"}
-# uv takes pre-releases of what asks for one, and of nothing else.
-NEXT = "".join(
-    f"{name}>={lowest}.0.dev0\n"
-    for name, lowest in (
-        ("apache-airflow", "3.3"),
-        ("apache-airflow-core", "3.3"),
-        ("apache-airflow-task-sdk", "1.3"),
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -93,8 +85,8 @@ ALL = {
     session.name: session
     for session in (
         *(
-            Session(f"{a}-{p}", CONSTRAINTS / f"airflow-{a}.txt", p, p == PYTHONS[0])
-            for a in AIRFLOWS
+            Session(f"{a}-{p}", CONSTRAINTS / file, p, p == PYTHONS[0])
+            for a, file in AIRFLOWS.items()
             for p in PYTHONS
             if a >= SINCE.get(p, a)
         ),
@@ -193,25 +185,17 @@ def make(session: Session, interpreter: str | Path, log: int) -> bool:
     if session.constraints is not None and stamp.exists() and stamp.read_text() == made_of:
         return True
     shutil.rmtree(session.home, ignore_errors=True)
-    versions: tuple[str | Path, ...] = (
-        "--requirements",
-        ROOT / "pyproject.toml",
-        "--group",
-        "test",
-        "--requirements",
-        "-",
-    )
-    if session.constraints is not None:
-        versions = ("--require-hashes", "--requirements", session.constraints)
+    # The hashes in the constraints are checked.
+    versions = ("--prerelease", "allow") if session.constraints is None else ("--constraints", session.constraints)
     into = ("pip", "install", "--quiet", "--python", python)
     steps: tuple[tuple[str | Path, ...], ...] = (
         ("venv", "--quiet", "--no-project", "--python", interpreter, session.home),
-        (*into, "--no-build", "--compile-bytecode", *versions),
+        (*into, "--no-build", "--compile-bytecode", "--requirements", "pyproject.toml", "--group", "test", *versions),
         (*into, "--no-deps", "--no-build-isolation", "--offline", "--editable", ROOT),
         ("pip", "check", "--quiet", "--python", python),
     )
     for step in steps:
-        if subprocess.run([UV, *step], cwd=ROOT, input=NEXT, text=True, stdout=log, stderr=log, check=False).returncode:
+        if subprocess.run([UV, *step], cwd=ROOT, stdout=log, stderr=log, check=False).returncode:
             return False
     stamp.write_text(made_of)
     return True
@@ -229,13 +213,13 @@ def print_changes(session: Session) -> None:
     """Say which versions a session has other than the newest supported Airflow, and which tests failed there."""
     command = (UV, "pip", "freeze", "--python", session.home / "bin" / "python")
     installed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
-    before = pinned((CONSTRAINTS / f"airflow-{AIRFLOWS[-1]}.txt").read_text())
+    before = pinned((CONSTRAINTS / "current.txt").read_text())
     changes = [
         f"{name} {dict(before).get(name, '(new)')} -> {version}"
         for name, version in pinned(installed)
         if (name, version) not in before
     ]
-    print(f"\n{session.name}, other than {AIRFLOWS[-1]}: {', '.join(changes) or 'nothing'}")
+    print(f"\n{session.name}, other than {list(AIRFLOWS)[-1]}: {', '.join(changes) or 'nothing'}")
     for line in session.log.read_text().splitlines():
         if line.startswith(("FAILED", "ERROR")):
             print(f"    {line}")

@@ -78,7 +78,7 @@ class LiveAirflow:
         """Start, and return when the API answers and the Dags are there."""
         subprocess.run([AIRFLOW, "db", "migrate"], env=self.env, check=True, capture_output=True)
         self.begin("standalone", "standalone")
-        self.wait_for(lambda: bool(self.dags()), 240, "the Dags")
+        self.wait_for(lambda: bool(self.dags()), 600, "the Dags")
 
     def begin(self, name: str, *command: str) -> None:
         """Start an airflow command in the background; its output goes to a file of that name in the home."""

@@ -51,7 +51,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (wheel,) = folder.glob("*.whl")
     run(sys.executable, "-m", "venv", "--without-pip", "venv", cwd=folder)
     python = folder / "venv" / "bin" / "python"
-    options = ("--no-build", "--compile-bytecode", "--constraints", ROOT / "constraints" / "dev.txt")
+    options = ("--no-build", "--compile-bytecode", "--constraints", ROOT / "constraints" / "current.txt")
     run(UV, "pip", "install", "--python", python, *options, wheel, "pytest", cwd=folder, **package_index())
     return python
 

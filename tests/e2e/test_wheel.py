@@ -67,7 +67,7 @@ def away(built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Pa
     folder = tmp_path_factory.mktemp("away")
     uv = Path(sys.executable).with_name("uv")
     run(uv, "venv", "--no-project", "--python", sys.executable, folder / "venv", cwd=folder)
-    constraints = ROOT / "constraints" / "airflow-3.3.txt"
+    constraints = ROOT / "constraints" / "current.txt"
     install = ("pip", "install", "--python", folder / "venv" / "bin" / "python", "--compile-bytecode")
     run(uv, *install, "--no-build", "--constraints", constraints, built[".whl"], cwd=folder, timeout=600)
     return folder

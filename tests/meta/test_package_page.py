@@ -1,0 +1,56 @@
+"""The README on a package index: no link and no picture is broken, whether or not the repository's address is set."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+REPOSITORY = "https://example.com/team/provider/"
+
+
+@pytest.fixture(autouse=True)
+def _dev(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "dev"))
+
+
+def rendered(repository: str | None) -> str:
+    """Render the page as the package index does."""
+    pytest.importorskip("comrak", reason="the tools are not here")
+    from package_page import page
+    from readme_renderer import markdown
+
+    html: str | None = markdown.render(page(README, repository, "0.1.0"), variant="GFM")
+    assert html is not None
+    return html
+
+
+def addresses(html: str) -> list[str]:
+    return re.findall(r'(?:href|src)="([^"]*)"', html)
+
+
+def test_without_a_repository_nothing_leads_nowhere() -> None:
+    html = rendered(None)
+    assert not [address for address in addresses(html) if not address.startswith(("http", "#"))]
+    assert "<img" not in html
+    assert "docs/quickstart.md" in html
+
+
+def test_with_a_repository_links_and_pictures_are_those_of_the_release() -> None:
+    html = rendered(REPOSITORY)
+    targets = [address for address in addresses(html) if address.startswith(REPOSITORY)]
+    assert f"{REPOSITORY}raw/0.1.0/docs/images/graph.png" in targets
+    assert f"{REPOSITORY}blob/0.1.0/docs/quickstart.md" in targets
+    assert not [address for address in addresses(html) if not address.startswith(("http", "#"))]
+    for target in targets:
+        assert (ROOT / re.sub(f"^{REPOSITORY}(raw|blob)/0.1.0/", "", target).partition("#")[0]).exists(), target
+
+
+def test_code_of_the_readme_stays_as_it_is() -> None:
+    from package_page import page
+
+    text = "[a](b.md)\n\n```py\nx = [a](b.md)\n```\n"
+    assert page(text, None, "1") == "a\n\n```py\nx = [a](b.md)\n```\n"

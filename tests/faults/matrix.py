@@ -476,6 +476,25 @@ def table(cells: dict[tuple[str, str, str], Cell], kinds: dict[str, Fault]) -> s
     return "\n".join(lines) + "\n"
 
 
+def find_outdated(
+    cells: dict[tuple[str, str, str], Cell], sandbox: SandboxServer, kinds: dict[str, Fault]
+) -> list[str]:
+    """
+    Return the lines that only one of the table of the documentation and these cells has.
+
+    Their cells are tried again before: on a busy machine an answer may come too late, which is another fault.
+    """
+
+    def differing() -> list[str]:
+        return sorted({*table(cells, kinds).splitlines()} ^ {*TABLE.read_text().splitlines()})
+
+    for _ in range(2):
+        for name in {line.split("|")[1].strip() for line in differing() if "|" in line} & {*kinds}:
+            for way, operation in COLUMNS.values():
+                cells[operation, name, way] = check_connection(sandbox, way, operation, kinds[name])
+    return differing()
+
+
 def main() -> int:
     """Print the matrix; return 1 if anything in it must not be, or if the documentation says something else."""
     logging.disable(logging.ERROR)
@@ -489,6 +508,7 @@ def main() -> int:
                 row = {way: check_connection(sandbox, way, operation, fault) for way in WAYS}
                 cells |= {(operation, fault_name, way): cell for way, cell in row.items()}
                 print(f"  {fault_name:<28}" + "".join(f"{cell!s:<44}" for cell in row.values()), flush=True)
+        outdated = [] if "--write" in sys.argv[1:] else find_outdated(cells, sandbox, kinds)
     tried = [cell for cell in cells.values() if cell.result != "-"]
     print(
         f"\n{len(CASES)} operations x {len(kinds)} faults x {len(WAYS)} ways = {len(cells)} cells, {len(tried)} tried"
@@ -502,8 +522,7 @@ def main() -> int:
         wrong.append(f"{len(strays)} requests went to another server")
     if "--write" in sys.argv[1:]:
         TABLE.write_text(table(cells, kinds))
-    elif TABLE.read_text() != table(cells, kinds):
-        wrong.append(f"{TABLE.name} says something else: make faults ARGS=--write")
+    wrong += [f"{TABLE.name} and what came of it differ (make faults ARGS=--write): {line}" for line in outdated]
     for line in wrong:
         print(f"WRONG {line}")
     print(f"{len(wrong)} wrong, {len(strays)} requests to another server, {time.monotonic() - began:.0f} s")

@@ -37,18 +37,27 @@ def differences(op: Operation[Any], answer: Any) -> list[dict[str, Any]]:
     """
     if op.endpoint.effect not in ("create", "change") or not isinstance(answer, BaseModel):
         return []
-    asked = op.payload() if op.endpoint.shows is None else op.endpoint.shows
-    got = answer.model_dump(mode="json", include=set(asked), exclude_unset=True)
-    is_record = getattr(answer, "id", None) is not None
+    asked, got = _compared(op, answer)
     return [
         {"field": name, "asked": without_secrets(value), "got": without_secrets(got[name])}
         for name, value in asked.items()
-        if name in got
-        and name not in NOT_SHOWN
-        and not is_secret(name)
-        and (got[name] is not None or is_record)
-        and not _same(name, value, got[name])
+        if name in got and not _same(name, value, got[name])
     ]
+
+
+def unshown(op: Operation[Any], answer: BaseModel) -> list[str]:
+    """Return the fields of a change of which its answer says nothing, other than secrets."""
+    asked, got = _compared(op, answer)
+    return [name for name in asked if name not in got]
+
+
+def _compared(op: Operation[Any], answer: BaseModel) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the fields that are compared: as they were asked for, and as far as they came back."""
+    asked = op.payload() if op.endpoint.shows is None else op.endpoint.shows
+    asked = {name: value for name, value in asked.items() if name not in NOT_SHOWN and not is_secret(name)}
+    got = answer.model_dump(mode="json", include=set(asked), exclude_unset=True)
+    is_record = getattr(answer, "id", None) is not None
+    return asked, {name: value for name, value in got.items() if value is not None or is_record}
 
 
 def describe_differences(found: list[dict[str, Any]]) -> str:

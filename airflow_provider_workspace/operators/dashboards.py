@@ -211,14 +211,18 @@ class WorkspaceUpdateDashboardOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Change it."""
-        from airflow_provider_workspace.api.operations.dashboards import UpdateDashboard
+        from airflow_provider_workspace.api.operations.dashboards import GetDashboard, UpdateDashboard
         from airflow_provider_workspace.api.procedure import send_one
+        from airflow_provider_workspace.procedures.changes import change_and_check
 
         fields = {**self.given(WRITABLE), **self.nulls(self.set_null, "dashboard_id", "project_id")}
-        update = UpdateDashboard(
-            project_id=hook.project_or_default(self.project_id), dashboard_id=self.dashboard_id, **fields
-        )
-        return self.plain((yield from send_one(update)))
+        project_id = hook.project_or_default(self.project_id)
+        update = UpdateDashboard(project_id=project_id, dashboard_id=self.dashboard_id, **fields)
+        get = GetDashboard(project_id=project_id, dashboard_id=self.dashboard_id)
+        consistency_time = hook.client.settings.consistency_time
+        if fields.get("deleted"):
+            return self.plain((yield from send_one(update)))  # what is deleted cannot be read
+        return self.plain((yield from change_and_check(update, lambda: send_one(get), consistency_time)))
 
 
 class WorkspaceDeleteDashboardOperator(WorkspaceWriteOperator):
@@ -248,15 +252,26 @@ class WorkspaceDeleteDashboardOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Mark it as deleted."""
-        from airflow_provider_workspace.api.operations.dashboards import UpdateDashboard
-        from airflow_provider_workspace.procedures.create_or_get import delete_if_present
+        from airflow_provider_workspace.api.operations.dashboards import GetDashboard, UpdateDashboard
+        from airflow_provider_workspace.api.procedure import send_one
+        from airflow_provider_workspace.errors import WorkspaceNotFoundError
+        from airflow_provider_workspace.procedures.changes import delete_if_present
+
+        project_id = hook.project_or_default(self.project_id)
+        get = GetDashboard(project_id=project_id, dashboard_id=self.dashboard_id)
+
+        def is_there() -> Procedure[bool]:
+            try:
+                return not (yield from send_one(get)).deleted
+            except WorkspaceNotFoundError:
+                return False
 
         deleted = yield from delete_if_present(
             f"dashboard {self.dashboard_id}",
-            UpdateDashboard(
-                project_id=hook.project_or_default(self.project_id), dashboard_id=self.dashboard_id, deleted=True
-            ),
+            UpdateDashboard(project_id=project_id, dashboard_id=self.dashboard_id, deleted=True),
             self.parse_choice("if_missing", "ignore", "fail"),
+            is_there=is_there,
+            consistency_time=hook.client.settings.consistency_time,
         )
         return {"dashboard_id": self.dashboard_id, "deleted": deleted}
 
@@ -440,8 +455,13 @@ class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
             ListDashboardCollaborators,
             RemoveDashboardCollaborator,
         )
-        from airflow_provider_workspace.procedures.create_or_get import delete_if_present
-        from airflow_provider_workspace.procedures.users import check_no_collaborator, find_user, members_of
+        from airflow_provider_workspace.procedures.changes import delete_if_present
+        from airflow_provider_workspace.procedures.users import (
+            check_no_collaborator,
+            find_by_uuid,
+            find_user,
+            members_of,
+        )
 
         def organization() -> str:
             return hook.organization_or_default(self.organization_id)
@@ -451,10 +471,16 @@ class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
         user_uuid = yield from find_user(self.user_uuid, self.user_email, organization, page_size)
         collaborators = ListDashboardCollaborators(project_id=project_id, dashboard_id=self.dashboard_id)
         members = members_of(organization, page_size)
+
+        def is_there() -> Procedure[bool]:
+            return (yield from find_by_uuid(collaborators, user_uuid)) is not None
+
         deleted = yield from delete_if_present(
             f"collaborator {user_uuid} of dashboard {self.dashboard_id}",
             RemoveDashboardCollaborator(project_id=project_id, dashboard_id=self.dashboard_id, user_uuid=user_uuid),
             self.parse_choice("if_missing", "ignore", "fail"),
+            is_there=is_there,
+            consistency_time=hook.client.settings.consistency_time,
             check_gone=lambda error: check_no_collaborator(error, user_uuid, collaborators, members),
         )
         return {"dashboard_id": self.dashboard_id, "user_uuid": user_uuid, "deleted": deleted}

@@ -183,13 +183,16 @@ class WorkspaceUpdateDomainOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Change it."""
-        from airflow_provider_workspace.api.operations.domains import UpdateDomain
+        from airflow_provider_workspace.api.operations.domains import GetDomain, UpdateDomain
         from airflow_provider_workspace.api.procedure import send_one
+        from airflow_provider_workspace.procedures.changes import change_and_check
 
         fields = {**self.given(["domain", *SETTINGS]), **self.nulls(self.set_null, "domain_id", "organization_id")}
         organization_id = hook.organization_or_default(self.organization_id)
         update = UpdateDomain(organization_id=organization_id, domain_id=self.domain_id, **fields)
-        return self.plain((yield from send_one(update)))
+        get = GetDomain(organization_id=organization_id, domain_id=self.domain_id)
+        domain = yield from change_and_check(update, lambda: send_one(get), hook.client.settings.consistency_time)
+        return self.plain(domain)
 
 
 class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
@@ -220,7 +223,7 @@ class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Delete it."""
         from airflow_provider_workspace.api.operations.domains import DeleteDomain, ListDomains
-        from airflow_provider_workspace.procedures.create_or_get import check_not_listed, delete_if_present
+        from airflow_provider_workspace.procedures.changes import check_not_listed, delete_if_present, is_listed
 
         organization_id = hook.organization_or_default(self.organization_id)
         domains = ListDomains(organization_id=organization_id, limit=hook.client.settings.page_size)
@@ -228,6 +231,8 @@ class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
             f"domain {self.domain_id}",
             DeleteDomain(organization_id=organization_id, domain_id=self.domain_id),
             self.parse_choice("if_missing", "ignore", "fail"),
+            is_there=lambda: is_listed(domains, self.domain_id),
+            consistency_time=hook.client.settings.consistency_time,
             check_gone=lambda error: check_not_listed(error, domains, self.domain_id),
         )
         return {"domain_id": self.domain_id, "deleted": deleted}

@@ -149,7 +149,7 @@ class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Withdraw it."""
         from airflow_provider_workspace.api.operations.invites import DeleteInvite, ListInvites
-        from airflow_provider_workspace.procedures.create_or_get import check_not_listed, delete_if_present
+        from airflow_provider_workspace.procedures.changes import check_not_listed, delete_if_present, is_listed
 
         organization_id = hook.organization_or_default(self.organization_id)
         invites = ListInvites(organization_id=organization_id, limit=hook.client.settings.page_size)
@@ -157,6 +157,8 @@ class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
             f"invite {self.invite_id}",
             DeleteInvite(organization_id=organization_id, invite_id=self.invite_id),
             self.parse_choice("if_missing", "ignore", "fail"),
+            is_there=lambda: is_listed(invites, self.invite_id),
+            consistency_time=hook.client.settings.consistency_time,
             check_gone=lambda error: check_not_listed(error, invites, self.invite_id),
         )
         return {"invite_id": self.invite_id, "deleted": deleted}

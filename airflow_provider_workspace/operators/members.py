@@ -66,10 +66,10 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Change it."""
-        from airflow_provider_workspace.api.operations.members import UpdateMember
-        from airflow_provider_workspace.api.procedure import send_one
+        from airflow_provider_workspace.api.operations.members import ListMembers, UpdateMember
         from airflow_provider_workspace.errors import WorkspaceNotFoundError
-        from airflow_provider_workspace.procedures.users import check_no_member, find_user
+        from airflow_provider_workspace.procedures.changes import change_and_check
+        from airflow_provider_workspace.procedures.users import check_no_member, find_by_uuid, find_user
 
         organization_id = hook.organization_or_default(self.organization_id)
         page_size = hook.client.settings.page_size
@@ -77,8 +77,11 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
         # A template delivers text; the operation refuses what is no whole number.
         level: Any = self.level
         update = UpdateMember(organization_id=organization_id, user_uuid=user_uuid, level=level)
+        members = ListMembers(organization_id=organization_id, limit=page_size)
         try:
-            member = yield from send_one(update)
+            member = yield from change_and_check(
+                update, lambda: find_by_uuid(members, user_uuid), hook.client.settings.consistency_time
+            )
         except WorkspaceNotFoundError as error:
             yield from check_no_member(error, user_uuid, organization_id, page_size)
             raise
@@ -124,9 +127,9 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Remove them."""
-        from airflow_provider_workspace.api.operations.members import DeleteMember
-        from airflow_provider_workspace.procedures.create_or_get import delete_if_present
-        from airflow_provider_workspace.procedures.users import check_no_member, find_user
+        from airflow_provider_workspace.api.operations.members import DeleteMember, ListMembers
+        from airflow_provider_workspace.procedures.changes import delete_if_present
+        from airflow_provider_workspace.procedures.users import check_no_member, find_by_uuid, find_user
 
         organization_id = hook.organization_or_default(self.organization_id)
         page_size = hook.client.settings.page_size
@@ -141,12 +144,19 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
         deleted = not user_uuid
         if user_uuid:
             delete = DeleteMember(organization_id=organization_id, user_uuid=user_uuid)
+            members = ListMembers(organization_id=organization_id, limit=page_size)
+
+            def is_there() -> Procedure[bool]:
+                return (yield from find_by_uuid(members, user_uuid)) is not None
+
             if_missing = self.parse_choice("if_missing", "ignore", "fail")
             self.task_state.begin(what)
             deleted = yield from delete_if_present(
                 what,
                 delete,
                 if_missing,
+                is_there=is_there,
+                consistency_time=hook.client.settings.consistency_time,
                 check_gone=lambda error: check_no_member(error, user_uuid, organization_id, page_size),
             )
         return {"user_uuid": user_uuid or None, "deleted": deleted}
@@ -289,7 +299,13 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
                 progress=ProgressLog("Invites"),
             )
             try:
-                yield from apply(plan, organization_id, invites)
+                yield from apply(
+                    plan,
+                    organization_id,
+                    invites,
+                    page_size=settings.page_size,
+                    consistency_time=settings.consistency_time,
+                )
             except WorkspaceError:
                 if file:
                     self.push_report(file, plan.report(planned=False))

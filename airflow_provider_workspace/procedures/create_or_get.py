@@ -1,10 +1,10 @@
-"""Idempotent create and delete: safe where an answer was lost, or an earlier try of the task was killed."""
+"""Idempotent create: safe where an answer was lost, or an earlier try of the task was killed."""
 
 from __future__ import annotations
 
 import functools
 import logging
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.procedure import Pause, Procedure, Send
@@ -15,10 +15,10 @@ from airflow_provider_workspace.errors import (
     WorkspaceIncompleteListError,
     WorkspaceInputError,
     WorkspaceNotAppliedError,
-    WorkspaceNotFoundError,
     WorkspaceOutcomeUnknownError,
 )
-from airflow_provider_workspace.procedures.snapshot import find_row, read_rows
+from airflow_provider_workspace.procedures.changes import not_seen
+from airflow_provider_workspace.procedures.snapshot import read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,6 +124,11 @@ def create_or_get(
                 raise answer
             log.info("Somebody else created the %s at the same time: nothing was created here.", what)
             return found, sends > 1
+        elif getattr(answer, "id", None) is None:
+            found = yield from _find_later(find, 0.0, consistency_time)
+            if found is None:
+                raise not_seen(f"the {what} was created", create, consistency_time)
+            return found, True
         else:
             log.info("Created the %s.", what)
             made: R = answer
@@ -181,64 +186,3 @@ def check_created(
             "asked for does not find it, and each run would create another one."
         )
         raise WorkspaceNotAppliedError(msg, operation="CreateProject", outcome=Outcome.APPLIED.value, retryable=False)
-
-
-def delete_if_present(
-    what: str,
-    delete: Operation[Any],
-    if_missing: str,
-    *,
-    check_gone: Callable[[WorkspaceNotFoundError], Procedure[None]] | None = None,
-) -> Procedure[bool]:
-    """
-    Delete, and take what is gone already as done: so a retry after a lost worker succeeds.
-
-    Proxies return 404 as well, and so does the service for an id of another kind: where there is a list, it decides.
-
-    :param what: what is deleted, for messages
-    :param delete: the operation that deletes it
-    :param if_missing: ``ignore`` or ``fail``
-    :param check_gone: called with the 404, which it raises if a list still shows what is to be deleted; ``None`` where
-        there is no list: then the 404 must be the service's own
-    :return: whether this call deleted it
-    :raises WorkspaceNotFoundError: if it may still be there
-    """
-    (answer,) = yield Send([delete], why=f"the {what} is to go, unless it is gone")
-    if isinstance(answer, WorkspaceNotFoundError):
-        if check_gone is not None:
-            yield from check_gone(answer)
-        elif not answer.from_service:
-            answer.args = (f"Check the host of the connection: this 404 may be that of a proxy. {answer}",)
-            raise answer
-        if answer.outcome == "unknown":  # the answer to an earlier attempt was lost
-            log.warning("The answer was lost, but the %s is gone: taken as deleted by this task.", what)
-            return True
-        if if_missing == "fail":
-            raise answer
-        log.warning("There is no %s: it was deleted before, or never existed.", what)
-        return False
-    if isinstance(answer, WorkspaceError):
-        raise answer
-    log.info("Deleted the %s.", what)
-    return True
-
-
-def check_not_listed(error: WorkspaceNotFoundError, first: Operation[Page[Any]], wanted: object) -> Procedure[None]:
-    """
-    Make sure that what the service does not know is not in its list either.
-
-    :param error: the service's 404
-    :param first: the operation that asks for the first page
-    :param wanted: its id
-    :raises WorkspaceNotFoundError: if it is
-    """
-    row = yield from find_row(first, lambda row: str(row.id).lower() == str(wanted).strip().lower())
-    if row is not None:
-        raise_listed(error, "its kind")
-
-
-def raise_listed(error: WorkspaceNotFoundError, kind: str) -> NoReturn:
-    """Raise a 404 that the list contradicts: a proxy may have answered, or the list may lag behind."""
-    error.retryable = True
-    error.args = (f"Try again: the list of {kind} still shows what was not found. {error}",)
-    raise error

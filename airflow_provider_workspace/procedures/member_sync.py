@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_workspace.api.operations.invites import DeleteInvite, ListInvites
 from airflow_provider_workspace.api.operations.members import DeleteMember, ListMembers, UpdateMember
@@ -24,7 +24,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceNotFoundError,
     WorkspacePermissionError,
 )
-from airflow_provider_workspace.procedures.create_or_get import delete_if_present
+from airflow_provider_workspace.procedures.changes import check_done, delete_if_present
 from airflow_provider_workspace.procedures.invites_report import NEEDS_ATTENTION as INVITES_THAT_NEED_ATTENTION
 from airflow_provider_workspace.procedures.invites_report import (
     InvitesReport,
@@ -43,6 +43,7 @@ from airflow_provider_workspace.procedures.snapshot import read_rows
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Invite, Member
+    from airflow_provider_workspace.api.operation import Operation
 
 log = logging.getLogger(__name__)
 
@@ -384,20 +385,29 @@ def apply(
     plan: MemberPlan,
     organization_id: str,
     invite: Callable[[list[dict[str, Any]]], Procedure[InvitesReport]],
+    *,
+    page_size: int,
+    consistency_time: float,
 ) -> Procedure[InvitesReport | None]:
     """
     Send the changes; what the service refuses for one person does not keep the others from theirs.
 
     :param invite: invites rows
+    :param page_size: rows per page of the lists in which the changes are looked for afterwards
+    :param consistency_time: seconds for which the lists may not show them
     :return: the report of the invites; ``None`` if there was nobody to invite
     :raises WorkspaceSyncIncompleteError: if something was refused
+    :raises WorkspaceNotAppliedError: if the lists do not show what the service says it did
     """
     refused: list[str] = []
+    sent: dict[int, Operation[Any]] = {}
     for number, change in enumerate(plan.changes):
         if change.action not in ("withdraw", "remove", "change_level"):
             continue
         try:
-            yield from _apply_change(change, organization_id)
+            operation = _operation(change, organization_id)
+            yield from _apply_change(change, operation)
+            sent[number] = operation
         except (WorkspaceBadRequestError, WorkspacePermissionError, WorkspaceNotAppliedError) as error:
             log.error("Refused: %s", error)  # noqa: TRY400 - another error tells of all of them
             reason = str(getattr(error, "detail", None) or error)
@@ -420,23 +430,67 @@ def apply(
     if refused:
         msg = f"The service refused {len(refused)} changes. {'; '.join(refused)}"
         raise WorkspaceSyncIncompleteError(msg)
+    yield from _check_changes(plan, sent, organization_id, page_size, consistency_time)
     return report
 
 
-def _apply_change(change: Change, organization_id: str) -> Procedure[None]:
-    """Send one change."""
-    target, email = str(change.target), change.email
+def _operation(change: Change, organization_id: str) -> Operation[Any]:
+    """Return what carries a change out."""
+    target, level = str(change.target), change.level
     if change.action == "withdraw":
-        withdraw = DeleteInvite(organization_id=organization_id, invite_id=target)
-        yield from delete_if_present(f"invite of {email}", withdraw, "ignore")
-    elif change.action == "remove":
-        remove = DeleteMember(organization_id=organization_id, user_uuid=target)
-        yield from delete_if_present(f"member {email}", remove, "ignore")
-    else:
-        level: Any = change.level
+        return DeleteInvite(organization_id=organization_id, invite_id=target)
+    if change.action == "remove":
+        return DeleteMember(organization_id=organization_id, user_uuid=target)
+    return UpdateMember(organization_id=organization_id, user_uuid=target, level=cast("int", level))
+
+
+def _apply_change(change: Change, operation: Operation[Any]) -> Procedure[None]:
+    """Send one change."""
+    if isinstance(operation, UpdateMember):
         try:
-            yield from send_one(UpdateMember(organization_id=organization_id, user_uuid=target, level=level))
+            yield from send_one(operation)
         except WorkspaceNotFoundError:
-            log.warning("%s has left since the members were read; the next run invites them.", email)
+            log.warning("%s has left since the members were read; the next run invites them.", change.email)
         else:
-            log.info("Changed the level of %s from %s.", email, change.levels)
+            log.info("Changed the level of %s from %s.", change.email, change.levels)
+        return
+    what = f"invite of {change.email}" if change.action == "withdraw" else f"member {change.email}"
+    yield from delete_if_present(what, operation, "ignore", is_there=None, consistency_time=0.0)
+
+
+def _check_changes(
+    plan: MemberPlan,
+    sent: dict[int, Operation[Any]],
+    organization_id: str,
+    page_size: int,
+    consistency_time: float,
+) -> Procedure[None]:
+    """Look for all changes in the lists, each of which is read once."""
+    pending = {number: plan.changes[number] for number in sent}
+
+    def is_done() -> Procedure[bool]:
+        nonlocal pending
+        shown: dict[str | None, int | None] = {}
+        if any(change.action == "withdraw" for change in pending.values()):
+            invites = yield from read_rows(ListInvites(organization_id=organization_id, limit=page_size))
+            shown |= {invite.id: None for invite in invites}
+        if any(change.action != "withdraw" for change in pending.values()):
+            members = yield from read_rows(ListMembers(organization_id=organization_id, limit=page_size))
+            shown |= {member.user.uuid: member.level for member in members if member.user}
+        pending = {
+            number: change
+            for number, change in pending.items()
+            if change.target in shown and (change.action != "change_level" or shown[change.target] != change.level)
+        }
+        return not pending
+
+    if not pending:
+        return
+    try:
+        yield from check_done("each change was made", next(iter(sent.values())), is_done, consistency_time)
+    except WorkspaceNotAppliedError as error:
+        for number in pending:
+            plan.outcomes[number] = ("refused", "the service says that it was done, and does not show it")
+        named = ", ".join(f"{change.action} {change.email}" for change in [*pending.values()][:MAX_LINES])
+        error.args = (f"Not done: {named}. {error}",)
+        raise

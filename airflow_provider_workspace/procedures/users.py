@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from airflow_provider_workspace.api.operations.members import ListMembers
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError, WorkspaceStatusError
-from airflow_provider_workspace.procedures.create_or_get import raise_listed
+from airflow_provider_workspace.procedures.changes import raise_listed
 from airflow_provider_workspace.procedures.roster import address_key, check_address
-from airflow_provider_workspace.procedures.snapshot import read_rows
+from airflow_provider_workspace.procedures.snapshot import find_row, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from airflow_provider_workspace.api.models import DashboardCollaborator, Member
+    from airflow_provider_workspace.api.models import DashboardCollaborator, Member, Page
+    from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.api.operations.dashboards import ListDashboardCollaborators
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.errors import WorkspaceNotFoundError
+
+P = TypeVar("P", "Member", "DashboardCollaborator")
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +62,15 @@ def find_user(
     cure = f"Pass user_uuid, one of {', '.join(found)}: " if found else "Check user_email: "
     msg = f"{cure}{len(found) or 'no'} members have the address {address} in organization {organization_id}"
     raise WorkspaceInputError(msg)
+
+
+def find_by_uuid(first: Operation[Page[P]], user_uuid: str) -> Procedure[P | None]:
+    """
+    Look for a user in a list of members or collaborators.
+
+    :return: their row; ``None`` if there is none
+    """
+    return (yield from find_row(first, lambda row: _key(_uuid_of(row)) == _key(user_uuid)))
 
 
 def check_no_member(

@@ -242,9 +242,9 @@ def test_a_member_who_leaves_meanwhile_is_not_an_error(
     connect()
     apply = member_sync.apply
 
-    def leave_first(*arguments: Any) -> Any:
+    def leave_first(*arguments: Any, **options: Any) -> Any:
         WorkspaceHook().delete_member(user_uuid=SEED.member_uuid)
-        return apply(*arguments)
+        return apply(*arguments, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(member_sync, "apply", leave_first)

@@ -1,4 +1,4 @@
-"""Idempotent create and delete, driven by hand against a service that loses answers or refuses."""
+"""Idempotent create, driven by hand against a service that loses answers or refuses."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.api.models import Invite, Page, ProjectItem
+from airflow_provider_workspace.api.models import Page, ProjectItem
 from airflow_provider_workspace.api.operations import (
     CreateProject,
-    DeleteInvite,
     GetProject,
-    ListInvites,
     ListProjects,
 )
 from airflow_provider_workspace.api.procedure import Pause, Procedure, leave_at_long_pause, send_one
@@ -22,36 +20,28 @@ from airflow_provider_workspace.errors import (
     WorkspaceDuplicateError,
     WorkspaceInputError,
     WorkspaceNotAppliedError,
-    WorkspaceNotFoundError,
     WorkspaceOutcomeUnknownError,
     WorkspaceRequestError,
-    WorkspaceServerError,
 )
 from airflow_provider_workspace.procedures.create_or_get import (
     check_created,
-    check_not_listed,
     create_or_get,
-    delete_if_present,
 )
 from airflow_provider_workspace.procedures.dry_run import Planned, check_writes, until_first_write
 from airflow_provider_workspace.state.task_state import TaskState
 from tests.unit.procedures.drive import drive
 
 CREATE = CreateProject(organization_id="o", name="thing")
-INVITE_ID = "0190c0de-0000-4000-8000-0000000000e1"
-DELETE = DeleteInvite(organization_id="o", invite_id=INVITE_ID)
 
 
-def not_found(*, from_service: bool, outcome: str = "rejected") -> WorkspaceNotFoundError:
-    error = WorkspaceNotFoundError("It returned 404.", status=404, outcome=outcome)
-    error.from_service = from_service
-    return error
+class Record(str):
+    """A record, as far as it matters: it has an id."""
+
+    __slots__ = ()
+    id = 1
 
 
-NOT_FOUND = not_found(from_service=True)
-GONE_AFTER_A_LOST_ANSWER = not_found(from_service=True, outcome="unknown")
-
-
+IT = Record("it")
 CONSISTENCY_TIME = 120.0
 PAUSES = [0.5, 5.0, 5.5, 11.0, 22.0, 44.0, 32.0]
 
@@ -92,10 +82,10 @@ class Service:
 
     def answer(self, operation: Any) -> Any:
         if isinstance(operation, GetProject):
-            return "it" if any(time <= self.clock() for time in self.shown_from) else None
+            return IT if any(time <= self.clock() for time in self.shown_from) else None
         self.sent += 1
-        result = self.creates.pop(0) if self.creates else "it"
-        if result in ("it", "lost"):
+        result = self.creates.pop(0) if self.creates else IT
+        if result in (IT, "lost", "without id"):
             self.shown_from.append(self.clock() + self.shown_after)
         return lost() if result == "lost" else result
 
@@ -234,6 +224,18 @@ def test_a_refused_create_ends_with_its_error() -> None:
         create(Service(WorkspaceBadRequestError("400", status=400)))
 
 
+def test_a_create_answered_without_an_id_is_looked_up() -> None:
+    service = Service("without id", shown_after=8.0)
+    assert create(service) == ("it", True)
+    assert service.sent == 1
+    service = Service("without id", shown_after=CONSISTENCY_TIME + 1)
+    with pytest.raises(
+        WorkspaceNotAppliedError, match="says that the thing was created, and did not"
+    ):
+        create(service)
+    assert service.sent == 1
+
+
 @pytest.mark.parametrize(
     "error",
     [WorkspaceBadRequestError("400", status=400, code="unique"), WorkspaceRequestError("409", outcome="rejected")],
@@ -260,50 +262,6 @@ def test_a_name_taken_by_somebody_out_of_sight_is_an_error() -> None:
 def test_an_effect_later_than_the_consistency_time_is_found_where_names_are_unique() -> None:
     service = Service("lost", WorkspaceBadRequestError("400", status=400, code="unique"), shown_after=122.0)
     assert create(service, if_exists="fail") == ("it", True)
-
-
-@pytest.mark.parametrize(
-    ("answer", "if_missing", "deleted"),
-    [
-        (None, "fail", True),
-        (NOT_FOUND, "ignore", False),
-        (GONE_AFTER_A_LOST_ANSWER, "fail", True),
-    ],
-)
-def test_a_delete_says_whether_it_deleted(answer: Any, if_missing: str, deleted: bool) -> None:  # noqa: FBT001
-    assert drive(delete_if_present("thing", DELETE, if_missing), lambda _: answer) is deleted
-
-
-@pytest.mark.parametrize("error", [NOT_FOUND, WorkspaceServerError("500", status=500)])
-def test_a_delete_that_fails_is_an_error(error: WorkspaceRequestError) -> None:
-    with pytest.raises(type(error)):
-        drive(delete_if_present("thing", DELETE, "fail"), lambda _: error)
-
-
-def test_a_404_that_is_not_the_services_own_is_an_error() -> None:
-    with pytest.raises(WorkspaceNotFoundError, match=r"^Check the host of the connection: .* It returned 404\.$"):
-        drive(delete_if_present("thing", DELETE, "ignore"), lambda _: not_found(from_service=False))
-
-
-@pytest.mark.parametrize("from_service", [True, False])
-@pytest.mark.parametrize("listed", [True, False])
-def test_the_list_decides_whether_it_is_gone(*, from_service: bool, listed: bool) -> None:
-    """Whatever the body of the 404: a proxy may answer JSON as well."""
-    invites = ListInvites(organization_id="o")
-    page = Page[Invite](results=[Invite(id=INVITE_ID.upper())] if listed else [])
-    procedure = delete_if_present(
-        "thing", DELETE, "ignore", check_gone=lambda error: check_not_listed(error, invites, INVITE_ID)
-    )
-
-    def answer(operation: Any) -> Any:
-        return page if operation is invites else not_found(from_service=from_service)
-
-    if not listed:
-        assert drive(procedure, answer) is False
-        return
-    with pytest.raises(WorkspaceNotFoundError, match=r"^Try again: the list of its kind still shows what") as error:
-        drive(procedure, answer)
-    assert not error.value.permanent
 
 
 def test_a_dry_run_ends_before_the_first_write() -> None:

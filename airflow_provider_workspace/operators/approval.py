@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -152,7 +153,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         from airflow_provider_workspace.state.task_state import TaskState
 
         asks = self.require_approval and self._granted() is None
-        return TaskState(self._context, self._carried, dry_run=self.is_dry_run or asks)
+        return TaskState(self._context, self._carried, dry_run=self.is_dry_run or asks, clock=time.time)
 
     def _await_approval_of(self, planned: Planned) -> None:
         """Ask about a single request."""

@@ -191,10 +191,33 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             yield from self.wait_for_verification(plan)
         for change in plan.changes if part != "members" else ():
             yield from self.apply(hook, change, reading.organization_id)
+        if part not in ("members", "verification"):
+            yield from self.check_applied(hook, plan, wanted, part)
         if part == "domains" and "ti" in self._context:
             unverified = yield from self.unverified(hook, wanted, reading.organization_id)
             self._context["ti"].xcom_push(key="unverified", value=unverified)
         return plan.to_dict()
+
+    def check_applied(
+        self, hook: WorkspaceHook, plan: OrganizationPlan, wanted: Organization, part: str
+    ) -> Procedure[None]:
+        """Plan the part once more after its changes: nothing may be left."""
+        from airflow_provider_workspace.procedures.changes import check_done
+        from airflow_provider_workspace.procedures.organization_plan import plan_organization
+        from airflow_provider_workspace.state.organization_memory import reading_of
+
+        settings = hook.client.settings
+        organization_id = hook.organization_or_default(wanted.organization_id)
+
+        def is_done() -> Procedure[bool]:
+            left = yield from plan_organization(wanted, reading_of(organization_id, settings), (part,))
+            if left.pending:
+                self.log.warning("Still to do: %s", left.table())
+            return not left.pending
+
+        sent = [change.operation for change in plan.changes if change.operation is not None]
+        if plan.pending and sent:
+            yield from check_done(f"the part '{part}' is done", sent[0], is_done, settings.consistency_time)
 
     def memory_of(self, change: Change) -> TaskState:
         """Return what the task remembers of one change."""
@@ -210,7 +233,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         from airflow_provider_workspace.api.procedure import send_one
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.procedures import resources
-        from airflow_provider_workspace.procedures.create_or_get import delete_if_present
+        from airflow_provider_workspace.procedures.changes import delete_if_present
 
         operation, settings = change.operation, hook.client.settings
         known: dict[str, Any] = {"if_exists": "return", "memory": self.memory_of(change)}
@@ -230,7 +253,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         elif isinstance(operation, ops.dashboards.AddDashboardCollaborator):
             yield from resources.add_collaborator(operation, settings, **known)
         elif change.action == "remove":
-            yield from delete_if_present(change.name, operation, "ignore")
+            yield from delete_if_present(change.name, operation, "ignore", is_there=None, consistency_time=0.0)
         elif not isinstance(operation, ops.domains.VerifyDomain):
             yield from send_one(operation)
             self.log.info("Done:%s", change.line())
@@ -271,6 +294,8 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
                 kept=self._carried.setdefault("invites", {}),
                 progress=ProgressLog("Invites"),
             ),
+            page_size=hook.client.settings.page_size,
+            consistency_time=hook.client.settings.consistency_time,
         )
 
     def wait_for_verification(self, plan: OrganizationPlan) -> Procedure[None]:

@@ -292,8 +292,8 @@ def nothing_to_try(way: str, operation: str, fault: Fault) -> str:
         return "answers no pages" if hit is LISTS else "is none that it hits"
     if fault.lists_lag and not CASES[operation].effects:
         return "changes nothing"
-    if fault.kind == "said_otherwise" and BY_NAME[operation].status == 204:
-        return "has an empty answer"
+    if fault.kind == "said_otherwise" and BY_NAME[operation].status == 204 and way != "operator":
+        return "has an empty answer, which only its operator checks"
     if way == "operator" and operation not in OPERATORS:
         return "has no operator"
     return ""

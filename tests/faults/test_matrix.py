@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.contract.parts import BY_NAME
 from tests.faults.matrix import CASES, WAYS, Fault, check_connection, nothing_to_try, surroundings
 
 LOST = (
@@ -38,3 +39,11 @@ def test_no_fault_applies_a_write_twice(prepared: Surroundings, operation: str, 
     )
     assert cell.effects <= cell.intended
     assert not strays
+
+
+@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+@pytest.mark.parametrize("operation", [name for name in CASES if BY_NAME[name].status == 204])
+def test_a_delete_that_deletes_nothing_fails_its_operator(prepared: Surroundings, operation: str) -> None:
+    sandbox, faults, _ = prepared
+    cell = check_connection(sandbox, "operator", operation, faults["success, not done"])
+    assert (cell.result, cell.effects) == ("WorkspaceNotAppliedError", 0), cell.message

@@ -147,8 +147,8 @@ def test_errors_name_every_wrong_field_and_no_value() -> None:
     with pytest.raises(WorkspaceInputError) as error:
         CreateInvite(organization_id="o", target_email="", level="secret-value", send_emial=True)
     assert str(error.value) == (
-        "CreateInvite: field 'target_email': String should have at least 1 character; "
-        "field 'level': expected a whole number, or member (1) or admin (8) or owner (15); "
+        "CreateInvite: field 'level': expected a whole number, or member (1) or admin (8) or owner (15); "
+        "field 'target_email': String should have at least 1 character; "
         "unknown field 'send_emial' (did you mean 'send_email'?). Nothing was sent."
     )
 

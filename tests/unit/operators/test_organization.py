@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from airflow.sdk.execution_time import task_runner
 
 from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -23,6 +24,7 @@ from airflow_provider_workspace.state.lease_store import VariableStore
 from airflow_provider_workspace.state.leases import Lease, dump
 from airflow_provider_workspace.state.organization_memory import PREFIX, remembered_dashboards
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
+from tests.unit.operators.test_approval import Question, Task
 from tests.variables import Variables, install
 
 if TYPE_CHECKING:
@@ -385,3 +387,38 @@ def test_what_is_imported_needs_no_change(sandbox: SandboxServer, run: Run, vari
     assert plan["changes"] == []
     run.apply()
     assert sandbox.effects() == before
+
+
+def test_only_an_approved_plan_is_applied(
+    sandbox: SandboxServer, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    question = Question(refreshes=True)
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", question, raising=False)
+    plan = WorkspacePlanOrganizationOperator(task_id="plan", file=run.file, require_approval=True)
+    task = Task(question)
+    option = task.ask(plan)
+    assert "+ project Northwind" in question.now.body
+    approved = task.answer(plan, option)
+    assert (approved["pending"], task.pushed["approved"]["by"]) == (10, "ruth")
+    (tmp_path / "northwind.yaml").write_text(f"{FILE}complete: [members]\n")
+    with pytest.raises(AirflowFailException, match=r"(?s)Plan again.*- member noah\.newton@example\.com"):
+        run.apply("members", approved=approved)
+    stale = Task(question)
+    option = stale.ask(plan)
+    (tmp_path / "northwind.yaml").write_text(
+        f"{FILE}  - {{batch_export_id: {SEED.batch_export_ids[2]}, paused: true}}\n"
+    )
+    with pytest.raises(AirflowFailException, match="1 of 13 changes were not in plan"):
+        stale.answer(plan, option)
+    assert effects(sandbox) == {}
+
+
+def test_a_collaborator_who_joins_meanwhile_is_added_as_approved(sandbox: SandboxServer, run: Run) -> None:
+    approved = run.plan()
+    run.apply("projects", "dashboards", "members", approved=approved)
+    (invite,) = [row["target"] for row in sandbox.effects("create_invite")]
+    with WorkspaceHookOf() as hook:
+        (invite_id,) = [row.id for row in hook.list_invites() if row.target_email == invite]
+    sandbox.accept_invite(str(invite_id))
+    run.apply("collaborators", approved=approved)
+    assert effects(sandbox)["add_dashboard_collaborator"] == 2

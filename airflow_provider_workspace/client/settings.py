@@ -329,20 +329,27 @@ def _unknown_key(key: str, source: str) -> str:
 
 
 def read_settings(
-    *, host: str | None, password: str | None, extra: str | None, source: str, port: int | None = None
+    *,
+    host: str | None,
+    password: str | None,
+    extra: str | None,
+    source: str,
+    port: int | None = None,
+    schema: str | None = None,
 ) -> Settings:
     """
     Check the parts of a connection.
 
-    :param host: base URL
+    :param host: base URL, or a host name alone
     :param password: personal API key
     :param extra: JSON object with any of :data:`EXTRAS`; may be empty or ``None``
     :param source: what to call the connection in messages
     :param port: added to the host where that names none
+    :param schema: ``https`` or ``http`` for a host without a scheme; by default ``http`` on this machine only
     :raises WorkspaceConfigError: naming the part that is wrong and what is expected there
     """
     given = _read_extra(extra, source)
-    settings = Settings(_read_base_url(host, port, source), _read_api_key(password, source), source, **given)
+    settings = Settings(_read_base_url(host, port, schema, source), _read_api_key(password, source), source, **given)
     hostname = urlsplit(settings.base_url).hostname or ""
     if settings.base_url.startswith("http://") and not settings.allow_http and not is_loopback(hostname):
         msg = (
@@ -380,17 +387,14 @@ def _read_api_key(password: str | None, source: str) -> str:
     return api_key
 
 
-def _read_base_url(host: str | None, port: int | None, source: str) -> str:
-    """Check the base URL, and add the port where it names none."""
+def _read_base_url(host: str | None, port: int | None, schema: str | None, source: str) -> str:
+    """Check the base URL, and add scheme and port where it names none."""
     given = (host or "").strip()
     url = given.rstrip("/")
     if not url:
         msg = f"{source} has no host: put in the base URL of the service, such as https://workspace.example.com."
         raise WorkspaceConfigError(msg)
-    if "://" not in given:
-        shown = url.rpartition("@")[2][:100]
-        msg = f"The host of {source} is '{shown}', which has no scheme: write https://{shown}."
-        raise WorkspaceConfigError(msg)
+    url = _with_scheme(given, (schema or "").strip().lower(), source).rstrip("/")
     try:
         parts = urlsplit(url)
         own_port = parts.port
@@ -414,6 +418,27 @@ def _read_base_url(host: str | None, port: int | None, source: str) -> str:
         raise WorkspaceConfigError(msg)
     port_text = f":{port}" if own_port is None and port else ""
     return f"{parts.scheme}://{parts.netloc}{port_text}{parts.path}"
+
+
+def _with_scheme(url: str, schema: str, source: str) -> str:
+    """Return the URL of a host without a scheme, which a connection URI and some secrets backends have."""
+    named = url.partition("://")[0].lower() if "://" in url else schema
+    if schema not in ("", "http", "https") or named not in ("", schema or named):
+        msg = (
+            f"The schema of {source} must be https or http, as the host has it, or be left out. As a URI: "
+            "workspace://:<key>@workspace.example.com:443/https?organization_id=<id>"
+        )
+        raise WorkspaceConfigError(msg)
+    if "://" in url:
+        return url
+    try:
+        if ipaddress.ip_address(url.rstrip("/")).version == 6:
+            url = f"[{url.rstrip('/')}]"
+    except ValueError:
+        pass  # a name
+    hostname = url.partition("/")[0].rpartition("@")[2]
+    hostname = hostname[1:].partition("]")[0] if hostname.startswith("[") else hostname.partition(":")[0]
+    return f"{schema or ('http' if is_loopback(hostname) else 'https')}://{url}"
 
 
 def is_loopback(hostname: str) -> bool:

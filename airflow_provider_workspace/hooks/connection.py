@@ -226,6 +226,7 @@ def _read_connection(connection: Connection, conn_id: str) -> Settings:
         password=connection.password,
         extra=connection.extra,
         port=connection.port,
+        schema=connection.schema,
         source=f"connection '{conn_id}'",
     )
 

@@ -107,11 +107,12 @@ def test_message_for_a_bad_row(connect: Connect, sandbox: SandboxServer) -> None
     assert sandbox.requests() == []
 
 
-def test_message_for_a_host_without_a_scheme(connect: Connect) -> None:
-    connect(host="workspace.example.com")
+def test_message_for_a_schema_that_is_none(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect()
+    monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", "workspace://:key@workspace.example.com/api?organization_id=1")
     assert message_of("get_dashboard", dashboard_id=1) == (
-        "The host of connection 'workspace_default' is 'workspace.example.com', which has no scheme: "
-        "write https://workspace.example.com."
+        "The schema of connection 'workspace_default' must be https or http, as the host has it, or be left out. As a "
+        "URI: workspace://:<key>@workspace.example.com:443/https?organization_id=<id>"
     )
 
 

@@ -15,8 +15,15 @@ HOST = "https://workspace.example.com"
 SOURCE = "connection 'w'"
 
 
-def read(host: str | None = HOST, *, password: str | None = "key", port: int | None = None, **extra: Any) -> Settings:
-    return read_settings(host=host, password=password, port=port, extra=json.dumps(extra), source=SOURCE)
+def read(
+    host: str | None = HOST,
+    *,
+    password: str | None = "key",
+    port: int | None = None,
+    schema: str | None = None,
+    **extra: Any,
+) -> Settings:
+    return read_settings(host=host, password=password, port=port, schema=schema, extra=json.dumps(extra), source=SOURCE)
 
 
 def refused(host: str | None = HOST, **parts: Any) -> str:
@@ -122,13 +129,37 @@ def test_valid_hosts_are_accepted(host: str, port: int | None, base_url: str) ->
     assert read(host, port=port).base_url == base_url
 
 
+@pytest.mark.parametrize(
+    ("host", "port", "schema", "base_url"),
+    [
+        ("workspace.example.com", None, None, HOST),
+        ("workspace.example.com", 8443, "", f"{HOST}:8443"),
+        ("workspace.example.com:8443", None, "https", f"{HOST}:8443"),
+        ("workspace.example.com/base/", 8443, "HTTPS", f"{HOST}:8443/base"),
+        ("https://workspace.example.com", 443, "https", f"{HOST}:443"),
+        ("127.0.0.1", 8765, None, "http://127.0.0.1:8765"),
+        ("localhost:8765", None, None, "http://localhost:8765"),
+        ("localhost", 8765, "https", "https://localhost:8765"),
+        ("::1", 8765, None, "http://[::1]:8765"),
+        ("[::1]:8765", None, None, "http://[::1]:8765"),
+        ("2001:db8::1", 8443, None, "https://[2001:db8::1]:8443"),
+    ],
+)
+def test_a_host_without_a_scheme_gets_one(host: str, port: int | None, schema: str | None, base_url: str) -> None:
+    assert read(host, port=port, schema=schema).base_url == base_url
+
+
+def test_a_schema_never_weakens_a_host() -> None:
+    assert "unencrypted" in refused("workspace.example.com", schema="http")
+    assert read("workspace.example.com", schema="http", allow_http=True).base_url == "http://workspace.example.com"
+    for host, schema in (("https://workspace.example.com", "http"), ("workspace.example.com", "api"), (HOST, "v1")):
+        assert "workspace://:<key>@workspace.example.com:443/https?organization_id=<id>" in refused(host, schema=schema)
+
+
 NOT_A_URL = "The host of connection 'w' is not a URL: expected something like https://workspace.example.com."
 TOO_MUCH = "The host of connection 'w' must hold no user, query or fragment; the API key goes into the password."
 NO_HOST = "connection 'w' has no host: put in the base URL of the service, such as https://workspace.example.com."
 
-NO_SCHEME = (
-    "The host of connection 'w' is 'workspace.example.com', which has no scheme: write https://workspace.example.com."
-)
 PLAIN = (
     "The host of connection 'w' is plain http://, which would send the API key unencrypted to workspace.example.com: "
     'use https://, or set "allow_http": true in the extra if the network between is trusted.'
@@ -140,8 +171,9 @@ PLAIN = (
     [
         (None, NO_HOST),
         (" / ", NO_HOST),
-        ("workspace.example.com", NO_SCHEME),
-        ("user:s3cret@workspace.example.com", NO_SCHEME),
+        ("user:s3cret@workspace.example.com", TOO_MUCH),
+        ("workspace.example.com?key=s3cret", TOO_MUCH),
+        ("work space", NOT_A_URL),
         ("ftp://workspace.example.com", NOT_A_URL),
         ("https://", NOT_A_URL),
         ("https://:443", NOT_A_URL),

@@ -7,6 +7,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -197,3 +198,13 @@ def test_progress_estimates_the_remaining_time(lines: list[str], monkeypatch: py
     tell = ProgressLog("Invites")
     tell(10, 40)
     assert re.fullmatch(r"Invites: 10 of 40 \(25 %\), [\d.]+ a second, \d+ s left", lines[0])
+
+
+def test_a_connection_uri_reaches_the_service(sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = f"workspace://:{sandbox.seed.admin_key}@{sandbox.url.removeprefix('http://')}/"
+    query = f"?organization_id={sandbox.seed.organization_id}&project_id=1&read_timeout=5"
+    for schema in ("", "http"):
+        monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", f"{uri}{schema}{query}")
+        with closing(WorkspaceHook()) as hook:
+            assert hook.get_project(project_id=hook.project_or_default()).id == 1
+            assert hook.client.settings.read_timeout == 5

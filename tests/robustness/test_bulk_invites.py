@@ -126,6 +126,9 @@ def test_a_killed_worker_with_an_immediate_retry_invites_nobody_twice(
         class Retry:
             try_number = 2
 
+            def xcom_push(self, **_: Any) -> None:
+                pass
+
         context = {"ti": Retry()}
     advance(0.1)
     report = task().execute(context)

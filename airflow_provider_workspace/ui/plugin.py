@@ -7,12 +7,16 @@ the page.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.version_compat import AirflowPlugin, conf
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
+
+    Message = MutableMapping[str, Any]
+    Send = Callable[[Message], Awaitable[None]]
 
 URL_PREFIX = "/workspace-ui"
 # Where the Airflow UI shows the page: <base_url>/plugin/<route>.
@@ -24,9 +28,6 @@ HEADERS = {
     b"x-content-type-options": b"nosniff",
 }
 
-Message = MutableMapping[str, Any]
-Send = Callable[[Message], Awaitable[None]]
-
 
 def status_page_url(fragment: str) -> str:
     """
@@ -34,6 +35,8 @@ def status_page_url(fragment: str) -> str:
 
     :param fragment: a section to go to, or a text to filter by
     """
+    from urllib.parse import quote
+
     base = conf.get("api", "base_url", fallback=None) or ""
     return f"{base.rstrip('/')}/plugin/{ROUTE}#{quote(fragment)}"
 

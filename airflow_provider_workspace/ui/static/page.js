@@ -5,13 +5,16 @@ import * as model from "./model.js";
 
 const SECONDS = 15;
 const MAX_SECONDS = 120;
-// How many rows a list shows before somebody asks for all, and how many tasks are asked for.
+// How many rows a list shows before somebody asks for all, and how many are drawn at a time then.
 const SHOWN = 50;
+// How many tasks of a kind are asked for.
 const MAX_TASKS = 200;
 const RECENT_CAMPAIGNS = 20;
 
+const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
 const $ = (id) => document.getElementById(id);
-const state = { filter: "", all: new Set(), progress: new Map(), dashboards: new Map(), abandoned: new Set(), last: null, failures: 0 };
+const state = { filter: "", shown: new Map(), progress: new Map(), dashboards: new Map(), abandoned: new Set(), last: null, failures: 0 };
 
 // --- Elements: names and texts are never read as markup ---------------------------------------------------------
 
@@ -42,7 +45,7 @@ function link(where, text, label) {
 }
 
 function time(milliseconds, kind = "ago") {
-  const node = h("time", { datetime: new Date(milliseconds).toISOString(), title: new Date(milliseconds).toLocaleString(), "data-kind": kind });
+  const node = h("time", { datetime: new Date(milliseconds).toISOString(), title: LOCAL.format(milliseconds), "data-kind": kind });
   node.textContent = words(node, Date.now());
   return node;
 }
@@ -103,7 +106,7 @@ function show(section, { title, rows, keyOf, render, columns, empty, error, note
   body.querySelector(":scope > .none:not([data-part])")?.remove();
   $(section).querySelector(".count").textContent = error ? "" : String(title ?? total);
   const kept = error ? [] : rows.filter((row) => model.matches(row, state.filter));
-  const visible = state.all.has(section) ? kept : kept.slice(0, SHOWN);
+  const visible = kept.slice(0, state.shown.get(section) ?? SHOWN);
   const none = part(section, "none", () => h("p", { class: "none" }));
   none.hidden = kept.length > 0;
   none.textContent = error || (rows.length ? "No row matches the filter." : empty);
@@ -121,13 +124,20 @@ function show(section, { title, rows, keyOf, render, columns, empty, error, note
   if (columns) table.firstElementChild.signature = "null";
   update(table, list, (row) => (row === null ? "" : keyOf(row)), render);
   const more = part(section, "more", () =>
-    h("button", { type: "button", class: "more", onclick: () => (state.all.add(section), draw()) }),
+    h("button", { type: "button", class: "more", onclick: () => grow(section) }),
   );
   more.hidden = visible.length >= kept.length;
   more.textContent = `Show all ${kept.length}`;
   const said = part(section, "notes", () => h("ul", { class: "notes" }));
   update(said, error ? [] : notes, (note) => note, (note) => h("li", {}, note));
   said.hidden = !said.children.length;
+}
+
+// Draw all rows, some in each frame, so that the page never stands still.
+function grow(section) {
+  state.shown.set(section, (state.shown.get(section) ?? SHOWN) + SHOWN);
+  draw();
+  if (!part(section, "more").hidden) requestAnimationFrame(() => grow(section));
 }
 
 const cell = (name, ...children) => h("div", { role: "cell", "data-name": name }, h("div", {}, ...children));
@@ -389,7 +399,7 @@ function campaignRow({ task, progress }) {
           parts.map(([, tone, number]) => bar(tone, number / Math.max(rows, 1))),
         )
       : h("small", {}, "It has not said yet how far it is."),
-    progress ? h("p", { class: "counts" }, `${rows} rows: `, parts.map(([name, tone, number]) => h("span", { class: tone }, `${number} ${name}`))) : "",
+    progress ? h("p", { class: "counts" }, `${rows} rows: `, parts.flatMap(([name, tone, number], index) => [index ? ", " : "", h("span", { class: tone }, `${number} ${name}`)])) : "",
     waits ? h("p", {}, "Goes on ", time(Date.parse(progress.again_at)), progress.why ? `: ${progress.why}.` : ".") : "",
     people.length
       ? h(

@@ -22,7 +22,7 @@ WEIGHTS = {name: int(weight) for name, weight in re.findall(r"(\w+): (\d+),", SC
 # What people type, and the page that ought to come first.
 EXPECTED = {
     "429": "production",
-    "airflow ui": "quickstart",
+    "airflow ui": "guides/status-page",
     "alert": "guides/maintenance-windows",
     "api key": "production",
     "audit": "guides/audits",

@@ -1,11 +1,11 @@
 """
 Resume the batch exports of maintenance windows that did not do it themselves. Add this Dag once to each Airflow.
 
-A window closes itself whatever becomes of its work, as long as Airflow runs its tasks. It does not where the Dag was
+A window closes itself, also after failed work, as long as Airflow runs its tasks. It does not where the Dag was
 paused, edited or deleted meanwhile, or its `dagrun_timeout` is over. This Dag finds such windows and resumes their
 exports.
 
-If it had to, **its run fails and names the window**: hang the notifier on it that shall tell somebody.
+If it had to, **its run fails and names the window**: put your notifier into its `on_failure_callback`.
 """
 
 from __future__ import annotations

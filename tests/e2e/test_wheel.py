@@ -88,7 +88,8 @@ def test_the_first_blocks_of_readme_and_guides_run(away: Path, tmp_path: Path) -
     pages = [ROOT / "README.md", ROOT / "docs" / "quickstart.md", *(ROOT / "docs" / "guides").glob("*.md")]
     for page in pages:
         code = re.search(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
-        (tmp_path / f"{page.stem}.py").write_text(code.group(1) if code else "")
+        if code:
+            (tmp_path / f"{page.stem}.py").write_text(code.group(1))
     blocks = "import pathlib, runpy, sys\nfor path in pathlib.Path(sys.argv[1]).glob('*.py'): runpy.run_path(path)"
     run(away / "venv" / "bin" / "python", "-c", blocks, tmp_path, cwd=away, AIRFLOW_HOME=str(away / "airflow"))
 

@@ -109,7 +109,7 @@ def run(browser: Browser, airflow: LiveAirflow, form: str) -> str:  # noqa: ARG0
     browser.open(page)
     browser.read("Running", run_id)
     assert airflow.finish(DAG, run_id, 480) == "success"
-    browser.read("Success", "13 Task Instances")
+    browser.read("Success", "12 Task Instances")
     return page
 
 

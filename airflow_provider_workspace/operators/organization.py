@@ -6,13 +6,15 @@ import time
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin
 from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
+    from typing import Literal
+
     from airflow.sdk import XComArg
 
     from airflow_provider_workspace.api.procedure import Procedure
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.organization_plan import Change, OrganizationPlan, Reading
     from airflow_provider_workspace.state.task_state import TaskState
 
-Part = Literal["projects", "domains", "verification", "members", "dashboards", "collaborators", "exports"]
+    Part = Literal["projects", "domains", "verification", "members", "dashboards", "collaborators", "exports"]
 
 
 class WorkspaceOrganizationOperator(WorkspaceWriteOperator):

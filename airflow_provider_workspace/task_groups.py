@@ -255,7 +255,7 @@ def workspace_organization(
 
     single = {"organization": organization, "workspace_conn_id": workspace_conn_id}
 
-    @task(task_id="report", task_display_name="Report", **{**RETRIES, **task_args})
+    @task(task_id="report", task_display_name="Report", doc_md="Logs what was changed.", **{**RETRIES, **task_args})
     def report(parts: list[Mapping[str, Any]]) -> dict[str, int]:
         """Log what the run changed."""
         changes = [change for part in parts for change in part["changes"]]
@@ -287,6 +287,7 @@ def workspace_organization(
             made[part] = WorkspaceApplyOrganizationOperator(
                 task_id=part,
                 task_display_name=name,
+                doc_md=f"Plans the {part} anew, and makes the changes that the file asks for.",
                 part=part,
                 approved=plan.output if require_approval else None,
                 **{**common, **(verification_args or {} if part == "verification" else {})},

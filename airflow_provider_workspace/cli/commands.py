@@ -108,10 +108,11 @@ def windows(args: Namespace) -> None:
     os.environ["_AIRFLOW_PROCESS_CONTEXT"] = "server"
     registry = LeaseRegistry(DatabaseStore())
     swept: list[dict[str, Any]] = []
-    if args.resume:
-        with LeaseServices() as services:
-            swept = sweep(Closer(registry, services, f"airflow workspace windows {time.time()}"))
-    leases = _leases_of(registry)
+    with _sentences():
+        if args.resume:
+            with LeaseServices() as services:
+                swept = sweep(Closer(registry, services, f"airflow workspace windows {time.time()}"))
+        leases = _leases_of(registry)
     if args.output == "json":
         _tell(json.dumps({"leases": leases, "swept": swept, "unreadable": registry.unreadable}, indent=2))
     else:
@@ -129,15 +130,16 @@ def status(args: Namespace) -> None:
     from airflow_provider_workspace.state.leases import LeaseRegistry, iso
 
     registry = LeaseRegistry(DatabaseStore())
-    leases, swept = _leases_of(registry), registry.last_sweep()
-    found: dict[str, Any] = {
-        "windows": leases,
-        "unreadable": registry.unreadable,
-        "last_sweep": None if swept is None else iso(swept),
-        "campaigns": database_status.campaigns(),
-        "waits": database_status.waits(),
-        "dashboards": database_status.dashboards(),
-    }
+    with _sentences():
+        leases, swept = _leases_of(registry), registry.last_sweep()
+        found: dict[str, Any] = {
+            "windows": leases,
+            "unreadable": registry.unreadable,
+            "last_sweep": None if swept is None else iso(swept),
+            "campaigns": database_status.campaigns(),
+            "waits": database_status.waits(),
+            "dashboards": database_status.dashboards(),
+        }
     if args.output == "json":
         _tell(json.dumps(found, indent=2))
         return
@@ -224,11 +226,22 @@ def _hook_of(conn_id: str) -> Iterator[WorkspaceHook]:
 
     # As Airflow's own commands about connections: look for them in the database, too.
     os.environ["_AIRFLOW_PROCESS_CONTEXT"] = "server"
+    with _sentences(), closing(WorkspaceHook(conn_id)) as hook:
+        yield hook
+
+
+@contextmanager
+def _sentences() -> Iterator[None]:
+    """End the command with the message of an error, and not with a traceback."""
+    from sqlalchemy.exc import SQLAlchemyError
+
     try:
-        with closing(WorkspaceHook(conn_id)) as hook:
-            yield hook
+        yield
     except (AirflowNotFoundException, WorkspaceError) as error:
         raise SystemExit(str(error)) from None
+    except SQLAlchemyError as error:
+        found = str(getattr(error, "orig", error))
+        raise SystemExit(f"Run `airflow db check`: Airflow's database cannot be read: {found}") from None
 
 
 def _tell(*lines: str) -> None:

@@ -76,6 +76,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
     def execute(self, context: Context) -> Any:
         """Ask if nobody has approved yet; else do what was approved."""
+        self._approval_seconds()
         result = super().execute(context)
         if self.require_approval:
             self._grant.forget()
@@ -168,11 +169,10 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     def _ask(self, subject: str, plan: str, digests: list[str]) -> NoReturn:
         """Put the question, and leave the worker until it is answered."""
         from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.operators.arguments import parse_names, parse_seconds
+        from airflow_provider_workspace.operators.arguments import parse_names
         from airflow_provider_workspace.version_compat import ask_person, await_answer
 
-        timeout = self.approval_timeout
-        seconds = None if timeout is None else parse_seconds("approval_timeout", timeout, least=1)
+        seconds = self._approval_seconds()
         name = digest(digests)[:8]
         options = [approve_option(name), REJECT]
         ti_id = self._context["ti"].id
@@ -212,6 +212,18 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     def _max_tries(self) -> int | None:
         """How many tries the task has; each time that it is cleared they become more."""
         return getattr(self._context.get("ti"), "max_tries", None)
+
+    def _approval_seconds(self) -> float | None:
+        """
+        Return how long to wait for an answer; ``None`` for ever.
+
+        :raises WorkspaceInputError: if that is no length
+        """
+        if self.approval_timeout is None:
+            return None
+        from airflow_provider_workspace.operators.arguments import parse_seconds
+
+        return parse_seconds("approval_timeout", self.approval_timeout, least=1)
 
     def _fails_on_reject(self) -> bool:
         """Read the switch: an answer comes before the other arguments are read."""

@@ -173,9 +173,12 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Plan the part, and make its changes."""
         from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.operators.arguments import parse_seconds
         from airflow_provider_workspace.procedures.bulk_invites import wait_for_consistency
         from airflow_provider_workspace.procedures.organization_plan import PARTS
 
+        pause = parse_seconds("poke_interval", self.poke_interval, least=1.0)
+        timeout = parse_seconds("timeout", self.timeout)
         part = self.parse_choice("part", *PARTS)
         if self.approved is not None and not isinstance(self.approved, Mapping):
             msg = "Pass the output of WorkspacePlanOrganizationOperator as approved: what it holds is not a plan"
@@ -190,7 +193,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         if part == "members":
             yield from self.apply_members(hook, plan, reading.organization_id)
         elif part == "verification":
-            yield from self.wait_for_verification(plan)
+            yield from self.wait_for_verification(plan, pause, timeout)
         for change in plan.changes if part != "members" else ():
             yield from self.apply(hook, change, reading.organization_id)
         if part not in ("members", "verification"):
@@ -300,7 +303,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             consistency_time=hook.client.settings.consistency_time,
         )
 
-    def wait_for_verification(self, plan: OrganizationPlan) -> Procedure[None]:
+    def wait_for_verification(self, plan: OrganizationPlan, pause: float, timeout: float) -> Procedure[None]:
         """
         Ask for the verification of domains until all are verified.
 
@@ -308,11 +311,9 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         """
         from airflow_provider_workspace.api.operations.domains import GetDomain, VerifyDomain
         from airflow_provider_workspace.api.procedure import Pause, send_one
-        from airflow_provider_workspace.operators.arguments import parse_seconds
         from airflow_provider_workspace.procedures.verification import ask_verification
 
-        pause = parse_seconds("poke_interval", self.poke_interval, least=1.0)
-        end_at = self._carried.setdefault("end_at", time.time() + parse_seconds("timeout", self.timeout))
+        end_at = self._carried.setdefault("end_at", time.time() + timeout)
         open_ones = [change.operation for change in plan.changes if isinstance(change.operation, VerifyDomain)]
         while open_ones:
             for verify in list(open_ones):

@@ -213,6 +213,9 @@ def choose_organization(found: Mapping[str, Organization], organization: str | N
     :param name: name of the file, for messages
     :raises WorkspaceInputError: if there is none of that name, or several and none is named
     """
+    if not isinstance(organization, str | None):
+        msg = f"organization must be the name of one in {name}"
+        raise WorkspaceInputError(msg)
     if organization is None and len(found) == 1:
         return next(iter(found.values()))
     if organization is not None and organization in found:

@@ -42,7 +42,9 @@ def classes(kind: str, base: type) -> list[type[Any]]:
 OPERATORS = classes("operators", BaseOperator)
 SENSORS = [cls for cls in classes("sensors", BaseOperator) if cls is not WorkspaceSensor]
 TRIGGERS = classes("triggers", BaseTrigger)
-TASKS = [cls for cls in (*OPERATORS, *SENSORS) if cls.__name__ != "WorkspaceWindowOperator"]
+# Bases of operators that are in one module with them.
+BASES = ("WorkspaceWindowOperator", "WorkspaceOrganizationOperator")
+TASKS = [cls for cls in (*OPERATORS, *SENSORS) if cls.__name__ not in BASES]
 
 
 def test_no_operator_hard_deletes() -> None:

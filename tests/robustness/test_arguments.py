@@ -229,6 +229,8 @@ GOOD: dict[str, Any] = {
     "arguments": {"domain_id": SEED.domain_id},
     "what": "project",
     "end_at": 0.0,
+    "file": {"projects": [{"name": "Sales"}]},
+    "part": "projects",
 }
 
 
@@ -331,9 +333,9 @@ def command_lines(draw: st.DrawFn, command: Any, folder: Path) -> list[str]:
     spoiled_ones = draw(st.lists(st.sampled_from(options), min_size=1, max_size=2, unique=True))
     line = []
     for option in options:
-        if option == "roster":
+        if option == "file":
             file = folder / f"roster{draw(st.sampled_from(('.csv', '.json', '.jsonl')))}"
-            file.write_bytes(draw(rosters) if "roster" in spoiled_ones else b"email,level\nada@example.com,1\n")
+            file.write_bytes(draw(rosters) if "file" in spoiled_ones else b"email,level\nada@example.com,1\n")
             line.append(str(file) if draw(st.integers(0, 9)) else draw(words))
         elif option in spoiled_ones:
             line.append(option if option == "--resume" else f"{option}={draw(words)}")
@@ -352,7 +354,7 @@ def run_command(command: Any, line: list[str]) -> None:
             args = parser.parse_args(line)
             if command.name == "sandbox":  # it would run until it is interrupted
                 sandbox_parser().parse_args(["--port", args.port, "--profile", args.profile])
-            elif command.name != "windows":  # its switches only: it asks Airflow's own database
+            else:  # those that ask Airflow's own database find none
                 command.func(args)
         except SystemExit as end:
             said = end.code if isinstance(end.code, str) else ""

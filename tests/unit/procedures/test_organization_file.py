@@ -157,6 +157,8 @@ def test_an_organization_is_chosen_by_name() -> None:
         choose_organization(found, "sout", "all.yaml")
     with pytest.raises(WorkspaceInputError, match=r"one of north, south.*several in all.yaml"):
         choose_organization(found, None, "all.yaml")
+    with pytest.raises(WorkspaceInputError, match=r"^organization must be the name of one in all\.yaml"):
+        choose_organization(found, ["south"], "all.yaml")  # type: ignore[arg-type]
 
 
 def test_rosters_are_beside_the_file(tmp_path: Path) -> None:

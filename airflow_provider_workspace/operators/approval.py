@@ -76,7 +76,6 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
     def execute(self, context: Context) -> Any:
         """Ask if nobody has approved yet; else do what was approved."""
-        self._approval_seconds()
         result = super().execute(context)
         if self.require_approval:
             self._grant.forget()
@@ -142,6 +141,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
     def work(self, hook: WorkspaceHook) -> Any:
         """Carry the procedure out; one that has no plan of its own asks about its write."""
+        self._approval_seconds()
         if self.has_own_dry_run or self.is_dry_run or not self.require_approval:
             return super().work(hook)
         from airflow_provider_workspace.procedures.dry_run import check_writes

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
 import pytest
 
-from airflow_provider_workspace.api.models import Invite, Member, User
-from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.member_sync import ACTIONS, MAX_LINES, MemberPlan, plan_leavers, plan_members
+from airflow_provider_workspace.api.models import Invite, Member, Page, User
+from airflow_provider_workspace.api.operations import ListInvites, ListMembers, UpdateMember
+from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotAppliedError
+from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
+from airflow_provider_workspace.procedures.member_sync import (
+    ACTIONS,
+    MAX_LINES,
+    MemberPlan,
+    apply,
+    plan_leavers,
+    plan_members,
+)
+from airflow_provider_workspace.procedures.roster import Entry
+from tests.unit.procedures.drive import drive
+
+
+def id_of(kind: str, email: str | None) -> str:
+    return str(uuid5(NAMESPACE_URL, f"{kind}-{email}"))
 
 
 def member(email: str | None = "ada@example.com", level: int | None = 1, **fields: Any) -> Member:
-    return Member(**{"id": f"m-{email}", "user": User(uuid=f"u-{email}", email=email), "level": level, **fields})
+    return Member(**{"id": f"m-{email}", "user": User(uuid=id_of("u", email), email=email), "level": level, **fields})
 
 
 def invite(email: str | None = "ada@example.com", **fields: Any) -> Invite:
-    return Invite(**{"id": f"i-{email}", "target_email": email, "level": 1, "is_expired": False, **fields})
+    return Invite(**{"id": id_of("i", email), "target_email": email, "level": 1, "is_expired": False, **fields})
 
 
 def plan(
@@ -212,3 +228,51 @@ def test_leavers_go_and_nobody_else() -> None:
 def test_leavers_that_are_no_addresses_are_refused(leavers: list[Any], protected: list[str], message: str) -> None:
     with pytest.raises(WorkspaceInputError, match=message):
         plan_leavers(leavers, [], [], protected=protected, owner_level=None)
+
+
+def applied(planned: MemberPlan, *left: Member | Invite, invites: Any = None) -> list[str]:
+    """Apply a plan; afterwards these members and invites are there. Return what was asked, in its order."""
+    asked: list[str] = []
+
+    def answer(operation: Any) -> Any:
+        asked.append(type(operation).__name__)
+        if isinstance(operation, ListInvites):
+            return Page[Invite](results=[record for record in left if isinstance(record, Invite)], next=None)
+        if isinstance(operation, ListMembers):
+            return Page[Member](results=[record for record in left if isinstance(record, Member)], next=None)
+        return Member() if isinstance(operation, UpdateMember) else None
+
+    drive(apply(planned, "o", invites, page_size=100, consistency_time=8.0), answer)
+    return asked
+
+
+def test_changes_are_looked_for_in_the_lists_that_show_them() -> None:
+    withdrawn = plan(OTHER, member("lin@example.com"), invite("bo@example.com"))
+    assert applied(withdrawn) == ["DeleteInvite", "ListInvites"]
+    changed = plan([ADA], member(), member("bo@example.com"))
+    assert applied(changed, member(level=8), Member(id="m")) == ["DeleteMember", "UpdateMember", "ListMembers"]
+    assert [row["status"] for row in changed.report(planned=False)["changes"]] == ["done", "done"]
+    assert applied(plan([ADA], member(level=8))) == []
+
+
+@pytest.mark.parametrize("left", [[member(level=1)], [member(level=8), member("bo@example.com")]])
+def test_changes_that_do_not_show_are_named(left: list[Member]) -> None:
+    planned = plan([ADA], member(), member("bo@example.com"))
+    who = "change_level ada@example.com" if len(left) == 1 else "remove bo@example.com"
+    with pytest.raises(WorkspaceNotAppliedError, match=f"^Not done: {who}. Check in the workspace"):
+        applied(planned, *left)
+    assert sorted(row["status"] for row in planned.report(planned=False)["changes"]) == ["done", "refused"]
+
+
+def test_a_plan_notes_whom_it_could_not_invite() -> None:
+    planned = plan([ADA])
+
+    def refuse(_rows: Any) -> Any:
+        report = InvitesReport(1)
+        report.add(Entry(1, "Ada@Example.com", "failed", "no seats"))
+        raise WorkspaceInvitesIncompleteError("1 of 1", report)
+        yield
+
+    with pytest.raises(WorkspaceInvitesIncompleteError):
+        applied(planned, invites=refuse)
+    assert [row["status"] for row in planned.report(planned=False)["changes"]] == ["failed"]

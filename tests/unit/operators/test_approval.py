@@ -192,6 +192,7 @@ def test_a_cleared_task_never_applies_a_new_plan_under_an_old_approval(sandbox: 
     assert effects(sandbox) == before
 
 
+@pytest.mark.usefixtures("no_waits")
 def test_a_cleared_task_asks_again_though_it_failed_half_way(sandbox: SandboxServer, task: Task) -> None:
     approve = task.ask(sync())
     sandbox.inject("status_before", "delete_member", status=503, times=None)

@@ -11,6 +11,7 @@ from airflow_provider_workspace.api.procedure import Pause, Procedure, Send, sen
 from airflow_provider_workspace.api.retry import look_up_pauses
 from airflow_provider_workspace.errors import (
     WorkspaceError,
+    WorkspaceIncompleteListError,
     WorkspaceNotAppliedError,
     WorkspaceNotFoundError,
     WorkspacePermissionError,
@@ -134,6 +135,10 @@ def check_done(
     except WorkspacePermissionError as error:
         log.warning("The service says that %s, and lets nobody check it: %s", what, error)
         return
+    except WorkspaceIncompleteListError as error:
+        short = not_seen(what, operation, seconds)
+        short.args = (f"{short} The list is too short to tell.",)
+        raise short from error
     raise not_seen(what, operation, seconds)
 
 

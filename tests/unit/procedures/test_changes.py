@@ -174,3 +174,10 @@ def test_a_change_that_nothing_shows_is_believed_and_said(caplog: pytest.LogCapt
     assert "does not show these fields: sso_enforcement" in caplog.text
     answer = Domain()
     assert changed(answer, FORBIDDEN) is answer
+
+
+def test_a_short_list_does_not_show_that_something_is_gone() -> None:
+    short = Page[Invite](results=[], count=1, next=None)
+    with pytest.raises(WorkspaceNotAppliedError, match=r"The list is too short to tell\.$") as error:
+        delete(None, short)
+    assert error.value.outcome == "unknown"

@@ -52,14 +52,16 @@ def waits() -> list[dict[str, Any]]:
 
 
 def dashboards() -> list[dict[str, Any]]:
-    """Return what Airflow remembers of dashboards: the Variables that tasks have named as ``variable_key``."""
-    from airflow.models.variable import Variable
+    """Return what Airflow remembers of dashboards: the Variables of tasks with a ``variable_key``, and of files."""
+    from airflow_provider_workspace.cli.database_store import DatabaseStore
+    from airflow_provider_workspace.state.organization_memory import PREFIX
 
-    keys = [task["fields"].get("variable_key") for task in _tasks(DASHBOARDS)]
+    store = DatabaseStore(PREFIX)
+    keys = [*(task["fields"].get("variable_key") for task in _tasks(DASHBOARDS)), *store.list_keys()]
     found = []
     for key in dict.fromkeys(key for key in keys if key and key != "None"):
         try:
-            value = json.loads(Variable.get(key, default_var="null"))
+            value = json.loads(store.read(key) or "null")
         except ValueError:
             value = None
         found.append({"variable_key": key, **(value if isinstance(value, dict) else {"dashboard_id": None})})

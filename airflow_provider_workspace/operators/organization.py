@@ -96,7 +96,7 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
 
     The plan is a table in the log: ``+`` create, ``~`` change, ``-`` remove, and ``!`` for what cannot be known or not
     be changed by the interface. The result is ``pending`` (how many changes), ``differences`` (these, and what a person
-    must change), ``counts``, ``digest``, ``changes`` and the ``table``.
+    must change), ``counts``, ``changes`` and the ``table``.
 
     :param fail_on_difference: whether the task fails if the organization is not as its file says: a drift check
     """
@@ -196,7 +196,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             yield from self.wait_for_verification(plan, pause, timeout)
         for change in plan.changes if part != "members" else ():
             yield from self.apply(hook, change, reading.organization_id)
-        if part not in ("members", "verification"):
+        if part != "members":
             yield from self.check_applied(hook, plan, wanted, part)
         if part == "domains" and "ti" in self._context:
             unverified = yield from self.unverified(hook, wanted, reading.organization_id)

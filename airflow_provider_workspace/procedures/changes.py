@@ -1,4 +1,4 @@
-"""A change or a delete, and the look that shows that it was done."""
+"""A change or a delete, and the check that it was done."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def delete_if_present(
     Delete, and take what is gone already as done: so a retry after a lost worker succeeds.
 
     Proxies return 404 as well, and so does the service for an id of another kind: where there is a list, it decides.
-    A success has no body that could show anything, so what was deleted is looked for until it is gone.
+    A success has no body that could show anything, so what was deleted is polled for until it is gone.
 
     :param what: what is deleted, for messages
     :param delete: the operation that deletes it
     :param if_missing: ``ignore`` or ``fail``
-    :param is_there: looks whether it can still be found; ``None`` if the caller looks later
+    :param is_there: tells whether it can still be found; ``None`` if the caller checks later
     :param consistency_time: seconds for which it may be found still; no more than a minute is waited
     :param check_gone: called with the 404, which it raises if a list still shows what is to be deleted; ``None`` where
         there is no list: then the 404 must be the service's own
@@ -117,11 +117,11 @@ def check_done(
     what: str, operation: Operation[Any], is_done: Callable[[], Procedure[bool]], consistency_time: float
 ) -> Procedure[None]:
     """
-    Look until it shows that something was done which the service said is done.
+    Poll until the service shows what it said it did.
 
     :param what: what was done, for messages
     :param operation: the operation that was to do it
-    :param is_done: looks whether it was
+    :param is_done: tells whether it was
     :param consistency_time: seconds for which that may not show; no more than a minute is waited
     :raises WorkspaceNotAppliedError: if it does not show
     """

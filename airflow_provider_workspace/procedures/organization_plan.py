@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api import operations as ops
@@ -131,20 +130,14 @@ class OrganizationPlan:
         return self.pending + self.counts["differs"]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON: ``pending``, ``differences``, ``counts``, ``digest``, ``changes`` and the ``table``."""
+        """Return plain JSON: ``pending``, ``differences``, ``counts``, ``changes`` and the ``table``."""
         return {
             "pending": self.pending,
             "differences": self.differences,
             "counts": self.counts,
-            "digest": self.digest(),
             "changes": [change.to_dict() for change in self.changes],
             "table": self.table(),
         }
-
-    def digest(self) -> str:
-        """Return what stands for this plan, in eight letters and digits."""
-        essence = sorted(_text(change.essence()) for change in self.changes)
-        return sha256(json.dumps(essence).encode()).hexdigest()[:8]
 
     def table(self, *, coloured: bool = False) -> str:
         """Return the plan as people read it: a summary, and a line for each change."""

@@ -6,15 +6,13 @@ import time
 from typing import Any
 
 from airflow_provider_workspace.hooks.progress import ProgressLog
-from airflow_provider_workspace.procedures.invites_report import MAX_NAMED, InvitesReport
+from airflow_provider_workspace.procedures.invites_report import MAX_NAMED, NEEDS_ATTENTION, InvitesReport
 from airflow_provider_workspace.state.leases import iso
 
 # The XCom that holds it.
 PROGRESS = "progress"
 # How long until it is written again.
 SECONDS_BETWEEN = 5.0
-# Rows with these ends need a person.
-NEEDS_PERSON = ("invalid", "failed", "unknown")
 
 
 class CampaignNote:
@@ -53,7 +51,7 @@ class CampaignNote:
         """Return plain JSON: ``counts``, what is ``left``, when and why it goes on, and who needs a person."""
         counts = self.report.counts
         rows = counts.pop("rows")
-        named = [entry for entry in self.report.entries if entry.status in NEEDS_PERSON]
+        named = [entry for entry in self.report.entries if entry.status in NEEDS_ATTENTION]
         return {
             "organization_id": self._organization_id,
             "rows": rows,

@@ -14,6 +14,7 @@ from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.procedures.bulk_invites import WorkspaceInvitesIncompleteError
+from tests.task_store import Killed, TaskStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,26 +27,6 @@ pytestmark = [
     pytest.mark.parametrize("sandbox", ["live"], indirect=True),
 ]
 PEOPLE = [f"person-{number}@example.com" for number in range(200)]
-
-
-class Killed(BaseException):
-    """What a kill -9 looks like from within: nothing of the task runs any more."""
-
-
-class Store:
-    """What Airflow keeps from try to try."""
-
-    def __init__(self) -> None:
-        self.held: dict[str, Any] = {}
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return self.held.get(key, default)
-
-    def set(self, key: str, value: Any) -> None:
-        self.held[key] = value
-
-    def delete(self, key: str) -> None:
-        self.held.pop(key, None)
 
 
 @pytest.fixture
@@ -102,7 +83,7 @@ def test_a_killed_worker_with_an_immediate_retry_invites_nobody_twice(
     """The service needs 8 s for what is under way when the worker dies."""
     connect(consistency_time=30)
     sandbox.inject("slow_effect", "create_invites", seconds=8, answer="reset", times=None, after=3)
-    context: Any = {"task_state_store": Store()} if remembered else {}
+    context: Any = {"task_state_store": TaskStore()} if remembered else {}
     send = WorkspaceClient.send
 
     def send_and_die(self: WorkspaceClient, operation: Any, **options: Any) -> Any:

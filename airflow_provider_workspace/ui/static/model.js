@@ -10,6 +10,8 @@ const OVER = ["success", "failed", "skipped", "removed", "upstream_failed"];
 export const CAMPAIGNS = ["WorkspaceCreateInvitesOperator"];
 export const SWEEPS = ["WorkspaceResumeAbandonedExportsOperator"];
 export const DASHBOARDS = ["WorkspaceCreateDashboardOperator"];
+// How the Variables begin that remember the dashboards of organization files.
+export const DASHBOARD_PREFIX = "workspace_dashboard_";
 export const SENSORS = {
   WorkspaceDomainVerifiedSensor: "Domain verified",
   WorkspaceInvitesSettledSensor: "Invites settled",

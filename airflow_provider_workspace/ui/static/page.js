@@ -217,7 +217,7 @@ function askWaits() {
 }
 
 async function askDashboards() {
-  const { rows } = await api.tasks(model.DASHBOARDS, {}, MAX_TASKS);
+  const [{ rows }, ofFiles] = await Promise.all([api.tasks(model.DASHBOARDS, {}, MAX_TASKS), api.variables(model.DASHBOARD_PREFIX)]);
   const latest = new Map();
   for (const task of rows) {
     const key = task.rendered_fields?.variable_key;
@@ -237,7 +237,15 @@ async function askDashboards() {
     state.dashboards.set(key, row);
     return row;
   };
-  return Promise.all([...latest].map(read));
+  const parsed = (text) => {
+    try {
+      return JSON.parse(text);
+    } catch {
+      return null;
+    }
+  };
+  const others = ofFiles.filter(({ key }) => !latest.has(key)).map(({ key, value }) => ({ key, task: null, value: parsed(value) }));
+  return [...(await Promise.all([...latest].map(read))), ...others];
 }
 
 async function ask() {
@@ -463,7 +471,7 @@ function drawWaits({ value, error }) {
 
 function drawDashboards({ value, error }) {
   show("dashboards", {
-    rows: (value ?? []).map(({ key, task, value: held }) => ({ key, task: slim(task), held })),
+    rows: (value ?? []).map(({ key, task, value: held }) => ({ key, task: task && slim(task), held })),
     error,
     columns: ["Dashboard", "Project", "Variable", "Last task"],
     keyOf: (row) => row.key,
@@ -474,13 +482,13 @@ function drawDashboards({ value, error }) {
         cell(
           "Dashboard",
           held?.name ?? "no name",
-          held?.dashboard_id ? h("small", {}, `id ${held.dashboard_id}`) : badge(task.state === "running" ? "being created" : "not known whether it exists", "warn"),
+          held?.dashboard_id ? h("small", {}, `id ${held.dashboard_id}`) : badge(task?.state === "running" ? "being created" : "not known whether it exists", "warn"),
         ),
         cell("Project", String(held?.project_id ?? "not known"), held?.organization_id ? h("small", {}, `organization ${held.organization_id}`) : ""),
         cell("Variable", h("code", {}, key)),
-        cell("Last task", link({ ...task }, `${task.dag_id} / ${task.task_id}`)),
+        cell("Last task", task ? link({ ...task }, `${task.dag_id} / ${task.task_id}`) : "of an organization file"),
       ),
-    empty: "No dashboard is remembered. One that a task creates with variable_key is listed here, for the service cannot list them.",
+    empty: "No dashboard is remembered. One that a task creates with variable_key, or from an organization file, is listed here, for the service cannot list them.",
   });
 }
 

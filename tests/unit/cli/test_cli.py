@@ -193,13 +193,15 @@ def test_status_says_what_is_paused_and_hides_no_lease_behind_a_broken_one(
     )
     assert airflow("variables", "set", lease.key, dump(lease)).returncode == 0
     assert airflow("variables", "set", "workspace_lease.broken", "{").returncode == 0
+    assert airflow("variables", "set", "workspace_dashboard_sales", '{"dashboard_id": 7}').returncode == 0
     run = airflow("workspace", "status")
     assert "ABANDONED: its run is gone  owner data-team" in run.stdout, run.stderr
     assert "Delete or mend the Variable 'workspace_lease.broken'" in run.stdout
     found = json.loads(airflow("workspace", "status", "-o", "json").stdout)
     assert [row["batch_export_id"] for row in found["windows"]] == [lease.batch_export_id]
     assert list(found["unreadable"]) == ["workspace_lease.broken"]
-    assert (found["campaigns"], found["waits"], found["dashboards"], found["last_sweep"]) == ([], [], [], None)
+    assert (found["campaigns"], found["waits"], found["last_sweep"]) == ([], [], None)
+    assert found["dashboards"] == [{"variable_key": "workspace_dashboard_sales", "dashboard_id": 7}]
 
 
 def test_the_command_definitions_import_nothing() -> None:

@@ -13,7 +13,7 @@ from airflow_provider_workspace.operators.approval import MAX_BODY, question
 from airflow_provider_workspace.operators.members import WorkspaceDeleteMemberOperator, WorkspaceSyncMembersOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
-from tests.unit.operators.test_task_state import Store
+from tests.task_store import TaskStore
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -56,7 +56,7 @@ class Task:
         self.question = question
         self.pushed: dict[str, Any] = {}
         self.ti = SimpleNamespace(id=SEED.owner_uuid, max_tries=2, try_number=1, xcom_push=self.push)
-        self.context: Any = {"ti": self.ti, **({"task_state_store": Store()} if store else {})}
+        self.context: Any = {"ti": self.ti, **({"task_state_store": TaskStore()} if store else {})}
         self.resume: Any = None
 
     def push(self, key: str, value: Any) -> None:
@@ -241,7 +241,7 @@ def test_a_single_request_is_asked_about_and_sent(sandbox: SandboxServer, task: 
     )
     assert "noah.newton@example.com" in task.question.now.body
     assert effects(sandbox) == []
-    assert "task_state_store" not in task.context or not task.context["task_state_store"].held
+    assert "task_state_store" not in task.context or not task.context["task_state_store"]
     result = task.answer(remove(), approve)
     assert result == {"user_uuid": SEED.absent_uuid, "deleted": True}
     assert effects(sandbox) == ["delete_member"]

@@ -12,6 +12,7 @@ import yaml
 from airflow.sdk.execution_time import task_runner
 
 from airflow_provider_workspace.client.sync import WorkspaceClient
+from airflow_provider_workspace.errors import WorkspaceNotAppliedError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.organization import (
     WorkspaceApplyOrganizationOperator,
@@ -24,6 +25,7 @@ from airflow_provider_workspace.state.lease_store import VariableStore
 from airflow_provider_workspace.state.leases import Lease, dump
 from airflow_provider_workspace.state.organization_memory import PREFIX, remembered_dashboards
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
+from tests.task_store import Killed, TaskStore
 from tests.unit.operators.test_approval import Question, Task
 from tests.variables import Variables, install
 
@@ -72,10 +74,6 @@ EFFECTS = {
 }
 
 
-class Killed(BaseException):
-    """What a kill -9 looks like from within: nothing of the task runs any more."""
-
-
 class WorkspaceHookOf(closing):  # type: ignore[type-arg]
     """A hook for the connection."""
 
@@ -88,22 +86,6 @@ class WorkspaceHookOf(closing):  # type: ignore[type-arg]
             return list(hook.list_domains())
 
 
-class Store:
-    """What Airflow keeps from try to try."""
-
-    def __init__(self) -> None:
-        self.held: dict[str, Any] = {}
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return self.held.get(key, default)
-
-    def set(self, key: str, value: Any) -> None:
-        self.held[key] = value
-
-    def delete(self, key: str) -> None:
-        self.held.pop(key, None)
-
-
 class Run:
     """The tasks of a run, each with its state and XComs."""
 
@@ -111,7 +93,7 @@ class Run:
         self.sandbox = sandbox
         self.file = file
         self.arguments = arguments
-        self.stores: dict[str, Store] = {}
+        self.stores: dict[str, TaskStore] = {}
         self.tries = 0
 
     def plan(self, **arguments: Any) -> Any:
@@ -129,7 +111,7 @@ class Run:
                 **{"task_id": part, "part": part, "file": self.file, "poke_interval": 5, **self.arguments, **arguments}
             )
             ti = SimpleNamespace(try_number=self.tries, xcom_push=self.publish, task_id=part)
-            results[part] = task.execute({"ti": ti, "task_state_store": self.stores.setdefault(part, Store())})
+            results[part] = task.execute({"ti": ti, "task_state_store": self.stores.setdefault(part, TaskStore())})
         return results
 
     def publish(self, key: str, value: Any) -> None:
@@ -275,7 +257,6 @@ def test_a_plan_that_was_not_approved_is_refused(sandbox: SandboxServer, run: Ru
     with pytest.raises(AirflowFailException, match="what it holds is not a plan"):
         run.apply("projects", approved="None")
     assert effects(sandbox) == {}
-    assert plan["digest"] != run.plan()["digest"]
 
 
 def test_parts_need_those_before_them(sandbox: SandboxServer, run: Run) -> None:
@@ -307,6 +288,17 @@ def test_verification_waits_without_a_worker_and_ends(sandbox: SandboxServer, ru
     sandbox.publish_dns("_workspace-challenge.northwind.example.com", str(domain.verification_challenge))
     assert run.apply("verification")["verification"]["pending"] == 2
     assert run.plan()["counts"]["change"] == 1  # of a member
+
+
+def test_a_part_that_was_not_done_fails(sandbox: SandboxServer, run: Run) -> None:
+    """The service answers 204 to the delete, and deletes nothing."""
+    run.file = {"domains": [{"domain": "other.example.com", "verified": False}], "complete": ["domains"]}
+    sandbox.inject("said_otherwise", "delete_domain", times=None)
+    with pytest.raises(WorkspaceNotAppliedError, match="the service says that the part 'domains' is done"):
+        run.apply("domains")
+    sandbox.clear_faults()
+    assert run.apply("domains")["domains"]["counts"]["remove"] > 0
+    assert run.plan()["pending"] == 0
 
 
 def test_templates_in_the_file_are_rendered(run: Run, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators import dashboards, domains, invites, members
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.task_store import TaskStore
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -21,16 +22,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
 ]
 MEMBER = "Mina.Member@example.com"
-
-
-class Store(dict[str, Any]):
-    """A task state store."""
-
-    def set(self, key: str, value: Any) -> None:
-        self[key] = value
-
-    def delete(self, key: str) -> None:
-        self.pop(key, None)
 
 
 def run(cls: type[Any], context: Any = None, **arguments: Any) -> Any:
@@ -65,7 +56,7 @@ def test_each_operator_finds_people_by_address(sandbox: SandboxServer, connect: 
 
 def test_nobody_is_an_error_unless_an_earlier_try_removed_them(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
-    context = {"task_state_store": Store()}
+    context = {"task_state_store": TaskStore()}
     with pytest.raises(AirflowFailException, match="Check user_email: no members have the address"):
         run(members.WorkspaceDeleteMemberOperator, context, user_email="mina.mamber@example.com")
     for _ in range(2):

@@ -13,6 +13,7 @@ from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesO
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
+from tests.task_store import Killed, TaskStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,27 +22,6 @@ if TYPE_CHECKING:
     from tests.conftest import Connect
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-
-
-class Killed(BaseException):
-    """What a kill -9 looks like from within: nothing of the task runs any more."""
-
-
-class Store:
-    """What Airflow keeps from try to try."""
-
-    def __init__(self) -> None:
-        self.held: dict[str, Any] = {}
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return self.held.get(key, default)
-
-    def set(self, key: str, value: Any) -> None:
-        assert value is not None
-        self.held[key] = value
-
-    def delete(self, key: str) -> None:
-        self.held.pop(key, None)
 
 
 @pytest.fixture
@@ -87,7 +67,7 @@ def test_if_exists_fail_accepts_what_a_killed_try_created(
     connect: Connect, sandbox: SandboxServer, killed_after: Any
 ) -> None:
     connect()
-    context: Any = {"task_state_store": Store()}
+    context: Any = {"task_state_store": TaskStore()}
     killed_after("CreateProject")
     with pytest.raises(Killed):
         project(if_exists="fail").execute(context)
@@ -128,7 +108,7 @@ def test_a_retry_creates_nothing_twice_when_the_list_lags(
 ) -> None:
     connect()
     if "task_state_store" in context:
-        context = {"task_state_store": Store()}
+        context = {"task_state_store": TaskStore()}
     killed_after("CreateProject")
     with pytest.raises(Killed):
         project().execute(context)
@@ -149,7 +129,7 @@ def test_a_retry_invites_nobody_twice_when_the_list_lags(
 ) -> None:
     connect()
     if "task_state_store" in context:
-        context = {"task_state_store": Store()}
+        context = {"task_state_store": TaskStore()}
     killed_after("CreateInvites")
     with pytest.raises(Killed):
         task().execute({} if "ti" in context else context)
@@ -167,28 +147,28 @@ def test_a_retry_invites_nobody_twice_when_the_list_lags(
 
 def test_a_refused_create_clears_the_task_state(connect: Connect, sandbox: SandboxServer) -> None:
     connect()
-    store = Store()
+    store = TaskStore()
     sandbox.inject("status_before", "create_project", status=403)
     context: Any = {"task_state_store": store}
     with pytest.raises(AirflowFailException, match="403"):
         project().execute(context)
-    assert not store.held
+    assert not store
 
 
 def test_dry_run_writes_no_task_state(connect: Connect) -> None:
     connect()
-    store = Store()
+    store = TaskStore()
     context: Any = {"task_state_store": store}
     project(dry_run=True).execute(context)
     dashboard(dry_run=True).execute(context)
-    assert not store.held
+    assert not store
 
 
 def test_an_interrupted_dashboard_create_is_not_repeated(
     connect: Connect, sandbox: SandboxServer, killed_after: Any
 ) -> None:
     connect()
-    context: Any = {"task_state_store": Store()}
+    context: Any = {"task_state_store": TaskStore()}
     killed_after("CreateDashboard")
     with pytest.raises(Killed):
         dashboard().execute(context)
@@ -201,7 +181,7 @@ def test_an_interrupted_dashboard_create_is_not_repeated(
 
 def test_a_retry_returns_the_dashboard_of_an_earlier_try(connect: Connect, sandbox: SandboxServer) -> None:
     connect()
-    context: Any = {"task_state_store": Store()}
+    context: Any = {"task_state_store": TaskStore()}
     first, again = dashboard().execute(context), dashboard().execute(context)
     assert first["id"] == again["id"]
     assert len(sandbox.effects("create_dashboard")) == 1

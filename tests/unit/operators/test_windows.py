@@ -18,6 +18,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.state import lease_store
 from airflow_provider_workspace.state.leases import Lease, LeaseRegistry
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
+from tests.task_store import Killed
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -426,10 +427,6 @@ def test_a_connection_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch, sto
 
 
 # Against the sandbox's own record of what was exported
-
-
-class Killed(BaseException):
-    """What a kill -9 looks like from within: nothing of the task runs any more."""
 
 
 HOUR = 3600

@@ -29,6 +29,7 @@ from airflow_provider_workspace.procedures.create_or_get import (
 )
 from airflow_provider_workspace.procedures.dry_run import Planned, check_writes, until_first_write
 from airflow_provider_workspace.state.task_state import TaskState
+from tests.task_store import TaskStore
 from tests.unit.procedures.drive import drive
 
 CREATE = CreateProject(organization_id="o", name="thing")
@@ -53,16 +54,6 @@ class Clock(list[float]):
 
     def __call__(self) -> float:
         return self.began + sum(self)
-
-
-class Store(dict[str, Any]):
-    """Airflow's task state store."""
-
-    def set(self, key: str, value: Any) -> None:
-        self[key] = value
-
-    def delete(self, key: str) -> None:
-        self.pop(key, None)
 
 
 class Service:
@@ -153,7 +144,7 @@ def test_a_lost_create_is_sent_again_after_the_consistency_time() -> None:
 @pytest.mark.parametrize("killed_for", [0.0, 3.0, 50.0, 119.0])
 @pytest.mark.parametrize("shown_after", [0.0, 8.0, 20.0, 119.9])
 def test_a_retry_after_a_kill_looks_until_the_create_shows(killed_for: float, shown_after: float) -> None:
-    service, context = Service("it", shown_after=shown_after), {"task_state_store": Store()}
+    service, context = Service("it", shown_after=shown_after), {"task_state_store": TaskStore()}
     TaskState(context, clock=service.clock).begin("thing")
     service.answer(CREATE)
     service.clock.append(killed_for)
@@ -163,7 +154,7 @@ def test_a_retry_after_a_kill_looks_until_the_create_shows(killed_for: float, sh
 
 
 def test_a_retry_sends_again_what_did_not_show_within_the_consistency_time() -> None:
-    service, context = Service(), {"task_state_store": Store()}
+    service, context = Service(), {"task_state_store": TaskStore()}
     TaskState(context, clock=service.clock).begin("thing")
     service.clock.append(100.0)
     assert create(service, context=context) == ("it", True)
@@ -172,7 +163,7 @@ def test_a_retry_sends_again_what_did_not_show_within_the_consistency_time() -> 
 
 
 def test_a_retry_waits_for_nothing_after_the_consistency_time() -> None:
-    service, context = Service(), {"task_state_store": Store()}
+    service, context = Service(), {"task_state_store": TaskStore()}
     TaskState(context, clock=service.clock).begin("thing")
     service.clock.append(200.0)
     assert create(service, context=context) == ("it", True)
@@ -187,12 +178,12 @@ def test_without_a_store_a_retry_looks_for_the_whole_time() -> None:
     assert service.sent == 1
 
 
-@pytest.mark.parametrize("context", [{}, {"task_state_store": Store()}], ids=["carried", "stored"])
+@pytest.mark.parametrize("context", [{}, {"task_state_store": TaskStore()}], ids=["carried", "stored"])
 @pytest.mark.parametrize("shown_after", [0.0, 8.0, 30.0, 100.0])
 def test_nothing_is_sent_twice_where_the_worker_is_left_at_long_pauses(
     context: dict[str, Any], shown_after: float
 ) -> None:
-    context, carried = {key: Store() for key in context}, dict[str, Any]()
+    context, carried = {key: TaskStore() for key in context}, dict[str, Any]()
     service = Service("lost", shown_after=shown_after)
     for _ in range(20):
         try:

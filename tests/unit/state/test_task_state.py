@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_workspace.state.task_state import TaskState
+from tests.task_store import TaskStore
 
 
 class Clock:
@@ -14,16 +15,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-class Store(dict[str, Any]):
-    """Airflow's task state store: survives the try."""
-
-    def set(self, key: str, value: Any) -> None:
-        self[key] = value
-
-    def delete(self, key: str) -> None:
-        self.pop(key, None)
 
 
 class Try:
@@ -37,14 +28,14 @@ def clock() -> Clock:
 
 
 def test_a_first_try_knows_that_nothing_was_begun(clock: Clock) -> None:
-    for context in ({}, {"ti": Try(1)}, {"ti": Try(2), "task_state_store": Store()}):
+    for context in ({}, {"ti": Try(1)}, {"ti": Try(2), "task_state_store": TaskStore()}):
         state = TaskState(context, clock=clock)
         assert state.age("project") is None
         assert not state.has_begun("project")
 
 
 def test_a_retry_knows_when_the_killed_try_began(clock: Clock) -> None:
-    store = Store()
+    store = TaskStore()
     TaskState({"task_state_store": store}, clock=clock).begin("project")
     clock.now += 7
     retry = TaskState({"ti": Try(2), "task_state_store": store}, clock=clock)
@@ -79,14 +70,14 @@ def test_without_a_store_a_deferral_takes_the_note_along(clock: Clock) -> None:
 
 
 def test_a_clock_that_is_set_back_makes_no_negative_age(clock: Clock) -> None:
-    store = Store()
+    store = TaskStore()
     TaskState({"task_state_store": store}, clock=clock).begin("project")
     clock.now -= 10
     assert TaskState({"task_state_store": store}, clock=clock).age("project") == 0
 
 
 def test_a_dry_run_remembers_nothing(clock: Clock) -> None:
-    store, carried = Store(), dict[str, Any]()
+    store, carried = TaskStore(), dict[str, Any]()
     dry_run = TaskState({"ti": Try(2), "task_state_store": store}, carried, dry_run=True, clock=clock)
     assert dry_run.age("project") is None
     dry_run.begin("project")

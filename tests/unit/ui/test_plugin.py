@@ -90,7 +90,7 @@ def test_the_page_runs_no_script_but_its_own_and_asks_nobody_else() -> None:
 
 
 def test_the_page_reads_the_names_that_the_package_writes() -> None:
-    from airflow_provider_workspace.state import campaigns, leases
+    from airflow_provider_workspace.state import campaigns, leases, organization_memory
 
     model = (STATIC / "model.js").read_text()
     assert f'LEASES = "{leases.PREFIX}"' in model
@@ -99,6 +99,7 @@ def test_the_page_reads_the_names_that_the_package_writes() -> None:
     (states,) = re.findall(r"STATES = (\[.*\])", model)
     assert tuple(eval(states)) == leases.STATES  # noqa: S307
     assert f'"{campaigns.PROGRESS}"' in (STATIC / "page.js").read_text()
+    assert f'DASHBOARD_PREFIX = "{organization_memory.PREFIX}"' in model
 
 
 def test_the_page_names_every_sensor_and_the_operators_that_exist() -> None:

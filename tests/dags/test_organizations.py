@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tests.airflow_cli import AirflowCli
 
-pytestmark = pytest.mark.per_airflow
+pytestmark = [pytest.mark.per_airflow, pytest.mark.slow]  # 36 tasks of a real Airflow
 
 DAG = """\
 from airflow.sdk import dag

@@ -62,8 +62,6 @@ def access_audit() -> None:
         where={"level": [8, 15]},
         fields=["user.email", "last_login"],
     )
-    # [END howto_list_members]
-    # [START howto_list_invites]
     invites = WorkspaceListInvitesOperator(
         task_id="expired_invites",
         task_display_name="Expired invites",
@@ -71,7 +69,7 @@ def access_audit() -> None:
         where={"is_expired": True},
         fields=["target_email", "created_at"],
     )
-    # [END howto_list_invites]
+    # [END howto_list_members]
 
     # [START howto_report_findings]
     @task(task_display_name="Report")

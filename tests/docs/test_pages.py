@@ -11,7 +11,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.sdk import DAG, BaseSensorOperator
@@ -21,6 +21,10 @@ from airflow_provider_workspace.operators.base import WorkspaceOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sensors.workspace import WorkspaceSensor
 from tests.dag_bag import DagBag
+from tests.variables import install
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -86,20 +90,26 @@ def test_a_documented_dag_loads(tmp_path: Path, page: str, number: int, code: st
 
 
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-@pytest.mark.usefixtures("sandbox")
 @pytest.mark.parametrize("page", sorted({page for page, _, _ in SNIPPETS}))
-def test_the_snippets_of_a_page_run(connect: Callable[..., None], page: str) -> None:
+def test_the_snippets_of_a_page_run_and_cost_what_it_says(
+    connect: Callable[..., None], page: str, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One after the other in one namespace, as people paste them; the tasks they make run, and sensors look once."""
     connect(key=SEED.session_key)
+    install(monkeypatch)
     shown: dict[str, Any] = {"__name__": "shown"}
-    with DAG("shown", schedule=None) as dag:
-        for _, number, code in (snippet for snippet in SNIPPETS if snippet[0] == page):
+    for _, number, code in (snippet for snippet in SNIPPETS if snippet[0] == page):
+        before = len(sandbox.requests())
+        with DAG("shown", schedule=None) as dag:
             exec(compile(code, f"{page}, block {number}", "exec"), shown)  # noqa: S102 - that is what this is for
-    for task in dag.tasks:
-        if isinstance(task, BaseSensorOperator):
-            assert task.poke({}) is not None
-        else:
-            task.execute({})
+        for task in dag.tasks:
+            if isinstance(task, BaseSensorOperator):
+                assert task.poke({}) is not None
+            else:
+                task.execute({})
+        said = re.match(r"[^#]*?^- \*\*Requests\*\*: (\d+)", PAGES[page].partition(code)[2], re.DOTALL | re.MULTILINE)
+        if said:
+            assert len(sandbox.requests()) - before == int(said[1]), f"{page}, block {number}"
 
 
 @pytest.mark.parametrize(("page", "number", "code"), TESTS)
@@ -283,3 +293,18 @@ def test_every_class_has_a_section(name: str) -> None:
     there = documented().count(name)
     assert there, f"write a section with an example and '.. autoclass:: {name}' in docs/"
     assert there == 1, f"{name} has {there} sections in docs/"
+
+
+SECTIONS = [
+    (page, section)
+    for page, text in PAGES.items()
+    if page.startswith("operators/") and page != "operators/index.md"
+    for section in re.split(r"^(?=## )", text, flags=re.MULTILINE)
+    if re.search(r"^\.\. autoclass:: .*Operator$", section, re.MULTILINE)
+    and not re.match("## (What|The tasks)", section)
+]
+
+
+@pytest.mark.parametrize(("page", "section"), SECTIONS, ids=[section.splitlines()[0] for _, section in SECTIONS])
+def test_a_section_says_what_its_operator_returns_costs_and_raises(page: str, section: str) -> None:
+    assert re.findall(r"^- \*\*(\w+)\*\*: ", section, re.MULTILINE) == ["Returns", "Requests", "Errors"], page

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from datetime import datetime, timezone
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import tenacity
 
 from airflow_provider_workspace.api.outcome import refuses_all
 from airflow_provider_workspace.api.pagination import Pages
@@ -83,14 +80,9 @@ class WorkspaceAsyncClient:
         """
         call = Call(op, self._policy, looks_first=looks_first, note=note)
         await self._mask_all(op.secrets())
-        retrying = tenacity.AsyncRetrying(**call.tenacity(), sleep=self._sleep)
         async with self._throttle.acquire(call):
             with call.recorded():
-                try:
-                    result: T = await retrying(partial(self._attempt, call))
-                except WorkspaceRequestError as error:
-                    final = call.failure(error)
-                    raise final from (error.__cause__ if final is error else error)
+                result = await self._repeat(call)
         await self._mask_all(secrets_in(result))
         return result
 
@@ -143,8 +135,16 @@ class WorkspaceAsyncClient:
                 yield row
             following = pages.following(page)
 
+    async def _repeat(self, call: Call[T]) -> T:
+        while True:
+            try:
+                return await self._attempt(call)
+            except WorkspaceRequestError as error:
+                pause = call.pause_after(error)
+            await self._sleep(pause)
+
     async def _attempt(self, call: Call[T]) -> T:
-        call.note()
+        call.begin_attempt()
         url = self.settings.base_url + call.request.target
         response = await self._connections.send(call, url, self._context)
         for _ in range(MAX_REDIRECTS):

@@ -43,13 +43,23 @@ def url_for(settings: Settings, kind: str, ids: Mapping[str, object]) -> str:
     That is its page if the connection has a ``web_url``. If not, it is the status page for what that shows, and the API
     URL for everything else.
 
-    :param kind: one of :data:`~airflow_provider_workspace.client.resource_urls.RESOURCE_PATHS`
-    :param ids: the ids its path needs
+    :param kind: one of :data:`~airflow_provider_workspace.client.settings.RESOURCE_PATHS`
+    :param ids: the ids its path needs; for those that are ``None`` the defaults of the connection count
     """
-    has_page = settings.web_url if isinstance(settings.web_url, str) else (settings.web_url or {}).get(kind)
-    url = settings.url_for(kind, ids)
-    if has_page or not url or kind not in ON_STATUS_PAGE:
-        return url
+    from urllib.parse import quote
+
+    from airflow_provider_workspace.client.settings import RESOURCE_PATHS
     from airflow_provider_workspace.ui.plugin import WorkspacePlugin, status_page_url
 
-    return status_page_url(ON_STATUS_PAGE[kind].format_map(ids)) if WorkspacePlugin.external_views else url
+    page, endpoint = RESOURCE_PATHS[kind]
+    pages = {kind: settings.web_url + page} if isinstance(settings.web_url, str) else settings.web_url or {}
+    defaults = {"organization_id": settings.organization_id, "project_id": settings.project_id}
+    known = defaults | {name: value for name, value in ids.items() if value is not None}
+    try:
+        quoted = {name: quote(str(value), safe="") for name, value in known.items() if value is not None}
+        url = pages.get(kind, settings.base_url + endpoint).format_map(quoted)
+    except (KeyError, ValueError, IndexError):
+        return ""
+    if kind in pages or kind not in ON_STATUS_PAGE or not WorkspacePlugin.external_views:
+        return url
+    return status_page_url(ON_STATUS_PAGE[kind].format_map(ids))

@@ -10,10 +10,7 @@ import httpx
 
 from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.client import waits
-from airflow_provider_workspace.client.body import Body
-from airflow_provider_workspace.client.call import headers_for
-from airflow_provider_workspace.client.failures import failed
-from airflow_provider_workspace.client.transport import proxy_for, tls_context
+from airflow_provider_workspace.client.transport import Body, failed, headers_for, proxy_for, tls_context
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.request_errors import RequestContext

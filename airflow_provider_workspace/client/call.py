@@ -21,7 +21,6 @@ from airflow_provider_workspace.errors import WorkspaceRateLimitError, Workspace
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.api.retry import RetryPolicy
-    from airflow_provider_workspace.client.settings import Settings
 
 T = TypeVar("T")
 
@@ -123,16 +122,6 @@ class Call(Generic[T]):
 def _printable(request_id: str | None) -> str:
     """Return the identifier of a request as one word of a log line."""
     return "".join(char for char in request_id or "-" if char.isprintable() and not char.isspace())[:100]
-
-
-def headers_for(settings: Settings) -> dict[str, str]:
-    """Return the headers of every request."""
-    return {
-        "Authorization": f"Bearer {settings.api_key}",
-        "Accept": "application/json",
-        "Accept-Encoding": "gzip, deflate",
-        "User-Agent": f"airflow-provider-workspace/{__version__}",
-    }
 
 
 def secrets_in(result: object) -> Iterator[str]:

@@ -22,10 +22,15 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError
 
 from airflow_provider_workspace.api.operation import Response
-from airflow_provider_workspace.client.body import AnswerTooLargeError, Body, UnreadableBodyError
-from airflow_provider_workspace.client.call import headers_for
-from airflow_provider_workspace.client.failures import failed
-from airflow_provider_workspace.client.transport import proxy_for, tls_context
+from airflow_provider_workspace.client.transport import (
+    AnswerTooLargeError,
+    Body,
+    UnreadableBodyError,
+    failed,
+    headers_for,
+    proxy_for,
+    tls_context,
+)
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.request_errors import RequestContext

@@ -10,20 +10,39 @@ connection form and the tables of the documentation from them.
 import ipaddress
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core.core_schema import PlainValidatorFunctionSchema, no_info_plain_validator_function
 
 from airflow_provider_workspace.api.retry import RetryPolicy
-from airflow_provider_workspace.client.resource_urls import RESOURCE_PATHS
 from airflow_provider_workspace.errors import WorkspaceConfigError
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
+
+ORGANIZATION = "/organizations/{organization_id}"
+
+# Kind of resource: path below web_url, path of the interface.
+RESOURCE_PATHS: dict[str, tuple[str, str]] = {
+    "batch_export": (
+        "/organization/{organization_id}/batch_exports/{batch_export_id}",
+        f"/api{ORGANIZATION}/batch_exports/{{batch_export_id}}/",
+    ),
+    "dashboard": (
+        "/project/{project_id}/dashboard/{dashboard_id}",
+        "/api/environments/{project_id}/dashboards/{dashboard_id}/",
+    ),
+    "domain": ("/organization/{organization_id}/domains", f"/api{ORGANIZATION}/domains/{{domain_id}}/"),
+    "domains": ("/organization/{organization_id}/domains", f"/api{ORGANIZATION}/domains/"),
+    "invites": ("/organization/{organization_id}/members", f"/api{ORGANIZATION}/invites/"),
+    "members": ("/organization/{organization_id}/members", f"/api{ORGANIZATION}/members/"),
+    "project": ("/project/{project_id}", f"/api{ORGANIZATION}/projects/{{project_id}}/"),
+    "projects": ("/organization/{organization_id}/projects", f"/api{ORGANIZATION}/projects/"),
+}
 
 # Readers of one kind of setting each. What they raise says what is expected.
 
@@ -267,23 +286,6 @@ class Settings(BaseModel):
         """Return what no log and no message may hold: the key, and the password of the proxy."""
         password = urlsplit(self.proxy or "").password or ""
         return tuple(dict.fromkeys(filter(None, (self.api_key, password, unquote(password)))))
-
-    def url_for(self, kind: str, ids: Mapping[str, object]) -> str:
-        """
-        Return the URL of a resource for people; empty if an id is not known.
-
-        :param kind: one of :data:`~airflow_provider_workspace.client.resource_urls.RESOURCE_PATHS`
-        :param ids: the ids its path needs; for those that are ``None`` the defaults of these settings count
-        """
-        defaults = {"organization_id": self.organization_id, "project_id": self.project_id}
-        known = defaults | {name: value for name, value in ids.items() if value is not None}
-        page, endpoint = RESOURCE_PATHS[kind]
-        pages = {kind: self.web_url + page} if isinstance(self.web_url, str) else self.web_url or {}
-        try:
-            quoted = {name: quote(str(value), safe="") for name, value in known.items() if value is not None}
-            return pages.get(kind, self.base_url + endpoint).format_map(quoted)
-        except (KeyError, ValueError, IndexError):
-            return ""
 
     def retry_policy(self) -> RetryPolicy:
         """Return the policy that both clients follow."""

@@ -1,18 +1,42 @@
-"""What both clients take from their surroundings, once: the proxy and the TLS context."""
+"""What both kinds of connections share: headers, proxy, TLS context, the body of an answer, what an exception means."""
 
 from __future__ import annotations
 
+import http.client
+import io
 import ssl
 import urllib.request
+import zlib
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from airflow_provider_workspace import __version__
+from airflow_provider_workspace.api.request_errors import not_sent, too_large_error, transport_error
 from airflow_provider_workspace.client.settings import is_loopback
 from airflow_provider_workspace.errors import WorkspaceConfigError
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.api.request_errors import RequestContext
     from airflow_provider_workspace.client.settings import Settings
+    from airflow_provider_workspace.errors import WorkspaceRequestError
+
+# How many bytes are decompressed at once.
+PIECE = 1_000_000
+DECOMPRESSED = ("gzip", "x-gzip", "deflate")
+# A connection that breaks off during the handshake; any other error of TLS stays as it is.
+PASSING_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+
+
+def headers_for(settings: Settings) -> dict[str, str]:
+    """Return the headers of every request."""
+    return {
+        "Authorization": f"Bearer {settings.api_key}",
+        "Accept": "application/json",
+        "Accept-Encoding": "gzip, deflate",
+        "User-Agent": f"airflow-provider-workspace/{__version__}",
+    }
 
 
 def proxy_for(settings: Settings) -> str | None:
@@ -72,3 +96,136 @@ def tls_context(verify: bool | str) -> ssl.SSLContext:  # noqa: FBT001 - the set
             f"connection, or {', '.join(names)} in the environment."
         )
         raise WorkspaceConfigError(msg) from error
+
+
+class AnswerTooLargeError(Exception):
+    """More came than the settings permit."""
+
+
+class UnreadableBodyError(Exception):
+    """The body is not what its Content-Encoding says."""
+
+
+class Body:
+    """
+    Collects a body piece by piece.
+
+    :param encoding: the Content-Encoding; ``None`` if the answer names none
+    :param limit: maximum bytes, before and after decompression
+    :raises UnreadableBodyError: for another encoding than those that were asked for
+    """
+
+    def __init__(self, encoding: str | None, limit: int) -> None:
+        self._limit = limit
+        self._received = 0
+        self._content = io.BytesIO()
+        name = (encoding or "identity").strip().lower()
+        if name not in ("identity", *DECOMPRESSED):
+            msg = f"Content-Encoding {name[:40]} was not asked for"
+            raise UnreadableBodyError(msg)
+        self._packed = name in DECOMPRESSED
+        self._deflate = name == "deflate"
+        # With these window bits zlib tells by the first bytes whether they are gzip or zlib.
+        self._unpacker: Any = zlib.decompressobj(47) if self._packed else None
+
+    def add(self, piece: bytes) -> None:
+        """
+        Add what came.
+
+        :raises AnswerTooLargeError: if it is too much; whatever it would grow to is not in memory
+        :raises UnreadableBodyError: if it cannot be decompressed
+        """
+        if self._deflate and not self._received and piece[0] & 0x0F != 8:
+            self._unpacker = zlib.decompressobj(-15)  # a deflate without the wrapping that belongs to it
+        self._received += len(piece)
+        if self._received > self._limit:
+            raise AnswerTooLargeError
+        if self._packed:
+            self._unpack(piece)
+        else:
+            self._keep(piece)
+
+    def whole(self) -> bytes:
+        """
+        Return the body.
+
+        :raises UnreadableBodyError: if a compressed one is cut off
+        """
+        if self._packed and self._received:
+            self._unpack(b"")
+            if not self._unpacker.eof:
+                msg = "the compressed body is cut off"
+                raise UnreadableBodyError(msg)
+        return self._content.getvalue()
+
+    def _unpack(self, piece: bytes) -> None:
+        while True:
+            if self._unpacker.eof and piece:  # several gzip members, one after the other
+                self._unpacker = zlib.decompressobj(47)
+            try:
+                unpacked = self._unpacker.decompress(piece, PIECE)
+            except zlib.error as error:
+                msg = f"the body cannot be decompressed ({error})"
+                raise UnreadableBodyError(msg) from None
+            self._keep(unpacked)
+            piece = self._unpacker.unconsumed_tail or self._unpacker.unused_data
+            if not piece and len(unpacked) < PIECE:
+                return
+
+    def _keep(self, piece: bytes) -> None:
+        if self._content.tell() + len(piece) > self._limit:
+            raise AnswerTooLargeError
+        self._content.write(piece)
+
+
+def failed(
+    op: Operation[Any],
+    error: Exception,
+    context: RequestContext,
+    settings: Settings,
+    *,
+    sent: bool,
+    late: bool,
+    timeout: bool = False,
+) -> WorkspaceRequestError:
+    """
+    Build the error for an attempt that failed; where it failed says whether the request was sent, never the words.
+
+    :param error: what was raised; it is not kept, for its frames hold the API key
+    :param sent: whether a byte of the request may have left
+    :param late: whether the attempt took as long as it may as a whole
+    :param timeout: whether something took too long; seen by itself where it is a ``TimeoutError``
+    """
+    causes = _causes(error)
+    timeout = timeout or any(isinstance(cause, TimeoutError) for cause in causes)
+    innermost = causes[-1]
+    why = f"{type(innermost).__name__}: {innermost}"
+    if not sent:
+        if timeout:
+            seconds = settings.total_timeout if late else settings.connect_timeout
+            return not_sent(op, f"no connection within {seconds:g} s", context)
+        tls = next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None)
+        if tls is not None and not isinstance(tls, PASSING_TLS):
+            return not_sent(op, f"TLS failed, {type(tls).__name__}: {tls}", context, retryable=False)
+        # Host names that cannot be written out, and URLs that are none.
+        return not_sent(op, why, context, retryable=not isinstance(error, ValueError | http.client.InvalidURL))
+    if isinstance(error, AnswerTooLargeError):
+        return too_large_error(op, settings.max_response_bytes, context)
+    if timeout and late:
+        return transport_error(op, f"not within {settings.total_timeout:g} s", context, setting="total_timeout")
+    if timeout:
+        why = f"nothing for {settings.read_timeout:g} s"
+        return transport_error(op, why, context, setting="read_timeout")
+    return transport_error(op, why, context)
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """Return an exception and what led to it, through the wrappers of the libraries."""
+    found: list[BaseException] = []
+    cause: Any = error
+    while cause is not None:
+        found.append(cause)
+        context = None if cause.__suppress_context__ else cause.__context__
+        parts = (getattr(cause, "reason", None), *cause.args, cause.__cause__, context)
+        cause = next((part for part in parts if isinstance(part, BaseException) and part not in found), None)
+    return found

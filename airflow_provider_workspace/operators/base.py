@@ -59,7 +59,7 @@ class WorkspaceOperator(BaseOperator):
     """The fields that are true or false; each is a template too."""
     operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
     resource_kind: str
-    """The resource that the task's link leads to: a key of ``client.resource_urls.RESOURCE_PATHS``."""
+    """The resource that the task's link leads to: a key of ``client.settings.RESOURCE_PATHS``."""
     workspace_url: str = ""
     created: bool | None = None
     not_applied: Sequence[Mapping[str, Any]] = ()

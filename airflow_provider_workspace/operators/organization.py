@@ -50,6 +50,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         self, hook: WorkspaceHook, parts: Collection[str] | None = None
     ) -> Procedure[tuple[OrganizationPlan, Organization, Reading]]:
         """Read the file, compare, and log the plan."""
+        from airflow_provider_workspace.links import url_for
         from airflow_provider_workspace.procedures.organization_file import choose_organization, load_organizations
         from airflow_provider_workspace.procedures.organization_plan import PARTS, plan_organization
         from airflow_provider_workspace.state.organization_memory import reading_of
@@ -58,7 +59,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         name = Path(file).name if isinstance(file, str) else "the organization"
         wanted = choose_organization(load_organizations(file, self.render), self.organization, name)
         organization_id = hook.organization_or_default(wanted.organization_id)
-        self.workspace_url = hook.client.settings.url_for("projects", {"organization_id": organization_id})
+        self.workspace_url = url_for(hook.client.settings, "projects", {"organization_id": organization_id})
         reading = reading_of(organization_id, hook.client.settings)
         plan = yield from plan_organization(wanted, reading, parts or PARTS)
         self.log.info("Organization %s: %s", organization_id, plan.table())

@@ -57,7 +57,7 @@ class WorkspaceSensor(BaseSensorOperator):
     operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
     workspace_url: str = ""
     resource_kind: str
-    """The resource that the task's link leads to: a key of ``client.resource_urls.RESOURCE_PATHS``."""
+    """The resource that the task's link leads to: a key of ``client.settings.RESOURCE_PATHS``."""
     ask_verification = False
     poke_interval: float
     organization_id: str | None

@@ -20,7 +20,7 @@ from airflow_provider_workspace.api import bodies
 from airflow_provider_workspace.api.models import Resource
 from airflow_provider_workspace.api.operation import path_fields
 from airflow_provider_workspace.api.operations import OPERATIONS
-from airflow_provider_workspace.client.resource_urls import RESOURCE_PATHS
+from airflow_provider_workspace.client.settings import RESOURCE_PATHS
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
 from airflow_provider_workspace.operators.base import WorkspaceListOperator
 from tests.contract.parts import (

@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from airflow_provider_workspace.client.resource_urls import RESOURCE_PATHS
-from airflow_provider_workspace.client.settings import Settings
+from airflow_provider_workspace.client.settings import RESOURCE_PATHS, Settings
+from airflow_provider_workspace.links import url_for
 from airflow_provider_workspace.sandbox.__main__ import main
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -134,7 +134,7 @@ def test_wrong_control_calls_are_refused(sandbox: SandboxServer, method: str, pa
 @pytest.mark.parametrize("kind", RESOURCE_PATHS)
 def test_the_page_is_where_tasks_link_to(api: httpx.Client, sandbox: SandboxServer, kind: str) -> None:
     ids = {"organization_id": SEED.organization_id, "project_id": 1, "dashboard_id": 1, "batch_export_id": "e1"}
-    linked = Settings(sandbox.url, "key", web_url=sandbox.url).url_for(kind, ids)
+    linked = url_for(Settings(sandbox.url, "key", web_url=sandbox.url), kind, ids)
     assert api.get(linked).text == api.get("/").text
 
 

@@ -6,20 +6,25 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.client.resource_urls import RESOURCE_PATHS
-from airflow_provider_workspace.client.settings import Settings
+from airflow_provider_workspace.client.settings import RESOURCE_PATHS, Settings
+from airflow_provider_workspace.links import url_for
+from airflow_provider_workspace.ui.plugin import WorkspacePlugin
 
 BASE = "https://host.example.com"
 WEB = "https://app.example.com"
+AIRFLOW = "https://airflow.example.com"
+STATUS_PAGE = f"{AIRFLOW}/plugin/workspace"
 
 
 @pytest.mark.parametrize(
-    ("web_url", "kind", "ids", "address"),
+    ("web_url", "kind", "ids", "url"),
     [
         (WEB, "dashboard", {"dashboard_id": 7}, f"{WEB}/project/1/dashboard/7"),
         (WEB, "dashboard", {"dashboard_id": 7, "project_id": "a/b"}, f"{WEB}/project/a%2Fb/dashboard/7"),
         (WEB, "members", {"organization_id": None}, f"{WEB}/organization/o/members"),
-        (None, "dashboard", {"dashboard_id": 7}, f"{BASE}/api/environments/1/dashboards/7/"),
+        (None, "dashboard", {"dashboard_id": 7}, f"{STATUS_PAGE}#dashboards"),
+        (None, "batch_export", {"batch_export_id": "a b"}, f"{STATUS_PAGE}#a%20b"),
+        (None, "project", {}, f"{BASE}/api/organizations/o/projects/1/"),
         (None, "dashboard", {}, ""),
         ({"dashboard": f"{WEB}/d/{{dashboard_id}}"}, "dashboard", {"dashboard_id": 7}, f"{WEB}/d/7"),
         ({"dashboard": f"{WEB}/d/{{dashboard_id}}"}, "project", {}, f"{BASE}/api/organizations/o/projects/1/"),
@@ -27,13 +32,17 @@ WEB = "https://app.example.com"
         ({"dashboard": f"{WEB}/d/{{"}, "dashboard", {"dashboard_id": 7}, ""),
     ],
 )
-def test_resource_url(web_url: Any, kind: str, ids: dict[str, object], address: str) -> None:
+def test_the_url_for_people(
+    monkeypatch: pytest.MonkeyPatch, web_url: Any, kind: str, ids: dict[str, object], url: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", AIRFLOW)
     settings = Settings(BASE, "key", organization_id="o", project_id="1", web_url=web_url)
-    assert settings.url_for(kind, ids) == address
+    assert url_for(settings, kind, ids) == url
 
 
 @pytest.mark.parametrize("kind", RESOURCE_PATHS)
-def test_every_kind_has_an_api_and_a_web_url(kind: str) -> None:
+def test_every_kind_has_an_api_and_a_web_url(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     ids = dict.fromkeys(("organization_id", "project_id", "dashboard_id", "batch_export_id", "domain_id"), "x")
-    assert Settings(BASE, "key", web_url=WEB).url_for(kind, ids).startswith(f"{WEB}/")
-    assert Settings(BASE, "key").url_for(kind, ids).startswith(f"{BASE}/api/")
+    assert url_for(Settings(BASE, "key", web_url=WEB), kind, ids).startswith(f"{WEB}/")
+    monkeypatch.setattr(WorkspacePlugin, "external_views", [])
+    assert url_for(Settings(BASE, "key"), kind, ids).startswith(f"{BASE}/api/")

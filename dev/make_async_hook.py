@@ -31,6 +31,7 @@ WORDS = {
     r"\bThrottle\b": "AsyncThrottle",
     r"\bin_threads\b": "in_tasks",
     r"\bwaits\.sleep\b": "waits.async_sleep",
+    r"\btenacity\.Retrying\b": "tenacity.AsyncRetrying",
     r"\b__(enter|exit)__\b": r"__a\1__",
     r"\bdef close\b": "def aclose",
     r"\bself\.close\b": "self.aclose",
@@ -46,7 +47,7 @@ WORDS = {
 AWAITED = {
     *("self.client.run", "self.organization_or_default", "self.project_or_default", "self.update_dashboard"),
     *("self.send", "self._send_all", "self._mask_all", "self.mask", "self._sleep", "self.close"),
-    *("self._repeat", "self._attempt", "self._connections.send", "self._connections.close", "in_threads"),
+    *("self._connections.send", "self._connections.close", "retrying", "in_threads"),
 }
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import tenacity
 
 from airflow_provider_workspace.api.outcome import refuses_all
 from airflow_provider_workspace.api.pagination import Pages
@@ -80,9 +83,14 @@ class WorkspaceAsyncClient:
         """
         call = Call(op, self._policy, looks_first=looks_first, note=note)
         await self._mask_all(op.secrets())
+        retrying = tenacity.AsyncRetrying(**call.tenacity(), sleep=self._sleep)
         async with self._throttle.acquire(call):
             with call.recorded():
-                result = await self._repeat(call)
+                try:
+                    result: T = await retrying(partial(self._attempt, call))
+                except WorkspaceRequestError as error:
+                    final = call.failure(error)
+                    raise final from (error.__cause__ if final is error else error)
         await self._mask_all(secrets_in(result))
         return result
 
@@ -135,16 +143,8 @@ class WorkspaceAsyncClient:
                 yield row
             following = pages.following(page)
 
-    async def _repeat(self, call: Call[T]) -> T:
-        while True:
-            try:
-                return await self._attempt(call)
-            except WorkspaceRequestError as error:
-                pause = call.pause_after(error)
-            await self._sleep(pause)
-
     async def _attempt(self, call: Call[T]) -> T:
-        call.begin_attempt()
+        call.note()
         url = self.settings.base_url + call.request.target
         response = await self._connections.send(call, url, self._context)
         for _ in range(MAX_REDIRECTS):

@@ -1,4 +1,4 @@
-"""One call of either client: what is kept from attempt to attempt, and whether there is another one."""
+"""One call of either client: what is kept from attempt to attempt, and the arguments both hand to tenacity."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import tenacity
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
@@ -19,6 +20,8 @@ from airflow_provider_workspace.api.request_errors import final_error
 from airflow_provider_workspace.errors import WorkspaceRateLimitError, WorkspaceRequestError
 
 if TYPE_CHECKING:
+    from tenacity import RetryCallState
+
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.api.retry import RetryPolicy
 
@@ -79,44 +82,61 @@ class Call(Generic[T]):
                 outcome = error.outcome
                 raise
             finally:
-                span.set_attributes({"workspace.outcome": outcome, "http.request.resend_count": self.attempts - 1})
+                attempts = max(1, self.attempts)
+                span.set_attributes({"workspace.outcome": outcome, "http.request.resend_count": attempts - 1})
                 if method != "GET":
                     seconds = time.monotonic() - began
                     # The path comes last, for a log page cuts long lines at the right.
                     line = "operation=%s outcome=%s rows=%d attempts=%d seconds=%.3f request_id=%s target=%s"
                     request_id = _printable(self.request_id)
-                    audit.info(line, name, outcome, self.op.rows, self.attempts, seconds, request_id, target)
+                    audit.info(line, name, outcome, self.op.rows, attempts, seconds, request_id, target)
 
-    def begin_attempt(self) -> None:
-        """Count an attempt, and tell the caller right before it."""
-        self.attempts += 1
-        self.note()
+    def tenacity(self) -> dict[str, Any]:
+        """Return the arguments that tenacity's two loops share."""
+        return {
+            "retry": self.should_retry,
+            "wait": self.seconds_to_wait,
+            "stop": tenacity.stop_after_attempt(self.policy.max_attempts),
+            "before_sleep": self.log_retry,
+            "reraise": True,
+        }
 
-    def pause_after(self, error: WorkspaceRequestError) -> float:
-        """
-        Return how many seconds to wait before the next attempt, and log why there is one.
-
-        :raises WorkspaceRequestError: if there is none
-        """
-        endpoint, most = self.op.endpoint, self.policy.max_attempts
+    def should_retry(self, state: RetryCallState) -> bool:
+        """Tell tenacity whether to send once more, and remember whether the write may be done already."""
+        self.attempts = state.attempt_number
+        error = state.outcome.exception() if state.outcome else None
+        if error is None:
+            return False
+        if isinstance(error, WorkspaceRequestError) and error.outcome == Outcome.UNKNOWN.value:
+            self.may_have_been_applied = True
         if isinstance(error, WorkspaceRateLimitError):
             self.throttled = True
-        if error.outcome == Outcome.UNKNOWN.value:
-            self.may_have_been_applied = True
-        again = self.policy.permits(error, repeatable=endpoint.repeatable)
-        if not again or self.attempts >= most or (self.throttled and endpoint.refusals_count):
-            final = final_error(
-                self.op,
-                error,
-                self.attempts,
-                may_have_been_applied=self.may_have_been_applied,
-                looks_first=self.looks_first,
-            )
-            raise final from (error.__cause__ if final is error else error)
+            if self.op.endpoint.refusals_count:
+                return False
+        return self.policy.permits(error, repeatable=self.op.endpoint.repeatable)
+
+    def seconds_to_wait(self, state: RetryCallState) -> float:
+        """Tell tenacity how many seconds to wait."""
+        error = state.outcome.exception() if state.outcome else None
         # Jitter, not cryptography.
-        pause = self.policy.wait(self.attempts, error.retry_after, random.random())  # noqa: S311
-        log.warning("Attempt %d of %d failed, retrying in %.1f s: %s", self.attempts, most, pause, error)
-        return pause
+        return self.policy.wait(state.attempt_number, getattr(error, "retry_after", None), random.random())  # noqa: S311
+
+    def log_retry(self, state: RetryCallState) -> None:
+        """Log why there will be another attempt, and when."""
+        error = state.outcome.exception() if state.outcome else None
+        pause = state.next_action.sleep if state.next_action else 0.0
+        attempts = self.policy.max_attempts
+        log.warning("Attempt %d of %d failed, retrying in %.1f s: %s", self.attempts, attempts, pause, error)
+
+    def failure(self, error: WorkspaceRequestError) -> WorkspaceRequestError:
+        """Return the error to raise in the end."""
+        return final_error(
+            self.op,
+            error,
+            max(1, self.attempts),
+            may_have_been_applied=self.may_have_been_applied,
+            looks_first=self.looks_first,
+        )
 
 
 def _printable(request_id: str | None) -> str:

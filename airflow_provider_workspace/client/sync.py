@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import tenacity
 
 from airflow_provider_workspace.api.outcome import refuses_all
 from airflow_provider_workspace.api.pagination import Pages
@@ -80,9 +83,14 @@ class WorkspaceClient:
         """
         call = Call(op, self._policy, looks_first=looks_first, note=note)
         self._mask_all(op.secrets())
+        retrying = tenacity.Retrying(**call.tenacity(), sleep=self._sleep)
         with self._throttle.acquire(call):  # noqa: SIM117 - in the event loop, this one is asynchronous
             with call.recorded():
-                result = self._repeat(call)
+                try:
+                    result: T = retrying(partial(self._attempt, call))
+                except WorkspaceRequestError as error:
+                    final = call.failure(error)
+                    raise final from (error.__cause__ if final is error else error)
         self._mask_all(secrets_in(result))
         return result
 
@@ -134,16 +142,8 @@ class WorkspaceClient:
             yield from pages.fresh(page)
             following = pages.following(page)
 
-    def _repeat(self, call: Call[T]) -> T:
-        while True:
-            try:
-                return self._attempt(call)
-            except WorkspaceRequestError as error:
-                pause = call.pause_after(error)
-            self._sleep(pause)
-
     def _attempt(self, call: Call[T]) -> T:
-        call.begin_attempt()
+        call.note()
         url = self.settings.base_url + call.request.target
         response = self._connections.send(call, url, self._context)
         for _ in range(MAX_REDIRECTS):

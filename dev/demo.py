@@ -25,8 +25,8 @@ DAG = "onboard_organization"
 # What is worth showing of Airflow's log. A step is a task, or one of the tasks it was mapped to.
 STEP = re.compile(r"\[DAG TEST\] (starting|end task) task_id=(\S+) map_index=(-?\d+)")
 FACT = re.compile(
-    r"\] (Created (?:the|dashboard) .*?\.(?= )|There is a .*? nothing was sent\.|Dashboard .*? nothing was sent\.|"
-    r"Invites: \d[^\[]*?second|\d+ rows: .*|\S+ is verified|Waiting: [^\[]*)"
+    r"\] (?:Organization \S+: )?(Created (?:the|dashboard) .*?\.(?= )|\d+ to create, [^\[]*|"
+    r"The domain '\S+' is verified\.|Invites: \d[^\[]*?second|\d+ rows: [^\[]*)"
 )
 
 

@@ -1,5 +1,5 @@
 r"""
-Write example_dags/data/roster.csv: 250 made-up people to invite, with the dirt real rosters have.
+Write tests/data/roster.csv: 250 made-up people to invite, with the dirt real rosters have.
 
 Run `python dev/make_roster.py`; it writes the same bytes each time.
 
@@ -24,7 +24,7 @@ import random
 from pathlib import Path
 from typing import NamedTuple
 
-TARGET = Path(__file__).resolve().parent.parent / "example_dags" / "data" / "roster.csv"
+TARGET = Path(__file__).resolve().parent.parent / "tests" / "data" / "roster.csv"
 DOMAINS = ("example.com", "example.com", "example.org", "example.net")
 FIRST = tuple(a + b for a in ("Al", "Bren", "Cor", "Dal", "El", "Fen", "Jor") for b in ("a", "en", "is", "o"))
 LAST = tuple(a + b for a in ("bark", "dorn", "holt", "mar", "wes") for b in ("elin", "ovic", "sted", "une"))

@@ -97,19 +97,15 @@ def run(browser: Browser, airflow: LiveAirflow, form: str) -> str:  # noqa: ARG0
     """Start the Dag through its form, follow the run to its end, and return its page."""
     browser.open(f"{airflow.url}/dags/{DAG}")
     browser.press("Trigger")
-    browser.fill("element_project", "Northwind")
-    browser.read("Name of the project", "Address of the member", selector=DIALOG)
-    browser.resize(HEIGHT + 100)
-    browser.picture("params_form", DIALOG)
+    browser.read("Organization file", "What the organization should look like", selector=DIALOG)
     browser.click("//*[@role='dialog']//button[normalize-space()='Trigger']")
-    browser.resize(HEIGHT)
     airflow.wait_for(lambda: airflow.call("GET", f"dags/{DAG}/dagRuns")["dag_runs"], 120, "the run")
     run_id = airflow.call("GET", f"dags/{DAG}/dagRuns")["dag_runs"][0]["dag_run_id"]
     page = f"{airflow.url}/dags/{DAG}/runs/{run_id}"
     browser.open(page)
     browser.read("Running", run_id)
     assert airflow.finish(DAG, run_id, 480) == "success"
-    browser.read("Success", "12 Task Instances")
+    browser.read("Success", "10 Task Instances")
     return page
 
 
@@ -162,8 +158,9 @@ def test_the_graph_names_its_tasks(run: str, browser: Browser) -> None:
     browser.open(run)
     browser.press("Show Graph")
     browser.press("Collapse Details Panel")
-    shown = browser.read("Publish the DNS challenge", "Invite everybody", "Report", selector=".react-flow__nodes")
-    assert "invite_everybody" not in shown
+    browser.press("Expand all task groups")
+    shown = browser.read("Plan", "Publish the DNS challenges", "Report", selector=".react-flow__nodes")
+    assert "publish_challenges" not in shown
     browser.resize(2 * HEIGHT // 3)
     browser.press("Fit View")
     browser.picture("graph", ".react-flow")
@@ -174,11 +171,11 @@ def test_the_graph_names_its_tasks(run: str, browser: Browser) -> None:
 
 def test_the_log_shows_the_report(run: str, browser: Browser) -> None:
     browser.resize(2 * HEIGHT)  # what cannot be seen of a log is not there
-    browser.open(f"{run}/tasks/invite_everybody")
+    browser.open(f"{run}/tasks/organization.members")
     browser.read(
         "operation=CreateInvites outcome=applied rows=20 attempts=1",
-        "Invites: 228 of 228 (100 %), ",
-        "250 rows: 228 invited, 1 member, 11 duplicate, 10 invalid",
+        "Invites: 150 of 150 (100 %), ",
+        "150 rows: 150 invited",
     )
     browser.press("Press f for fullscreen")
     browser.resize(HEIGHT + 200, LEGIBLE)
@@ -187,13 +184,13 @@ def test_the_log_shows_the_report(run: str, browser: Browser) -> None:
 
 
 def test_the_extra_link_opens_the_workspace(run: str, browser: Browser, server: SandboxServer) -> None:
-    browser.open(f"{run}/tasks/create_project/details")
+    browser.open(f"{run}/tasks/organization.projects/details")
     browser.read("Extra Links", "Workspace")
     browser.resize(2 * HEIGHT // 3, LEGIBLE)
     browser.picture("extra_link")
     browser.resize(HEIGHT)
     browser.follow("Workspace")
-    assert browser.driver.current_url == f"{server.url}/project/3"
-    browser.read("Northwind", "project 3", "Sign-ups", "229 pending, 1 expired", "northwind.example.com")
+    assert browser.driver.current_url == f"{server.url}/organization/{server.seed.organization_id}/projects"
+    browser.read("Northwind", "project 3", "Sign-ups", "151 pending, 1 expired", "northwind.example.com")
     browser.resize(HEIGHT, LEGIBLE)
     browser.picture("sandbox_after")

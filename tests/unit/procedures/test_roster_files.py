@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
-ROSTER = Path(__file__).resolve().parents[3] / "example_dags" / "data" / "roster.csv"
+ROSTER = Path(__file__).resolve().parents[3] / "tests" / "data" / "roster.csv"
 
 
 def write(folder: Path, name: str, content: str | bytes) -> str:

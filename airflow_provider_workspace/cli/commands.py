@@ -64,13 +64,14 @@ def plan(args: Namespace) -> None:
 def _plan_organizations(args: Namespace) -> None:
     """Compare each organization of a file; end with status 2 if one is not as the file says."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
+    from airflow_provider_workspace.hooks.files import file_at
     from airflow_provider_workspace.procedures.organization_file import load_organizations
     from airflow_provider_workspace.procedures.organization_plan import plan_organization
     from airflow_provider_workspace.state.organization_memory import reading_of
 
     plans: dict[str, Any] = {}
     with _hook_of(args.conn_id) as hook:
-        for name, wanted in load_organizations(args.file).items():
+        for name, wanted in load_organizations(args.file, file_at).items():
             organization_id = hook.organization_or_default(args.organization_id or wanted.organization_id)
             reading = reading_of(organization_id, hook.client.settings, DatabaseStore)
             plans[name or organization_id] = hook.client.run(plan_organization(wanted, reading))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Collection, Mapping
 from datetime import timedelta
@@ -30,8 +31,9 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     """
     Base of the operators for organization files.
 
-    :param file: path of the organization file, relative to the Dag file; or its content as a mapping. Templates inside
-        the file are rendered
+    :param file: path of the organization file, relative to the Dag file, or what ``airflow.sdk.ObjectStoragePath``
+        takes, such as ``s3://conn_id@bucket/northwind.yaml``; or its content as a mapping. Templates inside the file
+        are rendered
     :param organization: name of the organization, where the file has several
     """
 
@@ -50,6 +52,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         self, hook: WorkspaceHook, parts: Collection[str] | None = None
     ) -> Procedure[tuple[OrganizationPlan, Organization, Reading]]:
         """Read the file, compare, and log the plan."""
+        from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.links import url_for
         from airflow_provider_workspace.procedures.organization_file import choose_organization, load_organizations
         from airflow_provider_workspace.procedures.organization_plan import PARTS, plan_organization
@@ -57,7 +60,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
 
         file = self.path()
         name = Path(file).name if isinstance(file, str) else "the organization"
-        wanted = choose_organization(load_organizations(file, self.render), self.organization, name)
+        wanted = choose_organization(load_organizations(file, file_at, self.render), self.organization, name)
         organization_id = hook.organization_or_default(wanted.organization_id)
         self.workspace_url = url_for(hook.client.settings, "projects", {"organization_id": organization_id})
         reading = reading_of(organization_id, hook.client.settings)
@@ -71,7 +74,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.operators.arguments import type_name
 
-        file: Any = self.file
+        file: Any = str(self.file) if hasattr(self.file, "conn_id") else self.file
         if isinstance(file, Mapping):
             return file
         if not isinstance(file, str) or not file.strip():
@@ -80,12 +83,24 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         folder = getattr(self._context.get("dag"), "folder", None)
         return file if "://" in file or not folder else str(Path(folder, file))
 
-    def render(self, path: str) -> str:
-        """Read a file, and render the templates in it."""
-        from airflow_provider_workspace.procedures.organization_file import read_text
+    def render(self, text: str) -> str:
+        """
+        Render the templates in a file.
 
-        text = read_text(path)
-        return str(self.render_template(text, self._context)) if "{{" in text or "{%" in text else text
+        :raises WorkspaceInputError: if they are none
+        """
+        from jinja2 import TemplateError
+
+        from airflow_provider_workspace.errors import WorkspaceInputError
+
+        try:
+            rendered = self.render_template(text, self._context)
+        except TemplateError as error:
+            line = getattr(error, "lineno", None)
+            msg = f"Correct the template in the organization file{f', line {line}' if line else ''}: {error}"
+            raise WorkspaceInputError(msg) from None
+        # With render_template_as_native_obj a file that looks like a Python value becomes one.
+        return rendered if isinstance(rendered, str) else json.dumps(rendered, default=str)
 
 
 class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, WorkspaceApprovalMixin):
@@ -243,6 +258,8 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
         operation, settings = change.operation, hook.client.settings
         known: dict[str, Any] = {"if_exists": "return", "memory": self.memory_of(change)}
+        if change.action == "differs" and change.part == "dashboards":
+            raise WorkspaceInputError(change.why)
         if change.action in ("differs", "unknown"):
             self.log.warning("Left as it is:%s", change.line())
         elif operation is None:

@@ -245,10 +245,10 @@ def plan_members(
     safe = {address_key(_check_protected(address)) for address in protected}
     plan = MemberPlan()
     wanted = {row.key: row for row in roster.rows}
-    invited: set[str] = set()
+    invited: dict[str, Invite] = {}
     for invite in invites:
         if not invite.is_expired:
-            invited.add(address_key(invite.target_email or ""))
+            invited[address_key(invite.target_email or "")] = invite
             plan.changes += _about_invite(invite, wanted, safe)
     joined: set[str] = set()
     for member in members:
@@ -264,7 +264,8 @@ def plan_members(
             continue
         email, level = row.invite.target_email, row.level
         if row.key in invited:
-            plan.changes.append(Change("skip", email, "holds an open invite", level))
+            invite = invited[row.key]
+            plan.changes.append(Change("skip", email, "holds an open invite", level, invite.level, invite.id))
         else:
             plan.changes.append(Change("invite", email, "is neither a member nor invited", level, row=row))
     plan.changes += [Change("skip", entry.email, f"row {entry.row}: {entry.reason}") for entry in roster.duplicates]

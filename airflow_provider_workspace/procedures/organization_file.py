@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
@@ -19,12 +19,15 @@ from airflow_provider_workspace.api.secrets import is_secret, secrets_under
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.procedures.resources import domain_key, project_key
 from airflow_provider_workspace.procedures.roster import address_key, address_problem
+from airflow_provider_workspace.procedures.roster_files import RosterFile
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 # Aliases make a small file large: a file of this many values is none that a person wrote.
 MAX_NODES = 200_000
+# How long a file may be; reading one of this length takes about a minute, each time.
+MAX_CHARACTERS = 2_000_000
 # How many mistakes one error names.
 MAX_FINDINGS = 20
 
@@ -69,6 +72,7 @@ class Members(_Entry):
         """Refuse a roster beside a list, and neither."""
         if (self.roster is None) == (self.people is None):
             raise ValueError("give either roster or people")
+        _refuse_repeated("people", [address_key(person.email) for person in self.people or ()])
         return self
 
 
@@ -117,7 +121,7 @@ class ExportEntry(_Entry):
 class Organization(_Entry):
     """What an organization should look like."""
 
-    organization_id: str | None = Field(default=None, description="By default that of the connection")
+    organization_id: str | None = Field(default=None, min_length=1, description="By default that of the connection")
     projects: list[ProjectEntry] = []
     domains: list[DomainEntry] = []
     members: Members | None = None
@@ -133,6 +137,8 @@ class Organization(_Entry):
         _refuse_repeated("projects", [project_key(entry.name) for entry in self.projects])
         _refuse_repeated("domains", [domain_key(entry.domain) for entry in self.domains])
         _refuse_repeated("exports", [str(entry.batch_export_id) for entry in self.exports])
+        keys = [entry.variable_key for project in self.projects for entry in project.dashboards if entry.variable_key]
+        _refuse_repeated("variable_key", keys)
         for project in self.projects:
             _refuse_repeated(f"dashboards of {project.name}", [project_key(entry.name) for entry in project.dashboards])
             for dashboard in project.dashboards:
@@ -147,8 +153,8 @@ class Organization(_Entry):
 
 
 def _refuse_repeated(what: str, names: list[str]) -> None:
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(names).items():
+        if count > 1:
             msg = f"{what}: {name} stands twice"
             raise ValueError(msg)
 
@@ -175,6 +181,8 @@ def read_organizations(source: str | Mapping[str, Any], name: str) -> dict[str, 
     :return: the organizations by name; one alone has the name ``""``
     :raises WorkspaceInputError: naming the line of each mistake
     """
+    if len(source) > MAX_CHARACTERS:
+        raise _wrong(name, [(1, f"more than {MAX_CHARACTERS:,} characters: put the people into a roster")])
     try:
         text = source if isinstance(source, str) else yaml.safe_dump(dict(source), sort_keys=False)
         loader = yaml.SafeLoader(text)
@@ -196,10 +204,15 @@ def read_organizations(source: str | Mapping[str, Any], name: str) -> dict[str, 
     found: dict[str, Organization] = {}
     for key, fields in several.items() if several else [("", data)]:
         path = ("organizations", str(key)) if several else ()
+        if not isinstance(key, str):
+            mistakes.append((_line(node), f"organizations: put the name {key} in quotes"))
+            continue
         try:
-            found[str(key)] = Organization.model_validate(fields)
+            found[key] = Organization.model_validate(fields)
         except ValidationError as error:
             mistakes += [_explain(node, path, finding) for finding in error.errors(include_url=False)]
+    ids = Counter(one.organization_id for one in found.values() if one.organization_id)
+    mistakes += [(_line(node), f"organization_id: {key} stands twice") for key, count in ids.items() if count > 1]
     if mistakes:
         raise _wrong(name, mistakes)
     return found
@@ -227,23 +240,28 @@ def choose_organization(found: Mapping[str, Organization], organization: str | N
 
 
 def load_organizations(
-    file: str | Mapping[str, Any], read: Callable[[str], str] | None = None
+    file: str | Mapping[str, Any],
+    file_at: Callable[[str], Any] = RosterFile,
+    render: Callable[[str], str] | None = None,
 ) -> dict[str, Organization]:
     """
     Read an organization file; the rosters that it names are beside it.
 
     :param file: path of an organization file, or its content as a mapping
-    :param read: reads a file and renders its templates; without, a file with templates is refused
+    :param file_at: returns what a path is read from; by default a file on this machine
+    :param render: renders the templates in a file; without, a file with templates is refused
     :return: the organizations by name; one alone has the name ``""``
     :raises WorkspaceInputError: naming the line of each mistake
     """
     if not isinstance(file, str):
         return read_organizations(file, "the organization")
     folder, _, name = file.rpartition("/")
-    text = read_text(file) if read is None else read(file)
-    if read is None and "{{" in text:
-        msg = f"Plan {name} in a Dag: it holds templates, which only a task can render"
-        raise WorkspaceInputError(msg)
+    text = _read_text(file_at(file))
+    if "{{" in text or "{%" in text:
+        if render is None:
+            msg = f"Plan {name} in a Dag: it holds templates, which only a task can render"
+            raise WorkspaceInputError(msg)
+        text = render(text)
     return {key: _beside(found, folder or ".") for key, found in read_organizations(text, name).items()}
 
 
@@ -256,15 +274,21 @@ def _beside(found: Organization, folder: str) -> Organization:
     return found.model_copy(update={"members": members})
 
 
-def read_text(path: str) -> str:
+def _read_text(path: Any) -> str:
     """
     Read a file.
 
     :raises WorkspaceInputError: if it cannot be read
     """
+    file = path if isinstance(path, RosterFile) else RosterFile(path)
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
+        file.state()
+        with file.open() as text:
+            return text.read(MAX_CHARACTERS + 1)
+    except UnicodeDecodeError as error:
+        msg = f"Save {file} with the encoding UTF-8: it is not (byte {error.start})"
+        raise WorkspaceInputError(msg) from None
+    except OSError as error:
         msg = f"The organization file cannot be read: {error}"
         raise WorkspaceInputError(msg) from None
 

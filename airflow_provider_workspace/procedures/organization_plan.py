@@ -212,12 +212,14 @@ class Reading:
     :param find_dashboard: reads the dashboard that Airflow remembers of a project, given by name and id; nothing if it
         remembers none
     :param window_of: returns which maintenance window holds a batch export; nothing if none does
+    :param file_at: returns what the path of a roster is read from
     """
 
     organization_id: str
     page_size: int
     find_dashboard: Callable[[str, str, DashboardEntry], Procedure[Dashboard | None]]
     window_of: Callable[[str], str]
+    file_at: Callable[[str], Any]
     _projects: list[ProjectItem] | None = None
     _members: list[Member] | None = None
 
@@ -238,8 +240,16 @@ class Reading:
         return self._members
 
     def project_id(self, entry: ProjectEntry) -> Procedure[str | None]:
-        """Return the id of a project in the file; ``None`` if there is none of that name."""
+        """
+        Return the id of a project in the file; ``None`` if there is none of that name.
+
+        :raises WorkspaceInputError: if there are several
+        """
         found = [row.id for row in (yield from self.projects()) if project_key(row.name) == project_key(entry.name)]
+        if len(found) > 1:
+            ids = ", ".join(map(str, found))
+            msg = f"Rename one of {len(found)} projects: nothing tells which '{entry.name}' is meant (ids {ids})"
+            raise WorkspaceInputError(msg)
         return str(found[0]) if found else None
 
 
@@ -261,7 +271,7 @@ def plan_organization(
         plan.changes += [change for change in (yield from _plan_domains(wanted, reading)) if change.part in parts]
     if wanted.members and "members" in parts:
         plan.members = yield from _plan_members(wanted, reading)
-        plan.changes += map(_of_member, plan.members.changes)
+        plan.changes += filter(None, map(_of_member, plan.members.changes))
     for project in wanted.projects:
         for dashboard in project.dashboards:
             if "dashboards" in parts or ("collaborators" in parts and dashboard.collaborators is not None):
@@ -350,22 +360,29 @@ def _plan_members(wanted: Organization, reading: Reading) -> Procedure[MemberPla
         ops.invites.ListInvites(organization_id=reading.organization_id, limit=reading.page_size)
     )
     plan = plan_members(
-        read_roster(people, members.roster, defaults, argument="people"),
+        read_roster(people, members.roster and reading.file_at(members.roster), defaults, argument="people"),
         invites,
         (yield from reading.members()),
         protected=members.protected,
         owner_level=None if members.owner_level is None else int(members.owner_level),
     )
-    kept = ("change_level", "invite", *(("withdraw", "remove") if "members" in wanted.complete else ()))
+    kept = ("change_level", "invite", "skip", *(("withdraw", "remove") if "members" in wanted.complete else ()))
     plan.changes = [change for change in plan.changes if change.action in kept]
     return plan
 
 
-def _of_member(change: Any) -> Change:
-    """Return a change of the member sync as one of the plan."""
+def _of_member(change: Any) -> Change | None:
+    """Return a change of the member sync as one of the plan; ``None`` for what is as it shall be."""
     level = {} if change.level is None else {"level": change.level}
     if change.action == "invite":
-        return Change("create", "members", f"invite {change.email}", level)
+        fields = change.row.invite.model_dump(mode="json", exclude_unset=True, exclude={"target_email"})
+        return Change("create", "members", f"invite {change.email}", fields)
+    if change.action == "skip":
+        if level and change.old_level not in (None, change.level):
+            return Change(
+                "differs", "members", f"person {change.email}", level, {"level": change.old_level}, change.why
+            )
+        return None if change.target else Change("unknown", "members", f"person {change.email}", why=change.why)
     if change.action == "change_level":
         return Change("change", "members", f"member {change.email}", level, {"level": change.old_level})
     kind = "invite" if change.action == "withdraw" else "member"
@@ -385,7 +402,7 @@ def _plan_dashboard(
         try:
             dashboard = yield from reading.find_dashboard(project.name, project_id, entry)
         except (WorkspaceInputError, WorkspaceOutcomeUnknownError) as error:
-            return [Change("unknown", "dashboards", name, why=str(error))]
+            return [Change("differs", "dashboards", name, why=str(error))]
     if dashboard is None:
         create = project_id and ops.dashboards.CreateDashboard(project_id=project_id, **fields)
         after = {key: value for key, value in fields.items() if key != "name"}

@@ -7,6 +7,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from airflow_provider_workspace.hooks.files import file_at
 from airflow_provider_workspace.procedures.organization_plan import Reading
 from airflow_provider_workspace.procedures.resources import project_key
 from airflow_provider_workspace.state.dashboard_registry import DashboardIdentity, DashboardRegistry
@@ -59,7 +60,13 @@ def reading_of(organization_id: str, settings: Settings, store: Callable[[], Lea
     def windows() -> dict[str, str]:
         return {lease.batch_export_id: str(lease.window) for lease in LeaseRegistry(store()).all()}
 
-    return Reading(organization_id, settings.page_size, find_dashboard, lambda export_id: windows().get(export_id, ""))
+    return Reading(
+        organization_id,
+        settings.page_size,
+        find_dashboard,
+        window_of=lambda export_id: windows().get(export_id, ""),
+        file_at=file_at,
+    )
 
 
 def remembered_dashboards(organization_id: str, settings: Settings, store: LeaseStore) -> dict[str, dict[str, str]]:

@@ -179,6 +179,7 @@ def test_the_log_shows_the_report(run: str, browser: Browser) -> None:
     )
     browser.press("Press f for fullscreen")
     browser.resize(HEIGHT + 200, LEGIBLE)
+    browser.press("Scroll to bottom")
     browser.picture("bulk_invites_log", "[role=dialog]")
     browser.resize(HEIGHT)
 

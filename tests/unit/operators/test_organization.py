@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from airflow.sdk import DAG, ObjectStoragePath
 from airflow.sdk.execution_time import task_runner
 
 from airflow_provider_workspace.client.sync import WorkspaceClient
@@ -268,13 +269,51 @@ def test_parts_need_those_before_them(sandbox: SandboxServer, run: Run) -> None:
     assert effects(sandbox) == {}
 
 
-def test_a_dashboard_whose_create_was_cut_off_is_unknown(run: Run, variables: Variables) -> None:
+def test_a_dashboard_whose_create_was_cut_off_is_left_to_people(run: Run, variables: Variables) -> None:
     run.apply("projects", "dashboards")
     (key,) = [key for key in variables.values if "Sign-ups" in key]
     variables.values[key] = "{}"
     plan = run.plan()
-    assert [name for name in names(plan, "unknown") if "dashboard" in name] == ["dashboard Northwind / Sign-ups"]
+    assert names(plan, "differs") == ["dashboard Northwind / Sign-ups"]
     assert f"into the Airflow Variable '{key}'" in plan["table"]
+    with pytest.raises(AirflowFailException, match=f"^WorkspaceInputError: Put .* into the Airflow Variable '{key}'"):
+        run.apply("dashboards")
+
+
+def test_two_projects_of_one_name_stop_the_plan(sandbox: SandboxServer, run: Run) -> None:
+    with WorkspaceHookOf() as hook:
+        for _ in range(2):
+            hook.create_project(name="Northwind")
+    before = sandbox.effects()
+    with pytest.raises(AirflowFailException, match=r"Rename one of 2 projects: .* which 'Northwind' .*\(ids 3, 4\)"):
+        run.apply("projects")
+    assert sandbox.effects() == before
+
+
+def test_people_whose_level_is_left_alone_are_shown(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "team.csv").write_text(
+        "email,level\nliv.invited@example.com,8\nolive.owner@example.com,1\nadam.admin@example.com,1\n"
+        "mina.member@example.com,1\nMina.Member@example.com,8\n"
+    )
+    plan = run.plan()
+    assert [name for name in names(plan, "differs") if "person" in name] == [
+        "person olive.owner@example.com",
+        "person adam.admin@example.com",
+        "person liv.invited@example.com",
+    ]
+    assert "level: 1 -> 8, holds an open invite" in plan["table"]
+    assert "level: 15 -> 1, another level on the roster, but an owner" in plan["table"]
+    assert "row 5: same address as row 4" in plan["table"]
+    assert names(run.apply("members")["members"], "change", "create") == []
+
+
+def test_what_an_invite_grants_is_approved_with_it(sandbox: SandboxServer, run: Run) -> None:
+    run.file = {"members": {"people": [{"email": "ada@example.com", "level": 1, "message": "Welcome"}]}}
+    approved = run.plan()
+    run.file["members"]["people"][0]["private_project_access"] = [{"id": 1, "level": "admin"}]
+    with pytest.raises(AirflowFailException, match=r"(?s)Plan again.*private_project_access: \[\{"):
+        run.apply("members", approved=approved)
+    assert effects(sandbox) == {}
 
 
 def test_verification_waits_without_a_worker_and_ends(sandbox: SandboxServer, run: Run) -> None:
@@ -312,6 +351,33 @@ def test_templates_in_the_file_are_rendered(run: Run, tmp_path: Path) -> None:
     (tmp_path / "northwind.yaml").write_text("projects:\n  - nam: Eastwind")
     with pytest.raises(AirflowFailException, match=r"(?s)Correct northwind\.yaml:.*line 2: .*did you mean 'name'"):
         task.execute({"dag": SimpleNamespace(folder=str(tmp_path))})  # type: ignore[typeddict-item]
+    (tmp_path / "northwind.yaml").write_text("projects:\n  # {{ not a template\n")
+    with pytest.raises(AirflowFailException, match=r"Correct the template in the organization file, line 2: "):
+        task.execute({"dag": SimpleNamespace(folder=str(tmp_path))})  # type: ignore[typeddict-item]
+
+
+@pytest.mark.usefixtures("run")
+def test_one_file_serves_each_environment(tmp_path: Path) -> None:
+    """Also where the Dag renders templates to Python values, which a file in JSON is one of."""
+    (tmp_path / "all.yaml").write_text('{"projects": [{"name": {{ name | tojson }}, "timezone": null}]}')
+    for native, name in ((False, 'East "wind": x'), (True, "Eastwind")):
+        with DAG("onboard", schedule=None, render_template_as_native_obj=native):
+            task = WorkspacePlanOrganizationOperator(task_id="plan", file=str(tmp_path / "all.yaml"))
+        assert names(task.execute({"name": name}), "create") == [f"project {name}"]  # type: ignore[typeddict-unknown-key]
+
+
+def test_file_and_roster_come_from_object_storage(sandbox: SandboxServer, run: Run, tmp_path: Path) -> None:
+    run.file = f"file://{tmp_path}/northwind.yaml"
+    assert run.plan()["counts"]["create"] == 7
+    run.file = ObjectStoragePath(run.file)
+    assert names(run.apply("members")["members"], "create") == ["invite ada@example.com"]
+    run.file = f"file://{tmp_path}/none.yaml"
+    with pytest.raises(AirflowFailException, match=r"There is no file 'file://.*none\.yaml'"):
+        run.plan()
+    run.file = "nosuch://bucket/northwind.yaml"
+    with pytest.raises(AirflowFailException, match="nosuch"):
+        run.plan()
+    assert effects(sandbox) == {"create_invite": 1, "update_member": 1}
 
 
 def test_long_plans_are_cut_in_the_table_only(run: Run) -> None:

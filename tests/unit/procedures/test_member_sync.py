@@ -60,7 +60,7 @@ ADA = {"email": "Ada@Example.com", "level": 8}
 CASES: list[tuple[list[Any], Member | Invite | None, str, str, str]] = [
     ([ADA], None, "invite", "8", "neither"),
     ([ADA], invite(is_expired=True), "invite", "8", "neither"),
-    ([ADA], invite(), "skip", "8", "open invite"),
+    ([ADA], invite(), "skip", "1 to 8", "open invite"),
     ([ADA], member(), "change_level", "1 to 8", "another level"),
     ([ADA], member(level=15), "skip", "15 to 8", "owner"),
     ([ADA], member(level=None), "skip", "8", "level"),

@@ -229,8 +229,8 @@ def not_applied_error(
 ) -> WorkspaceNotAppliedError:
     """Build the error for a change whose answer shows something else than was asked."""
     return WorkspaceNotAppliedError(
-        f"The answer shows that {type(op).__name__} was not done: {context.redacted(other)}. Check that the service "
-        "lets this be changed, and that the owner of the API key may. " + described(op, f"returned {response.status}"),
+        "Check that the service lets this be changed, and that the owner of the API key may: the answer shows that "
+        f"{type(op).__name__} was not done: {context.redacted(other)}. " + described(op, f"returned {response.status}"),
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
         request_id=context.with_secrets_of(op).redacted(response.request_id or "") or None,

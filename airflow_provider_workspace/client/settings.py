@@ -355,8 +355,8 @@ def read_settings(
     hostname = urlsplit(settings.base_url).hostname or ""
     if settings.base_url.startswith("http://") and not settings.allow_http and not is_loopback(hostname):
         msg = (
-            f"The host of {source} is plain http://, which would send the API key unencrypted to {hostname}: "
-            'use https://, or set "allow_http": true in the extra if the network between is trusted.'
+            'Use https://, or set "allow_http": true in the extra if the network between is trusted: the host of '
+            f"{source} is plain http://, which would send the API key unencrypted to {hostname}."
         )
         raise WorkspaceConfigError(msg)
     return settings
@@ -381,7 +381,7 @@ def _read_api_key(password: str | None, source: str) -> str:
     """Check the personal API key, which goes into a header."""
     api_key = (password or "").strip()
     if not api_key:
-        msg = f"{source} has no API key: put the personal API key into its password."
+        msg = f"Put the personal API key into the password of {source}: it has no API key."
         raise WorkspaceConfigError(msg)
     if not api_key.isascii() or not api_key.isprintable() or " " in api_key:
         msg = f"{source}: the API key in the password holds characters that cannot be sent in a header."
@@ -394,7 +394,7 @@ def _read_base_url(host: str | None, port: int | None, schema: str | None, sourc
     given = (host or "").strip()
     url = given.rstrip("/")
     if not url:
-        msg = f"{source} has no host: put in the base URL of the service, such as https://workspace.example.com."
+        msg = f"Put the URL of the service, such as https://workspace.example.com, into the host of {source}."
         raise WorkspaceConfigError(msg)
     url = _with_scheme(given, (schema or "").strip().lower(), source).rstrip("/")
     try:
@@ -413,10 +413,10 @@ def _read_base_url(host: str | None, port: int | None, schema: str | None, sourc
         msg = f"The host of {source} is not a URL: expected something like https://workspace.example.com."
         raise WorkspaceConfigError(msg)
     if parts.username is not None or parts.query or parts.fragment:
-        msg = f"The host of {source} must hold no user, query or fragment; the API key goes into the password."
+        msg = f"Put the API key into the password: the host of {source} must hold no user, query or fragment."
         raise WorkspaceConfigError(msg)
     if parts.path.rstrip("/").endswith("/api"):
-        msg = f"The host of {source} ends in /api, which every request adds by itself: leave it out."
+        msg = f"Leave /api out of the host of {source}: every request adds it."
         raise WorkspaceConfigError(msg)
     port_text = f":{port}" if own_port is None and port else ""
     return f"{parts.scheme}://{parts.netloc}{port_text}{parts.path}"

@@ -59,8 +59,8 @@ def proxy_for(settings: Settings) -> str | None:
     scheme, found, _ = proxy.rpartition("://")
     if found and scheme.lower() not in ("http", "https"):
         msg = (
-            f"The environment names a proxy of the kind {scheme}://, which is not supported. Set an http:// one as "
-            f"'proxy' in the extra of {settings.source}, or name {parts.hostname} in NO_PROXY."
+            f"Set an http:// proxy as 'proxy' in the extra of {settings.source}, or name {parts.hostname} in NO_PROXY: "
+            f"the environment names a proxy of the kind {scheme}://, which is not supported."
         )
         raise WorkspaceConfigError(msg)
     return proxy if found else f"http://{proxy}"
@@ -92,8 +92,8 @@ def tls_context(verify: bool | str) -> ssl.SSLContext:  # noqa: FBT001 - the set
         return ssl.create_default_context(cafile=bundle)
     except OSError as error:
         msg = (
-            f"The certificate authorities in '{bundle}' cannot be read ({error}): correct 'verify' in the extra of the "
-            f"connection, or {', '.join(names)} in the environment."
+            f"Correct 'verify' in the extra of the connection, or {', '.join(names)} in the environment: the "
+            f"certificate authorities in '{bundle}' cannot be read ({error})."
         )
         raise WorkspaceConfigError(msg) from error
 

@@ -37,8 +37,8 @@ def check_connection(send: Callable[[Operation[Any]], Any], settings: Settings) 
     """
     if settings.organization_id is None:
         msg = (
-            "The connection is complete, but without an organization nothing can be read. Put organization_id into the "
-            "extra, or leave it to each task."
+            "Put organization_id into the extra: the connection is complete, but without an organization nothing can "
+            "be tested. Tasks that set their own need none."
         )
         return False, [msg]
     confirmed: list[str] = []

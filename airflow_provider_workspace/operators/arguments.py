@@ -35,7 +35,7 @@ def check_ids(task: Any, names: Iterable[str]) -> None:
         if not name.endswith(("_id", "uuid", "email", "domain", "product")):
             continue
         if isinstance(value, str) and value.strip() in NO_VALUES:
-            msg = f"{name} was rendered to '{value}': its template found no value. Check the task it comes from. "
+            msg = f"Check the task that {name} comes from: its template found no value and was rendered to '{value}'"
             raise WorkspaceInputError(msg)
         if isinstance(value, str) and not value.strip().isprintable():
             msg = f"{name} holds characters that cannot be printed: {value[:40]!a}"

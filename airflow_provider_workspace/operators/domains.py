@@ -294,8 +294,8 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
         domain = yield from send_one(GetDomain(organization_id=organization_id, domain_id=self.domain_id))
         if not domain.is_verified and self.fail_unverified:
             msg = (
-                f"The domain '{domain.domain}' is not verified. Is its challenge published in the DNS, as a TXT record "
-                f"with the value {domain.verification_challenge}?"
+                f"Publish a TXT record with the value {domain.verification_challenge} in the DNS of '{domain.domain}': "
+                "the domain is not verified."
             )
             raise RuntimeError(msg)
         self.log.info("The domain '%s' is %sverified.", domain.domain, "" if domain.is_verified else "not yet ")

@@ -131,8 +131,8 @@ def filter_rows(
             continue
         if count > max_rows:
             msg = (
-                f"The list has more than max_rows={max_rows} rows. Narrow it with where=…, take only what you "
-                "need with fields=…, ask for count_only=True, or raise max_rows."
+                "Narrow the list with where=…, set count_only=True, or raise max_rows: it has more than "
+                f"max_rows={max_rows} rows."
             )
             raise AirflowFailException(msg)
         kept.append({path: _value_at(row, path) for path in fields} if fields else row)

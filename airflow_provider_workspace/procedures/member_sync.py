@@ -181,8 +181,8 @@ class MemberPlan:
         going = counts["remove"] + counts["withdraw"]
         if maximum is not None and going > maximum:
             msg = (
-                f"{counts['remove']} members and {counts['withdraw']} open invites would go, more than "
-                f"max_removals={maximum}. Check that the list of people is whole; if it is, raise max_removals"
+                f"Check that the list of people is whole; if it is, raise max_removals={maximum}: "
+                f"{counts['remove']} members and {counts['withdraw']} open invites would go"
             )
             raise WorkspaceInputError(msg)
 

@@ -167,8 +167,8 @@ class OrganizationPlan:
         going = self.counts["remove"]
         if maximum is not None and going > maximum:
             msg = (
-                f"The file leaves out {going} that exist, more than max_removals: {maximum}. Check that its lists are "
-                "whole; if they are, raise max_removals"
+                "Check that the lists of the file are whole; if they are, raise max_removals: "
+                f"it leaves out {going} that exist, more than {maximum}"
             )
             raise WorkspaceInputError(msg)
 

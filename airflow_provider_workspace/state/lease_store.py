@@ -70,7 +70,7 @@ class VariableStore:
                 return None
         if not lists_variables():
             return None
-        msg = f"The Variable '{key}' is there and cannot be read. See the log of Airflow's API server."
+        msg = f"See the log of Airflow's API server: the Variable '{key}' cannot be read."
         raise WorkspaceError(msg)
 
     def add(self, key: str, value: str) -> None:

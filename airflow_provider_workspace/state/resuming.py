@@ -213,7 +213,7 @@ def still_paused(failed: Mapping[str, object], said: str = "") -> NoReturn:
     """
     named = "; ".join(f"{export_id}: {error}" for export_id, error in failed.items())
     msg = (
-        f"STILL PAUSED: {', '.join(failed)}. Resume by hand, or mend the cause and clear this task. The interface "
+        f"STILL PAUSED. Resume by hand, or correct the cause and clear this task: {', '.join(failed)}. The interface "
         f"cannot tell whether an export is paused, so this goes by the failed requests. {named} {said}"
     )
     raise WorkspaceRequestError(msg.strip(), operation="UnpauseBatchExport", outcome="unknown")

@@ -115,7 +115,7 @@ def test_names_what_is_still_paused_when_it_cannot_resume(airflow: LiveAirflow, 
     assert airflow.finish("window_never_resumed", run_id) == "failed"
     assert paused(server) == {FIRST, SECOND}
     log = airflow.log("window_never_resumed", run_id, "maintenance_window.close")
-    assert f"STILL PAUSED: {FIRST}, {SECOND}" in log
+    assert f"clear this task: {FIRST}, {SECOND}" in log
     server.add_key(server.seed.admin_key, "admin", ["*"], organization_id=server.seed.organization_id)
 
 

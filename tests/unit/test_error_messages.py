@@ -119,8 +119,9 @@ def test_message_for_a_schema_that_is_none(connect: Connect, monkeypatch: pytest
 def test_message_for_plain_http_to_another_machine(connect: Connect) -> None:
     connect(host="http://workspace.example.com")
     assert message_of("get_dashboard", dashboard_id=1) == (
-        "The host of connection 'workspace_default' is plain http://, which would send the API key unencrypted to "
-        'workspace.example.com: use https://, or set "allow_http": true in the extra if the network between is trusted.'
+        'Use https://, or set "allow_http": true in the extra if the network between is trusted: the host of '
+        "connection 'workspace_default' is plain http://, which would send the API key unencrypted to "
+        "workspace.example.com."
     )
 
 

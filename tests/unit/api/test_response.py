@@ -464,8 +464,8 @@ def test_a_change_that_every_attempt_leaves_undone_is_permanent() -> None:
     with pytest.raises(WorkspaceNotAppliedError) as error:
         answer(op, 200, b'{"id": "m", "level": 1}')
     assert str(error.value) == (
-        "The answer shows that UpdateMember was not done: level is 1 and not 8. Check that the service lets this be "
-        "changed, and that the owner of the API key may. "
+        "Check that the service lets this be changed, and that the owner of the API key may: the answer shows that "
+        "UpdateMember was not done: level is 1 and not 8. "
         f"UpdateMember returned 200 (PATCH /api/organizations/o/members/{UUID_TEXT}/)."
     )
     assert error.value.retryable

@@ -157,12 +157,12 @@ def test_a_schema_never_weakens_a_host() -> None:
 
 
 NOT_A_URL = "The host of connection 'w' is not a URL: expected something like https://workspace.example.com."
-TOO_MUCH = "The host of connection 'w' must hold no user, query or fragment; the API key goes into the password."
-NO_HOST = "connection 'w' has no host: put in the base URL of the service, such as https://workspace.example.com."
+TOO_MUCH = "Put the API key into the password: the host of connection 'w' must hold no user, query or fragment."
+NO_HOST = "Put the URL of the service, such as https://workspace.example.com, into the host of connection 'w'."
 
 PLAIN = (
-    "The host of connection 'w' is plain http://, which would send the API key unencrypted to workspace.example.com: "
-    'use https://, or set "allow_http": true in the extra if the network between is trusted.'
+    'Use https://, or set "allow_http": true in the extra if the network between is trusted: the host of connection '
+    "'w' is plain http://, which would send the API key unencrypted to workspace.example.com."
 )
 
 
@@ -192,7 +192,7 @@ PLAIN = (
         ("https://workspace.example.com/#s3cret", TOO_MUCH),
         (
             "https://workspace.example.com/api/",
-            "The host of connection 'w' ends in /api, which every request adds by itself: leave it out.",
+            "Leave /api out of the host of connection 'w': every request adds it.",
         ),
         ("http://workspace.example.com", PLAIN),
     ],
@@ -212,7 +212,9 @@ def test_plain_http_is_refused_except_for_loopback(host: str) -> None:
 
 @pytest.mark.parametrize("password", [None, "", "  "])
 def test_a_key_is_needed(password: str | None) -> None:
-    assert refused(password=password) == ("connection 'w' has no API key: put the personal API key into its password.")
+    assert (
+        refused(password=password) == "Put the personal API key into the password of connection 'w': it has no API key."
+    )
 
 
 @pytest.mark.parametrize("password", ["s3cret key", "s3cret\nkey", "s3crét", "s3cret\u200b", "s3cret\x7f"])

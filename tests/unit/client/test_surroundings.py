@@ -84,8 +84,8 @@ def test_a_proxy_of_another_scheme_is_refused(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(WorkspaceConfigError) as error:
         WorkspaceClient(Settings("https://host.example.com", "key", source="connection 'w'"))
     assert str(error.value) == (
-        "The environment names a proxy of the kind socks5h://, which is not supported. Set an http:// one as 'proxy' "
-        "in the extra of connection 'w', or name host.example.com in NO_PROXY."
+        "Set an http:// proxy as 'proxy' in the extra of connection 'w', or name host.example.com in NO_PROXY: "
+        "the environment names a proxy of the kind socks5h://, which is not supported."
     )
     with pytest.raises(WorkspaceConfigError, match="socks5h"):
         WorkspaceAsyncClient(Settings("https://host.example.com", "key"))
@@ -189,8 +189,10 @@ def test_an_unreadable_ca_file_is_an_error(
     for client in (WorkspaceClient, WorkspaceAsyncClient):
         with pytest.raises(WorkspaceConfigError) as error:
             client(Settings("https://host.example.com", "key"))
-        assert str(error.value).startswith(f"The certificate authorities in '{bundle}' cannot be read (")
-        assert str(error.value).endswith("or REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE, SSL_CERT_FILE in the environment.")
+        assert str(error.value).startswith(
+            "Correct 'verify' in the extra of the connection, or REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE, SSL_CERT_FILE in "
+            f"the environment: the certificate authorities in '{bundle}' cannot be read ("
+        )
 
 
 def test_a_ca_folder_is_trusted(tmp_path: Path) -> None:

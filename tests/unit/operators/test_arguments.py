@@ -83,7 +83,11 @@ def test_a_choice_must_be_known() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("domain_id", "None", "domain_id was rendered to 'None': its template found no value"),
+        (
+            "domain_id",
+            "None",
+            "Check the task that domain_id comes from: its template found no value and was rendered to 'None'",
+        ),
         ("dashboard_id", True, "dashboard_id must be a text or a number, not something of type bool"),
         ("dashboard_id", 10**4400, "dashboard_id must be a text or a number, not something of type int"),
         ("target_email", ["a@example.com"], "target_email must be a text"),

@@ -185,7 +185,7 @@ def test_nothing_is_removed_unless_a_list_is_complete(sandbox: SandboxServer, ru
         "collaborator grace.analyst@example.com of Sign-ups",
         "collaborator mina.member@example.com of Sign-ups",
     ]
-    with pytest.raises(AirflowFailException, match=r"leaves out 7 that exist, more than max_removals: 6"):
+    with pytest.raises(AirflowFailException, match=r"leaves out 7 that exist, more than 6"):
         run.plan_of({**run.file, "max_removals": 6})
     with pytest.raises(AirflowFailException, match="not as its file says: 8 differences"):
         run.plan(fail_on_difference=True)

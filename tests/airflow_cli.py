@@ -54,7 +54,20 @@ class AirflowCli:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command to its end; ``env`` comes on top of the environment of the test."""
         stdout, stderr = self._outputs()
-        pid = self._start(arguments, home, cwd, env, stdout, stderr)
+        pid = self._start(("airflow", *arguments), home, cwd, env, stdout, stderr)
+        return self._finish(pid, arguments, stdout, stderr, timeout)
+
+    def run_tests(self, folder: Path, *options: str) -> str:
+        """Run the tests of a folder as a project of its own, and return what that printed; they must pass."""
+        stdout, stderr = self._outputs()
+        command = ("pytest", "-q", "-p", "no:cacheprovider", *options, folder)
+        run = self._finish(self._start(command, folder, folder, {}, stdout, stderr), command, stdout, stderr, 120)
+        assert run.returncode == 0, run.stdout
+        return run.stdout
+
+    def _finish(
+        self, pid: int, arguments: tuple[str | Path, ...], stdout: Path, stderr: Path, timeout: float
+    ) -> subprocess.CompletedProcess[str]:
         code = self._ask(wait=[pid, timeout])
         if code is None:
             os.kill(pid, signal.SIGKILL)
@@ -64,7 +77,7 @@ class AirflowCli:
     @contextmanager
     def running(self, *arguments: str | Path, home: Path, **env: str) -> Iterator[None]:
         """Run a command while the statement does, and terminate it then."""
-        pid = self._start(arguments, home, None, env, *self._outputs())
+        pid = self._start(("airflow", *arguments), home, None, env, *self._outputs())
         try:
             yield
         finally:

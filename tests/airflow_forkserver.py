@@ -1,5 +1,5 @@
 """
-A process that has imported Airflow and forks for each command: `airflow …` without its seconds of imports.
+A process that has imported Airflow and forks for each `airflow …` or `pytest …`: without their seconds of imports.
 
 It reads requests from its standard input and answers each with a line, both in JSON. A command sees what it would see
 in a process of its own: arguments, environment, working directory, database, output and exit code.
@@ -57,9 +57,13 @@ def run(arguments: list[str], env: dict[str, str], cwd: str, stdout: str, stderr
     settings.configure_vars()
     settings.configure_orm()
 
+    sys.argv = arguments
+    if arguments[0] == "pytest":
+        import pytest
+
+        sys.exit(pytest.main(arguments[1:]))
     from airflow.__main__ import main as airflow
 
-    sys.argv = ["airflow", *arguments]
     airflow()
     sys.exit()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import re
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from tests.variables import install
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.airflow_cli import AirflowCli
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -113,35 +113,20 @@ def test_the_snippets_of_a_page_run_and_cost_what_it_says(
 
 
 @pytest.mark.parametrize(("page", "number", "code"), TESTS)
-def test_a_documented_test_passes(tmp_path: Path, page: str, number: int, code: str) -> None:
+def test_a_documented_test_passes(airflow_cli: AirflowCli, tmp_path: Path, page: str, number: int, code: str) -> None:
     (tmp_path / "test_shown.py").write_text(code)
-    assert f"{code.count('def test_')} passed" in run_pytest(tmp_path), f"{page}, block {number}"
-
-
-def run_pytest(folder: Path, *options: str) -> str:
-    """Run the tests of a folder as its own project, and return what that printed."""
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(folder)],
-        cwd=folder,
-        env={**os.environ, "AIRFLOW_HOME": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert run.returncode == 0, run.stdout
-    return run.stdout
+    assert f"{code.count('def test_')} passed" in airflow_cli.run_tests(tmp_path), f"{page}, block {number}"
 
 
 @pytest.mark.needs_airflow("3.2", "the module of exceptions that the page imports")
-def test_the_documented_project_passes(tmp_path: Path) -> None:
+def test_the_documented_project_passes(airflow_cli: AirflowCli, tmp_path: Path) -> None:
     """Without runs of whole Dags, which take longer: tests/e2e/test_testing_kit.py has them."""
     for _, _, code in FILES:
         file = tmp_path / code.partition("\n")[0].removeprefix("# ")
         file.parent.mkdir(exist_ok=True)
         file.write_text(code)
     assert len(DagBag(tmp_path / "dags").dags) == 1
-    said = run_pytest(tmp_path, "-k", "not run")
+    said = airflow_cli.run_tests(tmp_path, "-k", "not run")
     assert re.search(r"^7 passed, 3 deselected", said, re.MULTILINE), said
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from airflow_provider_workspace.client.settings import read_settings
 from tests.dag_bag import DagBag
+
+if TYPE_CHECKING:
+    from tests.airflow_cli import AirflowCli
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -51,20 +52,10 @@ def test_a_connection_in_the_readme_is_valid(text: str) -> None:
     assert settings.project_id == "1"
 
 
-def test_the_test_in_the_readme_passes(tmp_path: Path) -> None:
+def test_the_test_in_the_readme_passes(airflow_cli: AirflowCli, tmp_path: Path) -> None:
     (code,) = [code for language, code in BLOCKS if language == "py"]
     (tmp_path / "test_readme.py").write_text(code)
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
-        cwd=tmp_path,
-        env={**os.environ, "AIRFLOW_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert run.returncode == 0, run.stdout
-    assert "1 passed" in run.stdout
+    assert "1 passed" in airflow_cli.run_tests(tmp_path)
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\(((?!http)[^)#]+)\)", README))

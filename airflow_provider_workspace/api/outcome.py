@@ -17,10 +17,10 @@ class Outcome(str, Enum):
     APPLIED = "applied"
     """The service answered that it did it."""
     UNKNOWN = "unknown"
-    """The service may have done it: time-out, reset after sending, 5xx, an answer that is unreadable or too large."""
+    """The service may have done it: time-out, reset after sending, 408, 5xx, an answer that cannot be read."""
 
 
-# Statuses that say "not now": the request was not carried out, and may be sent again unchanged.
+# Statuses that say "not now": the same request may be answered otherwise later.
 TRY_LATER = frozenset({408, 425, 429})
 
 
@@ -28,13 +28,14 @@ def outcome_of_status(status: int) -> Outcome:
     """
     Tell what a status says about the request.
 
-    A redirect that keeps the method (307, 308) was not carried out; after the other redirects that cannot be known.
+    A redirect that keeps the method (307, 308) was not carried out; after the other redirects that cannot be known. Nor
+    after a 408, which gateways send for a service that is slow as well.
 
     :param status: HTTP status, 200 to 599
     """
     if 200 <= status < 300:
         return Outcome.APPLIED
-    if 400 <= status < 500 or status in (304, 307, 308):
+    if (400 <= status < 500 and status != 408) or status in (304, 307, 308):
         return Outcome.REJECTED
     return Outcome.UNKNOWN
 

@@ -43,6 +43,7 @@ _CLASSES: dict[int, type[WorkspaceStatusError]] = {
     403: WorkspacePermissionError,
     404: WorkspaceNotFoundError,
     405: WorkspaceMethodNotAllowedError,
+    410: WorkspaceNotFoundError,
     429: WorkspaceRateLimitError,
 }
 
@@ -245,7 +246,7 @@ def status_error(
     context = context.with_secrets_of(op)
     body = {name: context.redacted(text) if text else None for name, text in _parse_error_body(response.body).items()}
     detail, code, attr = body["detail"], body["code"], body["attr"]
-    retry_after = parse_retry_after(response.headers.get("retry-after"), now)
+    retry_after = parse_retry_after(response.headers.get("retry-after"), now, response.headers.get("date"))
     if retry_after is None and status == 429:
         said_seconds = re.search(r"(\d{1,6}) ?s(?:ec|econds?)?\b", detail or "")
         retry_after = float(said_seconds.group(1)) if said_seconds else None
@@ -338,7 +339,7 @@ def _hint(op: Operation[Any], response: Response, context: RequestContext, said:
     if 300 <= status < 400:
         where = context.redacted(_place(response.headers.get("location")))
         return f"The redirect to {where} was not followed. If that is the service, set it as host of {context.source}."
-    if status >= 500:
+    if status >= 500 or status == 408:
         return "The service or a proxy before it failed. If it keeps failing, check its status."
     return "The service refused the request."
 

@@ -98,29 +98,35 @@ def look_up_pauses(age: float, consistency_time: float) -> Iterator[float]:
         age += pause
 
 
-def parse_retry_after(value: str | None, now: datetime) -> float | None:
+def parse_retry_after(value: str | None, now: datetime, date: str | None = None) -> float | None:
     """
     Read a ``Retry-After`` header: seconds, or an HTTP date.
 
     :param value: the header; ``None`` if there was none
     :param now: the present, with a time zone, to which a date is compared
+    :param date: the ``Date`` header of the same answer, which counts instead: the service's clock may be another
     :return: seconds from now, never negative; ``None`` if the header is missing or invalid
     """
     if value is None:
         return None
-    text = value.strip()
     try:
-        seconds = float(text)
+        seconds = float(value.strip())
     except ValueError:
-        from email.utils import parsedate_to_datetime
-
-        try:
-            when = parsedate_to_datetime(text)
-        except (ValueError, IndexError, TypeError, OverflowError):
+        when = _http_date(value)
+        if when is None:
             return None
-        if when.tzinfo is None:
-            return None
-        seconds = (when - now).total_seconds()
+        seconds = (when - (_http_date(date) or now)).total_seconds()
     if not -1e12 < seconds < 1e12:  # also false for NaN
         return None
     return max(0.0, seconds)
+
+
+def _http_date(text: str | None) -> datetime | None:
+    """Read a date of HTTP; ``None`` if it is none."""
+    from email.utils import parsedate_to_datetime
+
+    try:
+        date = parsedate_to_datetime((text or "").strip())
+    except (ValueError, IndexError, TypeError, OverflowError):
+        return None
+    return date if date.tzinfo else None

@@ -112,6 +112,14 @@ def test_retry_after_is_parsed(header: str | None, seconds: float | None) -> Non
     assert parse_retry_after(header, NOW) == seconds
 
 
+@pytest.mark.parametrize(
+    ("date", "seconds"),
+    [("Sun, 01 Mar 2026 13:00:00 GMT", 30.0), ("yesterday", 3630.0), ("Sun, 01 Mar 2026 13:00:00 -0000", 3630.0)],
+)
+def test_a_retry_after_counts_from_the_date_of_its_answer(date: str, seconds: float) -> None:
+    assert parse_retry_after("Sun, 01 Mar 2026 13:00:30 GMT", NOW, date) == seconds
+
+
 @given(st.text())
 def test_any_retry_after_is_seconds_or_ignored(header: str) -> None:
     seconds = parse_retry_after(header, NOW)

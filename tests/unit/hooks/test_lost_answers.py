@@ -24,3 +24,11 @@ def test_bulk_invites_wait_before_looking_up_a_lost_answer(call: Call, connect: 
         assert time.monotonic() - began >= PAUSE
     assert report.counts["invited"] == 1
     assert [request.method for request in service.requests] == ["GET", "GET", "POST", "GET", "GET"]
+
+
+def test_a_408_may_have_been_applied(call: Call, connect: Connect) -> None:
+    with Loopback(NOBODY, NOBODY, answer(408), ADA, NOBODY) as service:
+        connect(host=service.url, consistency_time=PAUSE)
+        report = call("create_invites", ["ada@example.com"])
+    assert report.counts["invited"] == 1
+    assert [request.method for request in service.requests] == ["GET", "GET", "POST", "GET", "GET"]

@@ -82,19 +82,19 @@ class InviteRows:
 
     def accept(self, rows: list[Row], made: list[Invite], now: float) -> int:
         """
-        Note a success; where it shows fewer invites than it was asked for, the others are in doubt.
+        Note a success; if it shows invites, those that it does not show are in doubt.
 
         :return: how many rows are invited
         """
         self.accepted = True
         self.refusals = 0
-        ids = {address_key(invite.target_email or ""): invite.id for invite in made}
-        missing = [row for row in rows if row.key not in ids] if 0 < len(made) < len(rows) else []
+        ids = {address_key(invite.target_email): invite.id for invite in made if invite.target_email and invite.id}
+        missing = [row for row in rows if row.key not in ids] if ids else []
         self.doubt(missing, None, now)
         invited = [row for row in rows if row not in missing]
         for row in invited:
             self.end(row, "invited", invite_id=ids.get(row.key))
-        if not made:
+        if not ids:
             self.unlisted.update((row.key, row) for row in rows)
         self.quota.note_sent(now, [row.key for row in invited])
         return len(invited)

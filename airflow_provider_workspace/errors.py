@@ -137,7 +137,7 @@ class WorkspacePaginationError(WorkspaceRequestError):
 
 
 class WorkspaceIncompleteListError(WorkspaceRequestError):
-    """A list came with fewer rows than it counts, however often it was read: what it does not show may be there."""
+    """A list has fewer rows than it counts, or none that tells which it is: what it does not show may be there."""
 
 
 class WorkspaceOutcomeUnknownError(WorkspaceRequestError):

@@ -21,7 +21,8 @@ T = TypeVar("T")
 class Resource(BaseModel):
     """Base of the answers: tolerant of what the service sends, silent about secrets when printed."""
 
-    model_config = ConfigDict(extra="allow", defer_build=True, protected_namespaces=())
+    # Ids may come as numbers.
+    model_config = ConfigDict(extra="allow", defer_build=True, protected_namespaces=(), coerce_numbers_to_str=True)
     holds_secrets: ClassVar[bool] = False
     empty_list_as_object: ClassVar[bool] = False
     """Whether ``{}`` is an empty list of these, since the interface shows no envelope for it."""
@@ -114,6 +115,11 @@ class DashboardCollaborator(Resource):
     updated_at: str | None = None
     user_uuid: str | None = None
 
+    @property
+    def label(self) -> str | None:
+        """The id of the user."""
+        return (self.user.uuid if self.user else None) or self.user_uuid
+
 
 class DashboardSharing(Resource):
     """
@@ -162,6 +168,11 @@ class Domain(Resource):
     saml_acs_url: str | None = None
     saml_x509_cert: str | None = None
 
+    @property
+    def label(self) -> str | None:
+        """The domain."""
+        return self.domain
+
 
 class Invite(Resource):
     """An invitation into an organization. Section "Invite"."""
@@ -180,6 +191,11 @@ class Invite(Resource):
     send_email: bool | None = None
     combine_pending_invites: bool | None = None
 
+    @property
+    def label(self) -> str | None:
+        """The address."""
+        return self.target_email
+
 
 class Member(Resource):
     """A member of an organization. Section "Member"."""
@@ -192,6 +208,11 @@ class Member(Resource):
     is_2fa_enabled: bool | None = None
     has_social_auth: bool | None = None
     last_login: str | None = None
+
+    @property
+    def label(self) -> str | None:
+        """The address."""
+        return self.user.email if self.user else None
 
 
 class ProjectItem(Resource):
@@ -210,6 +231,11 @@ class ProjectItem(Resource):
     is_demo: bool | None = None
     timezone: str | None = None
     access_control: bool | None = None
+
+    @property
+    def label(self) -> str | None:
+        """The name."""
+        return self.name
 
 
 class Project(Resource):

@@ -215,6 +215,8 @@ def _reshape(answer: Any, value: Any) -> Any:
             return {"results": value}
         if isinstance(value, dict) and "results" not in value and "id" in value:
             return {"results": [value]}
+        if isinstance(value, dict) and value.get("results", "") is None and value.get("count") == 0:
+            return {**value, "results": []}
         if value == {} and answer.__pydantic_generic_metadata__["args"][0].empty_list_as_object:
             return {"results": []}
         return value

@@ -160,7 +160,8 @@ def is_listed(first: Operation[Page[Any]], wanted: object) -> Procedure[bool]:
     :param wanted: the id
     """
     wanted_id = str(wanted).strip().lower()
-    return (yield from find_row(first, lambda row: str(row.id).lower() == wanted_id)) is not None
+    row = yield from find_row(first, lambda row: str(row.id).lower() == wanted_id, told_by=lambda row: row.id)
+    return row is not None
 
 
 def check_not_listed(error: WorkspaceNotFoundError, first: Operation[Page[Any]], wanted: object) -> Procedure[None]:

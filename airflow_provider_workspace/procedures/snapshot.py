@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_workspace.api import operations as ops
+from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.pagination import Pages
 from airflow_provider_workspace.api.procedure import Procedure, send_one
+from airflow_provider_workspace.api.request_errors import described
 from airflow_provider_workspace.errors import WorkspaceIncompleteListError
 from airflow_provider_workspace.procedures.roster import address_key
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.api.models import Domain, Invite, Member, Page, ProjectItem
+    from airflow_provider_workspace.api.models import Domain, Invite, Member, Page, ProjectItem, Resource
     from airflow_provider_workspace.api.operation import Operation
 
-T = TypeVar("T")
+R = TypeVar("R", bound="Resource")
 
 
 @dataclass(slots=True)
@@ -34,6 +36,7 @@ class Snapshot:
     :param member_count: what the service says how many members there are; ``None`` if it does not
     :param incomplete: what to say of a list that stayed shorter than it counts, so that nothing is proven by what it
         does not show; empty if all are complete
+    :param consistency_time: seconds for which the lists may miss what was just made
     """
 
     domains: dict[str, Domain] = field(default_factory=dict)
@@ -44,6 +47,7 @@ class Snapshot:
     members: set[str] = field(default_factory=set)
     member_count: int | None = None
     incomplete: str = ""
+    consistency_time: float = 0.0
 
     def living(self) -> set[str]:
         """Return the addresses that hold an invite that has not expired."""
@@ -58,6 +62,7 @@ def take_snapshot(
     previous: Snapshot | None = None,
     wanted: Collection[str] | None = None,
     complete: bool = False,
+    consistency_time: float = 0.0,
 ) -> Procedure[Snapshot]:
     """
     Read the lists of one subject.
@@ -66,10 +71,11 @@ def take_snapshot(
     :param previous: an earlier snapshot of the same; saves reading all members again where nothing can have changed
     :param wanted: the only addresses of interest; saves reading members while all of them hold living invites
     :param complete: fail if a list stays short, for what is missed would be done twice; without, the snapshot says so
+    :param consistency_time: seconds for which the lists may miss what was just made
     :raises WorkspaceRequestError: if a page cannot be read
     :raises WorkspaceIncompleteListError: if a list stays short that must be complete
     """
-    seen = Snapshot()
+    seen = Snapshot(consistency_time=consistency_time)
     try:
         if subject == "domains":
             yield from _each_row(
@@ -148,51 +154,80 @@ def _note_member(seen: Snapshot, member: Member) -> None:
         seen.members.add(address_key(member.user.email))
 
 
-def _each_row(first: Operation[Page[T]], note: Callable[[T], object], page: Page[T] | None = None) -> Procedure[None]:
+def _label(row: Any) -> str | None:
+    """Return what people know a row of a list by, a name or an address; ``None`` if the service does not show it."""
+    label: str | None = row.label
+    return label
+
+
+def _each_row(
+    first: Operation[Page[R]],
+    note: Callable[[R], object],
+    page: Page[R] | None = None,
+    *,
+    told_by: Callable[[R], object] = _label,
+) -> Procedure[None]:
     """
     Read a list to its end.
 
     :param note: called with each row once; reading ends when it returns true
     :param page: the first page, if it was read already
-    :raises WorkspaceIncompleteListError: if the list stays shorter than it counts
+    :param told_by: returns what tells the rows apart, by default what people know them by
+    :raises WorkspaceIncompleteListError: if the list stays shorter than it counts, or no row shows what tells it apart
     """
     pages = Pages(first, "")
-    following: Operation[Page[T]] | None = first
+    following: Operation[Page[R]] | None = first
+    rows = told = 0
     while following is not None:
         page = page or (yield from send_one(following))
         for row in pages.fresh(page):
+            rows += 1
+            told += bool(told_by(row))
             if note(row):
                 return
         following, page = pages.following(page), None
+    if rows and not told:
+        msg = (
+            "Check that the service answers as the interface says, and that the owner of the API key may see names and "
+            f"addresses: {described(first, f'gave {rows} rows, and none shows which it is')} Nothing was changed."
+        )
+        raise WorkspaceIncompleteListError(
+            msg, operation=type(first).__name__, outcome=Outcome.REJECTED.value, retryable=False
+        )
 
 
-def read_rows(first: Operation[Page[T]]) -> Procedure[list[T]]:
+def read_rows(first: Operation[Page[R]], *, told_by: Callable[[R], object] = _label) -> Procedure[list[R]]:
     """
     Read a list to its end.
 
     :param first: the operation that asks for the first page
+    :param told_by: returns what tells the rows apart, by default what people know them by
     :return: each row once
-    :raises WorkspaceIncompleteListError: if the list stays shorter than it counts
+    :raises WorkspaceIncompleteListError: if the list stays shorter than it counts, or no row shows what tells it apart
     """
-    rows: list[T] = []
-    yield from _each_row(first, rows.append)
+    rows: list[R] = []
+    yield from _each_row(first, rows.append, told_by=told_by)
     return rows
 
 
-def find_row(first: Operation[Page[T]], wanted: Callable[[T], bool]) -> Procedure[T | None]:
+def find_row(
+    first: Operation[Page[R]], wanted: Callable[[R], bool], *, told_by: Callable[[R], object] = _label
+) -> Procedure[R | None]:
     """
     Look for a row of a list.
 
     :param first: the operation that asks for the first page
+    :param told_by: returns what tells the rows apart, by default what people know them by
     :return: the first row that is wanted; ``None`` if there is none
-    :raises WorkspaceIncompleteListError: if it is not found, and the list stays shorter than it counts
+    :raises WorkspaceIncompleteListError: if it is not found, and the list stays shorter than it counts, or no row shows
+        what tells it apart
     """
-    found: list[T] = []
+    found: list[R] = []
 
-    def note(row: T) -> bool:
+    def note(row: R) -> bool:
         if wanted(row):
             found.append(row)
         return bool(found)
 
-    yield from _each_row(first, note)
+    yield from _each_row(first, note, told_by=told_by)
     return found[0] if found else None

@@ -70,7 +70,7 @@ def find_by_uuid(first: Operation[Page[P]], user_uuid: str) -> Procedure[P | Non
 
     :return: their row; ``None`` if there is none
     """
-    return (yield from find_row(first, lambda row: _key(_uuid_of(row)) == _key(user_uuid)))
+    return (yield from find_row(first, lambda row: _key(_uuid_of(row)) == _key(user_uuid), told_by=_uuid_of))
 
 
 def check_no_member(
@@ -82,7 +82,7 @@ def check_no_member(
     :param error: the service's 404
     :raises WorkspaceNotFoundError: if a member has this user or membership id
     """
-    members = yield from read_rows(ListMembers(organization_id=organization_id, limit=page_size))
+    members = yield from read_rows(ListMembers(organization_id=organization_id, limit=page_size), told_by=_uuid_of)
     _refuse_other_id(error, user_uuid, members, "membership")
     _refuse_listed(error, user_uuid, members, "member")
 
@@ -116,7 +116,7 @@ def check_no_collaborator(
     :param members: asks for the members, among whom the id may be that of a membership; ``None`` if nobody can
     :raises WorkspaceNotFoundError: if a collaborator has this user id, or the id is one of another kind
     """
-    rows = yield from read_rows(collaborators)
+    rows = yield from read_rows(collaborators, told_by=_uuid_of)
     _refuse_other_id(error, user_uuid, rows, "collaborator")
     _refuse_listed(error, user_uuid, rows, "collaborator")
     cannot_tell = "Whether %s is the id of a user and not of a membership cannot be told: %s"
@@ -124,7 +124,7 @@ def check_no_collaborator(
         log.warning(cannot_tell, user_uuid, "no organization is set")
         return
     try:
-        found = yield from read_rows(members)
+        found = yield from read_rows(members, told_by=_uuid_of)
     except WorkspaceStatusError as unread:
         log.warning(cannot_tell, user_uuid, unread)
     else:

@@ -146,6 +146,18 @@ def test_verify_is_read_in_each_shape(body: bytes, verified: Any) -> None:
     assert ("nothing" if domain is None else domain.is_verified) == verified
 
 
+def test_ids_that_are_numbers_are_read() -> None:
+    page = decode(Page[Invite], as_json({"count": 1, "results": [{"id": 7, "target_email": "a@example.com"}]}))
+    assert page.results[0].id == "7"
+
+
+def test_an_empty_list_may_be_null() -> None:
+    assert decode(Page[Invite], b'{"count": 0, "next": null, "results": null}').results == []
+    for body in (b'{"count": 3, "results": null}', b'{"results": null, "error": "no"}'):
+        with pytest.raises(UnreadableAnswerError, match="JSON of another shape"):
+            decode(Page[Invite], body)
+
+
 def test_a_single_object_in_an_array_is_read() -> None:
     assert decode(Dashboard, b'[{"id": 7}]').id == 7
 

@@ -56,6 +56,9 @@ def leave(seconds: float) -> None:
     raise LeftError(seconds)
 
 
+OWNER = Member(user=User(email="owner@example.com"))
+
+
 class Service:
     """
     An organization in memory.
@@ -63,7 +66,8 @@ class Service:
     :param faults: what happens to the bulk requests, one after the other: ``ok`` or ``quiet`` (an empty answer);
         ``lost`` (applied, no answer), ``vanished`` (not applied, no answer), ``half`` (half applied, 400), ``denied``;
         ``short`` and ``liar`` (the answer lacks one invite, which is made or not), ``nothing`` (an empty answer, and
-        nothing is made), ``limited`` (429), ``forbidden`` (403)
+        nothing is made), ``statuses``, ``unnamed`` and ``repeats`` (the answer has as many entries as rows, and one
+        invite is not made), ``limited`` (429), ``forbidden`` (403)
     :param bad: addresses that the service refuses, and all of a request for one of them
     :param status: status of that refusal
     :param names_row: whether it names the row
@@ -101,7 +105,7 @@ class Service:
             return WorkspaceConnectionError("the list is out of reach", outcome="not_sent")
         assert isinstance(op, ListInvites | ListMembers)
         self.lists += not op.offset
-        rows: list[Any] = self.invites if isinstance(op, ListInvites) else [*self.members, Member(user=None)]
+        rows: list[Any] = self.invites if isinstance(op, ListInvites) else [*self.members, OWNER, Member(user=None)]
         start, limit = op.offset or 0, op.limit or 100
         following = "more" if start + limit < len(rows) else None
         return Page[Any](count=len(rows), next=following, results=rows[start : start + limit])
@@ -129,6 +133,10 @@ class Service:
             return []
         if fault == "liar":
             return self.invite(emails[:-1])
+        if fault in ("statuses", "unnamed", "repeats"):
+            made = self.invite(emails[:-1])
+            entries = [Invite(target_email=email if fault == "statuses" else None) for email in emails]
+            return [*made, made[0]] if fault == "repeats" else entries
         if fault == "half":
             self.invite(emails[: len(emails) // 2])
             return WorkspaceBadRequestError("400", status=400, outcome="rejected")
@@ -425,6 +433,14 @@ def test_an_invite_that_was_not_made_fails_and_is_not_sent_again() -> None:
     assert report.entries[3].reason == "the service answered with success, but does not list the invite"
     assert service.sent == [4, 4]
     assert 120 <= sum(service.pauses) <= 121
+
+
+@pytest.mark.parametrize("fault", ["statuses", "unnamed", "repeats"])
+def test_an_answer_with_as_many_entries_as_rows_is_read_all_the_same(fault: str) -> None:
+    service = Service(faults=[fault])
+    report = run(service, people(8), on_invalid="skip")
+    assert statuses(report) == {"invited": 7, "failed": 1}
+    assert service.mailed == Counter(people(8)) - Counter(["p4@example.com"])
 
 
 def test_nobody_counts_as_invited_by_an_empty_answer_alone() -> None:

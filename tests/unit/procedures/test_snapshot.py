@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.api.models import Domain, Invite, Member, Page, ProjectItem, User
+from airflow_provider_workspace.api.models import (
+    DashboardCollaborator,
+    Domain,
+    Invite,
+    Member,
+    Page,
+    ProjectItem,
+    User,
+)
 from airflow_provider_workspace.api.operations.domains import ListDomains
 from airflow_provider_workspace.errors import WorkspaceIncompleteListError, WorkspaceServerError
 from airflow_provider_workspace.procedures.snapshot import Snapshot, find_row, read_rows, take_snapshot
@@ -137,7 +145,9 @@ class Skipping(Reader):
         return page
 
     def find(self, wanted: str) -> Any:
-        search = find_row(ListDomains(organization_id="o", limit=2), lambda row: row.id == wanted)
+        search = find_row(
+            ListDomains(organization_id="o", limit=2), lambda row: row.id == wanted, told_by=lambda row: row.id
+        )
         return drive(search, self.answer)
 
 
@@ -180,6 +190,26 @@ def test_a_row_that_is_not_found_in_a_short_list_is_an_error() -> None:
     assert Skipping(99).find("d2").id == "d2"
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [ProjectItem(id=1, Name="Sales"), ProjectItem(id=2)],
+        [Domain(id="d", hostname="one.example.com")],
+        [Invite(id="i", targetEmail="ada@example.com")],
+        [Member(id="m", email="ada@example.com"), Member(user=User(uuid="u"))],
+        [DashboardCollaborator(id="c", user=User(email="ada@example.com"))],
+    ],
+    ids=lambda rows: type(rows[0]).__name__,
+)
+def test_rows_that_do_not_show_which_they_are_prove_nothing(rows: list[Any]) -> None:
+    first: Any = ListDomains(organization_id="o")
+    with pytest.raises(WorkspaceIncompleteListError, match="none shows which it is") as found:
+        drive(find_row(first, lambda _: False), lambda _: Page[Any](results=rows))
+    assert found.value.permanent
+    assert drive(find_row(first, lambda row: row is rows[0]), lambda _: Page[Any](results=rows)) is rows[0]
+    assert drive(read_rows(first), lambda _: Page[Any](results=[])) == []
+
+
 @pytest.mark.parametrize(("subject", "lists"), [("domains", 1), ("projects", 1), ("people", 2)])
 def test_a_snapshot_of_a_short_list_says_so_or_fails(subject: str, lists: int) -> None:
     for complete in (False, True):
@@ -212,7 +242,9 @@ def test_people_are_read_again_if_rows_are_missing() -> None:
 
 
 def test_the_times_of_invites_are_noted_once_however_often_the_list_is_read() -> None:
-    invites = [Invite(id=str(number), created_at=f"2026-01-0{number}") for number in range(1, 5)]
+    invites = [
+        Invite(id=str(number), target_email="a@example.com", created_at=f"2026-01-0{number}") for number in range(1, 5)
+    ]
 
     def answer(operation: Any) -> Page[Any]:
         if type(operation).__name__ == "ListMembers":

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.api.models import Invite, Member, Page
+from airflow_provider_workspace.api.models import Invite, Member, Page, User
 from airflow_provider_workspace.api.operations import CreateInvites, ListInvites, ListMembers
 from airflow_provider_workspace.errors import WorkspaceRateLimitError
 
@@ -65,7 +65,9 @@ class RatedOrganization:
             return self.invite(op)
         assert isinstance(op, ListInvites | ListMembers)
         self.readings += isinstance(op, ListInvites) and not op.offset
-        rows: list[Any] = self.invites if isinstance(op, ListInvites) else [Member(id="m")]
+        rows: list[Any] = (
+            self.invites if isinstance(op, ListInvites) else [Member(id="m", user=User(email="owner@example.com"))]
+        )
         start, limit = op.offset or 0, op.limit or 100
         following = "more" if start + limit < len(rows) else None
         return Page[Any](count=len(rows), next=following, results=rows[start : start + limit])

@@ -267,17 +267,24 @@ def condition_class(name: Any) -> Any:
     return CONDITIONS[name]
 
 
-def evaluate(condition: Condition, seen: Snapshot) -> Result:
+def evaluate(condition: Condition, seen: Snapshot, waited: float) -> Result:
     """
     Tell whether a wait is over, and how far it is.
 
-    A list that came with fewer rows than it counts proves nothing by what it does not show: then the wait goes on, and
-    the message says why.
+    What lists do not show proves nothing if they came with fewer rows than they count, or if what was made just before
+    the wait may not be listed yet: then the wait goes on, and the message says why.
+
+    :param waited: seconds since the wait began
     """
     result = condition.evaluate(seen)
-    if not seen.incomplete or (result.done and not result.absent):
+    if result.done and not result.absent:
         return result
-    return replace(result, done=False, message=f"{result.message}. A list is short: {seen.incomplete}")
+    if seen.incomplete:
+        return replace(result, done=False, message=f"{result.message}. A list is short: {seen.incomplete}")
+    if result.done and waited < seen.consistency_time:
+        why = f"invites made just before may not be listed for {seen.consistency_time:g} s"
+        return replace(result, done=False, message=f"{result.message}. Polling again: {why}")
+    return result
 
 
 def check_addresses(emails: Any) -> list[str]:

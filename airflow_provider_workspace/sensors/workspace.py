@@ -82,6 +82,7 @@ class WorkspaceSensor(BaseSensorOperator):
             deferrable = conf.getboolean("operators", "default_deferrable", fallback=False)
         self.deferrable: Any = deferrable
         self._seen: Snapshot | None = None
+        self._began: float | None = None
 
     if TYPE_CHECKING:
 
@@ -141,8 +142,10 @@ class WorkspaceSensor(BaseSensorOperator):
         )
         return None
 
-    def poke(self, context: Context) -> PokeReturnValue:  # noqa: ARG002
+    def poke(self, context: Context) -> PokeReturnValue:
         """Poll once."""
+        first = context["ti"].get_first_reschedule_date(context) if self.reschedule else None
+        self._began = first.timestamp() if first else self._began
         result = self.poll_once(first=self._seen is None)
         if result is None:
             return PokeReturnValue(is_done=False)
@@ -162,6 +165,7 @@ class WorkspaceSensor(BaseSensorOperator):
         from airflow_provider_workspace.procedures.conditions import build_condition, evaluate
         from airflow_provider_workspace.procedures.snapshot import take_snapshot
 
+        self._began = self._began or time.time()
         try:
             check_ids(self, self.template_fields)
             condition = build_condition(*self.waits_for())
@@ -179,9 +183,10 @@ class WorkspaceSensor(BaseSensorOperator):
                         hook.client.settings.page_size,
                         previous=self._seen,
                         wanted=condition.wanted(),
+                        consistency_time=hook.client.settings.consistency_time,
                     )
                 )
-                result = evaluate(condition, self._seen)
+                result = evaluate(condition, self._seen, time.time() - self._began)
                 if first and not result.found:
                     self.confirm(hook, result)
         except WorkspaceError as error:

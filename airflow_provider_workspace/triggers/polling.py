@@ -100,7 +100,16 @@ def snapshots(
         nonlocal previous
         client = await hook.client()
         organization = await hook.organization_or_default(organization_id)
-        previous = await client.run(take_snapshot(subject, organization, client.settings.page_size, previous=previous))
+        settings = client.settings
+        previous = await client.run(
+            take_snapshot(
+                subject,
+                organization,
+                settings.page_size,
+                previous=previous,
+                consistency_time=settings.consistency_time,
+            )
+        )
         return previous
 
     return poll(read, workspace_conn_id=workspace_conn_id, interval=interval)

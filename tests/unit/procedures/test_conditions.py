@@ -197,10 +197,20 @@ SHORT = "ListInvites counts 3 rows, and 2 came"
 )
 def test_a_short_list_proves_only_what_it_shows(name: str, arguments: dict[str, Any], *, done: bool) -> None:
     condition = build_condition(name, arguments)
-    result = evaluate(condition, replace(PEOPLE, incomplete=SHORT))
+    result = evaluate(condition, replace(PEOPLE, incomplete=SHORT), 1e9)
     assert result.done == done
     assert result.message.endswith(f". A list is short: {SHORT}") != done
-    assert evaluate(condition, PEOPLE).done == (name == "invites_settled" or done)
+    assert evaluate(condition, PEOPLE, 0.0).done == (name == "invites_settled" or done)
+
+
+@pytest.mark.parametrize("emails", [["gone@b.de"], ["late@b.de"], ["in@b.de", "gone@b.de"]])
+def test_invites_that_are_not_listed_may_be_listed_later(emails: list[str]) -> None:
+    condition, seen = build_condition("invites_settled", {"emails": emails}), replace(PEOPLE, consistency_time=120.0)
+    early = evaluate(condition, seen, 119.0)
+    assert not early.done
+    assert early.message.endswith(". Polling again: invites made just before may not be listed for 120 s")
+    assert evaluate(condition, seen, 120.0).done
+    assert evaluate(build_condition("invites_settled", {"emails": ["in@b.de"]}), seen, 0.0).done
 
 
 @pytest.mark.parametrize(

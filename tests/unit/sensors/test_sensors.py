@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
+from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -80,7 +83,8 @@ def test_members_are_read_only_if_they_can_have_joined(sandbox: SandboxServer) -
     assert done(sensor) == {"joined": ["Ada@example.com"], "missing": {}}
 
 
-def test_invites_settled(sandbox: SandboxServer) -> None:
+def test_invites_settled(sandbox: SandboxServer, connect: Connect) -> None:
+    connect(consistency_time=0)
     hook = WorkspaceHook()
     invites = {name: hook.create_invite(target_email=f"{name}@example.com") for name in ("ada", "lin", "joe")}
     sensor = WorkspaceInvitesSettledSensor(
@@ -97,6 +101,32 @@ def test_invites_settled(sandbox: SandboxServer) -> None:
         "gone": ["lin@example.com"],
         "open": [],
     }
+
+
+@pytest.mark.parametrize("deferrable", [True, False])
+def test_invites_that_are_listed_late_are_not_gone(
+    sandbox: SandboxServer, connect: Connect, *, deferrable: bool
+) -> None:
+    connect(consistency_time=2)
+    sandbox.inject("late_rows", "list_invites", seconds=3600)
+    WorkspaceHook().create_invite(target_email=ADA)
+    sensor = WorkspaceInvitesSettledSensor(task_id="settled", emails=[ADA], deferrable=deferrable)
+    if deferrable:
+        with pytest.raises(TaskDeferred):
+            sensor.execute({})
+    else:
+        assert done(sensor) is None
+        sensor._began = time.time() - 2
+        assert done(sensor)["gone"] == [ADA]
+
+
+def test_a_rescheduled_sensor_counts_from_its_first_poll(connect: Connect) -> None:
+    connect(consistency_time=60)
+    sensor = WorkspaceInvitesSettledSensor(task_id="settled", emails=[ADA], mode="reschedule")
+    for seconds, is_done in ((30, False), (90, True)):
+        first = datetime.now(timezone.utc) - timedelta(seconds=seconds)
+        ti = SimpleNamespace(get_first_reschedule_date=lambda _, first=first: first)
+        assert sensor.poke({"ti": ti}).is_done == is_done
 
 
 def test_project_receives_events(sandbox: SandboxServer) -> None:

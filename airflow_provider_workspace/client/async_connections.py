@@ -76,7 +76,8 @@ class AsyncConnections:
             headers=headers,
             extensions={"trace": exchange.trace},
         )
-        async with asked as answer:
+        async with asked as exchange.answer:
+            answer = exchange.answer
             content = Body(answer.headers.get("content-encoding"), self._settings.max_response_bytes)
             async for piece in answer.aiter_raw():
                 content.add(piece)
@@ -88,11 +89,24 @@ class _Exchange:
     What the HTTP library tells of an exchange.
 
     :ivar sent: whether a byte of the request may have left
+    :ivar answer: its answer, once the head of it is there
     """
 
     sent = False
+    answer: httpx.Response | None = None
 
     async def trace(self, event: str, info: dict[str, Any]) -> None:
         """Note when the request itself begins to be sent; asking a proxy to connect is not that."""
         if event == "http11.send_request_headers.started" and info["request"].method != b"CONNECT":
             self.sent = True
+        if event == "http11.receive_response_body.complete" and self.answer is not None and _left_over(self.answer):
+            # More came than the answer, which would be read as the answer to the next request.
+            await self.answer.extensions["network_stream"].aclose()
+
+
+def _left_over(answer: httpx.Response) -> bytes:
+    """Return what was received behind an answer. The library shows it nowhere; a test says if this finds it no more."""
+    found: Any = answer
+    for name in ("stream", "_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state", "trailing_data"):
+        found = getattr(found, name, None)
+    return found[0] if found else b""

@@ -418,8 +418,11 @@ def _read_base_url(host: str | None, port: int | None, schema: str | None, sourc
     if parts.path.rstrip("/").endswith("/api"):
         msg = f"Leave /api out of the host of {source}: every request adds it."
         raise WorkspaceConfigError(msg)
-    port_text = f":{port}" if own_port is None and port else ""
-    return f"{parts.scheme}://{parts.netloc}{port_text}{parts.path}"
+    hostname = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    named = port if own_port is None else own_port
+    usual = {"http": 80, "https": 443}[parts.scheme]
+    # One spelling for each service: windows and dashboards of two connections to it must know that it is the same.
+    return f"{parts.scheme}://{hostname}{'' if named in (None, usual) else f':{named}'}{parts.path}"
 
 
 def _with_scheme(url: str, schema: str, source: str) -> str:

@@ -25,14 +25,14 @@ MAX_TIME = 1e11
 
 def check_ids(task: Any, names: Iterable[str]) -> None:
     """
-    Refuse an id, address or product whose template found nothing, and what can be none of these.
+    Refuse an id, name, address or product whose template found nothing, and what can be none of these.
 
     :param names: the fields of the task that are templates
     :raises WorkspaceInputError: naming the field
     """
     for name in names:
         value = getattr(task, name)
-        if not name.endswith(("_id", "uuid", "email", "domain", "product")):
+        if name not in ("name", "variable_key") and not name.endswith(("_id", "uuid", "email", "domain", "product")):
             continue
         if isinstance(value, str) and value.strip() in NO_VALUES:
             msg = f"Check the task that {name} comes from: its template found no value and was rendered to '{value}'"
@@ -40,7 +40,7 @@ def check_ids(task: Any, names: Iterable[str]) -> None:
         if isinstance(value, str) and not value.strip().isprintable():
             msg = f"{name} holds characters that cannot be printed: {value[:40]!a}"
             raise WorkspaceInputError(msg)
-        text = name.endswith(("email", "domain", "product"))
+        text = name.endswith(("name", "key", "email", "domain", "product"))
         number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
         if not isinstance(value, str | None) and (text or not (number or isinstance(value, UUID))):
             expected = "a text" if text else "a text or a number"

@@ -88,13 +88,16 @@ def test_a_choice_must_be_known() -> None:
             "None",
             "Check the task that domain_id comes from: its template found no value and was rendered to 'None'",
         ),
+        ("name", " ", "Check the task that name comes from: its template found no value"),
+        ("variable_key", "None", "Check the task that variable_key comes from"),
+        ("name", 5, "name must be a text"),
         ("dashboard_id", True, "dashboard_id must be a text or a number, not something of type bool"),
         ("dashboard_id", 10**4400, "dashboard_id must be a text or a number, not something of type int"),
         ("target_email", ["a@example.com"], "target_email must be a text"),
         ("domain", 5, "domain must be a text"),
         ("domain", UUID(int=7), "domain must be a text"),
     ],
-    ids=["no value", "bool", "huge", "list", "number", "uuid"],
+    ids=["no value", "blank", "key", "name", "bool", "huge", "list", "number", "uuid"],
 )
 def test_invalid_ids_and_addresses_are_refused(name: str, value: Any, says: str) -> None:
     with pytest.raises(WorkspaceInputError, match=says):
@@ -108,6 +111,6 @@ def test_an_id_that_cannot_be_printed_is_refused() -> None:
 
 def test_valid_ids_are_accepted() -> None:
     check_ids(
-        SimpleNamespace(project_id=1, domain_id=UUID(int=7), user_uuid="u", name=["no id"]),
-        ["project_id", "domain_id", "user_uuid", "name"],
+        SimpleNamespace(project_id=1, domain_id=UUID(int=7), user_uuid="u", name="Sales", tags=["no id"]),
+        ["project_id", "domain_id", "user_uuid", "name", "tags"],
     )

@@ -44,8 +44,7 @@ PYTHON = [(page, number, code) for page in PAGES for number, code in enumerate(b
 FILES = [piece for piece in PYTHON if re.match(r"# \S+\.py\n", piece[2])]
 PYTHON = [piece for piece in PYTHON if piece not in FILES]
 DAGS = [piece for piece in PYTHON if "@dag(" in piece[2]]
-TESTS = [piece for piece in PYTHON if "def test_" in piece[2]]
-SNIPPETS = [piece for piece in PYTHON if piece not in DAGS and piece not in TESTS]
+SNIPPETS = [piece for piece in PYTHON if piece not in DAGS]
 JSON = [(page, text) for page in PAGES for text in blocks(page, "json")]
 
 
@@ -73,9 +72,8 @@ def test_the_first_block_of_a_guide_runs_as_it_stands(page: str) -> None:
     assert "import" in (first.group(1) or ""), "a part of an example, without its imports"
 
 
-def test_the_pages_show_dags_tests_snippets_and_json() -> None:
+def test_the_pages_show_dags_snippets_and_json() -> None:
     assert DAGS
-    assert TESTS
     assert SNIPPETS
     assert JSON
 
@@ -110,12 +108,6 @@ def test_the_snippets_of_a_page_run_and_cost_what_it_says(
         said = re.match(r"[^#]*?^- \*\*Requests\*\*: (\d+)", PAGES[page].partition(code)[2], re.DOTALL | re.MULTILINE)
         if said:
             assert len(sandbox.requests()) - before == int(said[1]), f"{page}, block {number}"
-
-
-@pytest.mark.parametrize(("page", "number", "code"), TESTS)
-def test_a_documented_test_passes(airflow_cli: AirflowCli, tmp_path: Path, page: str, number: int, code: str) -> None:
-    (tmp_path / "test_shown.py").write_text(code)
-    assert f"{code.count('def test_')} passed" in airflow_cli.run_tests(tmp_path), f"{page}, block {number}"
 
 
 @pytest.mark.needs_airflow("3.2", "the module of exceptions that the page imports")

@@ -35,7 +35,7 @@ SHOWN = (
         "5,000 waits: memory of each": "5,000 waits on one organization, every 5 s: memory of each",
     },
 )
-COLUMN, LABELS, BARS = 525, 285, 155
+COLUMN, LABELS, BARS = 535, 300, 155
 LINE, GAP, TITLE = 20, 14, 24
 INK, FAINT, OURS_COLOUR, THEIRS_COLOUR, LIMIT_COLOUR = "#1f2937", "#6b7280", "#2563eb", "#cbd5e1", "#dc2626"
 

@@ -269,6 +269,7 @@ def workspace_organization(
             "file": file,
             "organization": organization,
             "workspace_conn_id": workspace_conn_id,
+            "map_index_template": "{{ task.title }}",
             **RETRIES,
             **task_args,
         }

@@ -58,9 +58,8 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.procedures.organization_plan import PARTS, plan_organization
         from airflow_provider_workspace.state.organization_memory import reading_of
 
-        file = self.path()
-        name = Path(file).name if isinstance(file, str) else "the organization"
-        wanted = choose_organization(load_organizations(file, file_at, self.render), self.organization, name)
+        found = load_organizations(self.path(), file_at, self.render)
+        wanted = choose_organization(found, self.organization, self.file_name)
         organization_id = hook.organization_or_default(wanted.organization_id)
         self.workspace_url = url_for(hook.client.settings, "projects", {"organization_id": organization_id})
         reading = reading_of(organization_id, hook.client.settings)
@@ -68,6 +67,16 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         self.log.info("Organization %s: %s", organization_id, plan.table())
         plan.check_removals(wanted.max_removals)
         return plan, wanted, reading
+
+    @property
+    def file_name(self) -> str:
+        """The file, as people are told of it."""
+        return "the organization" if isinstance(self.file, Mapping) else str(self.file).rpartition("/")[2]
+
+    @property
+    def title(self) -> str:
+        """Which organization it is, for the names of mapped tasks and for approvals."""
+        return self.organization or self.file_name
 
     def path(self) -> str | Mapping[str, Any]:
         """Return the path of the file, or its content."""
@@ -134,7 +143,7 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
             msg = f"The organization is not as its file says: {plan.differences} differences.\n{plan.table()}"
             raise AirflowFailException(msg)
         changes = [change.essence() for change in plan.changes if change.sends]
-        self.await_approval("Make these changes to the organization?", plan.table(), changes)
+        self.await_approval(f"Make these changes to {self.title}?", plan.table(), changes)
         return plan.to_dict()
 
 

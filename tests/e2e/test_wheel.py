@@ -8,17 +8,27 @@ import os
 import re
 import subprocess
 import sys
+import threading
+import time
 import zipfile
+from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from airflow_provider_workspace.api.operations import ListDomains
+from airflow_provider_workspace.client.settings import Settings
+from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.get_provider_info import get_provider_info
+from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.dags.test_examples import ONBOARDED
 
 pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).resolve().parents[2]
+GUIDE = ROOT / "docs" / "guides" / "organization-file.md"
 EXAMPLES = sorted((ROOT / "example_dags").glob("*.py"))
 EVERY_MODULE = """
 import importlib, pkgutil, airflow_provider_workspace as package
@@ -151,6 +161,44 @@ def test_airflow_offers_the_examples(away: Path) -> None:
     listed: list[dict[str, Any]] = json.loads(last)
     mine = {row["dag_id"] for row in listed if row["bundle_name"] == "airflow-provider-workspace-example-dags"}
     assert mine == {file.stem for file in EXAMPLES}
+
+
+def test_an_organization_by_the_guide_alone(away: Path) -> None:
+    """The Dag and the file of the guide, each of at most 25 lines, and a roster; somebody else's DNS."""
+    dag = re.search(r"^```python\n(.*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
+    file = (ROOT / "example_dags/data/northwind.yaml").read_text()
+    assert dag
+    assert max(len(dag.group(1).splitlines()), len(file.splitlines())) <= 25
+    data = away / "dags" / "data"
+    data.mkdir(parents=True)
+    (data.parent / "onboard.py").write_text(dag.group(1))
+    (data / "northwind.yaml").write_text(file)
+    people = "".join(f"person-{number}@northwind.example.com,Pat,1\n" for number in range(150))
+    (data / "northwind.csv").write_text(f"email,first_name,level\n{people}")
+    with SandboxServer("live", rate_limit=False) as server:
+        surroundings = {
+            "AIRFLOW_HOME": str(away / "onboarding"),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__DAGS_FOLDER": str(data.parent),
+            "AIRFLOW_CONN_WORKSPACE_DEFAULT": server.connection(),
+        }
+        command = away / "venv" / "bin" / "airflow"
+        run(command, "db", "migrate", cwd=away, **surroundings)
+        dns = threading.Thread(target=publish_challenges, args=(server,), daemon=True)
+        dns.start()
+        run(command, "dags", "test", "onboard_northwind", cwd=away, **surroundings)
+        assert Counter(effect["operation"] for effect in server.effects()) == ONBOARDED
+        planned = run(command, "workspace", "plan", data / "northwind.yaml", cwd=away, **surroundings)
+        assert "0 to create, 0 to change, 0 to remove" in planned
+
+
+def publish_challenges(server: SandboxServer) -> None:
+    """Publish the challenge of the first domain that is claimed."""
+    while not server.effects("create_domain"):
+        time.sleep(0.05)
+    with closing(WorkspaceClient(Settings(base_url=server.url, api_key=server.seed.admin_key))) as client:
+        for domain in client.rows(ListDomains(organization_id=server.seed.organization_id)):
+            server.publish_dns(f"_workspace-challenge.{domain.domain}", str(domain.verification_challenge))
 
 
 def test_the_sandbox_starts(away: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +11,19 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.organization import (
     WorkspaceApplyOrganizationOperator,
     WorkspacePlanOrganizationOperator,
 )
 from airflow_provider_workspace.procedures.organization_import import describe_organization
-from airflow_provider_workspace.procedures.organization_plan import PARTS
+from airflow_provider_workspace.procedures.organization_plan import PARTS, PENDING
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.state.lease_store import VariableStore
 from airflow_provider_workspace.state.organization_memory import PREFIX, remembered_dashboards
+from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.task_store import TaskStore
 from tests.variables import install
 
 if TYPE_CHECKING:
@@ -96,12 +100,13 @@ def plan(file: Any) -> Any:
     return WorkspacePlanOrganizationOperator(task_id="plan", file=file).execute({})
 
 
-def apply(sandbox: SandboxServer, file: Any) -> None:
-    def publish(key: str, value: Any) -> None:
-        for domain in value if key == "unverified" else ():
-            sandbox.publish_dns(f"_workspace-challenge.{domain['domain']}", domain["verification_challenge"])
+def publish(sandbox: SandboxServer, key: str, value: Any) -> None:
+    for domain in value if key == "unverified" else ():
+        sandbox.publish_dns(f"_workspace-challenge.{domain['domain']}", domain["verification_challenge"])
 
-    ti: Any = SimpleNamespace(try_number=1, xcom_push=publish)
+
+def apply(sandbox: SandboxServer, file: Any) -> None:
+    ti: Any = SimpleNamespace(try_number=1, xcom_push=lambda key, value: publish(sandbox, key, value))
     for part in PARTS:
         task = WorkspaceApplyOrganizationOperator(task_id=part, part=part, file=file, poke_interval=5)  # type: ignore[arg-type]
         task.execute({"ti": ti})
@@ -130,3 +135,58 @@ def test_import_plan_apply_and_apply_again(
     before = sandbox.effects()
     apply(sandbox, second)
     assert sandbox.effects() == before
+
+
+FAULTS: list[tuple[str, dict[str, Any]]] = [
+    ("reset_before", {}),
+    ("reset_after", {}),
+    ("status_before", {"status": 503}),
+    ("status_after", {"status": 502, "body": "html"}),
+    ("short_pages", {"missing": "last"}),
+    ("short_pages", {"missing": "newest"}),
+    ("moving_rows", {}),
+    ("said_otherwise", {"how": "not_done"}),
+    ("said_otherwise", {"how": "other_answer"}),
+    ("empty_body", {}),
+]
+# Of these at most one may ever be created.
+UNIQUE = ("create_project", "create_domain", "create_invite", "add_dashboard_collaborator")
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(file=organizations, faults=st.lists(st.sampled_from(FAULTS), min_size=1, max_size=4), seed=st.integers(0, 1000))
+def test_a_green_part_is_done_and_nobody_who_stays_is_removed(
+    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch, file: Any, faults: Any, seed: int
+) -> None:
+    """Whatever the service does to a third of the requests, and however often a part is tried."""
+    connect(consistency_time=1, max_attempts=2)
+    sandbox.reset()
+    install(monkeypatch).values.clear()
+    stays = {person["email"] for person in file["members"]["people"]} | {one["domain"] for one in file["domains"]}
+    for part in PARTS:
+        store, done = TaskStore(), False
+        for number in range(1, 10):
+            for kind, options in faults:
+                sandbox.inject(kind, times=None, probability=0.3, seed=seed + number, **options)
+            ti: Any = SimpleNamespace(try_number=number, xcom_push=lambda key, value: publish(sandbox, key, value))
+            task = WorkspaceApplyOrganizationOperator(task_id=part, part=part, file=file, poke_interval=5)  # type: ignore[arg-type]
+            try:
+                task.execute({"ti": ti, "task_state_store": store})  # type: ignore[typeddict-unknown-key]
+                done = True
+            except (WorkspaceError, AirflowFailException):
+                continue
+            finally:
+                sandbox.clear_faults()
+            break
+        if not done:
+            break  # those after it do not run
+        left = [change for change in plan(file)["changes"] if change["part"] == part and change["action"] in PENDING]
+        assert left == [], part
+    made: Counter[tuple[str, ...]] = Counter()
+    for effect in sandbox.effects():
+        detail, operation = effect["detail"], effect["operation"]
+        if operation.startswith(("delete_", "remove_")) and "collaborator" not in operation:
+            assert detail.get("email", effect["target"]) not in stays
+        elif operation in UNIQUE:
+            made[operation, str(detail.get("name", effect["target"])), str(detail.get("dashboard_id"))] += 1
+    assert [one for one, count in made.items() if count > 1] == []

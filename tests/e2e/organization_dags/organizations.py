@@ -1,0 +1,31 @@
+"""Three organizations from three files, one of them with a mistake; and a check of the first."""
+
+from __future__ import annotations
+
+from airflow.sdk import dag
+
+from airflow_provider_workspace.task_groups import workspace_organization
+
+
+@dag(schedule=None)
+def onboard_three() -> None:
+    """Ask about each."""
+    workspace_organization(
+        file=[
+            "north.yaml",
+            {"file": "all.yaml", "organization": "south", "workspace_conn_id": "workspace_research"},
+            "mistake.yaml",
+        ],
+        require_approval=True,
+        retries=0,
+    )
+
+
+@dag(schedule=None)
+def check_north() -> None:
+    """Notice drift."""
+    workspace_organization(file="north.yaml", dry_run=True, retries=0)
+
+
+onboard_three()
+check_north()

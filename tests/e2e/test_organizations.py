@@ -1,0 +1,122 @@
+"""Organizations in files on a whole Airflow: one approved, one rejected, one with a mistake, and one changes later."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.e2e.chromium import HEIGHT, LEGIBLE, Browser, missing
+from tests.e2e.test_examples import READING_SECONDS
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.e2e.live_airflow import LiveAirflow
+
+pytestmark = pytest.mark.e2e
+
+DAGS = Path(__file__).parent / "organization_dags"
+DAG, PLAN = "onboard_three", "organization.plan"
+NORTH, SOUTH, MISTAKE = range(3)
+EFFECTS = {
+    "create_project": 1,
+    "create_domain": 1,
+    "create_invite": 2,
+    "update_member": 1,
+    "create_dashboard": 1,
+    "add_dashboard_collaborator": 1,
+}
+
+
+def states(airflow: LiveAirflow, run_id: str) -> dict[tuple[str, int], str]:
+    rows = airflow.call("GET", f"dags/{DAG}/dagRuns/{run_id}/taskInstances?limit=100")["task_instances"]
+    return {(row["task_id"].removeprefix("organization."), row["map_index"]): row["state"] for row in rows}
+
+
+def log(airflow: LiveAirflow, dag_id: str, run_id: str) -> str:
+    folder = airflow.home / "logs" / f"dag_id={dag_id}" / f"run_id={run_id}" / f"task_id={PLAN}"
+    return "".join(file.read_text() for file in sorted(folder.rglob("attempt=*.log")))
+
+
+def question_of(run_id: str, number: int) -> str:
+    return f"dags/{DAG}/dagRuns/{run_id}/taskInstances/{PLAN}/{number}/hitlDetails"
+
+
+def answer(airflow: LiveAirflow, run_id: str, number: int, choice: int) -> None:
+    option = airflow.call("GET", question_of(run_id, number))["options"][choice]
+    airflow.call("PATCH", question_of(run_id, number), {"chosen_options": [option], "params_input": {}})
+
+
+@pytest.fixture(scope="module")
+def run_id(airflow: LiveAirflow, server: SandboxServer) -> str:
+    """A run that waits for two answers."""
+    started = airflow.trigger(DAG)
+    waiting: dict[tuple[str, int], Any] = {("plan", NORTH): True, ("plan", SOUTH): True, ("plan", MISTAKE): False}
+
+    def is_asked() -> bool:
+        now = states(airflow, started)
+        return all(
+            now.get(task) in (("deferred", "awaiting_input") if waits else ("failed",))
+            for task, waits in waiting.items()
+        )
+
+    airflow.wait_for(is_asked, 300, "two questions")
+    time.sleep(3 * READING_SECONDS)
+    assert server.effects() == []
+    return started
+
+
+def test_a_mistake_is_refused_with_its_line(airflow: LiveAirflow, run_id: str) -> None:
+    said = log(airflow, DAG, run_id)
+    assert "Correct mistake.yaml:" in said
+    assert "line 3: projects.0.timezon: unknown field (did you mean 'timezone'?)" in said
+
+
+@pytest.mark.skipif(bool(missing()), reason=f"not installed: {missing()}. See the target `browser` of the Makefile")
+def test_a_person_reads_the_plan(airflow: LiveAirflow, run_id: str) -> None:
+    task = f"{airflow.url}/dags/{DAG}/runs/{run_id}/tasks/{PLAN}/mapped/{NORTH}"
+    browser = Browser()
+    try:
+        browser.resize(HEIGHT, LEGIBLE)
+        browser.open(f"{task}/required_actions")
+        browser.read("Make these changes to north.yaml?", "+ project Northwind", "level: 1 -> 8", "Reject")
+        browser.picture("organization_approval")
+        browser.resize(2 * HEIGHT)  # what cannot be seen of a log is not there
+        browser.open(task)
+        browser.read("6 to create", "+ project Northwind", "level: 1 -> 8")
+        browser.press("Press f for fullscreen")
+        browser.resize(HEIGHT // 2, LEGIBLE)
+        browser.picture("organization_plan", "[role=dialog]")
+    finally:
+        browser.close()
+
+
+def test_exactly_what_was_approved_is_sent(airflow: LiveAirflow, server: SandboxServer, run_id: str) -> None:
+    answer(airflow, run_id, SOUTH, 1)
+    answer(airflow, run_id, NORTH, 0)
+    assert airflow.finish(DAG, run_id) == "failed"  # one file has a mistake
+    now = states(airflow, run_id)
+    parts = ("projects", "domains", "verification", "members", "dashboards", "collaborators", "exports", "report")
+    assert {now[part, NORTH] for part in parts} == {"success"}
+    assert {now[part, SOUTH] for part in (*parts, "plan")} == {"skipped"}
+    assert {now[part, MISTAKE] for part in parts} == {"upstream_failed"}
+    assert Counter(effect["operation"] for effect in server.effects()) == EFFECTS
+    rows = airflow.call("GET", f"dags/{DAG}/dagRuns/{run_id}/taskInstances/organization.report/listMapped")
+    assert [row["state"] for row in rows["task_instances"]] == ["success", "skipped", "upstream_failed"]
+    plans = airflow.call("GET", f"dags/{DAG}/dagRuns/{run_id}/taskInstances/{PLAN}/listMapped")["task_instances"]
+    assert [row["rendered_map_index"] for row in plans] == ["north.yaml", "south", "mistake.yaml"]
+
+
+def test_drift_is_noticed(airflow: LiveAirflow, server: SandboxServer) -> None:
+    """Three days later the invites have expired."""
+    assert airflow.finish("check_north", airflow.trigger("check_north")) == "success"
+    server.advance_clock(3 * 86_400 + 60)
+    later = airflow.trigger("check_north")
+    assert airflow.finish("check_north", later) == "failed"
+    said = log(airflow, "check_north", later)
+    assert "The organization is not as its file says: 2 differences." in said
+    assert "+ invite ada@northwind.example.com" in said
+    assert Counter(effect["operation"] for effect in server.effects()) == EFFECTS

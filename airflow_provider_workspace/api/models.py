@@ -6,7 +6,7 @@ plain ``int`` or ``str``. Timestamps are ISO 8601 date-time strings in UTC, exac
 Sections named in the docstrings are those of the interface document, "Resources and their fields".
 """
 
-from __future__ import annotations
+# Without postponed annotations: pydantic would have to compile each one when this is imported.
 
 from collections.abc import Iterator
 from typing import Any, ClassVar, Generic, TypeVar

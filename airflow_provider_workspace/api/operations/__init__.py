@@ -2,7 +2,8 @@
 The operations of the interface: one module for each kind of resource, in the order of the interface.
 
 Each can be imported from here as well. A module is imported when one of its operations is first asked for: a task needs
-one or two, and each is a class that takes pydantic a millisecond.
+one or two, and each is a class that takes pydantic a millisecond. None postpones its annotations: pydantic would have
+to compile them.
 """
 
 from __future__ import annotations

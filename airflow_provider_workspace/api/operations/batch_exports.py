@@ -1,7 +1,5 @@
 """Batch exports of an organization. Section "Endpoints, Batch exports"."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import BaseModel, JsonValue, field_validator

@@ -1,7 +1,5 @@
 """Dashboards of an environment (a project). Section "Endpoints, Dashboards"."""
 
-from __future__ import annotations
-
 from pydantic import BaseModel, Field, JsonValue
 
 from airflow_provider_workspace.api.levels import OptionalNumber

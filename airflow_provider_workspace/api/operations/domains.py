@@ -1,7 +1,5 @@
 """Domains of an organization. Section "Endpoints, Domains"."""
 
-from __future__ import annotations
-
 from pydantic import BaseModel, Field
 
 from airflow_provider_workspace.api.models import Domain, Page

@@ -1,7 +1,5 @@
 """Invites into an organization. Section "Endpoints, Invites"."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
@@ -90,7 +88,7 @@ class CreateInvites(Operation[list[Invite]]):
     body: Literal["array", "object"] = "array"
 
     @model_validator(mode="after")
-    def one_object_holds_one_invite(self) -> Self:
+    def one_object_holds_one_invite(self) -> "Self":
         """Refuse several invites where the body is one object."""
         if self.body == "object" and len(self.invites) > 1:
             msg = "body 'object' takes one invite per request"

@@ -1,7 +1,5 @@
 """Members of an organization. Section "Endpoints, Members"."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from airflow_provider_workspace.api.levels import Level

@@ -1,7 +1,5 @@
 """Projects of an organization. Section "Endpoints, Projects"."""
 
-from __future__ import annotations
-
 from pydantic import BaseModel, Field, JsonValue
 
 from airflow_provider_workspace.api.models import Page, Project, ProjectItem

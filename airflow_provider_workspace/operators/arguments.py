@@ -13,6 +13,8 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 
 # What a template leaves where there was no value.
 NO_VALUES = ("", "None", "none", "null", "Undefined")
+# Fields that hold a text; all others that are checked end in ``_id`` or ``uuid``.
+TEXTS = ("domain", "name", "product", "target_email", "user_email", "variable_key")
 # Far below Python's integer string limit; an id or a count has fewer digits.
 MAX_NUMBER = 10**100
 # What a switch may be rendered to.
@@ -32,7 +34,8 @@ def check_ids(task: Any, names: Iterable[str]) -> None:
     """
     for name in names:
         value = getattr(task, name)
-        if name not in ("name", "variable_key") and not name.endswith(("_id", "uuid", "email", "domain", "product")):
+        text = name in TEXTS
+        if not (text or name.endswith(("_id", "uuid"))):
             continue
         if isinstance(value, str) and value.strip() in NO_VALUES:
             msg = f"Check the task that {name} comes from: its template found no value and was rendered to '{value}'"
@@ -40,7 +43,6 @@ def check_ids(task: Any, names: Iterable[str]) -> None:
         if isinstance(value, str) and not value.strip().isprintable():
             msg = f"{name} holds characters that cannot be printed: {value[:40]!a}"
             raise WorkspaceInputError(msg)
-        text = name.endswith(("name", "key", "email", "domain", "product"))
         number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
         if not isinstance(value, str | None) and (text or not (number or isinstance(value, UUID))):
             expected = "a text" if text else "a text or a number"

@@ -7,6 +7,7 @@ The sandbox in profile ``strict`` refuses every field and parameter that the int
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,10 @@ from tests.contract.parts import (
     body_of,
     example_of,
     hook_method_of,
+    ids_of,
     names,
     operation_of,
+    operator_of,
     path_of,
     route_of,
 )
@@ -54,6 +57,9 @@ TYPES: dict[str, type | tuple[type, ...]] = {
     "object (free-form keys)": dict,
     "User object": dict,
 }
+
+# Invites in bulk have rows instead.
+WITH_A_BODY = [item for item in EXPECTED if item.hook_method and item.body and item.operation != "CreateInvites"]
 
 Ask = Callable[[Expected], Any]
 
@@ -160,6 +166,26 @@ def test_a_list_is_read_page_by_page(
     assert rows
     assert offsets == [str(offset) for offset in range(0, len(rows), 2)], (
         f"{expected.operation}: {len(rows)} rows in pages of 2 were read by the offsets {offsets}"
+    )
+
+
+@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+@pytest.mark.parametrize("expected", WITH_A_BODY, ids=lambda item: item.operation)
+def test_an_operator_sends_every_field_that_it_takes(expected: Expected, connect: Callable[..., None]) -> None:
+    """As its dry run shows."""
+    connect()
+    operator = operator_of(expected)
+    taken = inspect.signature(operator.__init__).parameters
+    body = example_of(expected)
+    given = {name: value for name, value in (ids_of(expected) | body).items() if name in taken}
+    others = {name: value for name, value in body.items() if name not in taken}
+    if others:
+        given["body" if "body" in taken else "settings"] = others
+    plan = operator(task_id="task", dry_run=True, return_secrets=True, **given).execute({})
+    lost = {name for name, value in body.items() if plan["fields"].get(name) != value}
+    assert not lost, (
+        f"{expected.operation}: {operator.__name__} takes {names(lost)} and does not send it: hand it to the operation "
+        "in its procedure()"
     )
 
 

@@ -163,9 +163,11 @@ class Quota:
         Return when invites were made within the last ``span`` seconds.
 
         The service lists who was invited and when, but no longer those who joined; what this task sent it knows itself.
-        Of each pair, and there are as many as in the longer of the two, the later time counts.
+        Of each pair, and there are as many as in the longer of the two, the later time counts. What is listed with a
+        time to come is that of a clock that is wrong, and says nothing.
         """
         sent = [time for time, keys in self.kept["sent"] for _ in keys]
+        listed = [time for time in listed if time <= now + PASSING]
         pairs = zip_longest(sorted(listed, reverse=True), sorted(sent, reverse=True), fillvalue=0.0)
         return [time for time in map(max, pairs) if time > now - span]
 

@@ -42,6 +42,14 @@ def test_granted_quota_is_used_up() -> None:
     assert Quota(per_hour=50).grants([], 120, NOW) == (50, NOW + HOUR + MARGIN)
 
 
+@pytest.mark.parametrize("ahead", [HOUR, 2 * DAY])
+def test_the_clock_of_the_service_may_be_ahead(ahead: float) -> None:
+    quota = Quota()
+    quota.note_sent(NOW, [str(number) for number in range(40)])
+    assert quota.refuse([NOW + ahead] * 40, 20, 327.0, NOW) == NOW + HOUR + MARGIN
+    assert quota.refuse([NOW + 30] * 60, 20, 327.0, NOW) == NOW + 30 + HOUR + MARGIN
+
+
 def test_sent_invites_count_even_if_not_listed() -> None:
     quota = Quota(per_hour=50)
     quota.note_sent(NOW - 10, [str(number) for number in range(50)])

@@ -265,7 +265,10 @@ def plan_members(
         email, level = row.invite.target_email, row.level
         if row.key in invited:
             invite = invited[row.key]
-            plan.changes.append(Change("skip", email, "holds an open invite", level, invite.level, invite.id))
+            why = "holds an open invite"
+            if level is not None and owner_level is not None and level < owner_level <= (invite.level or 0):
+                why += f" as an owner (owner_level={owner_level}), whom no run changes: withdraw it"
+            plan.changes.append(Change("skip", email, why, level, invite.level, invite.id))
         else:
             plan.changes.append(Change("invite", email, "is neither a member nor invited", level, row=row))
     plan.changes += [Change("skip", entry.email, f"row {entry.row}: {entry.reason}") for entry in roster.duplicates]

@@ -61,6 +61,7 @@ CASES: list[tuple[list[Any], Member | Invite | None, str, str, str]] = [
     ([ADA], None, "invite", "8", "neither"),
     ([ADA], invite(is_expired=True), "invite", "8", "neither"),
     ([ADA], invite(), "skip", "1 to 8", "open invite"),
+    ([ADA], invite(level=15), "skip", "15 to 8", "as an owner (owner_level=15), whom no run changes: withdraw it"),
     ([ADA], member(), "change_level", "1 to 8", "another level"),
     ([ADA], member(level=15), "skip", "15 to 8", "owner"),
     ([ADA], member(level=None), "skip", "8", "level"),

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# Types of connections that are read: the own one, and those that name no other system.
+CONNECTION_TYPES = (None, "", "workspace", "generic", "http", "https")
+
 
 class WorkspaceDoNotRetryError(WorkspaceOutcomeUnknownError, AirflowFailException):
     """
@@ -221,6 +224,12 @@ def _read_connection(connection: Connection, conn_id: str) -> Settings:
 
     :raises WorkspaceConfigError: naming the part that is wrong and what is expected there
     """
+    if connection.conn_type not in CONNECTION_TYPES:
+        msg = (
+            f"Set workspace_conn_id to a connection of type 'workspace': '{conn_id}' is of type "
+            f"'{connection.conn_type}', whose password is not for this service."
+        )
+        raise WorkspaceConfigError(msg)
     return read_settings(
         host=connection.host,
         password=connection.password,

@@ -94,6 +94,21 @@ def test_conn_id_selects_the_connection(call: Call, sandbox: SandboxServer, monk
         call("update_dashboard", hook=hook, dashboard_id=1, name="x")
 
 
+def test_the_password_of_another_system_is_not_sent(
+    call: Call, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for conn_type in ("postgres", "http"):
+        connection = {"conn_type": conn_type, "host": sandbox.url, "password": SEED.admin_key}
+        monkeypatch.setenv("AIRFLOW_CONN_DWH", json.dumps(connection))
+        hook = {"workspace_conn_id": "dwh", "organization_id": SEED.organization_id}
+        if conn_type == "http":
+            assert call("get_project", hook=hook, project_id=1).id == 1
+        else:
+            with pytest.raises(WorkspaceConfigError, match="'dwh' is of type 'postgres'"):
+                call("get_project", hook=hook, project_id=1)
+            assert not sandbox.requests()
+
+
 def test_the_connection_is_looked_up_once_until_the_hook_is_closed(connect: Connect) -> None:
     connect()
     hook = WorkspaceHook()

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation, Response
 
 MAX_DETAIL_LENGTH = 300
+# A shorter secret may be part of an ordinary text: only errors leave it out.
+MIN_SECRET_LENGTH = 12
 
 _CLASSES: dict[int, type[WorkspaceStatusError]] = {
     400: WorkspaceBadRequestError,
@@ -150,6 +152,13 @@ class RequestContext:
     def with_secrets_of(self, op: Operation[Any]) -> RequestContext:
         """Return the same with the secrets that an operation sends, which the service may repeat."""
         return RequestContext(self.source, (*self.secrets, *op.secrets()))
+
+    def without_key(self, body: bytes) -> bytes:
+        """Take the secrets of the connection out of an answer: a rude service repeats them in any field."""
+        for secret in self.secrets:
+            if len(secret) >= MIN_SECRET_LENGTH:
+                body = body.replace(secret.encode(), b"***")
+        return body
 
     def redacted(self, text: str) -> str:
         """Take the secrets and everything unprintable out of a text and shorten it."""

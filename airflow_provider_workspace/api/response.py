@@ -54,7 +54,7 @@ def parse_response(
         unreadable = None
         result: T = cast("Any", None)
         try:
-            result = decode(op.endpoint.answer, response.body)
+            result = decode(op.endpoint.answer, context.without_key(response.body))
         except UnreadableAnswerError as found:
             unreadable = str(found)
         if unreadable is not None:  # raised here, where the body does not hang on it

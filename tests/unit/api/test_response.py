@@ -109,6 +109,13 @@ def test_a_count_is_read_only_where_it_is_trusted(count: int | None, *, trust_co
     assert page.count == count
 
 
+def test_a_record_does_not_repeat_the_key() -> None:
+    body = json.dumps({"id": 7, "debug": {"Bearer phx_0123456789": ["Bearer phx_0123456789"]}, "name": "pw"}).encode()
+    record = answer(GET, 200, body, context=RequestContext("settings", ("phx_0123456789", "pw")))
+    assert record.to_dict()["debug"] == {"Bearer ***": ["Bearer ***"]}
+    assert record.name == "pw"
+
+
 def test_a_change_with_an_empty_answer_succeeds() -> None:
     assert answer(UpdateMember(organization_id="o", user_uuid="u", level=8), 204) == Member()
     with pytest.raises(WorkspaceResponseError):

@@ -106,7 +106,7 @@ class Lease:
     @property
     def export_key(self) -> str:
         """The end of a Variable's key that is the same for all leases of the export."""
-        return f"{self.batch_export_id}.{digest(self.service, self.organization_id)[:12]}"
+        return f"{self.batch_export_id}.{digest(self.service, self.organization_id.strip().lower())[:12]}"
 
     @property
     def key(self) -> str:

@@ -178,6 +178,7 @@ def test_what_is_found_needs_no_complete_list(service: ListService, point: Point
 
 
 def test_settled_is_not_what_a_short_list_does_not_show(service: ListService, point: Point) -> None:
+    point(consistency_time=0)
     service.faults = {"invites": hidden, "members": hidden}
     service.lists["members"] = [1, 2, 3]
     settled = WorkspaceInvitesSettledSensor(task_id="settled", emails=[email(9)])
@@ -189,7 +190,7 @@ def test_settled_is_not_what_a_short_list_does_not_show(service: ListService, po
     service.lists["invites"].remove(9)
     assert settled.poke({}).xcom_value["gone"] == [email(9)]
     service.faults = {"invites": hidden}
-    point(trust_counts=False)
+    point(trust_counts=False, consistency_time=0)
     assert settled.poke({}).is_done
 
 

@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.state import lease_store
 from airflow_provider_workspace.state.lease_store import VariableStore, closing_state, why_task_over
-from airflow_provider_workspace.state.leases import PREFIX, Window
+from airflow_provider_workspace.state.leases import PREFIX, Lease, Window
 
 WINDOW = Window("dag", "run", "close")
 
@@ -45,6 +45,24 @@ def variables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(airflow.sdk, "Variable", fake)
     monkeypatch.setattr(lease_store, "SECONDS_BETWEEN_CHECKS", 0.01)
     return fake
+
+
+def test_the_same_export_has_one_key_however_its_organization_is_written() -> None:
+    keys = {
+        Lease(
+            dag_id="dag",
+            run_id="run",
+            close_task_id="close",
+            service="https://workspace.example.com",
+            workspace_conn_id="c",
+            organization_id=organization_id,
+            batch_export_id="e",
+            since=0.0,
+            until=1.0,
+        ).export_key
+        for organization_id in ("0190c0de-abcd", " 0190C0DE-ABCD ")
+    }
+    assert len(keys) == 1
 
 
 @pytest.mark.usefixtures("variables")

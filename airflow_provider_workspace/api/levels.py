@@ -22,13 +22,13 @@ def parse_level(value: Any) -> int:
     if isinstance(value, str) and value.strip().lower() in LEVELS:
         return LEVELS[value.strip().lower()]
     try:
-        return parse_number(value)
+        return _parse_number(value)
     except ValueError as error:
         msg = f"{error}, or {' or '.join(f'{name} ({number})' for name, number in LEVELS.items())}"
         raise ValueError(msg) from None
 
 
-def parse_number(value: Any) -> int:
+def _parse_number(value: Any) -> int:
     """
     Read a whole number, or the text of one.
 
@@ -52,5 +52,5 @@ OptionalLevel = Annotated[
     int | str | None, BeforeValidator(lambda value: None if value is None else parse_level(value))
 ]
 """Access level of an invite."""
-OptionalNumber = Annotated[int | None, BeforeValidator(lambda value: None if value is None else parse_number(value))]
+OptionalNumber = Annotated[int | None, BeforeValidator(lambda value: None if value is None else _parse_number(value))]
 """Any other whole number; such as the level of a dashboard and its collaborators, for which services have others."""

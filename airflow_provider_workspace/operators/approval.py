@@ -100,7 +100,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         if answer == REJECT:
             msg = f"Nothing was sent: {who} rejected plan {plan}"
             raise (AirflowFailException if self._fails_on_reject() else AirflowSkipException)(msg)
-        if answer != approve_option(plan):
+        if answer != _approve_option(plan):
             msg = f"Start a new run to be asked about plan {plan}: {who} answered '{answer}'. Nothing was sent"
             raise AirflowFailException(msg)
         self.log.info("%s approved plan %s.", who, plan)
@@ -174,7 +174,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
         seconds = self._approval_seconds()
         name = digest(digests)[:8]
-        options = [approve_option(name), REJECT]
+        options = [_approve_option(name), REJECT]
         ti_id = self._context["ti"].id
         asked = ask_person(
             ti_id,
@@ -238,7 +238,7 @@ def digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def approve_option(plan: str) -> str:
+def _approve_option(plan: str) -> str:
     """Return the option that approves this plan and no other."""
     return f"Approve plan {plan}"
 

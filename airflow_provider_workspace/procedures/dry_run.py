@@ -48,7 +48,7 @@ class Planned:
         }
 
 
-def writes_of(step: Send | Pause) -> list[Planned]:
+def _writes_of(step: Send | Pause) -> list[Planned]:
     """Return what a step would change."""
     if isinstance(step, Pause):
         return []
@@ -60,7 +60,7 @@ def until_first_write(procedure: Procedure[T]) -> Procedure[T | Planned]:
     try:
         step = next(procedure)
         while True:
-            writes = writes_of(step)
+            writes = _writes_of(step)
             if writes:
                 procedure.close()
                 return writes[0]
@@ -79,7 +79,7 @@ def check_writes(procedure: Procedure[T], check: Callable[[Planned], object]) ->
     try:
         step = next(procedure)
         while True:
-            for write in writes_of(step):
+            for write in _writes_of(step):
                 check(write)
             step = procedure.send((yield step))
     except StopIteration as stop:

@@ -101,12 +101,12 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
         from airflow_provider_workspace.client import waits
 
         if self.close_task_id is not None and self.trigger_id is None:
-            yield fired("unwatched")
+            yield _finished_event("unwatched")
             return
         pause = MAX_SLEEP if self.close_task_id is None else self.poll_interval
         while True:
             if await self.closed():
-                yield fired("closed")
+                yield _finished_event("closed")
                 return
             left = self.end_at - time.time()
             if left <= 0:
@@ -117,7 +117,7 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
                         self.dag_id,
                         self.run_id,
                     )
-                yield fired("over", self.state)
+                yield _finished_event("over", self.state)
                 return
             await waits.async_sleep(min(left, pause))
 
@@ -167,7 +167,7 @@ def check_text(name: str, value: Any) -> None:
     raise WorkspaceInputError(msg)
 
 
-def fired(status: Literal["over", "closed", "unwatched"], state: State | None = None) -> TriggerEvent:
+def _finished_event(status: Literal["over", "closed", "unwatched"], state: State | None = None) -> TriggerEvent:
     """Return the event."""
     event: DeadlineEvent = {"status": status, "state": state}
     return TriggerEvent(event)  # type: ignore[no-untyped-call]

@@ -1,5 +1,5 @@
 """
-The settings of a client: one field for each, and the check of a connection.
+The settings of a client: one field for each.
 
 The keys of the extra, their checks and messages follow from the fields. ``dev/make_connection.py`` writes the
 connection form and the tables of the documentation from them.
@@ -8,7 +8,6 @@ connection form and the tables of the documentation from them.
 # Without postponed annotations: pydantic would have to compile each one when this is imported.
 
 import ipaddress
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -307,7 +306,7 @@ def _messages(findings: "list[ErrorDetails]", source: str) -> Iterator[str]:
     for finding in findings:
         key = str(finding["loc"][0])
         if finding["type"] == "extra_forbidden":
-            yield _unknown_key(key, source)
+            yield unknown_key(key, source)
         elif finding["type"] != "default_factory_not_called":  # only follows from another one
             yield f"The extra '{key}' of {source} must be {_expected(key, finding)}."
 
@@ -321,129 +320,13 @@ def _expected(key: str, finding: "ErrorDetails") -> str:
     return f"a {'whole ' if finding['type'].startswith('int_') else ''}number from {low} to {high}"
 
 
-def _unknown_key(key: str, source: str) -> str:
+def unknown_key(key: str, source: str) -> str:
     """Name the known keys, and the nearest."""
     from difflib import get_close_matches
 
     close = get_close_matches(key, EXTRAS, n=1)
     hint = f"did you mean '{close[0]}'? " if close else ""
     return f"The extra of {source} has an unknown key '{key}': {hint}Known are {', '.join(EXTRAS)}."
-
-
-def read_settings(
-    *,
-    host: str | None,
-    password: str | None,
-    extra: str | None,
-    source: str,
-    port: int | None = None,
-    schema: str | None = None,
-) -> Settings:
-    """
-    Check the parts of a connection.
-
-    :param host: base URL, or a host name alone
-    :param password: personal API key
-    :param extra: JSON object with any of :data:`EXTRAS`; may be empty or ``None``
-    :param source: what to call the connection in messages
-    :param port: added to the host where that names none
-    :param schema: ``https`` or ``http`` for a host without a scheme; by default ``http`` on this machine only
-    :raises WorkspaceConfigError: naming the part that is wrong and what is expected there
-    """
-    given = _read_extra(extra, source)
-    settings = Settings(_read_base_url(host, port, schema, source), _read_api_key(password, source), source, **given)
-    hostname = urlsplit(settings.base_url).hostname or ""
-    if settings.base_url.startswith("http://") and not settings.allow_http and not is_loopback(hostname):
-        msg = (
-            'Use https://, or set "allow_http": true in the extra if the network between is trusted: the host of '
-            f"{source} is plain http://, which would send the API key unencrypted to {hostname}."
-        )
-        raise WorkspaceConfigError(msg)
-    return settings
-
-
-def _read_extra(extra: str | None, source: str) -> dict[str, Any]:
-    """Parse the extra; unknown keys are refused."""
-    try:
-        value = json.loads(extra) if extra and extra.strip() else {}
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        msg = f'The extra of {source} must be a JSON object, such as {{"organization_id": "…"}}.'
-        raise WorkspaceConfigError(msg)
-    for key in value:
-        if key not in EXTRAS:
-            raise WorkspaceConfigError(_unknown_key(key, source))
-    return value
-
-
-def _read_api_key(password: str | None, source: str) -> str:
-    """Check the personal API key, which goes into a header."""
-    api_key = (password or "").strip()
-    if not api_key:
-        msg = f"Put the personal API key into the password of {source}: it has no API key."
-        raise WorkspaceConfigError(msg)
-    if not api_key.isascii() or not api_key.isprintable() or " " in api_key:
-        msg = f"{source}: the API key in the password holds characters that cannot be sent in a header."
-        raise WorkspaceConfigError(msg)
-    return api_key
-
-
-def _read_base_url(host: str | None, port: int | None, schema: str | None, source: str) -> str:
-    """Check the base URL, and add scheme and port where it names none."""
-    given = (host or "").strip()
-    url = given.rstrip("/")
-    if not url:
-        msg = f"Put the URL of the service, such as https://workspace.example.com, into the host of {source}."
-        raise WorkspaceConfigError(msg)
-    url = _with_scheme(given, (schema or "").strip().lower(), source).rstrip("/")
-    try:
-        parts = urlsplit(url)
-        own_port = parts.port
-        (parts.hostname or "").encode("idna")
-    except ValueError:  # also a part of the host that is empty or too long
-        parts = urlsplit("")
-        own_port = None
-    if (
-        parts.scheme not in ("http", "https")
-        or not parts.hostname
-        or re.search(r"[\s\\]", url)
-        or not url.isprintable()
-    ):
-        msg = f"The host of {source} is not a URL: expected something like https://workspace.example.com."
-        raise WorkspaceConfigError(msg)
-    if parts.username is not None or parts.query or parts.fragment:
-        msg = f"Put the API key into the password: the host of {source} must hold no user, query or fragment."
-        raise WorkspaceConfigError(msg)
-    if parts.path.rstrip("/").endswith("/api"):
-        msg = f"Leave /api out of the host of {source}: every request adds it."
-        raise WorkspaceConfigError(msg)
-    hostname = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    named = port if own_port is None else own_port
-    usual = {"http": 80, "https": 443}[parts.scheme]
-    # One spelling for each service: windows and dashboards of two connections to it must know that it is the same.
-    return f"{parts.scheme}://{hostname}{'' if named in (None, usual) else f':{named}'}{parts.path}"
-
-
-def _with_scheme(url: str, schema: str, source: str) -> str:
-    """Return the URL of a host without a scheme, which a connection URI and some secrets backends have."""
-    named = url.partition("://")[0].lower() if "://" in url else schema
-    if schema not in ("", "http", "https") or named not in ("", schema or named):
-        msg = (
-            f"The schema of {source} must be https or http, as the host has it, or be left out. As a URI: "
-            "workspace://:<key>@workspace.example.com:443/https?organization_id=<id>"
-        )
-        raise WorkspaceConfigError(msg)
-    if "://" in url:
-        return url
-    try:
-        if ipaddress.ip_address(url.rstrip("/")).version == 6:
-            url = f"[{url.rstrip('/')}]"
-    except ValueError:
-        pass  # a name
-    hostname = url.partition("/")[0].rpartition("@")[2]
-    hostname = hostname[1:].partition("]")[0] if hostname.startswith("[") else hostname.partition(":")[0]
-    return f"{schema or ('http' if is_loopback(hostname) else 'https')}://{url}"
 
 
 def is_loopback(hostname: str) -> bool:

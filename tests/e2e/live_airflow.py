@@ -162,7 +162,7 @@ class LiveAirflow:
         """
         Wait until something is so.
 
-        :param every: seconds between two looks
+        :param every: seconds between two polls
         :raises TimeoutError: if it does not come to be
         """
         end = time.monotonic() + seconds

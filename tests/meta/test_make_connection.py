@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,7 +75,7 @@ def more(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
 
 
 def read(module: ModuleType, **extra: Any) -> Any:
-    return module.read_settings(host="https://h.example.com", password="k", extra=json.dumps(extra), source="the test")
+    return module.Settings("https://h.example.com", "k", "the test", **extra)
 
 
 def test_one_more_field_is_read(more: ModuleType) -> None:

@@ -186,7 +186,7 @@ def test_any_response_is_a_result_or_a_named_error(
 @settings(max_examples=60)
 @given(body=(pages | values).map(lambda value: json.dumps(value).encode()) | st.sampled_from(RAW), data=st.data())
 def test_bulk_invites_and_snapshots_survive_any_list(service: Recorder, body: bytes, data: st.DataObject) -> None:
-    """Looks of sensors and bulk invites read lists and answers of their own."""
+    """Polls of sensors and bulk invites read lists and answers of their own."""
     service.answer = (200, {}, body)
     connection = {"conn_type": "workspace", "host": service.url, "password": "k", "extra": {"max_attempts": 1}}
     with pytest.MonkeyPatch.context() as patch:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.client.settings import EXTRAS, Settings, read_settings
+from airflow_provider_workspace.client.settings import EXTRAS, Settings
 from airflow_provider_workspace.errors import WorkspaceConfigError
+from airflow_provider_workspace.hooks.connection import read_settings
 
 HOST = "https://workspace.example.com"
 SOURCE = "connection 'w'"

@@ -124,8 +124,8 @@ def test_conditions_evaluate_a_snapshot(
     done: bool,  # noqa: FBT001
     message: str,
 ) -> None:
-    verdict = build_condition(name, arguments).evaluate(seen)
-    assert (verdict.done, verdict.message, verdict.found) == (done, message, True)
+    result = build_condition(name, arguments).evaluate(seen)
+    assert (result.done, result.message, result.found) == (done, message, True)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def connected(connect: Connect) -> None:
 
 
 def done(sensor: WorkspaceSensor) -> Any:
-    """Return the result of one look, or ``None``."""
+    """Return the result of one poll, or ``None``."""
     found = sensor.poke({})
     return found.xcom_value if found.is_done else None
 

@@ -265,7 +265,7 @@ def test_two_hundred_waits_share_one_poll_per_interval(sandbox: SandboxServer) -
     events, took = asyncio.run(scenario())
     assert [event.payload["status"] for event in events] == ["done"] * 200
     polls = took / INTERVAL + 1
-    # A look is one page of invites and one of members.
+    # A poll is one page of invites and one of members.
     assert len(sandbox.requests()) - before <= 2 * polls
 
 
@@ -315,15 +315,15 @@ def test_a_stream_can_be_cancelled_while_a_poll_ends() -> None:
     async def scenario() -> None:
         answer = asyncio.get_running_loop().create_future()
 
-        async def look() -> Any:
+        async def poll() -> Any:
             return await answer
 
-        looking = asyncio.ensure_future(waits.within(60, look()))
+        polling = asyncio.ensure_future(waits.within(60, poll()))
         await asyncio.sleep(0.01)
         answer.set_result("rows")
-        looking.cancel()
+        polling.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await looking
+            await polling
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(scenario())

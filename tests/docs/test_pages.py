@@ -122,6 +122,12 @@ def test_the_documented_project_passes(airflow_cli: AirflowCli, tmp_path: Path) 
     assert re.search(r"^7 passed, 3 deselected", said, re.MULTILINE), said
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_dags_read_only_xcoms_that_operators_push(page: str) -> None:
+    """``output["name"]`` is the XCom of that name, not a field of the result."""
+    assert set(re.findall(r"\.output\[\"(\w+)\"\]", PAGES[page])) <= {"id", "created"}
+
+
 @pytest.mark.parametrize(("page", "text"), JSON)
 def test_json_blocks_are_valid(page: str, text: str) -> None:
     assert json.loads(text), page

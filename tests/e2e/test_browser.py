@@ -78,7 +78,7 @@ def form(browser: Browser, airflow: LiveAirflow, server: SandboxServer) -> str:
     standard = browser.read("Personal API key", selector=DIALOG)
     browser.picture("connection_form", DIALOG)
 
-    browser.resize(2 * HEIGHT + 350)
+    browser.resize(3 * HEIGHT)
     browser.press("Extra Fields")
     browser.fill("element_organization_id", server.seed.organization_id)
     browser.fill("element_project_id", str(server.seed.project_id))
@@ -178,7 +178,7 @@ def test_the_log_shows_the_report(run: str, browser: Browser) -> None:
         "150 rows: 150 invited",
     )
     browser.press("Press f for fullscreen")
-    browser.resize(HEIGHT + 200, LEGIBLE)
+    browser.resize(HEIGHT, LEGIBLE)
     browser.press("Scroll to bottom")
     browser.picture("bulk_invites_log", "[role=dialog]")
     browser.resize(HEIGHT)

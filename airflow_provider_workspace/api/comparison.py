@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -19,11 +20,23 @@ NOT_SHOWN = frozenset({"use_template", "use_dashboard", "delete_insights", "send
 # Fields that services write in small letters.
 CASELESS = frozenset({"target_email", "domain", "user_uuid", "tags"})
 MAX_SHOWN = 60
+MAX_DOMAIN_LENGTH = 253
 
 
 def normal_text(text: str) -> str:
     """Return the form in which texts are compared: Unicode in composed form (NFC), blanks trimmed and joined."""
     return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+@lru_cache(maxsize=4096)
+def ascii_domain(domain: str) -> str:
+    """Return a domain as DNS has it (IDNA), in which both spellings of an internationalised one are equal."""
+    if domain.isascii() or len(domain) > MAX_DOMAIN_LENGTH:
+        return domain
+    try:
+        return domain.encode("idna").decode()
+    except UnicodeError:  # no domain
+        return domain
 
 
 def differences(op: Operation[Any], answer: Any) -> list[dict[str, Any]]:

@@ -93,12 +93,10 @@ class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Claim it unless the organization has it."""
         from airflow_provider_workspace.api.operations.domains import CreateDomain
-        from airflow_provider_workspace.procedures.resources import create_domain, domain_key
+        from airflow_provider_workspace.procedures.resources import create_domain, domain_name
 
         organization_id = hook.organization_or_default(self.organization_id)
-        create = CreateDomain(
-            organization_id=organization_id, domain=domain_key(self.domain or ""), **self.given(SETTINGS)
-        )
+        create = CreateDomain(organization_id=organization_id, domain=domain_name(self.domain), **self.given(SETTINGS))
         domain, self.created = yield from create_domain(
             create,
             hook.client.settings,

@@ -13,13 +13,13 @@ from airflow_provider_workspace.api.comparison import differences
 from airflow_provider_workspace.api.procedure import send_one
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceOutcomeUnknownError
 from airflow_provider_workspace.procedures.member_sync import MemberPlan, plan_members
-from airflow_provider_workspace.procedures.resources import domain_key, project_key
+from airflow_provider_workspace.procedures.resources import domain_key, domain_name, project_key
 from airflow_provider_workspace.procedures.roster import address_key
 from airflow_provider_workspace.procedures.roster_files import read_roster
 from airflow_provider_workspace.procedures.snapshot import read_rows
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator, Domain, Member, ProjectItem
+    from airflow_provider_workspace.api.models import Dashboard, Domain, Member, ProjectItem
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.procedures.organization_file import (
@@ -307,13 +307,13 @@ def _plan_domains(wanted: Organization, reading: Reading) -> Procedure[list[Chan
     """Compare the domains, their settings and whether they are verified."""
     organization_id = reading.organization_id
     listed = ops.domains.ListDomains(organization_id=organization_id, limit=reading.page_size)
-    rows = {domain_key(row.domain): row for row in (yield from read_rows(listed))}
+    rows = {domain_key(row.domain): row for row in (yield from read_rows(listed)) if row.domain}
     changes: list[Change] = []
     for entry in wanted.domains:
         row = rows.pop(domain_key(entry.domain), None)
         if row is None:
-            create = ops.domains.CreateDomain(organization_id=organization_id, domain=domain_key(entry.domain))
-            changes.append(Change("create", "domains", f"domain {domain_key(entry.domain)}", operation=create))
+            create = ops.domains.CreateDomain(organization_id=organization_id, domain=domain_name(entry.domain))
+            changes.append(Change("create", "domains", f"domain {domain_name(entry.domain)}", operation=create))
         changes += _of_domain(entry, row, organization_id)
     if "domains" in wanted.complete:
         changes += [
@@ -331,7 +331,7 @@ def _plan_domains(wanted: Organization, reading: Reading) -> Procedure[list[Chan
 
 def _of_domain(entry: DomainEntry, row: Domain | None, organization_id: str) -> list[Change]:
     """Compare one domain with its entry; ``None`` if it does not exist yet."""
-    name = f"domain {domain_key(entry.domain)}"
+    name = f"domain {domain_name(entry.domain)}"
     changes: list[Change] = []
     if entry.verified and not (row and row.is_verified):
         verify = row and ops.domains.VerifyDomain(organization_id=organization_id, domain_id=str(row.id))
@@ -434,16 +434,18 @@ def _plan_collaborators(
     wanted: Organization, project_id: str | None, dashboard: Dashboard | None, entry: DashboardEntry, reading: Reading
 ) -> Procedure[list[Change]]:
     """Compare the collaborators of a dashboard; ``None`` if it does not exist yet."""
-    rows: dict[str, DashboardCollaborator] = {}
     where: dict[str, Any] = {"project_id": project_id, "dashboard_id": dashboard.id} if dashboard else {}
-    if where:
-        listed = yield from read_rows(ops.dashboards.ListDashboardCollaborators(**where))
-        rows = {address_key(row.user.email): row for row in listed if row.user and row.user.email}
+    listed = (yield from read_rows(ops.dashboards.ListDashboardCollaborators(**where))) if where else []
     users = {
         address_key(member.user.email or ""): member.user.uuid
         for member in (yield from reading.members())
         if member.user and member.user.uuid
     }
+    keys = {uuid.lower(): key for key, uuid in users.items()}
+    rows = {
+        keys.get((row.label or "").lower(), address_key((row.user and row.user.email) or "")): row for row in listed
+    }
+    rows.pop("", None)
     changes: list[Change] = []
     for person in entry.collaborators or ():
         name = f"collaborator {person.email} of {entry.name}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from airflow_provider_workspace.api.comparison import normal_text
+from airflow_provider_workspace.api.comparison import ascii_domain, normal_text
 from airflow_provider_workspace.api.operations.dashboards import AddDashboardCollaborator, ListDashboardCollaborators
 from airflow_provider_workspace.api.operations.domains import CreateDomain, ListDomains
 from airflow_provider_workspace.api.operations.projects import CreateProject, GetProject, ListProjects
@@ -38,9 +38,14 @@ def project_key(name: str | None) -> str:
     return normal_text(name or "")
 
 
+def domain_name(domain: str | None) -> str:
+    """Return a domain as it is sent: in small letters, without the dot of the root."""
+    return normal_text(domain or "").rstrip(".").lower()
+
+
 def domain_key(domain: str | None) -> str:
     """Return what makes two spellings of a domain equal."""
-    return normal_text(domain or "").rstrip(".").lower()
+    return ascii_domain(domain_name(domain))
 
 
 def create_project(

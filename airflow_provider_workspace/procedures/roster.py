@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from airflow_provider_workspace.api.comparison import ascii_domain
 from airflow_provider_workspace.api.operation import explain
 from airflow_provider_workspace.api.operations.invites import InviteFields
 from airflow_provider_workspace.errors import WorkspaceInputError
@@ -140,8 +141,10 @@ def _tidy(row: Mapping[str, Any] | Any) -> dict[str, Any]:
 
 
 def address_key(address: str) -> str:
-    """Return what makes two spellings of one address equal: letter case and Unicode form do not count."""
-    return unicodedata.normalize("NFC", address.strip()).casefold()
+    """Return what makes two spellings of one address equal: letter case, Unicode form and IDNA do not count."""
+    key = unicodedata.normalize("NFC", address.strip()).casefold()
+    local, at, domain = key.rpartition("@")
+    return local + at + ascii_domain(domain)
 
 
 def check_address(address: Any) -> str:

@@ -40,10 +40,24 @@ except ImportError:  # before 3.2
 
     async def aget_connection(conn_id: str) -> Connection:
         """Look a connection up without blocking the event loop; the release's own way works in the triggerer alone."""
-        from airflow.sdk import BaseHook
         from asgiref.sync import sync_to_async
 
-        return await sync_to_async(BaseHook.get_connection)(conn_id)
+        return await sync_to_async(get_connection)(conn_id)
+
+
+def get_connection(conn_id: str) -> Connection:
+    """
+    Look a connection up.
+
+    :raises AirflowNotFoundException: if there is none
+    """
+    from airflow.sdk import BaseHook
+
+    try:
+        return BaseHook.get_connection(conn_id)
+    except ImportError:  # before 3.2, outside of a task: nobody is left to ask for it
+        msg = f"The conn_id `{conn_id}` isn't defined"
+        raise AirflowNotFoundException(msg) from None
 
 
 @cache
@@ -187,6 +201,7 @@ __all__ = [
     "await_answer",
     "conf",
     "default_retry_policy",
+    "get_connection",
     "has_own_retry_policy",
     "lists_variables",
     "mask_secret",

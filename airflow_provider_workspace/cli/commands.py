@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowNotFoundException
-
 from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.version_compat import AirflowNotFoundException
 
 if TYPE_CHECKING:
     from argparse import Namespace

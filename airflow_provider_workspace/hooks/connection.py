@@ -20,7 +20,13 @@ from airflow_provider_workspace.errors import (
     WorkspaceInputError,
     WorkspaceOutcomeUnknownError,
 )
-from airflow_provider_workspace.version_compat import AirflowFailException, aget_connection, amask_secret, mask_secret
+from airflow_provider_workspace.version_compat import (
+    AirflowFailException,
+    aget_connection,
+    amask_secret,
+    get_connection,
+    mask_secret,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -79,6 +85,11 @@ class WorkspaceConnectedHook(BaseHook):
         self.workspace_conn_id = workspace_conn_id
         self.organization_id = organization_id
         self.project_id = project_id
+
+    @classmethod
+    def get_connection(cls, conn_id: str) -> Connection:
+        """Look a connection up."""
+        return get_connection(conn_id)
 
     @cached_property
     def client(self) -> WorkspaceClient:

@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from airflow.sdk import BaseHook
-
 from airflow_provider_workspace.errors import (
     WorkspaceConfigError,
     WorkspaceError,
@@ -21,7 +19,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceStorageError,
 )
 from airflow_provider_workspace.procedures.roster_files import RosterFile
-from airflow_provider_workspace.version_compat import AirflowNotFoundException
+from airflow_provider_workspace.version_compat import AirflowNotFoundException, get_connection
 
 # How many rows of a report go into XCom beside a file that has them all.
 MAX_ROWS_IN_XCOM = 1000
@@ -44,7 +42,7 @@ def file_at(path: Any) -> Any:
 
 
 def _is_stored(path: Any) -> bool:
-    return "://" in path if isinstance(path, str) else hasattr(path, "conn_id")
+    return "://" in path if isinstance(path, str) else hasattr(path, "storage_options")
 
 
 class StoredFile(RosterFile):
@@ -63,10 +61,11 @@ class StoredFile(RosterFile):
             msg = f"{path!r} is no URL that Airflow knows: {error}"
             raise WorkspaceInputError(msg) from None
         self.suffix = self.path.suffix
-        self.conn_id = self.path.conn_id
+        # Before Airflow 3.3 it is among the options.
+        self.conn_id = getattr(self.path, "conn_id", None) or self.path.storage_options.get("conn_id")
         if self.conn_id:
             try:  # the provider of a store may go on without it, with the store's public endpoint
-                BaseHook.get_connection(self.conn_id)
+                get_connection(self.conn_id)
             except AirflowNotFoundException:
                 msg = f"There is no connection '{self.conn_id}': create it, or correct {self}. Nothing was sent."
                 raise WorkspaceConfigError(msg) from None

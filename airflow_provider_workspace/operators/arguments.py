@@ -14,7 +14,7 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 # What a template leaves where there was no value.
 NO_VALUES = ("", "None", "none", "null", "Undefined")
 # Fields that hold a text; all others that are checked end in ``_id`` or ``uuid``.
-TEXTS = ("domain", "name", "product", "target_email", "user_email", "variable_key")
+TEXTS = ("domain", "name", "product", "target_email", "user_email", "variable_key", "workspace_conn_id")
 # Far below Python's integer string limit; an id or a count has fewer digits.
 MAX_NUMBER = 10**100
 # What a switch may be rendered to.

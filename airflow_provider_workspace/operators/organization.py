@@ -83,7 +83,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.operators.arguments import type_name
 
-        file: Any = str(self.file) if hasattr(self.file, "conn_id") else self.file
+        file: Any = str(self.file) if hasattr(self.file, "storage_options") else self.file
         if isinstance(file, Mapping):
             return file
         if not isinstance(file, str) or not file.strip():

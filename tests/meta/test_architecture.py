@@ -6,6 +6,8 @@ import re
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 import airflow_provider_workspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,6 +50,7 @@ def test_the_page_shows_the_layers_of_the_import_contract() -> None:
     assert shown.splitlines() == re.findall(r'"([^"]+)"', contract), "docs/architecture.md, 'Which room imports which'"
 
 
+@pytest.mark.needs_airflow("3.3", "retry policies")
 def test_constants_of_the_table_of_waits_exist() -> None:
     waits = PAGE.partition("\n## What waits or retries\n")[2]
     constants = re.findall(r"`((?:\w+\.)*\w+)\.([A-Z][A-Z_]+)`", waits)

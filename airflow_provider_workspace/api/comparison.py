@@ -28,6 +28,11 @@ def normal_text(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
+def printable(text: str) -> str:
+    """Return a text as it stands in one line of a log or terminal, with blanks for line ends and all that is unseen."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
+
+
 @lru_cache(maxsize=4096)
 def ascii_domain(domain: str) -> str:
     """Return a domain as DNS has it (IDNA), in which both spellings of an internationalised one are equal."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from airflow_provider_workspace.api.comparison import printable
 from airflow_provider_workspace.api.outcome import TRY_LATER, Outcome, outcome_of_status
 from airflow_provider_workspace.api.retry import parse_retry_after
 from airflow_provider_workspace.api.secrets import without_url_secrets
@@ -165,7 +166,7 @@ class RequestContext:
         for secret in self.secrets:
             text = text.replace(secret, "***").replace(json.dumps(secret)[1:-1], "***")
         text = without_url_secrets(text)
-        text = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+        text = " ".join(printable(text).split())
         return text if len(text) <= MAX_DETAIL_LENGTH else text[:MAX_DETAIL_LENGTH] + "…"
 
 

@@ -44,6 +44,7 @@ def plan(args: Namespace) -> None:
         _plan_organizations(args)
         return
     from airflow_provider_workspace.hooks.files import file_at
+    from airflow_provider_workspace.operators.arguments import parse_access_level
     from airflow_provider_workspace.procedures.member_sync import read_and_plan
     from airflow_provider_workspace.procedures.roster_files import read_roster
 
@@ -54,7 +55,7 @@ def plan(args: Namespace) -> None:
                 hook.organization_or_default(args.organization_id),
                 hook.client.settings.page_size,
                 protected=args.protected,
-                owner_level=args.owner_level,
+                owner_level=parse_access_level("--owner-level", args.owner_level),
             )
         )
     _tell(json.dumps(planned.to_dict(), indent=2) if args.output == "json" else planned.table())

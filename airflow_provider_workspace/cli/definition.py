@@ -33,9 +33,8 @@ def get_workspace_commands() -> list[CLICommand]:
         ),
         Arg(
             ("--owner-level",),
-            type=int,
-            default=15,
-            help="With a roster: the same for members of this level and above",
+            default="owner",
+            help="With a roster: the same for members of this level, a number or a name, and above",
         ),
         Arg(("-o", "--output"), choices=("table", "json"), default="table", help="How the plan is shown"),
     )

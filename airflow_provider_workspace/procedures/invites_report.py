@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.api.comparison import printable
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class InvitesReport:
         lines = [self.summary()]
         remarkable = [item for item in self.entries if item.status not in ("invited", "already_invited")]
         lines += [
-            f"  row {item.row:<6} {item.status:<16} {item.email or '-':<40} {item.reason}".rstrip()
+            printable(f"  row {item.row:<6} {item.status:<16} {item.email or '-':<40} {item.reason}".rstrip())
             for item in remarkable[:MAX_LINES]
         ]
         if len(remarkable) > MAX_LINES:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
+from airflow_provider_workspace.api.comparison import printable
 from airflow_provider_workspace.api.operations.invites import DeleteInvite, ListInvites
 from airflow_provider_workspace.api.operations.members import DeleteMember, ListMembers, UpdateMember
 from airflow_provider_workspace.api.procedure import Procedure, send_one
@@ -155,7 +156,7 @@ class MemberPlan:
         for action in ACTIONS:
             of_action = [change for change in self.changes if change.action == action]
             lines += [
-                f"  {action:<13} {change.email:<{width}}  {change.levels:<8} {change.why}"
+                printable(f"  {action:<13} {change.email:<{width}}  {change.levels:<8} {change.why}")
                 for change in of_action[:MAX_LINES]
             ]
             if len(of_action) > MAX_LINES:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api import operations as ops
-from airflow_provider_workspace.api.comparison import differences
+from airflow_provider_workspace.api.comparison import differences, printable
 from airflow_provider_workspace.api.procedure import send_one
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceOutcomeUnknownError
 from airflow_provider_workspace.procedures.member_sync import MemberPlan, plan_members
@@ -151,8 +151,8 @@ class OrganizationPlan:
         for part in PARTS:
             of_part = [change for change in self.changes if change.part == part]
             for change in of_part[:MAX_LINES]:
-                code = COLOURS[SYMBOLS[change.action]]
-                lines.append(f"\x1b[{code}m{change.line()}\x1b[0m" if coloured else change.line())
+                code, line = COLOURS[SYMBOLS[change.action]], printable(change.line())
+                lines.append(f"\x1b[{code}m{line}\x1b[0m" if coloured else line)
             if len(of_part) > MAX_LINES:
                 lines.append(f"    … and {len(of_part) - MAX_LINES} more {part}")
         return "\n".join(lines)

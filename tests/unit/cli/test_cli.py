@@ -79,7 +79,9 @@ def test_plan_sends_only_reads(airflow: Airflow, sandbox: SandboxServer, connect
     connect()
     roster = tmp_path / "members.csv"
     roster.write_text("email,level\nada@example.com,8\ngrace.analyst@example.com,1\n")
-    run = airflow("workspace", "plan", roster, "--protected", "adam.admin@example.com", "--output", "json")
+    run = airflow(
+        "workspace", "plan", roster, "--protected", "adam.admin@example.com", "--owner-level", "owner", "-o", "json"
+    )
     assert run.returncode == 0, run.stderr
     plan = json.loads(run.stdout)
     actions = {change["email"].partition("@")[0]: change["action"] for change in plan["changes"]}

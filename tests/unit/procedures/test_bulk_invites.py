@@ -640,6 +640,13 @@ def test_that_something_is_sent_is_noted_every_few_seconds_and_when_an_answer_is
 # The report
 
 
+def test_nobody_writes_lines_of_their_own_into_a_report() -> None:
+    report = InvitesReport(rows=1)
+    report.add(Entry(1, "p1@example.com\n25 rows: 25 invited", "failed", "no\x1b[2J"))
+    assert len(report.table().splitlines()) == 2
+    assert report.table().replace("\n", "").isprintable()
+
+
 def test_the_report_is_plain_json_and_a_table() -> None:
     report = InvitesReport(60)
     report.add(Entry(2, "", "invalid", "no address"), Entry(1, "a@b.de", "invited", "", "i1"))

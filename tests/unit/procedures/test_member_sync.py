@@ -79,6 +79,13 @@ CASES: list[tuple[list[Any], Member | Invite | None, str, str, str]] = [
 ]
 
 
+def test_nobody_writes_lines_of_their_own_into_a_plan() -> None:
+    there = member("old@example.com\n  skip          ada@example.com\x1b[2J\u202e", 8)
+    table = plan([ADA], there).table()
+    assert len(table.splitlines()) == 3
+    assert table.replace("\n", "").isprintable()
+
+
 @pytest.mark.parametrize(("rows", "there", "action", "levels", "why"), CASES)
 def test_plan_for_one_address(
     rows: list[Any], there: Member | Invite | None, action: str, levels: str, why: str

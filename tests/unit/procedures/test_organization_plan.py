@@ -14,7 +14,7 @@ from airflow_provider_workspace.api.models import (
     User,
 )
 from airflow_provider_workspace.procedures.organization_file import Organization
-from airflow_provider_workspace.procedures.organization_plan import Reading, plan_organization
+from airflow_provider_workspace.procedures.organization_plan import Change, OrganizationPlan, Reading, plan_organization
 from tests.unit.procedures.drive import drive
 
 if TYPE_CHECKING:
@@ -45,6 +45,13 @@ def test_a_domain_that_the_service_does_not_name_is_not_removed() -> None:
     assert planned(file, ListDomains=[named, Domain(id="d")]) == []
     other = Domain(id=DOMAIN_ID[:-1] + "d", domain="other.example.com")
     assert planned(file, ListDomains=[named, other]) == [("remove", "domain other.example.com")]
+
+
+def test_nobody_writes_lines_of_their_own_into_a_plan() -> None:
+    change = Change("remove", "domains", "domain x.example.com\n  + all well\x1b[2J")
+    table = OrganizationPlan(changes=[change]).table()
+    assert len(table.splitlines()) == 2
+    assert table.replace("\n", "").isprintable()
 
 
 def test_collaborators_are_known_by_the_id_of_their_user() -> None:

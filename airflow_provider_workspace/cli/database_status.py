@@ -8,7 +8,10 @@ from typing import Any
 
 from airflow_provider_workspace.state.campaigns import PROGRESS
 
-CAMPAIGNS = ("WorkspaceCreateInvitesOperator",)
+# What invites: a task that does nothing else, and others, which may have had nobody to invite.
+INVITES = "WorkspaceCreateInvitesOperator"
+ORGANIZATION = "WorkspaceApplyOrganizationOperator"
+CAMPAIGNS = (INVITES, "WorkspaceSyncMembersOperator", ORGANIZATION)
 DASHBOARDS = ("WorkspaceCreateDashboardOperator",)
 SENSORS = (
     "WorkspaceDomainVerifiedSensor",
@@ -26,10 +29,15 @@ RECENT_CAMPAIGNS = 20
 
 def campaigns() -> list[dict[str, Any]]:
     """Return the bulk invites that go on, and the last that are over, with how far they are."""
-    tasks = _tasks(CAMPAIGNS)
+    tasks = [
+        task
+        for task in _tasks(CAMPAIGNS)
+        if task["operator"] != ORGANIZATION or task["fields"].get("part") == "members"
+    ]
     over = [task for task in tasks if task["state"] not in GOES_ON][:RECENT_CAMPAIGNS]
     shown = [task for task in tasks if task["state"] in GOES_ON or task in over]
-    return [{**_place(task), "progress": _progress(task)} for task in shown]
+    found = [(task, _progress(task)) for task in shown]
+    return [{**_place(task), "progress": told} for task, told in found if told or task["operator"] == INVITES]
 
 
 def waits() -> list[dict[str, Any]]:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.files import ReportFile
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.procedures.invites_report import InvitesReport
+    from airflow_provider_workspace.state.campaigns import CampaignNote
     from airflow_provider_workspace.state.task_state import TaskState
 
 T = TypeVar("T")
@@ -178,6 +180,8 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     has_own_dry_run = False
     """Whether the procedure knows itself what it may send in a dry run."""
     switches: Collection[str] = ("return_secrets", "is_dry_run")
+    campaign: CampaignNote | None = None
+    """What the status page is told of the invites that the task sends."""
 
     def __init__(self, *, dry_run: bool | str | XComArg = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -205,11 +209,36 @@ class WorkspaceWriteOperator(WorkspaceOperator):
 
         return hook.client.run(leave_at_long_pause(procedure, MAX_PAUSE_ON_WORKER, self.defer_for))
 
+    def invite_people(
+        self, rows: Iterable[Mapping[str, Any] | str], hook: WorkspaceHook, organization_id: str, **options: Any
+    ) -> Procedure[InvitesReport]:
+        """Invite everybody who is missing, and tell the status page; the options are those of ``invite_all``."""
+        from airflow_provider_workspace.procedures.bulk_invites import invite_all
+        from airflow_provider_workspace.state.campaigns import CampaignNote
+
+        self.campaign = CampaignNote(self._context.get("ti"), organization_id)
+        with self.campaign:
+            return (
+                yield from invite_all(
+                    rows,
+                    organization_id=organization_id,
+                    settings=hook.client.settings,
+                    clock=time.time,
+                    memory=self.task_state,
+                    kept=self._carried.setdefault("invites", {}),
+                    progress=self.campaign.progress,
+                    report=self.campaign.report,
+                    **options,
+                )
+            )
+
     def defer_for(self, seconds: float) -> None:
         """Leave the worker, and take along what the task remembers."""
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
         end_at = time.time() + seconds
+        if self.campaign is not None:
+            self.campaign.write(again_at=end_at)
         self.log.info("Deferring until %s.", datetime.fromtimestamp(end_at, timezone.utc))
         trigger = WorkspaceDeadlineTrigger(end_at=end_at, state=self._carried)
         self.defer(trigger=trigger, method_name="execute_complete")

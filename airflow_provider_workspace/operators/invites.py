@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -231,53 +230,36 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Invite, and show the report also where not everybody was invited."""
-        from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.hooks.files import open_report
         from airflow_provider_workspace.procedures.invites_report import (
             NEEDS_ATTENTION,
             WorkspaceInvitesIncompleteError,
         )
         from airflow_provider_workspace.procedures.roster import ENTRY_FIELDS
-        from airflow_provider_workspace.state.campaigns import CampaignNote
 
         file = open_report(self.report_path, "addresses", ENTRY_FIELDS, NEEDS_ATTENTION)
-        self._note = CampaignNote(self._context.get("ti"), hook.organization_or_default(self.organization_id))
         try:
             report = self.run_procedure(hook, self.procedure(hook))
-        except WorkspaceError as error:
-            self._note.write()
-            if isinstance(error, WorkspaceInvitesIncompleteError):
-                self.log.error("%s", error.report.table())  # noqa: TRY400 - the error itself follows
-                self.push_report(file, error.report.to_dict())
+        except WorkspaceInvitesIncompleteError as error:
+            self.log.error("%s", error.report.table())  # noqa: TRY400 - the error itself follows
+            self.push_report(file, error.report.to_dict())
             raise
-        self._note.write()
         self.log.info("%s", report.table())
         return self.reported(file, report.to_dict())
-
-    def defer_for(self, seconds: float) -> None:
-        """Say for the status page when it goes on, and leave the worker."""
-        self._note.write(again_at=time.time() + seconds)
-        super().defer_for(seconds)
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[InvitesReport]:
         """Read the rows, invite who is missing, and report on each row."""
         from airflow_provider_workspace.hooks.files import file_at
-        from airflow_provider_workspace.procedures.bulk_invites import invite_all
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
         return (
-            yield from invite_all(
+            yield from self.invite_people(
                 read_roster(self.invites, file_at(self.path), self.parse_fields("defaults")),
-                organization_id=hook.organization_or_default(self.organization_id),
-                settings=hook.client.settings,
-                clock=time.time,
+                hook,
+                hook.organization_or_default(self.organization_id),
                 on_invalid=self.on_invalid,
                 max_per_hour=self.max_per_hour,
                 max_per_day=self.max_per_day,
-                memory=self.task_state,
-                kept=self._carried.setdefault("invites", {}),
-                progress=self._note.progress,
-                report=self._note.report,
                 dry_run=self.is_dry_run,
             )
         )

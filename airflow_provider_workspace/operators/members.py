@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin
@@ -246,9 +244,8 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         """Plan, and carry the plan out unless this is a dry run."""
         from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
         from airflow_provider_workspace.hooks.files import file_at, open_report
-        from airflow_provider_workspace.hooks.progress import ProgressLog
         from airflow_provider_workspace.operators.arguments import parse_access_level, parse_maximum
-        from airflow_provider_workspace.procedures.bulk_invites import invite_all, wait_for_consistency
+        from airflow_provider_workspace.procedures.bulk_invites import wait_for_consistency
         from airflow_provider_workspace.procedures.member_sync import (
             NEEDS_ATTENTION,
             REPORT_FIELDS,
@@ -289,20 +286,11 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
             f"Make these changes to the members of organization {organization_id}?", plan.table(), plan.essence()
         )
         if not self.is_dry_run:
-            invites = partial(
-                invite_all,
-                organization_id=organization_id,
-                settings=settings,
-                clock=time.time,
-                memory=self.task_state,
-                kept=self._carried.setdefault("invites", {}),
-                progress=ProgressLog("Invites"),
-            )
             try:
                 yield from apply(
                     plan,
                     organization_id,
-                    invites,
+                    lambda rows: self.invite_people(rows, hook, organization_id),
                     page_size=settings.page_size,
                     consistency_time=settings.consistency_time,
                 )

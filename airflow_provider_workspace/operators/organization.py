@@ -143,7 +143,8 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
             msg = f"The organization is not as its file says: {plan.differences} differences.\n{plan.table()}"
             raise AirflowFailException(msg)
         changes = [change.essence() for change in plan.changes if change.sends]
-        self.await_approval(f"Make these changes to {self.title}?", plan.table(), changes)
+        named = "" if isinstance(self.file, Mapping) and not self.organization else f" ({self.title})"
+        self.await_approval(f"Make these changes to the organization{named}?", plan.table(), changes)
         return plan.to_dict()
 
 
@@ -310,22 +311,12 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
     def apply_members(self, hook: WorkspaceHook, plan: OrganizationPlan, organization_id: str) -> Procedure[None]:
         """Change the members as the member sync does."""
-        from airflow_provider_workspace.hooks.progress import ProgressLog
-        from airflow_provider_workspace.procedures.bulk_invites import invite_all
         from airflow_provider_workspace.procedures.member_sync import apply
 
         yield from apply(
             plan.members,
             organization_id,
-            lambda rows: invite_all(
-                rows,
-                organization_id=organization_id,
-                settings=hook.client.settings,
-                clock=time.time,
-                memory=self.task_state,
-                kept=self._carried.setdefault("invites", {}),
-                progress=ProgressLog("Invites"),
-            ),
+            lambda rows: self.invite_people(rows, hook, organization_id),
             page_size=hook.client.settings.page_size,
             consistency_time=hook.client.settings.consistency_time,
         )

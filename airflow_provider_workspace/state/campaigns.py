@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.hooks.progress import ProgressLog
 from airflow_provider_workspace.procedures.invites_report import MAX_NAMED, NEEDS_ATTENTION, InvitesReport
 from airflow_provider_workspace.state.leases import iso
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # The XCom that holds it.
 PROGRESS = "progress"
@@ -17,7 +21,9 @@ SECONDS_BETWEEN = 5.0
 
 class CampaignNote:
     """
-    How far a bulk invite got, as an XCom of its task that is written anew every few seconds.
+    How far a bulk invite got, as an XCom of its task that is written anew every few seconds, and at its end.
+
+    Used in a ``with`` statement around the invites.
 
     :param ti: the task instance; ``None`` outside of a task, where nothing is written
     :param organization_id: organization
@@ -30,6 +36,15 @@ class CampaignNote:
         self._organization_id = organization_id
         self._log = ProgressLog("Invites")
         self._written = float("-inf")
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Write down how it ended; what leaves the worker for a while has written when it goes on."""
+        if kind is None or issubclass(kind, WorkspaceError):
+            self.write()
 
     def progress(self, done: int, total: int) -> None:
         """Log how far it got, and write it down unless that was done a moment ago."""

@@ -82,7 +82,9 @@ def test_a_person_reads_the_plan(airflow: LiveAirflow, run_id: str) -> None:
     try:
         browser.resize(HEIGHT, LEGIBLE)
         browser.open(f"{task}/required_actions")
-        browser.read("Make these changes to north.yaml?", "+ project Northwind", "level: 1 -> 8", "Reject")
+        browser.read(
+            "Make these changes to the organization (north.yaml)?", "+ project Northwind", "level: 1 -> 8", "Reject"
+        )
         browser.picture("organization_approval")
         browser.resize(2 * HEIGHT)  # what cannot be seen of a log is not there
         browser.open(task)

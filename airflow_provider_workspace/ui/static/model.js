@@ -7,7 +7,10 @@ const REQUIRED = ["dag_id", "run_id", "close_task_id", "service", "workspace_con
 const STATES = ["opening", "paused", "closing"];
 // States of a closing task that will not run any more.
 const OVER = ["success", "failed", "skipped", "removed", "upstream_failed"];
-export const CAMPAIGNS = ["WorkspaceCreateInvitesOperator"];
+// What invites: a task that does nothing else, and others, which may have had nobody to invite.
+export const INVITES = "WorkspaceCreateInvitesOperator";
+export const ORGANIZATION = "WorkspaceApplyOrganizationOperator";
+export const CAMPAIGNS = [INVITES, "WorkspaceSyncMembersOperator", ORGANIZATION];
 export const SWEEPS = ["WorkspaceResumeAbandonedExportsOperator"];
 export const DASHBOARDS = ["WorkspaceCreateDashboardOperator"];
 // How the Variables begin that remember the dashboards of organization files.

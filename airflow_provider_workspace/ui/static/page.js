@@ -197,7 +197,8 @@ async function askSweep() {
 }
 
 async function askCampaigns() {
-  const { rows, total } = await api.tasks(model.CAMPAIGNS, {}, MAX_TASKS);
+  const found = await api.tasks(model.CAMPAIGNS, {}, MAX_TASKS);
+  const rows = found.rows.filter((task) => task.operator !== model.ORGANIZATION || task.rendered_fields?.part === "members");
   const open = rows.filter((task) => model.GOES_ON.includes(task.state));
   const recent = rows.filter((task) => !model.GOES_ON.includes(task.state)).slice(0, RECENT_CAMPAIGNS);
   const read = async (task) => {
@@ -209,7 +210,8 @@ async function askCampaigns() {
     state.progress.set(task.id, { version, progress });
     return { task, progress };
   };
-  return { rows: await Promise.all([...open, ...recent].map(read)), total };
+  const campaigns = await Promise.all([...open, ...recent].map(read));
+  return { rows: campaigns.filter(({ task, progress }) => progress || task.operator === model.INVITES), total: rows.length };
 }
 
 function askWaits() {

@@ -11,6 +11,7 @@ from airflow.sdk import DAG, task
 
 from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
+from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
 from airflow_provider_workspace.operators.window_closing import WorkspaceResumeAbandonedExportsOperator
 from airflow_provider_workspace.sensors.workspace import WorkspaceInvitesSettledSensor
 from airflow_provider_workspace.task_groups import maintenance_window
@@ -58,6 +59,12 @@ with DAG("invite_team", schedule=None):
         max_per_hour=20,
         defaults={"send_email": False},
     )
+
+with DAG("organization", schedule=None):
+    for part in ("projects", "members"):
+        WorkspaceApplyOrganizationOperator(
+            task_id=part, part=part, file={"members": {"people": ["of.file@example.com", "liv.invited@example.com"]}}
+        )
 
 with DAG("wait_for_people", schedule=None):
     WorkspaceInvitesSettledSensor(

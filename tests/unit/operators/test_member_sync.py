@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -263,3 +264,15 @@ def test_an_outage_is_left_to_task_retries(sandbox: SandboxServer, connect: Conn
     assert effects(sandbox) == ["delete_invite"]
     sync()
     assert effects(sandbox) == CHANGES
+
+
+def test_a_sync_that_invites_tells_the_status_page(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    pushed: dict[str, Any] = {}
+    ti: Any = SimpleNamespace(try_number=1, task_id="sync", xcom_push=lambda key, value: pushed.update({key: value}))
+    for told in ([1], []):
+        WorkspaceSyncMembersOperator(task_id="sync", roster=ROSTER, protected=()).execute({"ti": ti})
+        assert [progress["rows"] for progress in pushed.values()] == told
+        assert [progress["counts"] for progress in pushed.values()] == [{"invited": 1}] * len(told)
+        pushed.clear()
+    assert effects(sandbox).count("create_invite") == 1

@@ -96,6 +96,7 @@ class Run:
         self.arguments = arguments
         self.stores: dict[str, TaskStore] = {}
         self.tries = 0
+        self.pushed: dict[str, Any] = {}
 
     def plan(self, **arguments: Any) -> Any:
         operator = WorkspacePlanOrganizationOperator(task_id="plan", file=self.file, **self.arguments, **arguments)
@@ -117,6 +118,7 @@ class Run:
 
     def publish(self, key: str, value: Any) -> None:
         """What the author's task does."""
+        self.pushed[key] = value
         if key == "unverified":
             for domain in value:
                 self.sandbox.publish_dns(f"_workspace-challenge.{domain['domain']}", domain["verification_challenge"])
@@ -151,6 +153,7 @@ def test_a_plan_is_applied_and_then_there_is_nothing_to_do(sandbox: SandboxServe
     assert names(plan, "unknown") == ["collaborator ada@example.com of Sign-ups"]
     run.apply(approved=plan)
     assert effects(sandbox) == EFFECTS
+    assert run.pushed["progress"]["counts"] == {"invited": 1}
     again = run.plan(fail_on_difference=True)
     assert (again["pending"], again["differences"]) == (0, 0)
     assert names(again, "unknown") == ["collaborator ada@example.com of Sign-ups"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.operators import invites as module
+from airflow_provider_workspace.operators import base as module
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.procedures.bulk_invites import WorkspaceInvitesIncompleteError

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.procedures.invites_report import MAX_NAMED
 from airflow_provider_workspace.procedures.roster import Entry
 from airflow_provider_workspace.state import campaigns
@@ -57,5 +60,10 @@ def test_it_is_written_every_few_seconds_and_at_the_end(monkeypatch: Any) -> Non
         note.progress(done, 5)
         seconds[0] += 2
     assert len(task.written) == 2
-    note.write()
+    with note:
+        pass
     assert len(task.written) == 3
+    for error, written in ((WorkspaceInputError("no"), 4), (GeneratorExit(), 4)):  # the second: it leaves the worker
+        with pytest.raises(type(error)), note:
+            raise error
+        assert len(task.written) == written

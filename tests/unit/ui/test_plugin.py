@@ -103,7 +103,7 @@ def test_the_page_reads_the_names_that_the_package_writes() -> None:
 
 
 def test_the_page_names_every_sensor_and_the_operators_that_exist() -> None:
-    from airflow_provider_workspace.operators import dashboards, invites, window_closing
+    from airflow_provider_workspace.operators import dashboards, invites, members, organization, window_closing
     from airflow_provider_workspace.sensors import workspace
 
     model = (STATIC / "model.js").read_text()
@@ -115,5 +115,6 @@ def test_the_page_names_every_sensor_and_the_operators_that_exist() -> None:
     assert sensors == set(re.findall(r"Workspace\w+Sensor", model))
     operators = set(re.findall(r"Workspace\w+Operator", model))
     assert operators
+    modules = (dashboards, invites, members, organization, window_closing)
     for name in operators:
-        assert any(hasattr(module, name) for module in (dashboards, invites, window_closing)), name
+        assert any(hasattr(module, name) for module in modules), name

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from airflow_provider_workspace.sandbox.page import HEADERS, PAGE
+from airflow_provider_workspace.sandbox.page import HEADERS, PAGE, summarize
 from airflow_provider_workspace.sandbox.profiles import PROFILES
 from airflow_provider_workspace.sandbox.request import (
     Fields,
@@ -41,7 +41,6 @@ from airflow_provider_workspace.sandbox.routes.members import add_member, add_us
 from airflow_provider_workspace.sandbox.seed import SEED, add_fictional_members, add_organization
 from airflow_provider_workspace.sandbox.service import Service
 from airflow_provider_workspace.sandbox.state import Key, State
-from airflow_provider_workspace.sandbox.summary import summarize
 
 MAX_LATENCY_MS = 600_000
 MAX_NEW_MEMBERS = 1_000_000

@@ -1,11 +1,21 @@
-"""The page at ``/``: one HTML file without outside resources, which asks for the workspace again every second."""
+"""
+The page at ``/``, and the summary of an organization that it shows: what a person would like to see, and no secret.
+
+The page is one HTML file without outside resources, which asks for the summary again every second.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from pathlib import Path
+
+from airflow_provider_workspace.sandbox.responses import JsonObject, not_found
+from airflow_provider_workspace.sandbox.routes.invites import INVITE_COLUMN
+from airflow_provider_workspace.sandbox.service import Service
+from airflow_provider_workspace.sandbox.state import State
 
 PAGE = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 
@@ -22,3 +32,97 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 """What keeps other scripts out of the page, and the page out of the frames of others."""
+
+ROWS = 20
+AUDIT_ROWS = 30
+
+PROJECT_FIELDS = ("id", "name", "timezone", "ingested_event", "is_demo", "created_at")
+DASHBOARD_FIELDS = ("id", "name", "pinned", "deleted", "tags")
+DOMAIN_FIELDS = ("id", "domain", "is_verified", "verified_at", "verification_challenge", "has_saml")
+INVITE_FIELDS = ("id", "target_email", "first_name", "level", "is_expired", "emailing_attempt_made", "created_at")
+MEMBER_FIELDS = ("level", "is_2fa_enabled", "last_login", "joined_at")
+
+
+def summarize(service: Service, organization_id: str) -> JsonObject:
+    """Describe an organization: the latest rows of everything that it has."""
+    state = service.state
+    organization = state.one("SELECT id, name FROM organizations WHERE id = ?", organization_id)
+    if organization is None:
+        raise not_found()
+    return {
+        "profile": service.settings.profile.name,
+        "now": state.timestamp(),
+        "request_total": service.request_total,
+        "organizations": [dict(row) for row in state.db.execute("SELECT id, name FROM organizations ORDER BY name")],
+        "organization": dict(organization),
+        "projects": _projects(state, organization_id),
+        "domains": _latest(state, "domains", organization_id, DOMAIN_FIELDS),
+        "batch_exports": _batch_exports(state, organization_id),
+        "invites": _invites(state, organization_id),
+        "members": _members(state, organization_id),
+        "effects": _audit(state, organization_id),
+    }
+
+
+def _latest(
+    state: State, table: str, organization_id: str, names: tuple[str, ...], column: str = "record", *values: object
+) -> JsonObject:
+    count = state.count(table, organization_id)
+    records = state.page(table, organization_id, ROWS, max(0, count - ROWS), column, *values)
+    return {"count": count, "results": [_pick(record, names) for record in reversed(records)]}
+
+
+def _projects(state: State, organization_id: str) -> JsonObject:
+    projects = _latest(state, "projects", organization_id, PROJECT_FIELDS)
+    for project in projects["results"]:
+        sql = "SELECT record FROM dashboards WHERE project_id = ? ORDER BY id DESC LIMIT ?"
+        rows = state.db.execute(sql, (project["id"], ROWS)).fetchall()
+        project["dashboards"] = [
+            _pick(row["record"], DASHBOARD_FIELDS) | {"collaborators": _collaborators(state, row["record"])}
+            for row in rows
+        ]
+    return projects
+
+
+def _collaborators(state: State, dashboard: str) -> list[str]:
+    sql = "SELECT record FROM collaborators WHERE dashboard_id = ? ORDER BY seq LIMIT ?"
+    rows = state.db.execute(sql, (json.loads(dashboard)["id"], ROWS))
+    return [_name(json.loads(row["record"])["user"]) for row in rows]
+
+
+def _batch_exports(state: State, organization_id: str) -> JsonObject:
+    sql = "SELECT id, name, model, paused, last_paused_at FROM batch_exports WHERE organization_id = ? ORDER BY id"
+    exports = [dict(row) | {"paused": bool(row["paused"])} for row in state.db.execute(sql, (organization_id,))]
+    return {"count": len(exports), "results": exports}
+
+
+def _invites(state: State, organization_id: str) -> JsonObject:
+    now = state.timestamp()
+    invites = _latest(state, "invites", organization_id, INVITE_FIELDS, INVITE_COLUMN, now)
+    sql = "SELECT count(*) FROM invites WHERE organization_id = ? AND expires_at <= ?"
+    expired = state.number(sql, organization_id, now)
+    return invites | {"pending": invites["count"] - expired, "expired": expired}
+
+
+def _members(state: State, organization_id: str) -> JsonObject:
+    members = _latest(state, "members", organization_id, ("user", *MEMBER_FIELDS))
+    for member in members["results"]:
+        user = member.pop("user")
+        member |= {"name": _name(user), "email": user["email"]}
+    return members
+
+
+def _audit(state: State, organization_id: str) -> JsonObject:
+    sql = "SELECT id, at, operation, target, key_name, detail FROM audit WHERE organization_id = ?"
+    rows = state.db.execute(f"{sql} ORDER BY id DESC LIMIT ?", (organization_id, AUDIT_ROWS))
+    entries = [dict(row) | {"detail": json.loads(row["detail"])} for row in rows]
+    return {"count": state.count("audit", organization_id), "results": entries}
+
+
+def _pick(record: str, names: tuple[str, ...]) -> JsonObject:
+    fields = json.loads(record)
+    return {name: fields[name] for name in names}
+
+
+def _name(user: JsonObject) -> str:
+    return " ".join(part for part in (user["first_name"], user["last_name"]) if part) or str(user["email"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
 NOT_SHOWN = frozenset({"use_template", "use_dashboard", "delete_insights", "send_email", "combine_pending_invites"})
 # Fields that services write in small letters.
 CASELESS = frozenset({"target_email", "domain", "user_uuid", "tags"})
+# What an answer that is no record calls a failure, and when it is one.
+FAILURES: dict[str, Callable[[Any], bool]] = {
+    "error": bool,
+    "errors": bool,
+    "success": lambda value: value is False,
+    "ok": lambda value: value is False,
+    "status": lambda value: str(value).lower() in ("error", "failed", "failure"),
+}
 MAX_SHOWN = 60
 MAX_DOMAIN_LENGTH = 253
 
@@ -49,18 +58,26 @@ def differences(op: Operation[Any], answer: Any) -> list[dict[str, Any]]:
     Return the fields of a create or change that its answer shows otherwise, each as ``field``, ``asked`` and ``got``.
 
     Spelling does not count: letter case of addresses, order of lists, blanks, Unicode form, numbers as text. Nor do
-    fields that the answer does not have, secrets, which services mask, and null in a record without an id.
+    fields that the answer does not have, secrets, which services mask, and null in a record without an id. What is no
+    record may say that a change failed.
 
     :param answer: what came back; anything that is no record has no difference
     """
     if op.endpoint.effect not in ("create", "change") or not isinstance(answer, BaseModel):
         return []
     asked, got = _compared(op, answer)
-    return [
+    found = [
         {"field": name, "asked": without_secrets(value), "got": without_secrets(got[name])}
         for name, value in asked.items()
         if name in got and not _same(name, value, got[name])
     ]
+    if op.endpoint.effect == "change" and getattr(answer, "id", None) is None:
+        found += [
+            {"field": name, "asked": None, "got": without_secrets(value)}
+            for name, value in (answer.model_extra or {}).items()
+            if FAILURES.get(name.lower(), lambda _: False)(value)
+        ]
+    return found
 
 
 def unshown(op: Operation[Any], answer: BaseModel) -> list[str]:

@@ -129,3 +129,22 @@ def answered(op: Operation[Any], record: dict[str, Any]) -> Any:
 def test_what_is_told_can_be_written_to_a_log() -> None:
     told = describe_differences([{"field": "name", "asked": "\ud800", "got": "x"}])
     assert told == 'name is "x" and not "?"'
+
+
+@pytest.mark.parametrize(
+    ("answer", "fields"),
+    [
+        ({"error": "the scheduler is down"}, ["error"]),
+        ({"errors": [{"detail": "no"}], "success": False}, ["errors", "success"]),
+        ({"ok": False}, ["ok"]),
+        ({"Status": "FAILED"}, ["Status"]),
+        ({"error": None, "errors": [], "success": True, "ok": 0, "status": "ok", "detail": "Unpaused."}, []),
+        ({"id": ID, "status": "failed", "error": "last run"}, []),
+    ],
+)
+def test_a_success_that_speaks_of_a_failure_is_none(answer: dict[str, Any], fields: list[str]) -> None:
+    unpause = UnpauseBatchExport(organization_id="o", batch_export_id=ID)
+    found = differences(unpause, decode(unpause.endpoint.answer, json.dumps(answer).encode()))
+    assert [row["field"] for row in found] == fields
+    create = CreateProject(organization_id="o", name="Sales")
+    assert differences(create, decode(create.endpoint.answer, json.dumps(answer).encode())) == []

@@ -116,6 +116,7 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
             if_exists=self.parse_choice("if_exists", "return", "fail"),
             memory=self.task_state,
             consistency_time=hook.client.settings.consistency_time,
+            is_it=is_theirs,
         )
         return self.compared(create, invite)
 

@@ -64,6 +64,7 @@ def create_or_get(
     if_exists: str,
     memory: Memory,
     consistency_time: float,
+    is_it: Callable[[Any], bool] = lambda _: True,
 ) -> Procedure[tuple[R, bool]]:
     """
     Create what does not exist yet, and look it up where the answer to the create was lost.
@@ -77,6 +78,7 @@ def create_or_get(
     :param if_exists: ``return`` what exists, or ``fail``
     :param memory: what the task remembers from try to try; what an earlier try made is no reason to fail
     :param consistency_time: seconds for which a create may take effect, and a list may miss it
+    :param is_it: whether a record that shows a name or an address is the one; an answer with another is looked up
     :return: the record, and whether this task created it
     :raises WorkspaceInputError: if it exists and ``if_exists`` is ``fail``; nothing was sent
     :raises WorkspaceOutcomeUnknownError: if every answer was lost and nothing can be found
@@ -124,7 +126,7 @@ def create_or_get(
                 raise answer
             log.info("Somebody else created the %s at the same time: nothing was created here.", what)
             return found, sends > 1
-        elif getattr(answer, "id", None) is None:
+        elif getattr(answer, "id", None) is None or (getattr(answer, "label", None) and not is_it(answer)):
             found = yield from _find_later(find, 0.0, consistency_time)
             if found is None:
                 raise not_seen(f"the {what} was created", create, consistency_time)

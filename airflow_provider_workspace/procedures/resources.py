@@ -92,14 +92,19 @@ def create_domain(
     :return: the domain, and whether this task claimed it
     """
     domains = ListDomains(organization_id=create.organization_id, limit=settings.page_size)
+
+    def is_it(row: Domain) -> bool:
+        return domain_key(row.domain) == domain_key(create.domain)
+
     return (
         yield from create_or_get(
             f"domain '{create.domain}'",
             create,
-            find=lambda: find_row(domains, lambda row: domain_key(row.domain) == domain_key(create.domain)),
+            find=lambda: find_row(domains, is_it),
             if_exists=if_exists,
             memory=memory,
             consistency_time=settings.consistency_time,
+            is_it=is_it,
         )
     )
 
@@ -126,5 +131,6 @@ def add_collaborator(
             if_exists=if_exists,
             memory=memory,
             consistency_time=settings.consistency_time,
+            is_it=is_theirs,
         )
     )

@@ -72,7 +72,10 @@ class AirflowCli:
         if code is None:
             os.kill(pid, signal.SIGKILL)
             raise subprocess.TimeoutExpired([*arguments], timeout, stdout.read_bytes(), stderr.read_bytes())
-        return subprocess.CompletedProcess([*arguments], code, stdout.read_text(), stderr.read_text())
+        # Airflow 3.2 begins the output of each command that needs its database so.
+        lines = stdout.read_text().splitlines(keepends=True)
+        said = "".join(line for line in lines if "[alembic.runtime.plugins]" not in line)
+        return subprocess.CompletedProcess([*arguments], code, said, stderr.read_text())
 
     @contextmanager
     def running(self, *arguments: str | Path, home: Path, **env: str) -> Iterator[None]:

@@ -199,7 +199,8 @@ def test_status_says_what_is_paused_and_hides_no_lease_behind_a_broken_one(
     run = airflow("workspace", "status")
     assert "ABANDONED: its run is gone  owner data-team" in run.stdout, run.stderr
     assert "Delete or mend the Variable 'workspace_lease.broken'" in run.stdout
-    found = json.loads(airflow("workspace", "status", "-o", "json").stdout)
+    said = airflow("workspace", "status", "-o", "json").stdout
+    found = json.loads(said[said.index("{\n") :])  # Airflow 3.2 logs to standard output
     assert [row["batch_export_id"] for row in found["windows"]] == [lease.batch_export_id]
     assert list(found["unreadable"]) == ["workspace_lease.broken"]
     assert (found["campaigns"], found["waits"], found["last_sweep"]) == ([], [], None)

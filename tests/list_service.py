@@ -21,6 +21,7 @@ class Sent:
     What a page holds, for a fault to change.
 
     :param following: offset of the next page; ``None`` for none
+    :param chance: what a fault leaves to chance, the same in each run of a test
     """
 
     offset: int
@@ -28,6 +29,7 @@ class Sent:
     ids: list[int]
     following: int | None
     everything: list[int]
+    chance: random.Random
 
 
 def next_null(sent: Sent) -> None:
@@ -45,7 +47,7 @@ def empty_page(sent: Sent) -> None:
 
 
 def moving(sent: Sent) -> None:
-    sent.ids = random.sample(sent.everything, len(sent.ids))
+    sent.ids = sent.chance.sample(sent.everything, len(sent.ids))
 
 
 def hidden(sent: Sent) -> None:
@@ -58,7 +60,7 @@ def at_most_seven(sent: Sent) -> None:
 
 
 def one_by_chance(sent: Sent) -> None:
-    sent.ids, sent.following = [] if sent.offset else random.sample(sent.everything, 1), None
+    sent.ids, sent.following = [] if sent.offset else sent.chance.sample(sent.everything, 1), None
 
 
 def more_than_counted(sent: Sent) -> None:
@@ -109,6 +111,7 @@ class ListService:
         self.lists = {name: list(range(1, lists.get(name, 0) + 1)) for name in ROWS}
         self.faults: dict[str, Fault] = {}
         self.reads = dict.fromkeys(ROWS, 0)
+        self.chance = random.Random(7)  # noqa: S311 - the same each time
         self.writes: list[str] = []
         service = self
 
@@ -158,7 +161,7 @@ class ListService:
         self.reads[name] += 1
         everything = self.lists[name]
         following = offset + limit if offset + limit < len(everything) else None
-        sent = Sent(offset, limit, everything[offset : offset + limit], following, everything)
+        sent = Sent(offset, limit, everything[offset : offset + limit], following, everything, self.chance)
         if name in self.faults:
             self.faults[name](sent)
         return {

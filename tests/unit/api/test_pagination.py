@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -188,6 +189,7 @@ class Service:
         self.ids = list(range(1, count + 1))
         self.fault = fault
         self.asked: list[tuple[int, int]] = []
+        self.chance = random.Random(7)  # noqa: S311 - the same each time
 
     def before_page(self) -> None:
         """Change the list before a page is sent."""
@@ -197,7 +199,7 @@ class Service:
         offset, limit = op.offset or 0, op.limit
         self.asked.append((offset, limit))
         following = offset + limit if offset + limit < len(self.ids) else None
-        sent = Sent(offset, limit, self.ids[offset : offset + limit], following, self.ids)
+        sent = Sent(offset, limit, self.ids[offset : offset + limit], following, self.ids, self.chance)
         if self.fault:
             self.fault(sent)
         link = None if sent.following is None else f"?offset={sent.following}"

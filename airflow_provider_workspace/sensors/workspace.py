@@ -144,8 +144,9 @@ class WorkspaceSensor(BaseSensorOperator):
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Poll once."""
-        first = context["ti"].get_first_reschedule_date(context) if self.reschedule else None
-        self._began = first.timestamp() if first else self._began
+        first = context["ti"].get_first_reschedule_date(context) if self.reschedule and "ti" in context else None
+        if first:  # in another process
+            self._began = time.monotonic() - (time.time() - first.timestamp())
         result = self.poll_once(first=self._seen is None)
         if result is None:
             return PokeReturnValue(is_done=False)
@@ -165,7 +166,7 @@ class WorkspaceSensor(BaseSensorOperator):
         from airflow_provider_workspace.procedures.conditions import build_condition, evaluate
         from airflow_provider_workspace.procedures.snapshot import take_snapshot
 
-        self._began = self._began or time.time()
+        self._began = self._began or time.monotonic()
         try:
             check_ids(self, self.template_fields)
             condition = build_condition(*self.waits_for())
@@ -186,7 +187,7 @@ class WorkspaceSensor(BaseSensorOperator):
                         consistency_time=hook.client.settings.consistency_time,
                     )
                 )
-                result = evaluate(condition, self._seen, time.time() - self._began)
+                result = evaluate(condition, self._seen, time.monotonic() - self._began)
                 if first and not result.found:
                     self.confirm(hook, result)
         except WorkspaceError as error:

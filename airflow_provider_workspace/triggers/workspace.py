@@ -114,7 +114,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         from airflow_provider_workspace.procedures.conditions import build_condition, evaluate
         from airflow_provider_workspace.triggers.polling import PollFailure, until
 
-        condition, began = build_condition(self.condition, self.arguments), time.time()
+        condition, began = build_condition(self.condition, self.arguments), time.monotonic()
         message, result = "nothing was polled yet", dict[str, Any]()
         async for seen in until(shared_stream, self.end_at):
             if seen is None:
@@ -128,7 +128,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                 message = f"the last poll failed: {seen.message}"
                 result = {}
             else:
-                state = evaluate(condition, seen, time.time() - began)
+                state = evaluate(condition, seen, time.monotonic() - began)
                 if state.done:
                     yield _finished_event("done", state.message, state.result)
                     return

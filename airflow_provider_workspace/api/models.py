@@ -27,6 +27,11 @@ class Resource(BaseModel):
     empty_list_as_object: ClassVar[bool] = False
     """Whether ``{}`` is an empty list of these, since the interface shows no envelope for it."""
 
+    @property
+    def label(self) -> str | None:
+        """What people know it by, such as a name or an address; ``None`` if the service does not show it."""
+        return None
+
     def secrets(self) -> Iterator[str]:
         """Yield the secret values of this resource, for the log masker."""
         return secrets_under("", {**self.__dict__, **(self.__pydantic_extra__ or {})})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.outcome import Outcome
@@ -154,10 +154,8 @@ def _note_member(seen: Snapshot, member: Member) -> None:
         seen.members.add(address_key(member.user.email))
 
 
-def _label(row: Any) -> str | None:
-    """Return what people know a row of a list by, a name or an address; ``None`` if the service does not show it."""
-    label: str | None = row.label
-    return label
+def _label(row: Resource) -> str | None:
+    return row.label
 
 
 def _each_row(

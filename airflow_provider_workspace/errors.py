@@ -144,15 +144,15 @@ class WorkspaceOutcomeUnknownError(WorkspaceRequestError):
     """
     A write that may or may not have been applied, and that is not safe to repeat.
 
-    :ivar looks_first: whether whoever sent it looks for its effect before it is sent again; only then a retry is safe
+    :ivar caller_looks_up: whether its effect is looked for before it is sent again; only then a retry is safe
     """
 
-    looks_first: bool = False
+    caller_looks_up: bool = False
 
     @property
     def permanent(self) -> bool:
         """Whether a retry could do it twice."""
-        return not self.looks_first
+        return not self.caller_looks_up
 
 
 class WorkspaceStatusError(WorkspaceRequestError):

@@ -25,14 +25,14 @@ class Send:
 
     :param operations: what to send
     :param why: why it is sent, for a dry run
-    :param looks_first: whether the procedure looks for the effect of a write whose answer was lost, before it or a
+    :param caller_looks_up: whether the procedure looks for the effect of a write whose answer was lost, before it or a
         retry of the task sends it again
     :param note: called right before each attempt at each of them, so that a task can remember that it may be under way
     """
 
     operations: Sequence[Operation[Any]]
     why: str = "the task asks for it"
-    looks_first: bool = False
+    caller_looks_up: bool = False
     note: Callable[[], object] | None = None
 
 

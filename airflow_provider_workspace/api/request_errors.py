@@ -381,7 +381,7 @@ def final_error(
     attempts: int,
     *,
     may_have_been_applied: bool,
-    looks_first: bool = False,
+    caller_looks_up: bool = False,
 ) -> WorkspaceRequestError:
     """
     Return the error to raise once no further attempt is made.
@@ -390,7 +390,7 @@ def final_error(
 
     :param error: the error of the last attempt
     :param may_have_been_applied: some attempt may have been applied, whatever became of the last one
-    :param looks_first: whether the caller looks for the effect before it sends again; only then a retry is safe
+    :param caller_looks_up: whether the caller looks for the effect before it sends again; only then a retry is safe
     """
     error.attempts = attempts
     if isinstance(error, WorkspaceNotAppliedError) and op.endpoint.shows is None:
@@ -409,5 +409,5 @@ def final_error(
         request_id=error.request_id,
     )
     unknown.attempts = attempts
-    unknown.looks_first = looks_first and op.endpoint.recover == "look-up"
+    unknown.caller_looks_up = caller_looks_up and op.endpoint.recover == "look-up"
     return unknown

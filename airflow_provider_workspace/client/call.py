@@ -42,7 +42,7 @@ class Call(Generic[T]):
 
     :param op: what is asked
     :param policy: when to ask again
-    :param looks_first: whether the caller looks for the effect of a lost write before it sends again
+    :param caller_looks_up: whether the caller looks for the effect of a lost write before it sends again
     :param note: called right before each attempt
     """
 
@@ -51,12 +51,12 @@ class Call(Generic[T]):
         op: Operation[T],
         policy: RetryPolicy,
         *,
-        looks_first: bool = False,
+        caller_looks_up: bool = False,
         note: Callable[[], object] | None = None,
     ) -> None:
         self.op = op
         self.policy = policy
-        self.looks_first = looks_first
+        self.caller_looks_up = caller_looks_up
         self.note = note or (lambda: None)
         self.request = op.request()
         self.may_have_been_applied = False
@@ -135,7 +135,7 @@ class Call(Generic[T]):
             error,
             max(1, self.attempts),
             may_have_been_applied=self.may_have_been_applied,
-            looks_first=self.looks_first,
+            caller_looks_up=self.caller_looks_up,
         )
 
 

@@ -71,17 +71,17 @@ class WorkspaceClient:
         """Close the connections."""
         self._connections.close()
 
-    def send(self, op: Operation[T], *, looks_first: bool = False, note: Callable[[], object] | None = None) -> T:
+    def send(self, op: Operation[T], *, caller_looks_up: bool = False, note: Callable[[], object] | None = None) -> T:
         """
         Send an operation, again where that is safe, and return its result.
 
-        :param looks_first: whether the caller looks for the effect of a write whose answer was lost before it, or a
+        :param caller_looks_up: whether the caller looks for the effect of a write whose answer was lost before it, or a
             retry of the task, sends it again
         :param note: called right before each attempt
         :raises WorkspaceInputError: if the operation cannot be written out; nothing was sent
         :raises WorkspaceRequestError: see :mod:`airflow_provider_workspace.errors`
         """
-        call = Call(op, self._policy, looks_first=looks_first, note=note)
+        call = Call(op, self._policy, caller_looks_up=caller_looks_up, note=note)
         self._mask_all(op.secrets())
         retrying = tenacity.Retrying(**call.tenacity(), sleep=self._sleep)
         with self._throttle.acquire(call):  # noqa: SIM117 - in the event loop, this one is asynchronous
@@ -121,7 +121,7 @@ class WorkspaceClient:
             if refused:
                 return refused[0]
             try:
-                return self.send(op, looks_first=step.looks_first, note=step.note)
+                return self.send(op, caller_looks_up=step.caller_looks_up, note=step.note)
             except WorkspaceRequestError as error:
                 if refuses_all(error):
                     refused.append(error)

@@ -286,7 +286,7 @@ class _Campaign:
                 )
                 for rows, _ in batch
             ]
-            results = yield Send(requests, looks_first=True, note=self.note)
+            results = yield Send(requests, caller_looks_up=True, note=self.note)
             limited = self.record(batch, results)
             self.progress(self.rows.total - len(self.rows.open), self.rows.total)
             if limited:

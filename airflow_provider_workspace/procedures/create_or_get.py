@@ -105,10 +105,10 @@ def create_or_get(
                 f"Look for the {what} in the workspace: it was sent {MAX_SENDS} times, without an answer or an effect."
             )
             error = WorkspaceOutcomeUnknownError(msg, operation=type(create).__name__, retryable=False)
-            error.looks_first = True
+            error.caller_looks_up = True
             raise error from lost
         (answer,) = yield Send(
-            [create], why=f"there is no {what}", looks_first=True, note=functools.partial(memory.begin, what)
+            [create], why=f"there is no {what}", caller_looks_up=True, note=functools.partial(memory.begin, what)
         )
         if isinstance(answer, WorkspaceOutcomeUnknownError):
             memory.begin(what)  # from now on it may be under way for the consistency time
@@ -126,7 +126,7 @@ def create_or_get(
                 raise answer
             log.info("Somebody else created the %s at the same time: nothing was created here.", what)
             return found, sends > 1
-        elif getattr(answer, "id", None) is None or (getattr(answer, "label", None) and not is_it(answer)):
+        elif getattr(answer, "id", None) is None or (answer.label and not is_it(answer)):
             found = yield from _find_later(find, 0.0, consistency_time)
             if found is None:
                 raise not_seen(f"the {what} was created", create, consistency_time)

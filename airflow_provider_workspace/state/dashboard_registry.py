@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 # A task that is about to create a dashboard says so in a Variable of its own.
 PREFIX = "workspace_creating."
 INDEX = "workspace_creating"
-# How often a task looks whether another one is done that creates the same dashboard, and after how many seconds each.
+# How often a task checks whether another one is done that creates the same dashboard, and after how many seconds each.
 MAX_CHECKS = 12
 SECONDS_BETWEEN_CHECKS = 5.0
 

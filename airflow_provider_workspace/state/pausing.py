@@ -1,8 +1,8 @@
 """
 Pausing the exports of a window that opens.
 
-The order makes it safe beside windows that close: pause, say so in the lease, and only then look at the other leases.
-Whoever closes says so first and looks then, so at least one of the two sees the other.
+The order makes it safe beside windows that close: pause, say so in the lease, and only then read the other leases.
+Whoever closes says so first and reads then, so at least one of the two sees the other.
 """
 
 from __future__ import annotations

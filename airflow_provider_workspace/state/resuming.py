@@ -1,7 +1,7 @@
 """
 Resuming the exports of a window that is over, whoever closes it: its closing task, its guard, or the sweep.
 
-The order makes it safe beside windows that open: say in the lease that a resume is about to come, look at the leases of
+The order makes it safe beside windows that open: say in the lease that a resume is about to come, read the leases of
 other windows, and resume unless one of them has paused the export and is at work.
 """
 
@@ -135,10 +135,10 @@ class Closer:
             self.registry.remove(lease)
 
     def _wait(self, lease: Lease, done: Closed) -> None:
-        """Look after a lease again when nothing without an answer can take effect any more."""
+        """Check a lease again when nothing without an answer can take effect any more."""
         until = max(lease.late_pause_until or 0.0, lease.late_resume_until or 0.0)
         log.warning(
-            "Batch export %s: a request without an answer may still take effect. Looking again at %s.",
+            "Batch export %s: a request without an answer may still take effect. Checking again at %s.",
             lease.batch_export_id,
             iso(until),
         )

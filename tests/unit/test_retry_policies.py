@@ -28,7 +28,7 @@ policies = pytest.importorskip("airflow.sdk.definitions.retry_policy", reason="r
 from airflow_provider_workspace.retry_policies import MAX_RESCHEDULES, WorkspaceRetryPolicy  # noqa: E402
 
 looked_up = WorkspaceOutcomeUnknownError("maybe", operation="CreateProject")
-looked_up.looks_first = True
+looked_up.caller_looks_up = True
 PERMANENT = [
     WorkspaceConfigError("wrong"),
     WorkspaceAuthenticationError("401", status=401),

@@ -404,7 +404,7 @@ def test_final_error_of_an_unknown_write_says_what_to_check() -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "looks_first", "permanent"),
+    ("op", "caller_looks_up", "permanent"),
     [
         (PROJECT, False, True),
         (PROJECT, True, False),
@@ -412,13 +412,13 @@ def test_final_error_of_an_unknown_write_says_what_to_check() -> None:
         (POST, True, True),
     ],
 )
-def test_an_unknown_outcome_is_permanent_unless_the_caller_looks_first(
+def test_an_unknown_outcome_is_permanent_unless_the_caller_caller_looks_up(
     op: Operation[Any],
-    looks_first: bool,  # noqa: FBT001
+    caller_looks_up: bool,  # noqa: FBT001
     permanent: bool,  # noqa: FBT001
 ) -> None:
     lost = transport_error(op, "reset", CONTEXT)
-    error = final_error(op, lost, 1, may_have_been_applied=True, looks_first=looks_first)
+    error = final_error(op, lost, 1, may_have_been_applied=True, caller_looks_up=caller_looks_up)
     assert error.permanent is permanent
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 def lost() -> WorkspaceOutcomeUnknownError:
     """The error of a client that was told that the procedure looks first."""
     error = WorkspaceOutcomeUnknownError("no answer", outcome="unknown")
-    error.looks_first = True
+    error.caller_looks_up = True
     return error
 
 

@@ -40,6 +40,7 @@ class Record(str):
 
     __slots__ = ()
     id = 1
+    label = None
 
 
 IT = Record("it")

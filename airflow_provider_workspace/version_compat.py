@@ -172,6 +172,16 @@ def asset_stores(trigger: object) -> list[Any]:
     return [*getattr(store, "_by_name", {}).values(), *getattr(store, "_by_uri", {}).values()] or [store]
 
 
+def allow_in_xcom(classes: Iterable[type]) -> None:
+    """Let tasks read objects of these classes that other tasks returned; before 3.3 only the configuration can."""
+    try:
+        from airflow.sdk.serde import allow_class
+    except ImportError:  # before 3.3
+        return
+    for cls in classes:
+        allow_class(cls)
+
+
 @cache
 def default_retry_policy() -> Any:
     """Return the retry policy that our tasks share; ``None`` before 3.3, where there are no policies."""
@@ -195,6 +205,7 @@ __all__ = [
     "AirflowSkipException",
     "TaskDeferred",
     "aget_connection",
+    "allow_in_xcom",
     "amask_secret",
     "ask_person",
     "asset_stores",

@@ -90,7 +90,7 @@ def _compared(op: Operation[Any], answer: BaseModel) -> tuple[dict[str, Any], di
     """Return the fields that are compared: as they were asked for, and as far as they came back."""
     asked = op.payload() if op.endpoint.shows is None else op.endpoint.shows
     asked = {name: value for name, value in asked.items() if name not in NOT_SHOWN and not is_secret(name)}
-    got = answer.model_dump(mode="json", include=set(asked), exclude_unset=True)
+    got = BaseModel.model_dump(answer, mode="json", include=set(asked), exclude_unset=True)  # secrets compare too
     is_record = getattr(answer, "id", None) is not None
     return asked, {name: value for name, value in got.items() if value is not None or is_record}
 

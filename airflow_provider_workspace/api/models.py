@@ -42,8 +42,11 @@ class Resource(BaseModel):
 
         :param return_secrets: keep the secrets, see ``api.secrets``
         """
-        data = self.model_dump(mode="json")
-        return data if return_secrets else without_secrets(data)
+        return super().model_dump(mode="json") if return_secrets else self.model_dump(mode="json")
+
+    def model_dump(self, **options: Any) -> dict[str, Any]:
+        """Return its fields without secrets: this is how Airflow writes what a ``@task`` returns into XCom."""
+        return without_secrets(super().model_dump(**options))  # type: ignore[no-any-return]
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Print the declared fields that are set and no secrets; unknown fields might hold one."""

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from airflow.sdk import BaseHook
 
+from airflow_provider_workspace.api.models import Resource
 from airflow_provider_workspace.client.settings import EXTRAS, Settings, is_loopback, unknown_key
 from airflow_provider_workspace.errors import (
     WorkspaceConfigError,
@@ -23,6 +24,7 @@ from airflow_provider_workspace.errors import (
 from airflow_provider_workspace.version_compat import (
     AirflowFailException,
     aget_connection,
+    allow_in_xcom,
     amask_secret,
     get_connection,
     mask_secret,
@@ -43,6 +45,9 @@ T = TypeVar("T")
 
 # Types of connections that are read: the own one, and those that name no other system.
 CONNECTION_TYPES = (None, "", "workspace", "generic", "http", "https")
+
+# A task that uses the hook may return a record; whoever reads it from XCom has this module as well.
+allow_in_xcom(Resource.__subclasses__())
 
 
 class WorkspaceDoNotRetryError(WorkspaceOutcomeUnknownError, AirflowFailException):

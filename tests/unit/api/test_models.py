@@ -52,6 +52,7 @@ def test_secrets_are_found_redacted_and_dropped(resource: Resource) -> None:
     assert list(resource.secrets()) == [SECRET]
     assert SECRET not in repr(resource) + str(resource)
     assert SECRET not in str(resource.to_dict())
+    assert SECRET not in str(resource.model_dump())
     assert SECRET in resource.to_dict(return_secrets=True).values()
 
 

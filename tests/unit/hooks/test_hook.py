@@ -223,3 +223,20 @@ def test_a_connection_uri_reaches_the_service(sandbox: SandboxServer, monkeypatc
         with closing(WorkspaceHook()) as hook:
             assert hook.get_project(project_id=hook.project_or_default()).id == 1
             assert hook.client.settings.read_timeout == 5
+
+
+# What a task returns
+
+
+@pytest.mark.needs_airflow("3.3", "objects that a provider lets into XCom")
+def test_a_record_passes_through_xcom_without_its_secrets(call: Call, connect: Connect) -> None:
+    from airflow.sdk import serde
+
+    connect()
+    project = call("get_project", project_id=SEED.project_id)
+    stored: Any = serde.serialize([project])
+    assert project.api_token
+    assert project.api_token not in json.dumps(stored)
+    (read,) = serde.deserialize(json.loads(json.dumps(stored)))  # type: ignore[attr-defined]
+    assert type(read) is type(project)
+    assert read.to_dict() == project.to_dict()

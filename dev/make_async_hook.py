@@ -29,7 +29,7 @@ WORDS = {
     r"\bConnections\b": "AsyncConnections",
     r"\bclient\.connections\b": "client.async_connections",
     r"\bThrottle\b": "AsyncThrottle",
-    r"\bin_threads\b": "in_tasks",
+    r"\bParallelCalls\b": "AsyncParallelCalls",
     r"\bwaits\.sleep\b": "waits.async_sleep",
     r"\btenacity\.Retrying\b": "tenacity.AsyncRetrying",
     r"\b__(enter|exit)__\b": r"__a\1__",
@@ -47,7 +47,7 @@ WORDS = {
 AWAITED = {
     *("self.client.run", "self.organization_or_default", "self.project_or_default", "self.update_dashboard"),
     *("self.send", "self._send_all", "self._mask_all", "self.mask", "self._sleep", "self.close"),
-    *("self._connections.send", "self._connections.close", "retrying", "in_threads"),
+    *("self._connections.send", "self._connections.close", "retrying", "self._parallel.map"),
 }
 
 

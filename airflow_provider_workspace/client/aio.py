@@ -17,7 +17,7 @@ from airflow_provider_workspace.api.response import follow, parse_response
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.client.async_connections import AsyncConnections
 from airflow_provider_workspace.client.call import MAX_REDIRECTS, Call, secrets_in
-from airflow_provider_workspace.client.throttle import AsyncThrottle, in_tasks
+from airflow_provider_workspace.client.throttle import AsyncParallelCalls, AsyncThrottle
 from airflow_provider_workspace.errors import WorkspaceRequestError
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class WorkspaceAsyncClient:
         self._policy = settings.retry_policy()
         self._context = RequestContext(settings.source, settings.secrets())
         self._throttle = AsyncThrottle(settings.max_concurrency)
+        self._parallel = AsyncParallelCalls(settings.max_concurrency)
         self._connections = AsyncConnections(settings)
 
     async def __aenter__(self) -> Self:
@@ -129,7 +130,7 @@ class WorkspaceAsyncClient:
                     refused.append(error)
                 return error
 
-        return await in_tasks(send, step.operations, self.settings.max_concurrency)
+        return await self._parallel.map(send, step.operations)
 
     async def rows(self, op: Operation[Page[T]]) -> AsyncIterator[T]:
         """

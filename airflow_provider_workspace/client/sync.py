@@ -17,7 +17,7 @@ from airflow_provider_workspace.api.response import follow, parse_response
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.client.call import MAX_REDIRECTS, Call, secrets_in
 from airflow_provider_workspace.client.connections import Connections
-from airflow_provider_workspace.client.throttle import Throttle, in_threads
+from airflow_provider_workspace.client.throttle import ParallelCalls, Throttle
 from airflow_provider_workspace.errors import WorkspaceRequestError
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class WorkspaceClient:
         self._policy = settings.retry_policy()
         self._context = RequestContext(settings.source, settings.secrets())
         self._throttle = Throttle(settings.max_concurrency)
+        self._parallel = ParallelCalls(settings.max_concurrency)
         self._connections = Connections(settings)
 
     def __enter__(self) -> Self:
@@ -127,7 +128,7 @@ class WorkspaceClient:
                     refused.append(error)
                 return error
 
-        return in_threads(send, step.operations, self.settings.max_concurrency)
+        return self._parallel.map(send, step.operations)
 
     def rows(self, op: Operation[Page[T]]) -> Iterator[T]:
         """

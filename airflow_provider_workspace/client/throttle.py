@@ -6,9 +6,12 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from airflow_provider_workspace.client.call import Call
 
 T = TypeVar("T")
@@ -82,28 +85,56 @@ class AsyncThrottle:
                 self._changed.notify_all()
 
 
-def in_threads(work: Callable[[T], R], items: Sequence[T], maximum: int) -> list[R]:
-    """Return what some work makes of each item; so many are worked on at once."""
-    if len(items) == 1:
-        return [work(items[0])]
-    from concurrent.futures import ThreadPoolExecutor
-    from contextvars import copy_context
+class ParallelCalls:
+    """
+    Several calls at once, in threads that are kept: starting one costs as much as a call.
 
-    pool = ThreadPoolExecutor(maximum, thread_name_prefix="workspace")
-    try:
+    :param maximum: how many calls at once
+    """
+
+    def __init__(self, maximum: int) -> None:
+        self._maximum = maximum
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        """The threads; each is started when it is first needed, and ends with the client."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        return ThreadPoolExecutor(self._maximum, thread_name_prefix="workspace")
+
+    def map(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """Return what some work makes of each item."""
+        if len(items) == 1:
+            return [work(items[0])]
+        from concurrent.futures import wait
+        from contextvars import copy_context
+
         # Each thread traces and logs as this one does.
-        return [done.result() for done in [pool.submit(copy_context().run, work, item) for item in items]]
-    finally:
-        # A task that is stopped waits for what is under way, and begins no more.
-        pool.shutdown(cancel_futures=True)
+        calls = [self._pool.submit(copy_context().run, work, item) for item in items]
+        try:
+            return [call.result() for call in calls]
+        finally:
+            # A task that is stopped waits for what is under way, and begins no more.
+            for call in calls:
+                call.cancel()
+            wait(calls)
 
 
-async def in_tasks(work: Callable[[T], Awaitable[R]], items: Sequence[T], maximum: int) -> list[R]:
-    """Return what some work makes of each item; so many are worked on at once."""
-    slots = asyncio.Semaphore(maximum)
+class AsyncParallelCalls:
+    """
+    Several calls at once, in an event loop.
 
-    async def work_on(item: T) -> R:
-        async with slots:
-            return await work(item)
+    :param maximum: how many calls at once
+    """
 
-    return await asyncio.gather(*map(work_on, items))
+    def __init__(self, maximum: int) -> None:
+        self._slots = asyncio.Semaphore(maximum)
+
+    async def map(self, work: Callable[[T], Awaitable[R]], items: Sequence[T]) -> list[R]:
+        """Return what some work makes of each item."""
+
+        async def work_on(item: T) -> R:
+            async with self._slots:
+                return await work(item)
+
+        return await asyncio.gather(*map(work_on, items))

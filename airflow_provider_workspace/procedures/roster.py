@@ -89,7 +89,7 @@ def check_roster(rows: Iterable[Mapping[str, Any] | str], *, strict: bool = Fals
     if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
         msg = f"invites must be rows or addresses, not something of type {type(rows).__name__}"
         raise WorkspaceInputError(msg)
-    if strict and not isinstance(rows, Iterator):
+    if strict and not isinstance(rows, Iterator | list):  # a list is in memory anyway
         checked = (_check_row(number, row) for number, row in enumerate(rows, start=1))
         invalid = list(islice((entry for entry in checked if isinstance(entry, Entry)), MAX_FINDINGS))
         if invalid:

@@ -6,10 +6,12 @@ import asyncio
 import threading
 import time
 
+import pytest
+
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.retry import RetryPolicy
 from airflow_provider_workspace.client.call import Call
-from airflow_provider_workspace.client.throttle import AsyncThrottle, ConcurrencyLimit, Throttle
+from airflow_provider_workspace.client.throttle import AsyncThrottle, ConcurrencyLimit, ParallelCalls, Throttle
 
 
 def call_of(*, throttled: bool = False) -> Call[None]:
@@ -94,3 +96,29 @@ def test_coroutines_share_the_concurrency_limit() -> None:
         return most
 
     assert asyncio.run(go_all()) == 3
+
+
+def test_threads_are_kept_from_one_batch_to_the_next() -> None:
+    calls = ParallelCalls(2)
+    names = [set(calls.map(lambda _: threading.current_thread().name, range(20))) for _ in range(3)]
+    assert len(set.union(*names)) <= 2
+
+
+def test_an_error_of_one_call_waits_for_those_under_way_and_starts_no_more() -> None:
+    calls, started, finished = ParallelCalls(2), list[int](), list[int]()
+    released = threading.Event()
+
+    def work(number: int) -> None:
+        started.append(number)
+        if number == 0:
+            threading.Timer(0.05, released.set).start()
+            raise ValueError("broken")
+        released.wait(10)
+        finished.append(number)
+
+    with pytest.raises(ValueError, match="broken"):
+        calls.map(work, range(50))
+    assert sorted(finished) == sorted(set(started) - {0})
+    assert len(started) < 50
+    time.sleep(0.05)
+    assert len(started) == len(finished) + 1

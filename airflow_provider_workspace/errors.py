@@ -64,12 +64,21 @@ class WorkspaceInputError(WorkspaceError, ValueError):
 
 
 class WorkspaceStorageError(WorkspaceError):
-    """A file could not be read or written; a next try may do it."""
+    """
+    A file could not be read or written.
+
+    :param message: which file, and what went wrong
+    :param permanent: whether a retry fails in the same way, such as without the permission to write
+    """
+
+    def __init__(self, message: str, *, permanent: bool = False) -> None:
+        super().__init__(message)
+        self._permanent = permanent
 
     @property
     def permanent(self) -> bool:
-        """Whether trying again can not end otherwise: a store that is down comes back."""
-        return False
+        """Whether a retry fails in the same way."""
+        return self._permanent
 
 
 class WorkspaceRequestError(WorkspaceError):

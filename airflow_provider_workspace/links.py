@@ -58,7 +58,7 @@ def url_for(settings: Settings, kind: str, ids: Mapping[str, object]) -> str:
     try:
         quoted = {name: quote(str(value), safe="") for name, value in known.items() if value is not None}
         url = pages.get(kind, settings.base_url + endpoint).format_map(quoted)
-    except (KeyError, ValueError, IndexError):
+    except (LookupError, ValueError, AttributeError, TypeError):  # of a template in web_url
         return ""
     if kind in pages or kind not in ON_STATUS_PAGE or not WorkspacePlugin.external_views:
         return url

@@ -71,7 +71,11 @@ def _plan_organizations(args: Namespace) -> None:
 
     plans: dict[str, Any] = {}
     with _hook_of(args.conn_id) as hook:
-        for name, wanted in load_organizations(args.file, file_at).items():
+        organizations = load_organizations(args.file, file_at)
+        if args.organization_id and len(organizations) > 1:
+            msg = f"Leave out --organization-id: {args.file} describes {len(organizations)} organizations."
+            raise SystemExit(msg)
+        for name, wanted in organizations.items():
             organization_id = hook.organization_or_default(args.organization_id or wanted.organization_id)
             reading = reading_of(organization_id, hook.client.settings, DatabaseStore)
             plans[name or organization_id] = hook.client.run(plan_organization(wanted, reading))

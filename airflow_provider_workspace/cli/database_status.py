@@ -116,4 +116,5 @@ def _progress(task: dict[str, Any]) -> Any:
     place = (getattr(XComModel, name) == task[name] for name in ("dag_id", "run_id", "task_id", "map_index"))
     with create_session() as session:
         value = session.scalar(select(XComModel.value).where(*place, XComModel.key == PROGRESS))
-    return json.loads(value) if isinstance(value, str) else value
+    progress = json.loads(value) if isinstance(value, str) else value
+    return progress if isinstance(progress, dict) else None  # an XCom backend may store it elsewhere

@@ -63,8 +63,8 @@ def _identifier(value: Any) -> str:
 
 
 def _url(value: Any) -> str:
-    """Read a URL, and drop its trailing slashes."""
-    if not isinstance(value, str) or not re.match(r"https?://[^\s/]+", value):
+    """Read a URL and drop its trailing slashes."""
+    if not isinstance(value, str) or not is_url(value):
         raise ValueError("a URL that begins with http:// or https://")
     return value.rstrip("/")
 
@@ -329,8 +329,22 @@ def unknown_key(key: str, source: str) -> str:
     return f"The extra of {source} has an unknown key '{key}': {hint}Known are {', '.join(EXTRAS)}."
 
 
+def is_url(text: str) -> bool:
+    """Return whether a text is an http or https URL that both HTTP libraries accept."""
+    try:
+        parts = urlsplit(text)
+        return (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+            and not re.search(r"\s", text)
+        )
+    except ValueError:  # an invalid port or IPv6 address
+        return False
+
+
 def is_loopback(hostname: str) -> bool:
-    """Tell whether a host name means this machine."""
+    """Return whether a host name means this machine."""
     if hostname == "localhost" or hostname.endswith(".localhost"):
         return True
     try:

@@ -137,4 +137,11 @@ class AsyncParallelCalls:
             async with self._slots:
                 return await work(item)
 
-        return await asyncio.gather(*map(work_on, items))
+        calls = [asyncio.ensure_future(work_on(item)) for item in items]
+        try:
+            return await asyncio.gather(*calls)
+        finally:
+            # As in threads: a task that is stopped waits for what is under way, and begins no more.
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)

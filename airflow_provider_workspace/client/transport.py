@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from airflow_provider_workspace import __version__
 from airflow_provider_workspace.api.request_errors import not_sent, too_large_error, transport_error
-from airflow_provider_workspace.client.settings import is_loopback
+from airflow_provider_workspace.client.settings import is_loopback, is_url
 from airflow_provider_workspace.errors import WorkspaceConfigError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def proxy_for(settings: Settings) -> str | None:
 
     A proxy of the environment is not asked for this machine: it would look for the service on its own.
 
-    :raises WorkspaceConfigError: if the environment names a proxy of another kind than HTTP
+    :raises WorkspaceConfigError: if the proxy of the environment is not an HTTP proxy or not a valid URL
     """
     if settings.proxy is not None:
         return settings.proxy
@@ -63,7 +63,14 @@ def proxy_for(settings: Settings) -> str | None:
             f"the environment names a proxy of the kind {scheme}://, which is not supported."
         )
         raise WorkspaceConfigError(msg)
-    return proxy if found else f"http://{proxy}"
+    url = proxy if found else f"http://{proxy}"
+    if not is_url(url):  # not shown: it may hold a password
+        msg = (
+            f"Correct the proxy in the environment, set 'proxy' in the extra of {settings.source}, or name "
+            f"{parts.hostname} in NO_PROXY: the proxy in the environment is not a valid URL."
+        )
+        raise WorkspaceConfigError(msg)
+    return url
 
 
 @cache

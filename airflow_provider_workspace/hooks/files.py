@@ -8,7 +8,7 @@ import io
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -114,21 +114,26 @@ class StoredFile(RosterFile):
         """
         Turn what a store raises, of whatever library, into an error with its cure.
 
-        :raises WorkspaceInputError: if there is no file, or the right to it is missing
-        :raises WorkspaceStorageError: for anything else, which a next try may not meet
+        :param done: ``read`` (before anything is sent) or ``written``
+        :raises WorkspaceInputError: if a file to read does not exist or may not be read
+        :raises WorkspaceStorageError: for anything else
         """
         try:
             yield
         except (WorkspaceError, ValueError, csv.Error):
             raise  # what is in the file is wrong, which its reader says
         except FileNotFoundError:
-            what = "file" if done == "read" else "bucket or folder for the file"
-            msg = f"There is no {what} {self}"
-            raise WorkspaceInputError(msg) from None
+            if done == "read":
+                msg = f"There is no file {self}"
+                raise WorkspaceInputError(msg) from None
+            msg = f"There is no bucket or folder for the file {self}"
+            raise WorkspaceStorageError(msg, permanent=True) from None
         except PermissionError as error:
             key = f"connection '{self.conn_id}'" if self.conn_id else "the credentials of this worker"
             msg = f"Permission denied: {self} cannot be {done} with {key} ({error})"
-            raise WorkspaceInputError(msg) from error
+            if done == "read":
+                raise WorkspaceInputError(msg) from error
+            raise WorkspaceStorageError(msg, permanent=True) from error
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EBUSY:  # s3fs: replaced while it was read
                 raise WorkspaceInputError(self.changed()) from None
@@ -147,24 +152,36 @@ class _LocalReport:
         return repr(str(self.path))
 
     def exists(self) -> bool:
-        """Tell whether there is a file."""
-        if self.path.exists() and not (self.path.is_file() and os.access(self.path, os.W_OK)):
-            msg = f"{self} is no file that this worker may write"
+        """
+        Return whether the file exists.
+
+        :raises WorkspaceInputError: if it exists and this worker may not write it
+        """
+        try:
+            found = self.path.exists()
+        except (OSError, ValueError):  # a name that no file can have, which writing reports
+            return False
+        if found and not (self.path.is_file() and os.access(self.path, os.W_OK)):
+            msg = f"{self} is not a file that this worker may write"
             raise WorkspaceInputError(msg)
-        return self.path.exists()
+        return found
 
     def write(self, content: bytes) -> None:
-        """Write it anew, whole or not at all."""
+        """
+        Replace the file, completely or not at all.
+
+        :raises WorkspaceStorageError: if it cannot be written
+        """
         part = self.path.with_name(f".{self.path.name}.part")
         try:
             part.write_bytes(content)
             part.replace(self.path)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+            with suppress(OSError, ValueError):
+                part.unlink()
+            permanent = isinstance(error, (FileNotFoundError, NotADirectoryError, PermissionError, ValueError))
             msg = f"The report cannot be written: {error}"
-            raise (WorkspaceInputError if isinstance(error, _LASTING) else WorkspaceStorageError)(msg) from None
-
-
-_LASTING = (FileNotFoundError, NotADirectoryError, PermissionError)
+            raise WorkspaceStorageError(msg, permanent=permanent) from None
 
 
 def open_report(path: Any, rows: str, columns: Sequence[str], needs_attention: Collection[str]) -> ReportFile | None:

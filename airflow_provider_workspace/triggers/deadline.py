@@ -149,7 +149,9 @@ def check_number(name: str, value: Any, *, least: float = 0) -> None:
         return
     from airflow_provider_workspace.errors import WorkspaceInputError
 
-    msg = f"{name} must be a number from {least} to {MAX_NUMBER:g}, not something of type {type(value).__name__}"
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    given = "one beyond that" if is_number else f"something of type {type(value).__name__}"
+    msg = f"{name} must be a number from {least} to {MAX_NUMBER:g}, not {given}"
     raise WorkspaceInputError(msg)
 
 

@@ -12,6 +12,7 @@ from airflow_provider_workspace.api.retry import backoff
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError
 from airflow_provider_workspace.triggers.shared_hook import SharedHook
+from airflow_provider_workspace.version_compat import AirflowNotFoundException
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
@@ -71,6 +72,12 @@ async def poll(
                 failures += 1
                 pause = max(interval, backoff(interval, failures, MAX_PAUSE))
                 yield PollFailure(f"a poll took longer than {limit:g} s", permanent=False)
+            except AirflowNotFoundException:
+                pause = max(interval, MAX_PAUSE)
+                yield PollFailure(
+                    f"Define connection '{workspace_conn_id}' where the triggerer finds it: it is not defined there",
+                    permanent=True,
+                )
             except WorkspaceError as error:
                 if isinstance(error, WorkspaceAuthenticationError) and await shared.renew():
                     pause = 0.0

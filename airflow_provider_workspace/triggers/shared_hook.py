@@ -49,7 +49,7 @@ class SharedHook:
 
     async def __aexit__(self, *_: object) -> None:
         """Take part no more."""
-        await self._leave()
+        await self._release(self.hook)
 
     async def renew(self) -> bool:
         """
@@ -61,10 +61,10 @@ class SharedHook:
             return False
         self.fresh = True
         refused = self.hook
-        await self._leave()
         if self._in_use.get(self._key) is refused:
             del self._in_use[self._key]
         self._take()
+        await self._release(refused)
         return True
 
     def _take(self) -> None:
@@ -74,11 +74,11 @@ class SharedHook:
         self._parts[self.hook] += 1
         self.polls = self._polls.setdefault(self.hook, asyncio.Semaphore(MAX_CONCURRENT_POLLS))
 
-    async def _leave(self) -> None:
-        self._parts[self.hook] -= 1
-        if self._parts[self.hook]:
+    async def _release(self, hook: WorkspaceAsyncHook) -> None:
+        self._parts[hook] -= 1
+        if self._parts[hook]:
             return
-        del self._parts[self.hook], self._polls[self.hook]
-        if self._in_use.get(self._key) is self.hook:
+        del self._parts[hook], self._polls[hook]
+        if self._in_use.get(self._key) is hook:
             del self._in_use[self._key]
-        await self.hook.aclose()
+        await hook.aclose()

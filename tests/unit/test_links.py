@@ -30,6 +30,8 @@ STATUS_PAGE = f"{AIRFLOW}/plugin/workspace"
         ({"dashboard": f"{WEB}/d/{{dashboard_id}}"}, "project", {}, f"{BASE}/api/organizations/o/projects/1/"),
         ({"dashboard": f"{WEB}/d/{{nonsense}}"}, "dashboard", {"dashboard_id": 7}, ""),
         ({"dashboard": f"{WEB}/d/{{"}, "dashboard", {"dashboard_id": 7}, ""),
+        ({"dashboard": f"{WEB}/d/{{dashboard_id.x}}"}, "dashboard", {"dashboard_id": 7}, ""),
+        ({"dashboard": f"{WEB}/d/{{dashboard_id[x]}}"}, "dashboard", {"dashboard_id": 7}, ""),
     ],
 )
 def test_the_url_for_people(

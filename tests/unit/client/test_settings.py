@@ -269,7 +269,11 @@ PAGES = "batch_export, dashboard, domain, domains, invites, members, project, pr
         ("bulk_invite_body", ["list", ["array"], 7], "'array' or 'object'"),
         ("verify", [1, ["x"]], "true, false, or the path of a CA file"),
         ("verify", ["/no/such/file"], "true, false, or the path of a CA file that exists on this machine"),
-        ("proxy", ["proxy:3128", "socks5://p:1", 7, {}], "a URL that begins with http:// or https://"),
+        (
+            "proxy",
+            ["proxy:3128", "socks5://p:1", "http://p:x", "http://[p", "http://p p", "http://:1", 7, {}],
+            "a URL that begins with http:// or https://",
+        ),
         ("web_url", ["app.example.com", 7], "a URL that begins with http:// or https://"),
         (
             "web_url",

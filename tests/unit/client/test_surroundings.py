@@ -91,6 +91,17 @@ def test_a_proxy_of_another_scheme_is_refused(monkeypatch: pytest.MonkeyPatch) -
         WorkspaceAsyncClient(Settings("https://host.example.com", "key"))
 
 
+@pytest.mark.parametrize("proxy", ["http://user:s3cret@p:x", "http://[p", "p p:1"])
+@pytest.mark.parametrize("client", [WorkspaceClient, WorkspaceAsyncClient])
+def test_an_invalid_proxy_of_the_environment_is_refused(
+    monkeypatch: pytest.MonkeyPatch, client: type[WorkspaceClient | WorkspaceAsyncClient], proxy: str
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    with pytest.raises(WorkspaceConfigError, match="Correct the proxy in the environment") as error:
+        client(Settings("https://host.example.com", "key", source="connection 'w'"))
+    assert "s3cret" not in str(error.value)
+
+
 def test_requests_go_through_the_proxy(send: Send) -> None:
     with Loopback(FOUND) as proxy:
         assert send("http://host.invalid/base", READ, proxy=proxy.url).result.id == 7

@@ -11,7 +11,13 @@ import pytest
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.retry import RetryPolicy
 from airflow_provider_workspace.client.call import Call
-from airflow_provider_workspace.client.throttle import AsyncThrottle, ConcurrencyLimit, ParallelCalls, Throttle
+from airflow_provider_workspace.client.throttle import (
+    AsyncParallelCalls,
+    AsyncThrottle,
+    ConcurrencyLimit,
+    ParallelCalls,
+    Throttle,
+)
 
 
 def call_of(*, throttled: bool = False) -> Call[None]:
@@ -122,3 +128,23 @@ def test_an_error_of_one_call_waits_for_those_under_way_and_starts_no_more() -> 
     assert len(started) < 50
     time.sleep(0.05)
     assert len(started) == len(finished) + 1
+
+
+@pytest.mark.parametrize("maximum", [1, 2])
+def test_an_error_of_one_coroutine_cancels_those_under_way_and_starts_no_more(maximum: int) -> None:
+    started: list[int] = []
+
+    async def work(number: int) -> None:
+        started.append(number)
+        if number == 0:
+            raise ValueError("broken")
+        await asyncio.sleep(0.01)
+
+    async def scenario() -> None:
+        with pytest.raises(ValueError, match="broken"):
+            await AsyncParallelCalls(maximum).map(work, range(20))
+        count = len(started)
+        await asyncio.sleep(0.1)
+        assert len(started) == count < 20
+
+    asyncio.run(scenario())

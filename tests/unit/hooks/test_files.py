@@ -171,9 +171,7 @@ def test_a_report_is_there_before_and_whole_after(tmp_path: Path, prefix: str) -
     [
         ("{0}/report.xlsx", "expected a name that ends in .csv or .json"),
         ("file://{0}/report", "expected a name that ends in .csv or .json"),
-        ("{0}/none/report.csv", "The report cannot be written"),
-        ("file://{0}/none/report.csv", "There is no bucket or folder for the file"),
-        ("{0}/pipe.csv", "is no file that this worker may write"),
+        ("{0}/pipe.csv", "is not a file that this worker may write"),
         (5, "report_path must be the name of a file, not something of type int"),
     ],
 )
@@ -181,6 +179,21 @@ def test_a_report_that_cannot_be_written_is_refused_at_once(tmp_path: Path, path
     os.mkfifo(tmp_path / "pipe.csv")
     with pytest.raises(WorkspaceInputError, match=says):
         open_report(path.format(tmp_path) if isinstance(path, str) else path, "rows", COLUMNS, ())
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("{0}/none/report.csv", "The report cannot be written"),
+        ("{0}/nul\0.csv", "embedded null byte"),
+        ("{0}/\ud800.csv", "surrogates not allowed"),
+        ("file://{0}/none/report.csv", "There is no bucket or folder for the file"),
+    ],
+)
+def test_a_path_that_can_never_be_written_is_a_permanent_error(tmp_path: Path, path: str, says: str) -> None:
+    with pytest.raises(WorkspaceStorageError, match=says) as caught:
+        open_report(path.format(tmp_path), "rows", COLUMNS, ())
+    assert caught.value.permanent
 
 
 @pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
@@ -241,7 +254,10 @@ class TestOperators:
     ) -> None:
         connect()
 
-        def write(_: Path, __: bytes) -> None:
+        write_bytes = Path.write_bytes
+
+        def write(path: Path, content: bytes) -> None:
+            write_bytes(path, content[:1])
             raise OSError(28, "No space left on device")
 
         (tmp_path / "report.csv").touch()
@@ -252,6 +268,32 @@ class TestOperators:
         )
         with pytest.raises(WorkspaceStorageError, match="No space left"):
             operator.execute({"ti": ti})
+        assert ti.xcoms["report"]["counts"]["invited"] == 1
+        assert len(sandbox.effects("create_invite")) == 1
+        assert [file.name for file in tmp_path.iterdir()] == ["report.csv"]
+
+    @pytest.mark.parametrize("prefix", ["", "file://"])
+    def test_a_folder_that_goes_away_does_not_hide_that_people_were_invited(
+        self, tmp_path: Path, sandbox: SandboxServer, connect: Connect, prefix: str
+    ) -> None:
+        connect()
+        folder = tmp_path / "reports"
+        folder.mkdir()
+        operator = WorkspaceCreateInvitesOperator(
+            task_id="invite", invites=["ada@example.com"], report_path=f"{prefix}{folder}/report.csv"
+        )
+        ti: Any = Ti()
+        send = operator.run_procedure
+
+        def run_procedure(*arguments: Any) -> Any:
+            (folder / "report.csv").unlink()
+            folder.rmdir()
+            return send(*arguments)
+
+        operator.run_procedure = run_procedure  # type: ignore[method-assign]
+        with pytest.raises(AirflowFailException) as caught:
+            operator.execute({"ti": ti})
+        assert "Nothing was sent" not in str(caught.value)
         assert ti.xcoms["report"]["counts"]["invited"] == 1
         assert len(sandbox.effects("create_invite")) == 1
 

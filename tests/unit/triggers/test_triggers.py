@@ -153,6 +153,36 @@ def test_an_outage_does_not_end_the_wait(connect: Connect) -> None:
     assert "the last poll failed: WorkspaceConnectionError" in event.payload["message"]
 
 
+def test_a_connection_that_the_triggerer_lacks_ends_the_wait_with_the_reason() -> None:
+    event = asyncio.run(asyncio.wait_for(first_event(waiting(workspace_conn_id="on_workers_only")), 5))
+    assert event.payload["status"] == "failed"
+    assert event.payload["message"].startswith("Define connection 'on_workers_only' where the triggerer finds it")
+
+
+def test_a_stream_that_is_cancelled_while_it_renews_its_hook_leaves_nothing_behind() -> None:
+    async def scenario() -> None:
+        closing = asyncio.Event()
+
+        async def close() -> None:
+            closing.set()
+            await asyncio.sleep(60)
+
+        async def renew() -> None:
+            async with SharedHook("workspace_default") as shared:
+                shared.fresh = False
+                shared.hook.aclose = close  # type: ignore[method-assign]
+                await shared.renew()
+
+        task = asyncio.create_task(renew())
+        await closing.wait()
+        task.cancel()
+        await asyncio.wait({task})
+        assert not SharedHook._parts
+        assert not SharedHook._in_use
+
+    asyncio.run(scenario())
+
+
 def test_each_poll_requests_verification(sandbox: SandboxServer) -> None:
     domain = WorkspaceHook().create_domain(domain="new.example.com")
     sandbox.publish_dns("_workspace-challenge.new.example.com", str(domain.verification_challenge))
@@ -460,6 +490,8 @@ def test_a_trigger_refuses_what_is_no_number(value: Any) -> None:
         WorkspaceDeadlineTrigger(end_at=value)
     with pytest.raises(WorkspaceInputError, match="map_index must be a number"):
         WorkspaceDeadlineTrigger(end_at=1.0, map_index=value)
+    with pytest.raises(WorkspaceInputError, match=r"end_at must be a number from 0 to 1e\+11, not one beyond that"):
+        WorkspaceDeadlineTrigger(end_at=-1)
 
 
 def test_a_trigger_refuses_what_it_cannot_watch() -> None:

@@ -298,12 +298,13 @@ def workspace_organization(
             publish(made["domains"].output["unverified"]) >> made["verification"]
         report([step.output for step in made.values()])
 
+    def arguments_of(item: Any) -> dict[str, Any]:
+        return {**single, **(item if isinstance(item, Mapping) and "file" in item else {"file": item})}
+
     if isinstance(file, XComArg):
-        one.expand_kwargs(file.map(lambda item: {**single, **(item if "file" in item else {"file": item})}))
+        one.expand_kwargs(file.map(arguments_of))
     elif isinstance(file, list):
-        one.expand_kwargs(
-            [{**single, **(item if isinstance(item, dict) and "file" in item else {"file": item})} for item in file]
-        )
+        one.expand_kwargs([arguments_of(item) for item in file])
     else:
         one(file, **single)
 

@@ -129,8 +129,8 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             self._ask(self.approval_subject or subject, plan, digests)
         new = len(set(digests) - set(granted["changes"]))
         if new:
+            self.task_state.forget()  # first: without a grant it forgets nothing
             self._grant.forget()
-            self.task_state.forget()
             msg = (
                 f"Start a new run to have the plan approved as it is now: {new} of {len(changes)} changes were not in "
                 f"plan {granted['plan']}, which {granted['by']} approved"

@@ -219,9 +219,9 @@ class WorkspaceUpdateDashboardOperator(WorkspaceWriteOperator):
         project_id = hook.project_or_default(self.project_id)
         update = UpdateDashboard(project_id=project_id, dashboard_id=self.dashboard_id, **fields)
         get = GetDashboard(project_id=project_id, dashboard_id=self.dashboard_id)
+        if update.deleted:  # a deleted dashboard cannot be read
+            return self.plain((yield from send_one(update)))
         consistency_time = hook.client.settings.consistency_time
-        if fields.get("deleted"):
-            return self.plain((yield from send_one(update)))  # what is deleted cannot be read
         return self.plain((yield from change_and_check(update, lambda: send_one(get), consistency_time)))
 
 

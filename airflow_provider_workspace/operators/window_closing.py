@@ -52,8 +52,12 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         from airflow_provider_workspace.state.task_state import TaskState
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
+        ti = self._context["ti"]
         memory = TaskState(self._context)
-        earlier: Mapping[str, Any] = self._state or memory.read() or {}
+        kept = memory.read() or {}
+        # Airflow keeps it when the task is cleared, which raises max_tries: then the window was opened anew.
+        is_retry = kept.get("max_tries") == getattr(ti, "max_tries", None)
+        earlier: Mapping[str, Any] = self._state or (kept if is_retry else {})
         done = self.close_window()
         state: ClosingState = {
             "resumed": list(dict.fromkeys([*earlier.get("resumed", []), *done.resumed])),
@@ -61,7 +65,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
             "left_paused": list(dict.fromkeys([*earlier.get("left_paused", []), *done.left_paused])),
             "never_paused": {**earlier.get("never_paused", {}), **done.never_paused},
         }
-        memory.write(state)
+        memory.write({**state, "max_tries": getattr(ti, "max_tries", None)})
         if done.failed:
             still_paused(done.failed)
         if done.wait_until is not None:
@@ -73,7 +77,6 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
             named = "; ".join(f"{export_id}: {why}" for export_id, why in refused.items())
             msg = f"NEVER PAUSED, and so not resumed: {named} The exports that were paused are resumed: {resumed}."
             raise AirflowFailException(msg)
-        ti = self._context["ti"]
         if self.outcome_task_id and marked_as_failed(ti, self.outcome_task_id, self.upstream_task_ids):
             msg = f"The run was marked as failed. Its exports are resumed: {resumed}."
             raise AirflowFailException(msg)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +125,8 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
         window = self.window
         organization_id = hook.organization_or_default(self.organization_id)
         export_ids = parse_uuids("batch_export_ids", self.batch_export_ids, "batch exports")
-        leave_paused = {name.strip().lower() for name in parse_names("leave_paused", self.leave_paused)}
+        given = parse_names("leave_paused", self.leave_paused)
+        leave_paused = set(parse_uuids("leave_paused", given, "batch exports") if given else ())
         resume_fields = self.parse_fields("resume_fields") or None
         for export_id in export_ids:  # refuses now what could not be sent when the window closes
             UnpauseBatchExport(
@@ -228,19 +230,20 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
         last = leases[-1]
         ids = {"organization_id": last.organization_id, "batch_export_id": last.batch_export_id}
         self.workspace_url = url_for(hook.client.settings, "batch_export", ids)
-        pauser = Pauser(registry, HookService(hook))
         paused: list[str] = []
         began = time.monotonic()
-        while True:
-            done = pauser.pause_all(leases)
-            paused += done.paused
-            if not done.waiting:
-                return {"paused": paused, "paused_at": time.time()}
-            if time.monotonic() - began > WAIT_ON_WORKER:
-                end_at = min(max(done.waiting.values()), time.time() + WAIT_ON_WORKER)
-                self.defer(trigger=WorkspaceDeadlineTrigger(end_at=end_at), method_name="execute_complete")
-            waits.sleep(POLL_INTERVAL)
-            leases = [lease for lease in registry.all(window=window) if lease.batch_export_id in done.waiting]
+        with closing(HookService(hook)) as service:
+            pauser = Pauser(registry, service)
+            while True:
+                done = pauser.pause_all(leases)
+                paused += done.paused
+                if not done.waiting:
+                    return {"paused": paused, "paused_at": time.time()}
+                if time.monotonic() - began > WAIT_ON_WORKER:
+                    end_at = min(max(done.waiting.values()), time.time() + WAIT_ON_WORKER)
+                    self.defer(trigger=WorkspaceDeadlineTrigger(end_at=end_at), method_name="execute_complete")
+                waits.sleep(POLL_INTERVAL)
+                leases = [lease for lease in registry.all(window=window) if lease.batch_export_id in done.waiting]
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:  # noqa: ARG002
         """Go on after a wait."""

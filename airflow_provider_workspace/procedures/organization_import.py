@@ -12,7 +12,9 @@ from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.operations.projects import ProjectFields
 from airflow_provider_workspace.api.procedure import send_one
 from airflow_provider_workspace.api.secrets import is_secret, secrets_under
+from airflow_provider_workspace.errors import WorkspaceNotFoundError
 from airflow_provider_workspace.procedures.organization_file import DashboardEntry
+from airflow_provider_workspace.procedures.roster import address_key
 from airflow_provider_workspace.procedures.snapshot import read_rows
 
 if TYPE_CHECKING:
@@ -55,28 +57,35 @@ def describe_organization(
         | ({} if row.is_verified else {"verified": False})
         for row in rows
     ]
-    people = [
-        _person(invite.target_email, invite.level)
+    people = {
+        address_key(invite.target_email): _person(invite.target_email, invite.level)
         for invite in (yield from read_rows(ops.invites.ListInvites(**where)))
         if invite.target_email and not invite.is_expired
-    ]
-    people += [
-        _person(member.user.email, member.level)
+    }
+    people |= {
+        address_key(member.user.email): _person(member.user.email, member.level)
         for member in (yield from read_rows(ops.members.ListMembers(**where)))
         if member.user and member.user.email
-    ]
-    found["members"] = {"people": people} if people else None
+    }
+    found["members"] = {"people": [*people.values()]} if people else None
     kept = {key: value for key, value in found.items() if value}
     text: str = yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, width=120)
     return HEAD + text
 
 
 def _dashboards(project_id: str, remembered: Mapping[str, str]) -> Procedure[list[dict[str, Any]]]:
-    """Describe the dashboards that Airflow remembers of a project."""
+    """Describe the dashboards that Airflow remembers of a project, without those that were deleted meanwhile."""
     entries: list[dict[str, Any]] = []
     for dashboard_id, key in remembered.items():
         where: dict[str, Any] = {"project_id": project_id, "dashboard_id": dashboard_id}
-        dashboard = yield from send_one(ops.dashboards.GetDashboard(**where))
+        try:
+            dashboard = yield from send_one(ops.dashboards.GetDashboard(**where))
+        except WorkspaceNotFoundError as error:
+            if not error.from_service:
+                raise
+            continue
+        if dashboard.deleted:
+            continue
         entry = _fields(dashboard, DashboardEntry.model_fields)
         listed = yield from read_rows(ops.dashboards.ListDashboardCollaborators(**where))
         people = [

@@ -163,7 +163,7 @@ def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
                 "set render_template_as_native_obj=True on the Dag"
             )
             raise WorkspaceInputError(msg) from None
-    if isinstance(value, Mapping) or not isinstance(value, Sequence):
+    if isinstance(value, Mapping | str) or not isinstance(value, Sequence):
         try:
             value = [] if isinstance(value, Mapping | str) or value is None else list(value)
         except TypeError:

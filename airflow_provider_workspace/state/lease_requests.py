@@ -63,6 +63,11 @@ class HookService:
         # Each attempt is noted by itself, so no client may repeat one unseen.
         self._client = WorkspaceClient(settings.model_copy(update={"max_attempts": 1}), mask=hook.client.mask)
 
+    def close(self) -> None:
+        """Close the connections, those of the hook included."""
+        self._client.close()
+        self.hook.close()
+
     def pause(self, lease: Lease) -> None:
         """Send one request."""
         from airflow_provider_workspace.api.operations.batch_exports import PauseBatchExport
@@ -108,7 +113,7 @@ class LeaseServices:
     def __exit__(self, *_: object) -> None:
         """Close the connections."""
         for service in self._services.values():
-            service.hook.close()
+            service.close()
 
     def __call__(self, lease: Lease) -> HookService:
         """

@@ -185,15 +185,27 @@ class LeaseRegistry:
         self.unreadable: dict[str, str] = {}
         """Keys of Variables that hold no lease, and what is wrong with each."""
 
-    def all(self, *, window: Window | None = None) -> list[Lease]:
+    def all(self, *, window: Window | None = None, skip_failed: bool = False) -> list[Lease]:
         """
         Return the leases, the oldest first; a Variable of another shape is named and skipped.
 
         :param window: only those of this window
+        :param skip_failed: whether to name and skip a Variable that Airflow cannot read, such as an encrypted one whose
+            Fernet key is gone
+        :raises WorkspaceError: if Airflow cannot read a Variable that it lists
         """
-        prefix = window.key if window else PREFIX
-        found = self.read_all(key for key in self.store.list_keys() if key.startswith(prefix))
-        return sorted(found, key=lambda lease: (lease.since, lease.key))
+        found: list[Lease | None] = []
+        for key in self.store.list_keys():
+            if not key.startswith(window.key if window else PREFIX):
+                continue
+            try:
+                found.append(self.read(key))
+            except WorkspaceError as error:
+                if not skip_failed:
+                    raise
+                self.unreadable[key] = str(error)
+                log.warning("%s", error)
+        return sorted(filter(None, found), key=lambda lease: (lease.since, lease.key))
 
     def other_keys(self, lease: Lease) -> list[str]:
         """Return the keys of the leases that other windows have of the same export."""

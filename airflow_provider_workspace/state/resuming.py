@@ -153,7 +153,7 @@ def sweep(closer: Closer) -> list[dict[str, Any]]:
     """
     swept: list[dict[str, Any]] = []
     by_window: dict[Window, list[Lease]] = {}
-    for lease in closer.registry.all():
+    for lease in closer.registry.all(skip_failed=True):
         by_window.setdefault(lease.window, []).append(lease)
     for window, leases in by_window.items():
         now = closer.clock()
@@ -163,7 +163,7 @@ def sweep(closer: Closer) -> list[dict[str, Any]]:
         if why is None or (at_it and closer.registry.store.why_over(window) is None):
             continue
         # It may have closed itself after its leases were read, which would explain that its run is over.
-        left = closer.registry.all(window=window)
+        left = closer.registry.all(window=window, skip_failed=True)
         if not left:
             continue
         log.warning("The window %s is abandoned: %s.", window, why)

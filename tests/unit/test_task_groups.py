@@ -123,3 +123,17 @@ def test_organizations_are_mapped() -> None:
         workspace_organization("found", file=files(), verification_args={"timeout": 60})
     assert all(task.get_closest_mapped_task_group() for task in dag.tasks if task.task_id != "files")
     assert dag.get_task("found.verification").timeout == 60
+
+
+def test_a_found_file_may_have_any_name() -> None:
+    @task
+    def files() -> list[str]:
+        return ["data/my-file.yaml"]
+
+    with DAG("named", schedule=None) as dag:
+        workspace_organization("found", file=files(), organization="north")
+    group: Any = dag.get_task("found.plan").get_closest_mapped_task_group()
+    (arguments_of,) = group._expand_input.value.callables
+    common = {"organization": "north", "workspace_conn_id": "workspace_default"}
+    assert arguments_of("data/my-file.yaml") == {"file": "data/my-file.yaml", **common}
+    assert arguments_of({"file": "b.yaml", "organization": "b"}) == {**common, "file": "b.yaml", "organization": "b"}

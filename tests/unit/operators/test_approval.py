@@ -286,3 +286,14 @@ def test_a_long_plan_fits_into_every_database() -> None:
     assert len(body.encode()) < MAX_BODY + 1_000
     assert body.count("```") == 2
     assert "\n… the log of the task has the rest\n" in body
+
+
+def test_a_refused_plan_leaves_no_note_that_a_retry_would_believe(task: Task, sandbox: SandboxServer) -> None:
+    def remove(email: str) -> WorkspaceDeleteMemberOperator:
+        return WorkspaceDeleteMemberOperator(task_id="remove", user_email=email, require_approval=True)
+
+    approve = task.ask(remove("noah.newton@example.com"))
+    with pytest.raises(AirflowFailException, match="1 of 1 changes were not in plan"):
+        task.answer(remove("mina.member@example.com"), approve)
+    assert effects(sandbox) == []
+    assert not task.context.get("task_state_store")

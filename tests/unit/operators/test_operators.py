@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import traceback
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_workspace.api.models import Dashboard
 from airflow_provider_workspace.errors import WorkspaceConnectionError
 from airflow_provider_workspace.operators import batch_exports, dashboards, domains, invites, members, projects
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -14,6 +16,7 @@ from airflow_provider_workspace.ui import plugin
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.contract.parts import operation_of, operator_of
 from tests.contract.reference import EXPECTED
+from tests.unit.procedures.drive import drive
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -366,3 +369,11 @@ def test_verifying_says_what_to_do_where_keys_may_not(sandbox: SandboxServer, co
     sandbox.inject("status_before", "verify_domain", status=403, detail="No.")
     with pytest.raises(AirflowFailException, match=r"WorkspacePermissionError: .*VerifyDomain .* 403: No"):
         run(domains.WorkspaceVerifyDomainOperator, domain_id=SEED.domain_id)
+
+
+def test_an_update_that_leaves_a_dashboard_undeleted_is_read_back(connect: Connect) -> None:
+    connect()
+    update = dashboards.WorkspaceUpdateDashboardOperator(task_id="task", dashboard_id=1, name="Other", deleted="False")
+    answers = {"UpdateDashboard": Dashboard(id=1), "GetDashboard": Dashboard(id=1, name="Other", deleted=False)}
+    with closing(update.hook) as hook:
+        assert drive(update.procedure(hook), lambda operation: answers[type(operation).__name__])["name"] == "Other"

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_workspace.client.sync import WorkspaceClient
+from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.operators import window_closing, windows
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.state import lease_store
 from airflow_provider_workspace.state.leases import Lease, LeaseRegistry
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
-from tests.task_store import Killed
+from tests.task_store import Killed, TaskStore
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -73,6 +74,8 @@ class Run:
 
     def __init__(self, run_id: str = "run") -> None:
         self.run_id = run_id
+        self.max_tries = 15
+        self.state = TaskStore()
         self.xcoms: dict[str, Any] = {}
 
     def context(self, task_id: str) -> Any:
@@ -82,11 +85,12 @@ class Run:
             task_id=task_id,
             map_index=-1,
             try_number=1,
+            max_tries=self.max_tries,
             xcom_pull=lambda task_ids: self.xcoms.get(task_ids),  # noqa: PLW0108 - by name
             xcom_push=lambda key, value: self.xcoms.__setitem__((task_id, key), value),
             get_task_states=lambda **_: {self.run_id: {}},
         )
-        return {"ti": ti}
+        return {"ti": ti, "task_state_store": self.state}
 
     def open(self, *export_ids: str, **arguments: Any) -> Any:
         task = windows.WorkspaceOpenMaintenanceWindowOperator(
@@ -491,3 +495,71 @@ def test_kills_leave_no_export_paused_and_no_interval_missing(
     assert killed == kills
     assert not [export for export in sandbox.batch_exports() if export["paused"]]
     assert len(sandbox.export_runs(FIRST)["missing"]) == missing
+
+
+def test_a_cleared_window_forgets_why_an_export_was_never_paused(sandbox: SandboxServer, store: MemoryStore) -> None:
+    run = Run()
+    run.open(FIRST)
+    sandbox.inject("status_before", "pause_batch_export", status=403)
+    with pytest.raises(AirflowFailException, match="403"):
+        run.pause()
+    with pytest.raises(AirflowFailException, match="NEVER PAUSED"):
+        run.close()
+    run.max_tries += 1  # by clearing its tasks
+    run.open(FIRST)
+    run.pause()
+    assert run.close() == {"resumed": [FIRST], "held": {}, "left_paused": [], "never_paused": {}}
+    assert store.values == {}
+
+
+def test_an_export_to_be_left_paused_may_be_spelled_otherwise(sandbox: SandboxServer) -> None:
+    run = Run()
+    assert run.open(FIRST, leave_paused=[FIRST.replace("-", "").upper()])["leave_paused"] == [FIRST]
+    with pytest.raises(AirflowFailException, match="leave_paused must be a list of batch exports"):
+        run.open(FIRST, leave_paused=["all"])
+    assert sandbox.requests() == []
+
+
+def test_a_lease_that_airflow_cannot_read_keeps_no_other_export_paused(
+    sandbox: SandboxServer, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run()
+    run.open(FIRST, SECOND)
+    run.pause()
+    store.over["run"] = "its run is gone"
+    (secret,) = [lease.key for lease in leases(store) if lease.batch_export_id == SECOND]
+    read = store.read
+
+    def read_unless_encrypted(key: str) -> str | None:
+        if key == secret:
+            msg = f"See the log of Airflow's API server: the Variable '{key}' cannot be read."
+            raise WorkspaceError(msg)
+        return read(key)
+
+    monkeypatch.setattr(store, "read", read_unless_encrypted)
+    with pytest.raises(AirflowFailException, match=rf"(?s)resumed {FIRST}.*the Variable '{secret}' cannot be read"):
+        sweep()
+    assert (history(sandbox, FIRST), history(sandbox, SECOND)) == (["pause", "unpause"], ["pause"])
+
+
+def test_the_connections_of_a_window_are_closed(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[WorkspaceClient] = []
+    closed: list[WorkspaceClient] = []
+    begin, close = WorkspaceClient.__init__, WorkspaceClient.close
+
+    def noted_begin(self: WorkspaceClient, *arguments: Any, **options: Any) -> None:
+        opened.append(self)
+        begin(self, *arguments, **options)
+
+    def noted_close(self: WorkspaceClient) -> None:
+        closed.append(self)
+        close(self)
+
+    monkeypatch.setattr(WorkspaceClient, "__init__", noted_begin)
+    monkeypatch.setattr(WorkspaceClient, "close", noted_close)
+    run = Run()
+    run.open(FIRST)
+    run.pause()
+    run.close()
+    assert store.values == {}
+    assert set(opened) == set(closed)

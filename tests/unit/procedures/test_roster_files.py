@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
-from airflow_provider_workspace.procedures.roster_files import read_roster
+from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_value
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
@@ -174,3 +174,8 @@ class TestInvitingARoster:
 def test_a_repeated_key_in_a_rendered_list_is_refused() -> None:
     with pytest.raises(WorkspaceInputError, match="invites: the key 'email' stands twice in one object"):
         list(read_roster('[{"email": "a@example.com", "email": "b@example.com"}]'))
+
+
+def test_json_text_of_a_single_address_is_no_list() -> None:
+    with pytest.raises(WorkspaceInputError, match="protected must be a list of rows or addresses"):
+        rows_of_value('"ada@example.com"', "protected")

@@ -1,0 +1,63 @@
+"""The organization file that is written from an organization, whatever its lists hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from airflow_provider_workspace.api.models import (
+    Dashboard,
+    DashboardCollaborator,
+    Invite,
+    Member,
+    Page,
+    Project,
+    ProjectItem,
+    User,
+)
+from airflow_provider_workspace.errors import WorkspaceNotFoundError
+from airflow_provider_workspace.procedures.organization_file import Organization
+from airflow_provider_workspace.procedures.organization_import import describe_organization
+from tests.unit.procedures.drive import drive
+
+
+def described(remembered: dict[str, dict[str, str]] | None = None, **answers: Any) -> Any:
+    def answer(operation: Any) -> Any:
+        found = answers.get(type(operation).__name__, Page[Any](results=[]))
+        return found(operation) if callable(found) else found
+
+    return yaml.safe_load(drive(describe_organization("o", 100, remembered or {}), answer))
+
+
+def test_a_member_who_holds_an_open_invite_stands_there_once() -> None:
+    found = described(
+        ListInvites=Page[Invite](results=[Invite(target_email="ADA@example.com", level=1)]),
+        ListMembers=Page[Member](results=[Member(user=User(email="ada@example.com"), level=8)]),
+    )
+    assert found["members"]["people"] == [{"email": "ada@example.com", "level": "admin"}]
+    Organization.model_validate(found)
+
+
+def test_deleted_dashboards_are_left_out() -> None:
+    def dashboard(operation: Any) -> Any:
+        gone = WorkspaceNotFoundError("gone", status=404)
+        gone.from_service = True
+        return {
+            "1": Dashboard(id=1, name="Sales"),
+            "2": Dashboard(id=2, name="Old", deleted=True),
+            "3": gone,
+            "4": WorkspaceNotFoundError("from a proxy", status=404),
+        }[str(operation.dashboard_id)]
+
+    answers: dict[str, Any] = {
+        "ListProjects": Page[ProjectItem](results=[ProjectItem(id=7, name="North")]),
+        "GetProject": Project(id=7, name="North"),
+        "GetDashboard": dashboard,
+        "ListDashboardCollaborators": Page[DashboardCollaborator](results=[]),
+    }
+    (project,) = described({"7": {"1": "a", "2": "b", "3": "c"}}, **answers)["projects"]
+    assert project["dashboards"] == [{"name": "Sales", "variable_key": "a"}]
+    with pytest.raises(WorkspaceNotFoundError, match="proxy"):
+        described({"7": {"4": "d"}}, **answers)

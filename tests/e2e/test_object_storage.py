@@ -20,6 +20,10 @@ import pytest
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError, WorkspaceStorageError
 from airflow_provider_workspace.hooks.files import ReportFile, file_at
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
+from airflow_provider_workspace.operators.organization import (
+    WorkspaceApplyOrganizationOperator,
+    WorkspacePlanOrganizationOperator,
+)
 from airflow_provider_workspace.procedures.roster_files import read_roster
 from airflow_provider_workspace.version_compat import AirflowFailException
 
@@ -88,6 +92,32 @@ def test_invites_a_roster_and_writes_the_report(bucket: Any, sandbox: SandboxSer
     report = json.loads(bucket.cat("bucket/reports/2026/report.json"))
     assert [row["status"] for row in report["addresses"]] == ["invited", "member"]
     assert len(sandbox.effects("create_invite")) == 1
+
+
+ORGANIZATION = b"""
+projects:
+  - name: Northwind
+members:
+  roster: team.csv
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+@pytest.mark.usefixtures("no_waits")
+def test_makes_an_organization_what_its_file_says(bucket: Any, sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    path = "s3://store@bucket/organizations/northwind.yaml"
+    bucket.pipe({"bucket/organizations/northwind.yaml": ORGANIZATION})
+    plan = WorkspacePlanOrganizationOperator(task_id="plan", file=path)
+    with pytest.raises(AirflowFailException, match=r"There is no file 's3://store@bucket/organizations/team.csv'"):
+        plan.execute({})
+    bucket.pipe({"bucket/organizations/team.csv": b"email\nada@example.com\nlin@example.com\n"})
+    assert plan.execute({})["pending"] == 3
+    for part in ("projects", "members"):
+        WorkspaceApplyOrganizationOperator(task_id=part, file=path, part=part).execute({})
+    assert len(sandbox.effects("create_project")) == 1
+    assert len(sandbox.effects("create_invite")) == 2
+    assert plan.execute({})["pending"] == 0
 
 
 @pytest.mark.parametrize(

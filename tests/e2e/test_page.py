@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import sqlite3
 import time
@@ -321,7 +322,8 @@ def patched(airflow: LiveAirflow, path: str, below: str, body: Any) -> bool:
 
 # What happens to a run while its work goes on, by the name of what it is done to: a task, or the run.
 ACCIDENTS = ("none", "work failed", "work success", "work skipped", "maintenance_window.close skipped", "run failed")
-ROUNDS = 4
+# Rounds of three accidents.
+ROUNDS = int(os.environ.get("WORKSPACE_ACCIDENT_ROUNDS", "4"))
 
 
 def test_after_random_accidents_the_page_says_what_the_service_says(page: Page, server: SandboxServer) -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.errors import WorkspaceError
@@ -231,7 +231,7 @@ def _hook_of(conn_id: str) -> Iterator[WorkspaceHook]:
 
     # As Airflow's own commands about connections: look for them in the database, too.
     os.environ["_AIRFLOW_PROCESS_CONTEXT"] = "server"
-    with _sentences(), closing(WorkspaceHook(conn_id)) as hook:
+    with _sentences(), WorkspaceHook(conn_id) as hook:
         yield hook
 
 

@@ -91,6 +91,14 @@ class WorkspaceConnectedHook(BaseHook):
         self.organization_id = organization_id
         self.project_id = project_id
 
+    def __enter__(self) -> Self:
+        """Use the hook as a context manager."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the connections to the service."""
+        self.close()
+
     @classmethod
     def get_connection(cls, conn_id: str) -> Connection:
         """Look a connection up."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import closing
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -107,7 +106,7 @@ class WorkspaceOperator(BaseOperator):
         try:
             check_ids(self, self.template_fields)
             parse_switches(self)
-            with closing(self.hook) as hook:
+            with self.hook as hook:
                 self.link_to(hook)
                 result = self.work(hook)
                 if not self.workspace_url:

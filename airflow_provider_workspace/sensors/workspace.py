@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -170,7 +169,7 @@ class WorkspaceSensor(BaseSensorOperator):
         try:
             check_ids(self, self.template_fields)
             condition = build_condition(*self.waits_for())
-            with closing(WorkspaceHook(self.workspace_conn_id, organization_id=self.organization_id)) as hook:
+            with WorkspaceHook(self.workspace_conn_id, organization_id=self.organization_id) as hook:
                 self._organization_id = hook.organization_or_default()
                 ids = {name: value for name, value in vars(self).items() if name.endswith("_id")}
                 ids["organization_id"] = self._organization_id

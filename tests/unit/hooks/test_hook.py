@@ -121,6 +121,15 @@ def test_the_connection_is_looked_up_once_until_the_hook_is_closed(connect: Conn
     hook.close()
 
 
+def test_a_with_statement_closes_the_hook(connect: Connect) -> None:
+    connect()
+    with WorkspaceHook() as hook:
+        assert [project.id for project in hook.list_projects()]
+        client = hook.client
+    assert hook.client is not client
+    hook.close()
+
+
 def test_the_async_hook_looks_up_the_connection_once(connect: Connect) -> None:
     async def look_up() -> None:
         hook = WorkspaceAsyncHook()

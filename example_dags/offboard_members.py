@@ -32,7 +32,6 @@ from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOpe
 )
 def offboard_members() -> None:
     """Look up, ask, remove."""
-    # [START howto_approval]
     WorkspaceSyncMembersOperator(
         task_id="offboard_members",
         task_display_name="Off-board the members",
@@ -43,7 +42,6 @@ def offboard_members() -> None:
         approval_subject="Remove these people from the organization?",
         approval_timeout=timedelta(days=3),
     )
-    # [END howto_approval]
 
 
 offboard_members()

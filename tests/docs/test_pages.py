@@ -57,16 +57,13 @@ def test_code_blocks_use_one_name_per_language(page: str) -> None:
     assert set(blocks(page, r"(?:py|Python|python3|pycon|JSON|jsonc)")) == set()
 
 
-# What others write anew: their first blocks are parts of an example.
-PARTS = {"guides/mapping.md", "guides/offboarding.md"}
-
-
 FIRST = re.compile(r"^```(?:\{literalinclude\}|python\n(.*?)^```)", re.DOTALL | re.MULTILINE)
-FIRSTS = {page: FIRST.search(text) for page, text in PAGES.items() if page.startswith("guides/") and page not in PARTS}
+FIRSTS = {page: FIRST.search(text) for page, text in PAGES.items() if page.startswith("guides/")}
 
 
 @pytest.mark.parametrize("page", [page for page, first in FIRSTS.items() if first])
-def test_the_first_block_of_a_guide_runs_as_it_stands(page: str) -> None:
+def test_the_first_block_of_a_guide_is_a_whole_dag(page: str) -> None:
+    """``tests/e2e/test_wheel.py`` runs it."""
     first = FIRSTS[page]
     assert first
     assert "import" in (first.group(1) or ""), "a part of an example, without its imports"

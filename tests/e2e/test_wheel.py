@@ -6,13 +6,15 @@ import hashlib
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import threading
 import time
 import zipfile
 from collections import Counter
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.get_provider_info import get_provider_info
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.dags.human import approving
 from tests.dags.test_examples import ONBOARDED
 
 pytestmark = pytest.mark.e2e
@@ -36,6 +39,14 @@ for module in pkgutil.walk_packages(package.__path__, "airflow_provider_workspac
     # Of the others one needs pytest, which belongs to those who use it.
     if ".example_dags" not in module.name and not module.name.endswith(".pytest_fixture"):
         print(importlib.import_module(module.name).__file__)
+"""
+
+RUN_DAGS = """
+import sys
+from airflow.dag_processing.dagbag import DagBag
+for page in sys.argv[1:]:
+    (dag,) = DagBag(page).dags.values()
+    print(page, "ended:", dag.test().state, flush=True)
 """
 
 
@@ -93,15 +104,71 @@ def airflow(away: Path, *arguments: str) -> str:
     )
 
 
-def test_the_first_blocks_of_readme_and_guides_run(away: Path, tmp_path: Path) -> None:
-    """As people paste them, where there is nothing but the wheel."""
-    pages = [ROOT / "README.md", ROOT / "docs" / "quickstart.md", *(ROOT / "docs" / "guides").glob("*.md")]
-    for page in pages:
+@contextmanager
+def people_and_dns(away: Path, server: SandboxServer, surroundings: dict[str, str]) -> Iterator[None]:
+    """Publish the challenges of domains, accept invites to the team, and approve what is asked, while others run."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    command = (away / "venv" / "bin" / "airflow", "api-server", "--port", port, "--workers", "1")
+    admins = {"AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True"}
+    over = threading.Event()
+    with (
+        (away / "api-server.log").open("w") as log,
+        subprocess.Popen(
+            command, cwd=away, env={**os.environ, **surroundings, **admins}, stdout=log, stderr=log
+        ) as api,
+        approving(f"http://127.0.0.1:{port}/api/v2"),
+    ):
+        joining = threading.Thread(target=accept_invites, args=(server, over))
+        for thread in (joining, threading.Thread(target=publish_challenges, args=(server,), daemon=True)):
+            thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            joining.join()
+            api.terminate()
+
+
+def accept_invites(server: SandboxServer, over: threading.Event) -> None:
+    """Let those people join whom the guide on waiting names."""
+    joined = set()
+    while not over.wait(0.2):
+        for invite in server.effects("create_invite"):
+            if invite["target"] in ("ada@example.com", "lin@example.com") and invite["target"] not in joined:
+                server.accept_invite(invite["detail"]["invite_id"])
+                joined.add(invite["target"])
+
+
+def test_the_first_dags_of_readme_and_guides_succeed(away: Path, tmp_path: Path) -> None:
+    """As people paste them, where there is nothing but the wheel, at a service with personal keys."""
+    data = tmp_path / "include"
+    data.mkdir()
+    pages = []
+    for page in (ROOT / "README.md", ROOT / "docs" / "quickstart.md", *sorted(GUIDE.parent.glob("*.md"))):
         code = re.search(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
-        if code:
-            (tmp_path / f"{page.stem}.py").write_text(code.group(1))
-    blocks = "import pathlib, runpy, sys\nfor path in pathlib.Path(sys.argv[1]).glob('*.py'): runpy.run_path(path)"
-    run(away / "venv" / "bin" / "python", "-c", blocks, tmp_path, cwd=away, AIRFLOW_HOME=str(away / "airflow"))
+        if code and page != GUIDE:  # which has a test of its own
+            pages.append(f"{page.stem}.py")
+            (tmp_path / pages[-1]).write_text(code.group(1).replace('"/data/', f'"{data}/'))
+    team = "".join(f"person-{number}@example.com,Pat,1\n" for number in range(50))
+    roster = (ROOT / "example_dags" / "data" / "members.csv").read_text()
+    others = "".join(f"{name}@example.com,,1\n" for name in ("ada", "lin", "joe", "noah.newton"))
+    (data / "team.csv").write_text(f"email,first_name,level\n{team}")
+    (data / "members.csv").write_text(roster + team + others)  # with those whom the other guides invite
+    with SandboxServer("live", rate_limit=False) as server:
+        surroundings = {
+            "AIRFLOW_HOME": str(away / "first"),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__DAGS_FOLDER": str(tmp_path),
+            "AIRFLOW_CONN_WORKSPACE_DEFAULT": server.connection(),
+        }
+        run(away / "venv" / "bin" / "airflow", "db", "migrate", cwd=tmp_path, **surroundings)
+        with people_and_dns(away, server, surroundings):
+            said = run(
+                *(away / "venv" / "bin" / "python", "-c", RUN_DAGS, *pages), cwd=tmp_path, timeout=900, **surroundings
+            )
+    assert re.findall(r"^(\S+) ended: (\S+)$", said, re.MULTILINE) == [(page, "success") for page in pages]
 
 
 def test_builds_are_reproducible(built: dict[str, Path], tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_without_a_repository_nothing_leads_nowhere() -> None:
     html = rendered(None)
     assert not [address for address in addresses(html) if not address.startswith(("http", "#"))]
     assert "<img" not in html
-    assert "docs/quickstart.md" in html
+    assert "Quick start: run your first Dag" in html
 
 
 def test_with_a_repository_links_and_pictures_are_those_of_the_release() -> None:

@@ -64,6 +64,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
             "held": {**earlier.get("held", {}), **done.held},
             "left_paused": list(dict.fromkeys([*earlier.get("left_paused", []), *done.left_paused])),
             "never_paused": {**earlier.get("never_paused", {}), **done.never_paused},
+            "fields_refused": {**earlier.get("fields_refused", {}), **done.fields_refused},
         }
         memory.write({**state, "max_tries": getattr(ti, "max_tries", None)})
         if done.failed:
@@ -77,10 +78,17 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
             named = "; ".join(f"{export_id}: {why}" for export_id, why in refused.items())
             msg = f"NEVER PAUSED, and so not resumed: {named} The exports that were paused are resumed: {resumed}."
             raise AirflowFailException(msg)
+        if state["fields_refused"]:
+            named = "; ".join(f"{export_id}: {why}" for export_id, why in state["fields_refused"].items())
+            msg = (
+                "Correct resume_fields, and fill what the exports have missed by hand: they are resumed, but the "
+                f"service refused these fields. {named}"
+            )
+            raise AirflowFailException(msg)
         if self.outcome_task_id and marked_as_failed(ti, self.outcome_task_id, self.upstream_task_ids):
             msg = f"The run was marked as failed. Its exports are resumed: {resumed}."
             raise AirflowFailException(msg)
-        return dict(state)
+        return {name: value for name, value in state.items() if name != "fields_refused"}
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:
         """Go on after a wait: resume once more what a request without an answer may have paused."""

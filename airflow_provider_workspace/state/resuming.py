@@ -12,10 +12,11 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_workspace.client import waits
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError, WorkspaceStatusError
 from airflow_provider_workspace.state.lease_requests import send_noted
 from airflow_provider_workspace.state.leases import WindowClosedError, iso, still_holding, why_abandoned
 
@@ -35,6 +36,7 @@ class Closed:
     :ivar held: they stay paused, because these other windows hold them
     :ivar left_paused: they stay paused, because the author wants it
     :ivar never_paused: the window had not paused them, and why not where the service said it
+    :ivar fields_refused: they run, but the service refused what ``resume_fields`` asked for, and how
     :ivar failed: they could not be resumed
     :ivar wait_until: when to call again: until then a request whose answer is missing may take effect
     """
@@ -43,6 +45,7 @@ class Closed:
     held: dict[str, list[str]] = field(default_factory=dict)
     left_paused: list[str] = field(default_factory=list)
     never_paused: dict[str, str | None] = field(default_factory=dict)
+    fields_refused: dict[str, str] = field(default_factory=dict)
     failed: dict[str, WorkspaceError] = field(default_factory=dict)
     wait_until: float | None = None
 
@@ -113,15 +116,7 @@ class Closer:
                 log.warning("It will be resumed with the resume_fields of that window, not with those of this one.")
             lease = dataclasses.replace(lease, late_resume_until=unanswered, resumed_at=None)
         elif lease.resumed_at is None or lease.late_pause_until is not None:
-            lease = send_noted(
-                self.registry,
-                lease,
-                "late_resume_until",
-                service,
-                unanswered=unanswered,
-                clock=self.clock,
-                sleep=self.sleep,
-            )
+            lease = self._resume(lease, service, unanswered, done)
             log.info("Resumed batch export %s.", export_id)
             done.held.pop(export_id, None)
             done.resumed.append(export_id)
@@ -133,6 +128,19 @@ class Closer:
             self._wait(lease, done)
         else:
             self.registry.remove(lease)
+
+    def _resume(self, lease: Lease, service: ExportService, unanswered: float | None, done: Closed) -> Lease:
+        """Resume; without the ``resume_fields`` if the service refuses them, a paused export is the greater loss."""
+        send = partial(send_noted, self.registry, note="late_resume_until", service=service, unanswered=unanswered)
+        try:
+            return send(lease=lease, clock=self.clock, sleep=self.sleep)
+        except WorkspaceStatusError as error:
+            if not (lease.resume_fields and error.permanent and error.status in (400, 422)):
+                raise
+            log.exception("Batch export %s is resumed without resume_fields", lease.batch_export_id)
+            done.fields_refused[lease.batch_export_id] = str(error)
+        lease = self.registry.update(lease, resume_fields=None)
+        return send(lease=lease, clock=self.clock, sleep=self.sleep)
 
     def _wait(self, lease: Lease, done: Closed) -> None:
         """Check a lease again when nothing without an answer can take effect any more."""

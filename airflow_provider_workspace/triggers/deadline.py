@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         held: dict[str, list[str]]
         left_paused: list[str]
         never_paused: dict[str, str | None]
+        fields_refused: dict[str, str]
 
     # Or what a task remembers: see state.task_state.TaskState.
     State = ClosingState | dict[str, Any]

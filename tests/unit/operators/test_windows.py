@@ -346,6 +346,29 @@ def test_fields_that_the_interface_does_not_name_are_sent(sandbox: SandboxServer
     assert effect["detail"]["backfill"] is True
 
 
+def test_an_export_is_resumed_without_fields_that_the_service_refuses(
+    sandbox: SandboxServer, store: MemoryStore
+) -> None:
+    run = Run()
+    run.open(FIRST, SECOND, resume_fields={"backfil": True})
+    run.pause()
+    with pytest.raises(AirflowFailException, match=rf"^Correct resume_fields.*{FIRST}: .*'backfil'.*{SECOND}: "):
+        run.close()
+    assert history(sandbox, FIRST) == history(sandbox, SECOND) == ["pause", "unpause"]
+    assert store.values == {}
+
+
+def test_a_passing_refusal_keeps_the_fields(sandbox: SandboxServer, store: MemoryStore, connect: Connect) -> None:
+    connect(max_attempts=2)
+    run = Run()
+    run.open(FIRST, resume_fields={"backfill": True})
+    run.pause()
+    sandbox.inject("status_before", operation="unpause_batch_export", status=400, times=2)
+    with pytest.raises(Exception, match="STILL PAUSED"):
+        run.close()
+    assert [lease.resume_fields for lease in leases(store)] == [{"backfill": True}]
+
+
 @pytest.mark.parametrize("fields", [{"paused": False}, {"x": math.nan}, "backfill"])
 def test_fields_that_cannot_be_sent_are_refused_before_pausing(store: MemoryStore, fields: Any) -> None:
     with pytest.raises((AirflowFailException, ValueError)):

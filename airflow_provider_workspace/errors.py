@@ -1,23 +1,23 @@
 """
-What can go wrong, as a tree.
+The exceptions of this package.
 
-Every message says what was asked, what came back and what to do::
+Every message says what to do, what was requested and what the service returned::
 
     WorkspaceError
-    ├── WorkspaceConfigError              the connection cannot work as it is
-    ├── WorkspaceInputError               refused here, before anything was sent
-    ├── WorkspaceStorageError             an object store or disk does not work
-    └── WorkspaceRequestError             a request went wrong
+    ├── WorkspaceConfigError              invalid connection
+    ├── WorkspaceInputError               invalid argument; nothing was sent
+    ├── WorkspaceStorageError             a file cannot be read or written
+    └── WorkspaceRequestError             a request failed
         ├── WorkspaceConnectionError      it was not sent (DNS, connect, TLS, proxy)
-        ├── WorkspaceTransportError       it broke after sending (reset, cut)
-        │   └── WorkspaceTimeoutError     no answer in time
-        ├── WorkspaceResponseError        the answer cannot be read
-        ├── WorkspaceNotAppliedError      a change whose answer shows something else
-        ├── WorkspaceDuplicateError       a create that made a second one
-        ├── WorkspacePaginationError      a list that would never end
-        ├── WorkspaceIncompleteListError  a list with fewer rows than it counts
-        ├── WorkspaceOutcomeUnknownError  a write that may or may not have happened
-        └── WorkspaceStatusError          the service said no
+        ├── WorkspaceTransportError       the connection broke after it was sent
+        │   └── WorkspaceTimeoutError     no response in time
+        ├── WorkspaceResponseError        the response cannot be read
+        ├── WorkspaceNotAppliedError      the response to a change shows another value
+        ├── WorkspaceDuplicateError       a create made a second record
+        ├── WorkspacePaginationError      a list never ends
+        ├── WorkspaceIncompleteListError  a list has fewer rows than it counts
+        ├── WorkspaceOutcomeUnknownError  a write may or may not have been applied
+        └── WorkspaceStatusError          the status is not a success
             ├── WorkspaceBadRequestError        400
             ├── WorkspaceAuthenticationError    401
             ├── WorkspacePermissionError        403
@@ -33,28 +33,28 @@ from __future__ import annotations
 
 class WorkspaceError(Exception):
     """
-    Base of every error of this package.
+    Base of all exceptions of this package.
 
-    :ivar retry_after: seconds after which the service asked to come back; ``None`` if it did not
+    :ivar retry_after: ``Retry-After`` of the response in seconds; ``None`` if it has none
     """
 
     retry_after: float | None = None
 
     @property
     def permanent(self) -> bool:
-        """Whether trying again can not end otherwise, unless somebody changes something first."""
+        """Whether a retry fails in the same way until somebody changes something."""
         return True
 
 
 class WorkspaceConfigError(WorkspaceError, ValueError):
-    """The connection or an argument that replaces it cannot work; nothing was sent."""
+    """The connection, or an argument that overrides it, is invalid; nothing was sent."""
 
 
 class WorkspaceInputError(WorkspaceError, ValueError):
     """
-    An argument, a row or a field is wrong; nothing was sent, and the message ends with that.
+    An argument, row or field is invalid; nothing was sent, as the end of the message says.
 
-    :param message: which argument, row or field, and what is expected there
+    :param message: the argument, row or field, and what is expected
     """
 
     def __init__(self, message: str) -> None:
@@ -83,14 +83,14 @@ class WorkspaceStorageError(WorkspaceError):
 
 class WorkspaceRequestError(WorkspaceError):
     """
-    A request that did not end well.
+    A request failed.
 
-    :param message: what was asked, what came back, what to do
+    :param message: what to do, what was requested, what the service returned
     :param operation: class name of the operation, such as ``CreateProject``
     :param outcome: ``not_sent``, ``rejected``, ``applied`` or ``unknown``
-    :param retryable: whether sending the same request again could end otherwise
-    :param retry_after: seconds the service asked to wait; ``None`` if it named none
-    :param request_id: the service's identifier of the request, if it sent one
+    :param retryable: whether the same request may succeed later
+    :param retry_after: ``Retry-After`` in seconds; ``None`` if the response has none
+    :param request_id: request id that the service returned; ``None`` if it returned none
     """
 
     def __init__(
@@ -113,67 +113,67 @@ class WorkspaceRequestError(WorkspaceError):
 
     @property
     def permanent(self) -> bool:
-        """Whether trying again can not end otherwise, unless somebody changes something first."""
+        """Whether a retry fails in the same way until somebody changes something."""
         return not self.retryable
 
 
 class WorkspaceConnectionError(WorkspaceRequestError):
-    """The request never reached the service."""
+    """The request was not sent."""
 
 
 class WorkspaceTransportError(WorkspaceRequestError):
-    """The connection broke after the request was sent, so it may have been applied."""
+    """The connection broke after the request was sent, so the request may have been applied."""
 
 
 class WorkspaceTimeoutError(WorkspaceTransportError):
-    """No answer came in time; the request may have been applied."""
+    """No response arrived in time; the request may have been applied."""
 
 
 class WorkspaceResponseError(WorkspaceRequestError):
-    """The answer is not what the interface describes and cannot be read."""
+    """The response cannot be read."""
 
 
 class WorkspaceNotAppliedError(WorkspaceRequestError):
-    """The service answered that all is well, and shows something else than was asked."""
+    """The service reported success, but its response shows another value than was sent."""
 
 
 class WorkspaceDuplicateError(WorkspaceRequestError):
-    """A record was created, and there is another one of the same name."""
+    """A record was created although another one with the same name exists."""
 
 
 class WorkspacePaginationError(WorkspaceRequestError):
-    """The pages of a list repeat themselves, or are more than its count can explain: reading on would never end."""
+    """The pages of a list repeat, or contain far more rows than the list counts."""
 
 
 class WorkspaceIncompleteListError(WorkspaceRequestError):
-    """A list has fewer rows than it counts, or none that tells which it is: what it does not show may be there."""
+    """A list has fewer rows than it counts, or a row without an id: a record that is missing from it may exist."""
 
 
 class WorkspaceOutcomeUnknownError(WorkspaceRequestError):
     """
-    A write that may or may not have been applied, and that is not safe to repeat.
+    A write that is not safe to repeat may or may not have been applied.
 
-    :ivar caller_looks_up: whether its effect is looked for before it is sent again; only then a retry is safe
+    :ivar caller_looks_up: whether the caller looks for the effect before it sends the write again
     """
 
     caller_looks_up: bool = False
 
     @property
     def permanent(self) -> bool:
-        """Whether a retry could do it twice."""
+        """Whether a retry could apply the write twice."""
         return not self.caller_looks_up
 
 
 class WorkspaceStatusError(WorkspaceRequestError):
     """
-    The service answered with a status that is not a success.
+    The status of the response is not a success.
 
-    :param status: the HTTP status
-    :param code: the service's error code; ``None`` if the body held none
-    :param detail: the service's explanation; ``None`` if the body held none
-    :param attr: the field the service complains of; ``None`` if it named none
-    :ivar from_service: whether the body is an error of the service, a JSON object with ``detail``, and not that of a
-        proxy before it
+    :param status: HTTP status
+    :param code: error code in the body; ``None`` if there is none
+    :param detail: explanation in the body; ``None`` if there is none
+    :param attr: name of the invalid field in the body; ``None`` if there is none
+    :ivar from_service: whether the body is an error of the service, a JSON object with ``detail``, and not one of a
+        proxy
     """
 
     from_service: bool = False
@@ -227,12 +227,12 @@ class WorkspaceMethodNotAllowedError(WorkspaceStatusError):
 
 
 class WorkspaceRateLimitError(WorkspaceStatusError):
-    """429: too many requests; ``retry_after`` tells when to come back, if the service said so."""
+    """429: too many requests; see ``retry_after``."""
 
 
 class WorkspaceRedirectError(WorkspaceStatusError):
-    """3xx: the service points elsewhere and the redirect was not followed."""
+    """3xx: a redirect that was not followed."""
 
 
 class WorkspaceServerError(WorkspaceStatusError):
-    """5xx: the service, or something before it, failed; a write may have been applied."""
+    """5xx: the service or a proxy failed; a write may have been applied."""

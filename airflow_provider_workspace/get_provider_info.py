@@ -1,4 +1,4 @@
-"""The provider metadata for Airflow. Imports nothing, for every Airflow process reads it."""
+"""The provider metadata for Airflow; every Airflow process reads it, so it imports nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ RESOURCES = ("batch_exports", "dashboards", "domains", "invites", "members", "pr
 
 
 def get_provider_info() -> dict[str, Any]:
-    """Return the metadata, after the schema ``provider.yaml.schema.json`` of Airflow."""
+    """Return the metadata according to Airflow's ``provider.yaml.schema.json``."""
     return {
         "package-name": "airflow-provider-workspace",
         "name": "Workspace",

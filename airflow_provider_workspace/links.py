@@ -1,4 +1,4 @@
-"""The link from a task to what it made or changed."""
+"""The link from a task to the resource it created or changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.client.settings import Settings
 
-# Kinds of resources that the status page shows, and what its address names: a section, or an id to filter by.
+# Kinds of resources on the status page, and the fragment of its URL: a section, or an id to filter by.
 ON_STATUS_PAGE = {
     "batch_export": "{batch_export_id}",
     "dashboard": "dashboards",
@@ -24,27 +24,27 @@ ON_STATUS_PAGE = {
 
 
 class WorkspaceLink(BaseOperatorLink):
-    """Leads to what the task made or changed: see :func:`url_for`."""
+    """Link to the resource that a task created or changed; see :func:`url_for`."""
 
     @property
     def name(self) -> str:
-        """Name of the link, as the button shows it."""
+        """Label of the button."""
         return "Workspace"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
-        """Return the address that the operator left when it ran; empty if there is none."""
+        """Return the URL that the operator set; empty if it set none."""
         return str(getattr(operator, "workspace_url", ""))
 
 
 def url_for(settings: Settings, kind: str, ids: Mapping[str, object]) -> str:
     """
-    Return where a person finds a resource; empty if an id is not known.
+    Return the URL of a resource for people; empty if an id is missing.
 
-    That is its page if the connection has a ``web_url``. If not, it is the status page for what that shows, and the API
-    URL for everything else.
+    With a ``web_url`` in the connection it is a page of the workspace. Otherwise it is the status page if that shows
+    the resource, else the API URL.
 
     :param kind: one of :data:`~airflow_provider_workspace.client.settings.RESOURCE_PATHS`
-    :param ids: the ids its path needs; for those that are ``None`` the defaults of the connection count
+    :param ids: ids in the path; ``None`` stands for the default of the connection
     """
     from urllib.parse import quote
 

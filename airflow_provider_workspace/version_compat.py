@@ -1,4 +1,4 @@
-"""The one place that knows what only some Airflow releases have."""
+"""Differences between Airflow releases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ try:
     from airflow.sdk.plugins_manager import AirflowPlugin
 
     async def aget_connection(conn_id: str) -> Connection:
-        """Look a connection up without blocking the event loop."""
+        """Look up a connection without blocking the event loop."""
         from airflow.sdk import BaseHook
 
         return await BaseHook.aget_connection(conn_id)
@@ -39,7 +39,7 @@ except ImportError:  # before 3.2
     from airflow.plugins_manager import AirflowPlugin  # type: ignore[assignment]
 
     async def aget_connection(conn_id: str) -> Connection:
-        """Look a connection up without blocking the event loop; the release's own way works in the triggerer alone."""
+        """Look up a connection without blocking the event loop; ``BaseHook.aget_connection`` needs a triggerer here."""
         from asgiref.sync import sync_to_async
 
         return await sync_to_async(get_connection)(conn_id)
@@ -47,27 +47,27 @@ except ImportError:  # before 3.2
 
 def get_connection(conn_id: str) -> Connection:
     """
-    Look a connection up.
+    Look up a connection.
 
-    :raises AirflowNotFoundException: if there is none
+    :raises AirflowNotFoundException: if it is not defined
     """
     from airflow.sdk import BaseHook
 
     try:
         return BaseHook.get_connection(conn_id)
-    except ImportError:  # before 3.2, outside of a task: nobody is left to ask for it
+    except ImportError:  # before 3.2, outside of a task
         msg = f"The conn_id `{conn_id}` isn't defined"
         raise AirflowNotFoundException(msg) from None
 
 
 @cache
 def _shortest_mask() -> int:
-    """Return how long a secret must be that Airflow masks."""
+    """Return the length below which Airflow does not mask a secret."""
     return int(conf.getint("logging", "min_length_masked_secret", fallback=5))
 
 
 def mask_secret(secret: str) -> None:
-    """Mask a secret in the logs of Airflow, which masks none that is short and would say so in each log."""
+    """Mask a secret in Airflow's logs; short ones are skipped, since Airflow ignores them with a warning."""
     from airflow.sdk import log
 
     if len(secret) >= _shortest_mask():
@@ -85,37 +85,38 @@ async def amask_secret(secret: str) -> None:
         return
     from asgiref.sync import sync_to_async
 
-    # Masking asks the triggerer's parent, and only asgiref's threads may use the loop's connection to it.
+    # Masking sends a message to the supervisor, and only asgiref's threads may use the loop's connection to it.
     await sync_to_async(log.mask_secret)(secret)
 
 
 def lists_variables() -> bool:
-    """Tell whether tasks can list Variables, as they can since 3.3."""
+    """Return whether tasks can list Variables (since 3.3)."""
     from airflow.sdk import Variable
 
     return hasattr(Variable, "keys")
 
 
 def variable_keys(prefix: str) -> list[str]:
-    """Return the keys of the Variables that begin so, as they are now. Since 3.3."""
+    """Return the current keys of Variables with a prefix. Since 3.3."""
     from airflow.sdk import Variable
 
     try:
         return list(Variable.keys(prefix=prefix))
-    except ImportError:  # outside of a task, as in tests of Dags, there is nobody to ask
+    except ImportError:  # outside of a task, such as in tests of Dags
         return []
 
 
 def ask_person(ti_id: Any, *, options: list[str], subject: str, body: str, users: Iterable[str]) -> list[str]:
     """
-    Put a question under **Required Actions**, and return the options that it has.
+    Create a required action in the Airflow UI, and return its options.
 
-    Until 3.3 at least, Airflow keeps the question of an earlier try, whatever the new one is: so they tell which it is.
+    Up to 3.3 at least, Airflow keeps the question of an earlier try and ignores the new one. The returned options tell
+    which one is shown.
     """
     from airflow.sdk.execution_time import task_runner
     from airflow.sdk.execution_time.comms import CreateHITLDetailPayload
 
-    # What airflow.sdk.execution_time.hitl.upsert_hitl_detail sends, which does not return what came back.
+    # The message of airflow.sdk.execution_time.hitl.upsert_hitl_detail, which drops the response.
     message = CreateHITLDetailPayload.model_validate(
         {
             "ti_id": ti_id,
@@ -140,7 +141,7 @@ def await_answer(
     method_name: str,
     kwargs: dict[str, Any],
 ) -> NoReturn:
-    """Leave the worker until a question is answered; since 3.3 no triggerer is needed."""
+    """Defer until a required action is answered; since 3.3 this needs no triggerer."""
     timeout = None if seconds is None else timedelta(seconds=seconds)
     try:
         from airflow.sdk.exceptions import TaskAwaitingInput
@@ -154,7 +155,7 @@ def await_answer(
 
 
 def watchers_have_queues() -> bool:
-    """Tell whether a trigger of an asset watcher can name its triggerer queue, as it can since 3.4."""
+    """Return whether the trigger of an asset watcher can have a queue (since 3.4)."""
     from airflow.triggers.base import BaseEventTrigger
 
     return hasattr(BaseEventTrigger, "trigger_queue_inherited_from_task")
@@ -162,9 +163,9 @@ def watchers_have_queues() -> bool:
 
 def asset_stores(trigger: object) -> list[Any]:
     """
-    Return where the assets of a watcher remember, one store for each. Since 3.3; before, there is none.
+    Return the state store of each asset that a trigger watches; empty before 3.3.
 
-    Airflow makes watchers with equal arguments one trigger, and has no public way to name its assets.
+    Watchers with equal arguments share one trigger, and Airflow has no public way to iterate over its assets.
     """
     store = getattr(trigger, "asset_state_store", None)
     if store is None:
@@ -184,7 +185,7 @@ def allow_in_xcom(classes: Iterable[type]) -> None:
 
 @cache
 def default_retry_policy() -> Any:
-    """Return the retry policy that our tasks share; ``None`` before 3.3, where there are no policies."""
+    """Return the retry policy that the tasks of this package share; ``None`` before 3.3."""
     try:
         from airflow_provider_workspace.retry_policies import WorkspaceRetryPolicy
     except ImportError:
@@ -193,7 +194,7 @@ def default_retry_policy() -> Any:
 
 
 def has_own_retry_policy(task: object) -> bool:
-    """Tell whether the author of a task gave it a retry policy, which then decides on every error."""
+    """Return whether the author of a task set a retry policy, which then decides on every error."""
     return getattr(task, "retry_policy", None) not in (None, default_retry_policy())
 
 

@@ -1,1 +1,1 @@
-"""The interface of the service as typed operations: no Airflow, no HTTP library, no clock."""
+"""The typed operations of the interface, without Airflow, an HTTP library or a clock."""

@@ -1,8 +1,8 @@
 """
-The writable fields of the interface as keyword arguments of the hooks.
+The writable fields of the interface as typed keyword arguments of the hooks.
 
-The operations check them at run time; these types are what an editor completes and a type checker checks. A test holds
-both equal, name by name. A field that is not given is not sent, a field given as ``None`` is sent as null.
+Editors and type checkers use these types; the operations check the fields at run time. A test compares both. A field
+that is not set is not sent; ``None`` is sent as null.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LevelName = Literal["member", "admin", "owner"]
 
 
 class DashboardBody(TypedDict, total=False):
-    """What may be written to a dashboard. Section "Dashboard"."""
+    """Writable fields of a dashboard. Section "Dashboard"."""
 
     name: str | None
     description: str | None
@@ -29,13 +29,13 @@ class DashboardBody(TypedDict, total=False):
 
 
 class CollaboratorSettings(TypedDict, total=False):
-    """What may be written to a collaborator besides who it is. Section "Dashboard collaborator"."""
+    """Writable fields of a collaborator except the user. Section "Dashboard collaborator"."""
 
     level: int | None
 
 
 class BatchExportBody(TypedDict, total=False):
-    """What a pause or unpause may carry. Section "Batch export"."""
+    """Fields of a pause or unpause. Section "Batch export"."""
 
     name: str | None
     model: Literal["events", "persons"] | None
@@ -49,13 +49,13 @@ class BatchExportBody(TypedDict, total=False):
 
 
 class BatchExportResumeBody(BatchExportBody, total=False):
-    """What an unpause may carry: that, and fields that the interface does not name."""
+    """Fields of an unpause, including those that the interface does not name."""
 
     resume_fields: dict[str, Any] | None
 
 
 class DomainSettings(TypedDict, total=False):
-    """What may be written to a domain besides its name. Section "Domain"."""
+    """Writable fields of a domain except its name. Section "Domain"."""
 
     jit_provisioning_enabled: bool | None
     sso_enforcement: str | None
@@ -65,13 +65,13 @@ class DomainSettings(TypedDict, total=False):
 
 
 class DomainBody(DomainSettings, total=False):
-    """What may be written to a domain. Section "Domain"."""
+    """Writable fields of a domain. Section "Domain"."""
 
     domain: str | None
 
 
 class InviteSettings(TypedDict, total=False):
-    """What an invite may carry besides its address. Section "Invite"."""
+    """Writable fields of an invite except the address. Section "Invite"."""
 
     first_name: str | None
     level: int | LevelName | None
@@ -82,7 +82,7 @@ class InviteSettings(TypedDict, total=False):
 
 
 class ProjectBody(TypedDict, total=False):
-    """What a project can be created with. Section "Fields accepted on project creation"."""
+    """Writable fields of a project. Section "Fields accepted on project creation"."""
 
     name: str | None
     product_description: str | None

@@ -1,4 +1,4 @@
-"""What a service says it did, compared with what it was asked; and when two spellings mean the same to it."""
+"""Compare a response with the request, ignoring differences of spelling."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from airflow_provider_workspace.api.secrets import is_secret, without_secrets
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
 
-# Fields that say how to do it. Where an answer has them, it need not repeat what was sent.
+# Fields that say how to apply the request; the response need not repeat them.
 NOT_SHOWN = frozenset({"use_template", "use_dashboard", "delete_insights", "send_email", "combine_pending_invites"})
-# Fields that services write in small letters.
+# Fields that services store in lower case.
 CASELESS = frozenset({"target_email", "domain", "user_uuid", "tags"})
-# What an answer that is no record calls a failure, and when it is one.
+# Fields that report a failure in a response without a record, and the values that do.
 FAILURES: dict[str, Callable[[Any], bool]] = {
     "error": bool,
     "errors": bool,
@@ -33,35 +33,35 @@ MAX_DOMAIN_LENGTH = 253
 
 
 def normal_text(text: str) -> str:
-    """Return the form in which texts are compared: Unicode in composed form (NFC), blanks trimmed and joined."""
+    """Return a text for comparison: Unicode NFC, whitespace trimmed and collapsed."""
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 def printable(text: str) -> str:
-    """Return a text as it stands in one line of a log or terminal, with blanks for line ends and all that is unseen."""
+    """Return a text on one line, with a space for each unprintable character."""
     return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
 
 
 @lru_cache(maxsize=4096)
 def ascii_domain(domain: str) -> str:
-    """Return a domain as DNS has it (IDNA), in which both spellings of an internationalised one are equal."""
+    """Return a domain in ASCII (IDNA), so that both spellings of an internationalized domain are equal."""
     if domain.isascii() or len(domain) > MAX_DOMAIN_LENGTH:
         return domain
     try:
         return domain.encode("idna").decode()
-    except UnicodeError:  # no domain
+    except UnicodeError:  # not a domain
         return domain
 
 
 def differences(op: Operation[Any], answer: Any) -> list[dict[str, Any]]:
     """
-    Return the fields of a create or change that its answer shows otherwise, each as ``field``, ``asked`` and ``got``.
+    Return the fields of a create or change that differ in the response, each as ``field``, ``asked`` and ``got``.
 
-    Spelling does not count: letter case of addresses, order of lists, blanks, Unicode form, numbers as text. Nor do
-    fields that the answer does not have, secrets, which services mask, and null in a record without an id. What is no
-    record may say that a change failed.
+    Ignored are differences in spelling (case of addresses, order of lists, whitespace, Unicode form, numbers as text),
+    fields that the response does not have, secrets, which services mask, and null in a record without an id. A response
+    to a change that is not a record may report a failure.
 
-    :param answer: what came back; anything that is no record has no difference
+    :param answer: the result; anything but a model has no differences
     """
     if op.endpoint.effect not in ("create", "change") or not isinstance(answer, BaseModel):
         return []
@@ -81,13 +81,13 @@ def differences(op: Operation[Any], answer: Any) -> list[dict[str, Any]]:
 
 
 def unshown(op: Operation[Any], answer: BaseModel) -> list[str]:
-    """Return the fields of a change of which its answer says nothing, other than secrets."""
+    """Return the fields of a change, except secrets, that are missing in the response."""
     asked, got = _compared(op, answer)
     return [name for name in asked if name not in got]
 
 
 def _compared(op: Operation[Any], answer: BaseModel) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the fields that are compared: as they were asked for, and as far as they came back."""
+    """Return the fields to compare, as sent and as returned."""
     asked = op.payload() if op.endpoint.shows is None else op.endpoint.shows
     asked = {name: value for name, value in asked.items() if name not in NOT_SHOWN and not is_secret(name)}
     got = BaseModel.model_dump(answer, mode="json", include=set(asked), exclude_unset=True)  # secrets compare too
@@ -96,7 +96,7 @@ def _compared(op: Operation[Any], answer: BaseModel) -> tuple[dict[str, Any], di
 
 
 def describe_differences(found: list[dict[str, Any]]) -> str:
-    """Say in one line what came back instead of what."""
+    """Describe differences on one line."""
     return ", ".join(f"{row['field']} is {_shown(row['got'])} and not {_shown(row['asked'])}" for row in found)
 
 
@@ -107,7 +107,7 @@ def _shown(value: Any) -> str:
 
 
 def _same(name: str, asked: Any, got: Any) -> bool:
-    """Tell whether two values of a field mean the same; what a service adds to an object makes no difference."""
+    """Return whether two values are equal apart from spelling; keys that the service adds to an object are ignored."""
     caseless = name in CASELESS
     if isinstance(asked, dict) and isinstance(got, dict):
         return all(_same(name, value, got.get(key)) for key, value in asked.items())
@@ -118,7 +118,7 @@ def _same(name: str, asked: Any, got: Any) -> bool:
 
 
 def _plain(value: Any, caseless: bool) -> Any:  # noqa: FBT001 - private
-    """Return a text or number in the form in which it is compared, and of what is nested its JSON."""
+    """Return a value for comparison: a normalized text, a number, or the JSON of a nested value."""
     if isinstance(value, list | dict):
         return json.dumps(value, sort_keys=True) if value else None
     if not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Access levels, which the interface types as enumerated integers without showing their values."""
+"""Access levels; the interface types them as enumerated integers and does not show the values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-# Of members and invites, at services of this kind. Any other whole number is sent as it is.
+# Levels of members and invites at services of this kind. Other integers are sent unchanged.
 LEVELS = {"member": 1, "admin": 8, "owner": 15}
 # Far below Python's integer string limit.
 MAX_LEVEL = 10**100
@@ -15,9 +15,9 @@ MAX_LEVEL = 10**100
 
 def parse_level(value: Any) -> int:
     """
-    Read an access level of a member or an invite: a whole number, the text of one, or one of :data:`LEVELS`.
+    Parse an access level of a member or invite: an integer, its text, or one of :data:`LEVELS`.
 
-    :raises ValueError: if it is none; truth values and fractions are none
+    :raises ValueError: if it is anything else, such as a boolean or a fraction
     """
     if isinstance(value, str) and value.strip().lower() in LEVELS:
         return LEVELS[value.strip().lower()]
@@ -30,9 +30,9 @@ def parse_level(value: Any) -> int:
 
 def _parse_number(value: Any) -> int:
     """
-    Read a whole number, or the text of one.
+    Parse an integer or its text.
 
-    :raises ValueError: if it is none; truth values and fractions are none
+    :raises ValueError: if it is anything else, such as a boolean or a fraction
     """
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,90}(\.0*)?\s*", value, re.ASCII):
         return int(value.partition(".")[0])
@@ -53,4 +53,4 @@ OptionalLevel = Annotated[
 ]
 """Access level of an invite."""
 OptionalNumber = Annotated[int | None, BeforeValidator(lambda value: None if value is None else _parse_number(value))]
-"""Any other whole number; such as the level of a dashboard and its collaborators, for which services have others."""
+"""An integer without named values, such as the level of a dashboard or collaborator."""

@@ -1,9 +1,9 @@
 """
-What the service returns.
+The records that the service returns.
 
-Every field may be absent or null, unknown fields are kept, enumerations whose values the interface does not show stay
-plain ``int`` or ``str``. Timestamps are ISO 8601 date-time strings in UTC, exactly as the service sent them.
-Sections named in the docstrings are those of the interface document, "Resources and their fields".
+Every field may be absent or null, unknown fields are kept, and enumerations whose values the interface does not show
+are plain ``int`` or ``str``. Timestamps are ISO 8601 strings in UTC as the service sent them. The sections in the
+docstrings are those of "Resources and their fields" in the interface document.
 """
 
 # Without postponed annotations: pydantic would have to compile each one when this is imported.
@@ -19,21 +19,21 @@ T = TypeVar("T")
 
 
 class Resource(BaseModel):
-    """Base of the answers: tolerant of what the service sends, silent about secrets when printed."""
+    """Base of all records; its ``repr`` has no secrets."""
 
     # Ids may come as numbers.
     model_config = ConfigDict(extra="allow", defer_build=True, protected_namespaces=(), coerce_numbers_to_str=True)
     holds_secrets: ClassVar[bool] = False
     empty_list_as_object: ClassVar[bool] = False
-    """Whether ``{}`` is an empty list of these, since the interface shows no envelope for it."""
+    """Whether ``{}`` is an empty list; for lists whose shape the interface does not show."""
 
     @property
     def label(self) -> str | None:
-        """What people know it by, such as a name or an address; ``None`` if the service does not show it."""
+        """The name or address of the record for people; ``None`` if the service does not show it."""
         return None
 
     def secrets(self) -> Iterator[str]:
-        """Yield the secret values of this resource, for the log masker."""
+        """Yield the secrets in the record, for the log masker."""
         return secrets_under("", {**self.__dict__, **(self.__pydantic_extra__ or {})})
 
     def to_dict(self, *, return_secrets: bool = False) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Resource(BaseModel):
         return without_secrets(super().model_dump(**options))  # type: ignore[no-any-return]
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        """Print the declared fields that are set and no secrets; unknown fields might hold one."""
+        """Show the declared fields that are set, without secrets; unknown fields might contain one."""
         for name in type(self).model_fields:
             shown = without_secrets(getattr(self, name), secret=is_secret(name))
             if shown is not None:
@@ -60,7 +60,7 @@ class Page(BaseModel, Generic[T]):
     """
     One page of a list. Section "Paginated list envelope".
 
-    Whatever ``next`` is, if it is anything there is another page: a list must not end early for its type.
+    Any ``next`` other than null means that there is another page.
     """
 
     model_config = ConfigDict(extra="ignore", defer_build=True)
@@ -71,7 +71,7 @@ class Page(BaseModel, Generic[T]):
 
 
 class User(Resource):
-    """A person, embedded in other resources. Section "User"."""
+    """A user, embedded in other records. Section "User"."""
 
     id: int | None = None
     uuid: str | None = None
@@ -111,7 +111,7 @@ class Dashboard(Resource):
 
 
 class DashboardCollaborator(Resource):
-    """A person who may work on a dashboard. Section "Dashboard collaborator"."""
+    """A collaborator of a dashboard. Section "Dashboard collaborator"."""
 
     empty_list_as_object = True
 
@@ -131,10 +131,10 @@ class DashboardCollaborator(Resource):
 
 class DashboardSharing(Resource):
     """
-    How a dashboard is shared. Section "Dashboard sharing configuration".
+    The sharing configuration of a dashboard. Section "Dashboard sharing configuration".
 
-    Where a service lists several configurations, it is the first that is enabled, else the first; where it lists none,
-    the dashboard is not shared, and ``enabled`` is false.
+    If a service lists several configurations, this is the first enabled one, else the first; if it lists none,
+    ``enabled`` is false.
     """
 
     holds_secrets = True
@@ -154,7 +154,7 @@ class DashboardSharing(Resource):
 
 
 class BatchExport(Resource):
-    """A batch export, as pausing and unpausing may answer it. Section "Batch export"."""
+    """A batch export in the response to a pause or unpause. Section "Batch export"."""
 
     paused: bool | None = None
 
@@ -224,7 +224,7 @@ class Member(Resource):
 
 
 class ProjectItem(Resource):
-    """A project as the list shows it. Section "Project"."""
+    """A project in the list of projects. Section "Project"."""
 
     holds_secrets = True
 
@@ -250,7 +250,7 @@ class Project(Resource):
     """
     The full record of a project. Section "Project".
 
-    Fields whose type the interface leaves open are kept as they come, the "string" settings among them.
+    Fields whose type the interface leaves open are kept unchanged.
     """
 
     holds_secrets = True

@@ -1,8 +1,8 @@
 """
-An operation is a class: its fields are the request, its decorator the row of the table, its type parameter the answer.
+The base class of operations, and the decorator that describes their endpoint.
 
-Everything that is sent gets its final form here: paths are percent-encoded, queries and bodies are written out, so that
-no HTTP library has anything left to encode in its own way.
+The fields of an operation are its request, and its type parameter is its result. Paths, queries and bodies are encoded
+here, because the two HTTP libraries encode differently.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 
 T = TypeVar("T")
 
-# A path into a value that is nested hundreds of levels deep is of no help in full.
+# Longest path of a nested field in a message.
 MAX_FIELD_LENGTH = 100
 MAX_ID_LENGTH = 300
 
 
 def _whole_number(value: Any) -> int:
-    """Read an integer id, which templates deliver as text."""
+    """Parse an integer id; templates render it as text."""
     if isinstance(value, str) and re.fullmatch(r"\s*\d+\s*", value):
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return int(str(value))  # refuses what is too long to be written out
+        return int(str(value))  # str raises ValueError beyond the integer string limit
     shown = repr(value[:40]) if isinstance(value, str) else f"something of type {type(value).__name__}"
     msg = f"expected a whole number, not {shown}"
     raise ValueError(msg)
 
 
 def _uuid(value: Any) -> str:
-    """Read a UUID and write it the usual way."""
+    """Parse a UUID and return its canonical form."""
     try:
         return str(value if isinstance(value, UUID) else UUID(str.strip(value)))
     except (TypeError, ValueError):
@@ -51,7 +51,7 @@ def _uuid(value: Any) -> str:
 
 
 def _user_id(value: Any) -> Any:
-    """Refuse what is another property of a user than their UUID; the interface says no more of its form."""
+    """Refuse an e-mail address or a number; the interface does not say more about the form of user ids."""
     if isinstance(value, str) and ("@" in value or value.strip().isdecimal()):
         what = "an e-mail address" if "@" in value else "a number"
         msg = f"expected the UUID of a user, not {what} ({value[:60]!r}); it is user.uuid in the list of members"
@@ -60,11 +60,11 @@ def _user_id(value: Any) -> Any:
 
 
 IntegerId = Annotated[int | str, BeforeValidator(_whole_number)]
-"""An id that the interface types as an integer."""
+"""An integer id."""
 Uuid = Annotated[UUID | str, BeforeValidator(_uuid)]
-"""An id that the interface types as a UUID."""
+"""A UUID."""
 UserId = Annotated[str, BeforeValidator(_user_id)]
-"""The id of a user, which the interface types as a string in paths and as a UUID in records."""
+"""The UUID of a user; the interface types it as a string in paths."""
 
 
 Effect = Literal["read", "create", "change", "remove"]
@@ -74,23 +74,24 @@ EFFECTS: dict[str, Effect] = {"GET": "read", "PATCH": "change", "DELETE": "remov
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """
-    The row of an operation in the table of the interface, and all that is decided about it.
+    The description of an operation.
 
     :param method: HTTP method
     :param path: template that begins with ``/api`` and ends with a slash
-    :param scope: scope the API key needs; ``None`` where the interface shows none
-    :param repeatable: whether sending it twice has the effect of sending it once
-    :param answer: type of the answer; ``None`` if it carries nothing
+    :param scope: scope that the API key needs; ``None`` if the interface does not show one
+    :param repeatable: whether the operation is idempotent
+    :param answer: type of the result; ``None`` if the response has no content
     :param effect: what it does to a resource
-    :param recover: how an unknown outcome is recovered: ``look-up`` where the interface can tell by reading whether it
-        was applied, ``none`` where only a person can; ``None`` for what is repeatable
-    :param look_for: what to look for after an unknown outcome, as a sentence; ``None`` for what is repeatable
-    :param already_done_code: error code which says that the effect is there already; ``None`` if there is none
+    :param recover: how an unknown outcome is recovered: ``look-up`` if a read shows whether the operation was applied,
+        ``none`` if only a person can tell; ``None`` if the operation is repeatable
+    :param look_for: sentence that says what to look for after an unknown outcome; ``None`` if the operation is
+        repeatable
+    :param already_done_code: error code that means the operation was applied before; ``None`` if there is none
     :param instead: what to do instead of an operation that the service always refuses; ``None`` for all others
-    :param passing_statuses: statuses that are worth a retry here, unless they complain of a field
-    :param refusals_count: whether the service may count a request that it refused for a limit: its caller decides when
-        it is sent again
-    :param shows: what an answer must show once it is done; ``None`` for the fields that are sent
+    :param passing_statuses: further statuses to retry, unless the error names a field
+    :param refusals_count: whether a request that was refused with 429 may count towards the limit; then the caller
+        decides when to send it again
+    :param shows: fields that the response must show; ``None`` for the fields of the request
     """
 
     method: str
@@ -111,9 +112,9 @@ class Endpoint:
 @dataclass(frozen=True, slots=True)
 class Request:
     """
-    A request in its final form.
+    An encoded request.
 
-    :param target: encoded path and query, to be appended to the base URL as it is
+    :param target: encoded path and query, which are appended to the base URL
     :param body: JSON in UTF-8; ``None`` if there is no body
     """
 
@@ -125,9 +126,9 @@ class Request:
 @dataclass(frozen=True, slots=True)
 class Response:
     """
-    An answer, whichever library received it.
+    A response, independent of the HTTP library.
 
-    :param headers: must find names whatever their case
+    :param headers: case-insensitive
     """
 
     status: int
@@ -136,18 +137,18 @@ class Response:
 
     @property
     def request_id(self) -> str | None:
-        """The service's identifier of the request; ``None`` if it sends none. It may repeat a secret."""
+        """Request id of the service; ``None`` if there is none. It may contain a secret."""
         return self.headers.get("x-request-id") or self.headers.get("request-id")
 
 
 class Operation(BaseModel, Generic[T]):
     """
-    One operation of the interface; ``T`` is what comes back.
+    An operation of the interface with a result of type ``T``.
 
-    Fields named in the path go there, the others into the query (GET) or the body. A field that is not given is not
-    sent; a field given as ``None`` is sent as null.
+    Fields that the path names go into the path, the others into the query (GET) or the body. A field that is not set is
+    not sent; ``None`` is sent as null.
 
-    :raises WorkspaceInputError: for a field that is unknown, missing or of the wrong type
+    :raises WorkspaceInputError: if a field is unknown, missing or of the wrong type
     """
 
     model_config = ConfigDict(
@@ -156,7 +157,7 @@ class Operation(BaseModel, Generic[T]):
     endpoint: ClassVar[Endpoint]
 
     def __class_getitem__(cls, answer: Any) -> Any:
-        """Name the answer, for :func:`answer_type`; pydantic would build one more class for each."""
+        """Set the type of the result, for :func:`answer_type`; pydantic would create another class for each."""
         return GenericAlias(cls, answer)
 
     def __init__(self, /, **fields: Any) -> None:
@@ -171,16 +172,16 @@ class Operation(BaseModel, Generic[T]):
 
     @property
     def rows(self) -> int:
-        """How many records the request is about."""
+        """Number of records in the request."""
         return 1
 
     def payload(self) -> Any:
-        """Return what goes into the body (or, for GET, the query): the given fields that are not in the path."""
+        """Return the fields for the body, or for the query of a GET."""
         return self.model_dump(mode="json", exclude_unset=True, exclude=set(path_fields(self.endpoint.path)))
 
     def request(self) -> Request:
         """
-        Write the request out.
+        Encode the request.
 
         :raises WorkspaceInputError: if a path value is empty or a dot segment, or a value is not JSON serializable
         """
@@ -210,7 +211,7 @@ class Operation(BaseModel, Generic[T]):
     def segment(self, name: str) -> str:
         """Encode one path value."""
         value = str(getattr(self, name))
-        # Some servers decode a slash before they resolve dots, so dots between slashes would lead elsewhere, too.
+        # Some servers decode slashes before they resolve dot segments.
         if not value.strip() or any(part.strip() in (".", "..") for part in re.split(r"[/\\]", value)):
             msg = f"{type(self).__name__}: {name} must be an identifier, not {value[:60]!r}"
             raise WorkspaceInputError(msg)
@@ -224,11 +225,11 @@ class Operation(BaseModel, Generic[T]):
             raise WorkspaceInputError(msg) from None
 
     def secrets(self) -> Iterator[str]:
-        """Yield the secret values that are sent, for the log masker."""
+        """Yield the secrets in the request, for the log masker."""
         return secrets_under("", {name: getattr(self, name) for name in type(self).model_fields})
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        """Print the fields that are given and no secrets."""
+        """Show the fields that are set, without secrets."""
         for name in type(self).model_fields:
             if name in self.model_fields_set:
                 value = getattr(self, name)
@@ -256,13 +257,13 @@ def endpoint(
     shows: Mapping[str, Any] | None = None,
 ) -> Callable[[OperationClass], OperationClass]:
     """
-    Give an operation its row; the answer's type is read from the class's own type parameter.
+    Describe the endpoint of an operation.
 
-    The arguments are those of :class:`Endpoint`.
+    The arguments are those of :class:`Endpoint`; the type of the result is the type parameter of the class.
 
-    :param path: path below ``/api``, with a slash at both ends
-    :param effect: may be left out where the method says it: ``GET``, ``PATCH`` and ``DELETE``
-    :raises TypeError: if the row lacks something that its method or its not being repeatable asks for
+    :param path: path below ``/api`` that begins and ends with a slash
+    :param effect: optional for ``GET``, ``PATCH`` and ``DELETE``
+    :raises TypeError: if an argument is missing
     """
 
     def decorate(cls: OperationClass) -> OperationClass:
@@ -313,9 +314,9 @@ def path_fields(path: str) -> list[str]:
 
 def _encode(name: str, payload: Any) -> bytes:
     """
-    Write a body as JSON.
+    Encode a body as JSON.
 
-    :param name: the operation, for the error
+    :param name: name of the operation for the error
     :raises WorkspaceInputError: if a value is not JSON serializable
     """
     try:
@@ -326,7 +327,7 @@ def _encode(name: str, payload: Any) -> bytes:
 
 
 def explain(cls: type[BaseModel], error: ValidationError) -> str:
-    """Turn pydantic's findings into one line per field: which field, what was expected; never the value."""
+    """Describe each invalid field and what is expected, without its value."""
     known = sorted(cls.model_fields)
     lines: list[str] = []
     for finding in error.errors(include_url=False, include_context=False, include_input=False):

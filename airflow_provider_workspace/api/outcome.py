@@ -1,4 +1,4 @@
-"""What is known of a request after an attempt, and what that permits."""
+"""The outcome of an attempt to send a request."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from airflow_provider_workspace.errors import WorkspacePermissionError, Workspac
 
 
 class Outcome(str, Enum):
-    """How far an attempt got."""
+    """The outcome of an attempt."""
 
     NOT_SENT = "not_sent"
-    """No byte of the request left: DNS, connect, the TLS handshake, the CONNECT of a proxy."""
+    """No byte of the request was sent: DNS, connect, TLS handshake or CONNECT of a proxy failed."""
     REJECTED = "rejected"
-    """The service answered that it did not do it: 4xx."""
+    """The service refused the request: 4xx."""
     APPLIED = "applied"
-    """The service answered that it did it."""
+    """The service applied the request: 2xx."""
     UNKNOWN = "unknown"
-    """The service may have done it: time-out, reset after sending, 408, 5xx, an answer that cannot be read."""
+    """The service may have applied the request: timeout, reset, 408, 5xx, unreadable response."""
 
 
-# Statuses that say "not now": the same request may be answered otherwise later.
+# 4xx statuses that are worth a retry.
 TRY_LATER = frozenset({408, 425, 429})
 
 
 def outcome_of_status(status: int) -> Outcome:
     """
-    Tell what a status says about the request.
+    Return the outcome of a request with this status.
 
-    A redirect that keeps the method (307, 308) was not carried out; after the other redirects that cannot be known. Nor
-    after a 408, which gateways send for a service that is slow as well.
+    A redirect that keeps the method (307, 308) was not applied. After other redirects and after a 408, which gateways
+    also send for a slow service, the outcome is unknown.
 
     :param status: HTTP status, 200 to 599
     """
@@ -41,16 +41,16 @@ def outcome_of_status(status: int) -> Outcome:
 
 
 def refuses_all(result: object) -> bool:
-    """Tell whether the service will refuse other requests of the kind as well: the key, the organization, the rate."""
+    """Return whether similar requests will be refused as well: for the key, the organization or a rate limit."""
     return isinstance(result, WorkspaceStatusError) and result.status in (401, 403, 404, 405, 429)
 
 
 def refuses_kind_of_key(result: object) -> bool:
-    """Tell whether the service refuses every personal API key, whatever its scopes: it says so only in words."""
+    """Return whether the service refuses every personal API key, whatever its scopes; only the detail says so."""
     said = (result.detail or "").lower() if isinstance(result, WorkspacePermissionError) else ""
     return "personal api key" in said and "scope" not in said
 
 
 def is_in_doubt(result: object) -> bool:
-    """Tell whether a write may have been applied, and perhaps is only now."""
+    """Return whether a write may have been applied, or may still be."""
     return isinstance(result, WorkspaceRequestError) and result.outcome == Outcome.UNKNOWN.value

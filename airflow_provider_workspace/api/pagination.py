@@ -1,4 +1,4 @@
-"""Lists page by page: what to ask next, when to stop, and whether all rows came."""
+"""Pagination: which page to request next, when to stop, and whether the list is complete."""
 
 from __future__ import annotations
 
@@ -19,24 +19,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Pages of one reading of a list, whatever it counts.
+# Maximum pages in one reading of a list.
 MAX_PAGES = 100_000
-# Rows beyond twice its count that a list may have, and still have another page.
+# Rows that a list may have beyond twice its count before it counts as endless.
 SLACK = 100
 
 
 class Pages(Generic[T]):
     """
-    The walk through one list. For each page call :meth:`fresh`, then :meth:`following`.
+    The pages of one list. For each page call :meth:`fresh`, then :meth:`following`.
 
-    The address in ``next`` is only ever read for its ``offset``, and only if it lies within the origin of the
-    connection; the request always goes to the connection's own base URL. So a ``next`` that points abroad, as
-    proxies produce and attackers wish for, takes no API key anywhere.
+    Of the URL in ``next`` only the ``offset`` is used, and only if it has the origin of the connection; requests always
+    go to the base URL. So no ``next`` link can send the API key to another server.
 
-    A list that comes with fewer rows than it counts is read again, and the readings are joined by the rows' ids. Each
-    has pages of one row less than the one before, so that what is lost where pages meet is not lost again.
+    A list that has fewer rows than it counts is read again, and the readings are merged by row id. Each reading has
+    pages with one row less than the one before, so that rows lost at page boundaries show up.
 
-    :param first: the operation that asks for the first page
+    :param first: operation for the first page
     :param base_url: base URL of the connection
     """
 
@@ -51,7 +50,7 @@ class Pages(Generic[T]):
         self._begin(first)
 
     def _begin(self, first: Operation[Page[T]]) -> None:
-        """Begin a reading."""
+        """Start a reading."""
         self.current: Operation[Page[T]] = first
         self.readings.append(_Keys())
         self.offset = self.start
@@ -62,7 +61,7 @@ class Pages(Generic[T]):
         self.before = self.distinct
 
     def fresh(self, page: Page[T]) -> list[T]:
-        """Return the rows of a page that did not come before."""
+        """Return the new rows of a page."""
         if self.repeats(page):
             return []
         *earlier, reading = self.readings
@@ -79,11 +78,11 @@ class Pages(Generic[T]):
 
     def following(self, page: Page[T]) -> Operation[Page[T]] | None:
         """
-        Return the operation that asks for the next page, or for the first one once more; ``None`` after the last one.
+        Return the operation for the next page, or for the first page of another reading; ``None`` at the end.
 
         :param page: the page just read
         :raises WorkspacePaginationError: if the list never ends
-        :raises WorkspaceIncompleteListError: if the list has fewer rows than it counts, however often it is read
+        :raises WorkspaceIncompleteListError: if the list still has fewer rows than it counts
         """
         self.came += len(page.results)
         if page.count is not None:
@@ -94,7 +93,7 @@ class Pages(Generic[T]):
             return self._again()
         if offset in self.asked_for:
             raise self._endless(f"the page at offset {self.offset} leads back to offset {offset}")
-        # A list that counts ends by its count; there rows that move may come twice in a row, above all alone on a page.
+        # With a count, a page may equal the one before it because rows moved; such a list ends by its count.
         if page.count is None and page.results and page.results == self.rows:
             raise self._endless(f"the page at offset {self.offset} is the one before it once more")
         if page.count is not None and self.came > 2 * page.count + SLACK:
@@ -110,24 +109,24 @@ class Pages(Generic[T]):
         return self.current
 
     def _next_offset(self, page: Page[T]) -> int | None:
-        """Return where the next page begins; ``None`` if there is none."""
+        """Return the offset of the next page; ``None`` if there is none."""
         reached = self.offset + len(page.results)
         if page.next:
             offset = self.offset_in(page.next)
             offset = reached if offset is None else offset
-            # The end; an empty page before it has lost its rows to somebody who deleted them.
+            # An empty page before the end has lost its rows to a delete.
             empty_end = not page.results and (page.count is None or not self.offset < offset < page.count)
             return None if empty_end else offset
         if not page.results or self.repeats(page):
             return None
         if page.count is not None:
             return reached if reached < page.count else None
-        # Neither a count nor a word about the next page: only asking for it tells, where the list has pages at all.
+        # Without count and next, only a request for the next page shows whether there is one.
         unsaid = "next" not in page.model_fields_set and "limit" in type(self.current).model_fields
         return reached if unsaid else None
 
     def _again(self) -> Operation[Page[T]] | None:
-        """Return the operation that begins another reading; ``None`` if all rows came, or the list does not count."""
+        """Return the operation that starts another reading; ``None`` if the list is complete or has no count."""
         if self.counts is None:
             return None
         least, most = self.counts
@@ -139,7 +138,7 @@ class Pages(Generic[T]):
         self.fruitless = self.fruitless + 1 if same else 0
         if reads == MAX_READS or self.fruitless == 2:
             if least < most and self.distinct >= least - self.start:
-                return None  # people come and go meanwhile: all who were there all the time were seen
+                return None  # the list changed while it was read: all rows that were there throughout were read
             msg = (
                 "Try again. If the list stays short because the service counts rows that the API key may not see, or "
                 "counts wrong, set trust_counts to false in the extra of the connection. "
@@ -160,11 +159,11 @@ class Pages(Generic[T]):
         return WorkspacePaginationError(msg, operation=name, outcome=Outcome.REJECTED.value, retryable=False)
 
     def repeats(self, page: Page[T]) -> bool:
-        """Tell whether a service that knows no pages has sent its whole list once more."""
+        """Return whether a service without pagination sent its whole list again."""
         return bool(page.results) and not page.next and page.results == self.rows
 
     def offset_in(self, link: Any) -> int | None:
-        """Return the offset a ``next`` link names; ``None`` if it names none or leads to another origin."""
+        """Return the offset in a ``next`` link; ``None`` if it has none or another origin."""
         try:
             target = urljoin(self.base_url, str(link))
             if origin(target) != origin(self.base_url):
@@ -176,7 +175,7 @@ class Pages(Generic[T]):
 
 
 class _Keys:
-    """The ids of the rows of a list in eight bytes each, a tenth of what a set of texts takes."""
+    """A set of row ids with eight bytes per id, a tenth of the memory of a set of texts."""
 
     def __init__(self) -> None:
         self._parts: defaultdict[int, bytearray] = defaultdict(bytearray)
@@ -190,7 +189,7 @@ class _Keys:
         return digest.to_bytes(8, "little", signed=True) in self._parts[digest & 4095]
 
     def add(self, key: Hashable) -> bool:
-        """Add a key, and tell whether it is new."""
+        """Add a key, and return whether it is new."""
         digest = hash((key,))
         part = self._parts[digest & 4095]
         written = digest.to_bytes(8, "little", signed=True)

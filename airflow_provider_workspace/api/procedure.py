@@ -1,7 +1,7 @@
 """
-Work of several requests, without I/O: a generator that yields what is to be sent and is sent what came of it.
+Procedures: generators that yield the requests to send and receive their results, without I/O.
 
-So one piece of code serves the worker's client, the event loop's and a dry run. The clients' ``run`` carries it out.
+``run`` of a client executes one. So workers, the event loop and dry runs share the same code.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Send:
     """
-    Send operations, in any order or at once; their results or errors come back in the order given here.
+    Send operations, possibly in parallel; the generator receives their results or errors in the same order.
 
-    :param operations: what to send
-    :param why: why it is sent, for a dry run
-    :param caller_looks_up: whether the procedure looks for the effect of a write whose answer was lost, before it or a
-        retry of the task sends it again
-    :param note: called right before each attempt at each of them, so that a task can remember that it may be under way
+    :param operations: operations to send
+    :param why: reason for a dry run
+    :param caller_looks_up: whether the procedure looks up a write whose response was lost before the procedure, or a
+        retry of the task, sends it again
+    :param note: called before each attempt, so that a task can remember that the request may be under way
     """
 
     operations: Sequence[Operation[Any]]
@@ -39,9 +39,9 @@ class Send:
 @dataclass(frozen=True, slots=True)
 class Pause:
     """
-    Wait, or leave the procedure here and begin it again later: what it must know then, the task remembers.
+    Wait, or stop the procedure and start it again later; the task remembers what it needs for that.
 
-    :param seconds: how long
+    :param seconds: how long to wait
     """
 
     seconds: float
@@ -65,10 +65,10 @@ def send_one(operation: Operation[T], why: str = "the task asks for it") -> Proc
 
 def leave_at_long_pause(procedure: Procedure[T], longest: float, leave: Callable[[float], object]) -> Procedure[T]:
     """
-    Carry a procedure out up to a pause that is too long to wait for here.
+    Run a procedure until it asks for a pause that is too long for a worker.
 
-    :param longest: the longest pause in seconds that is not
-    :param leave: called with the seconds of a longer one; it raises what ends the work
+    :param longest: longest pause in seconds to wait for
+    :param leave: called with the seconds of a longer pause; it must raise
     """
     try:
         step = next(procedure)

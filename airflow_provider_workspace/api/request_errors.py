@@ -1,4 +1,4 @@
-"""What to say when a request went wrong: what was asked, what came back and what to do."""
+"""Errors of requests: what to do, what was requested and what the service returned."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation, Response
 
 MAX_DETAIL_LENGTH = 300
-# A shorter secret may be part of an ordinary text: only errors leave it out.
+# A shorter secret may be part of ordinary text, so it is removed from errors only.
 MIN_SECRET_LENGTH = 12
 
 _CLASSES: dict[int, type[WorkspaceStatusError]] = {
@@ -53,12 +53,11 @@ _CLASSES: dict[int, type[WorkspaceStatusError]] = {
 
 class Hint(NamedTuple):
     """
-    What to do about a refusal.
+    What to do about a status.
 
-    :param words: pattern of what the service says, whatever its case: the interface shows no words, and services tell
-        refusals of one status apart by nothing else
-    :param cure: what to do; ``{source}`` is the connection, ``{scope}`` the scope that is missing
-    :param path: part of the paths of the operations that it is about
+    :param words: case-insensitive pattern for the error detail, the only thing that distinguishes errors of one status
+    :param cure: what to do; ``{source}`` is the connection, ``{scope}`` the missing scope
+    :param path: part of the paths of the operations that it applies to
     """
 
     status: int
@@ -67,7 +66,7 @@ class Hint(NamedTuple):
     path: str = ""
 
 
-# The first one that fits counts.
+# The first match is used.
 HINTS = (
     Hint(
         400,
@@ -141,28 +140,28 @@ HINTS = (
 @dataclass(frozen=True, slots=True)
 class RequestContext:
     """
-    Whose request it is, for the messages.
+    The connection of a request, for messages.
 
-    :param source: where the settings come from, such as ``connection 'workspace_default'``
-    :param secrets: values that must not appear in a message, whatever the service writes
+    :param source: name of the connection, such as ``connection 'workspace_default'``
+    :param secrets: values that must not appear in a message
     """
 
     source: str
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def with_secrets_of(self, op: Operation[Any]) -> RequestContext:
-        """Return the same with the secrets that an operation sends, which the service may repeat."""
+        """Return a copy with the secrets of an operation, which the response may repeat."""
         return RequestContext(self.source, (*self.secrets, *op.secrets()))
 
     def without_key(self, body: bytes) -> bytes:
-        """Take the secrets of the connection out of an answer: a rude service repeats them in any field."""
+        """Remove the secrets of the connection from a response."""
         for secret in self.secrets:
             if len(secret) >= MIN_SECRET_LENGTH:
                 body = body.replace(secret.encode(), b"***")
         return body
 
     def redacted(self, text: str) -> str:
-        """Take the secrets and everything unprintable out of a text and shorten it."""
+        """Remove secrets and unprintable characters from a text, and shorten it."""
         for secret in self.secrets:
             text = text.replace(secret, "***").replace(json.dumps(secret)[1:-1], "***")
         text = without_url_secrets(text)
@@ -171,14 +170,14 @@ class RequestContext:
 
 
 def described(op: Operation[Any], what: str) -> str:
-    """Say what became of an operation. The path comes last, for a log page cuts long lines at the right."""
+    """Describe what happened to an operation. The path is last, because Airflow's log page cuts long lines."""
     return f"{type(op).__name__} {what} ({op.endpoint.method} {op.path()})."
 
 
 def not_sent(
     op: Operation[Any], why: str, context: RequestContext, *, retryable: bool = True
 ) -> WorkspaceConnectionError:
-    """Build the error for a request that never reached the service."""
+    """Build the error for a request that was not sent."""
     return WorkspaceConnectionError(
         f"Check the host, port and proxy of {context.source}. "
         + described(op, f"was not sent: {context.with_secrets_of(op).redacted(why).rstrip('.: ')}"),
@@ -196,23 +195,23 @@ def transport_error(
     setting: Literal["read_timeout", "total_timeout"] | None = None,
 ) -> WorkspaceTransportError:
     """
-    Build the error for a request that broke after it was sent.
+    Build the error for a connection that broke after the request was sent.
 
-    :param setting: which setting ended it; ``None`` if none did
+    :param setting: timeout that ended it; ``None`` if it was not a timeout
     """
     cure = f"Raise {setting} in the extra of {context.source} if the service needs longer. " if setting else ""
     found = context.with_secrets_of(op).redacted(why).rstrip(".: ")
     return (WorkspaceTimeoutError if setting else WorkspaceTransportError)(
-        cure + described(op, f"was sent, but no complete answer came: {found}"),
+        cure + described(op, f"was sent, but no complete response arrived: {found}"),
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
     )
 
 
 def too_large_error(op: Operation[Any], limit: int, context: RequestContext) -> WorkspaceResponseError:
-    """Build the error for an answer that was not read to its end for its size."""
+    """Build the error for a response that is too large."""
     return WorkspaceResponseError(
-        f"Raise max_response_bytes in the extra of {context.source} if the service really answers that much. "
+        f"Raise max_response_bytes in the extra of {context.source} if the service really returns that much. "
         + described(op, f"returned more than {limit:,} bytes"),
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
@@ -223,12 +222,12 @@ def too_large_error(op: Operation[Any], limit: int, context: RequestContext) -> 
 def unreadable_error(
     op: Operation[Any], response: Response, context: RequestContext, found: str
 ) -> WorkspaceResponseError:
-    """Build the error for a success that cannot be read."""
+    """Build the error for a 2xx response that cannot be read."""
     context = context.with_secrets_of(op)
     content_type = context.redacted(response.headers.get("content-type") or "no content type")
     return WorkspaceResponseError(
         f"Check that the host of {context.source} is the address of the service itself and that no login page or proxy "
-        "answers in its place. " + described(op, f"returned {response.status} with {found}, {content_type[:80]}"),
+        "responds in its place. " + described(op, f"returned {response.status} with {found}, {content_type[:80]}"),
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
         request_id=context.redacted(response.request_id or "") or None,
@@ -238,10 +237,11 @@ def unreadable_error(
 def not_applied_error(
     op: Operation[Any], response: Response, context: RequestContext, other: str
 ) -> WorkspaceNotAppliedError:
-    """Build the error for a change whose answer shows something else than was asked."""
+    """Build the error for a change whose response shows another value than was sent."""
     return WorkspaceNotAppliedError(
-        "Check that the service lets this be changed, and that the owner of the API key may: the answer shows that "
-        f"{type(op).__name__} was not done: {context.redacted(other)}. " + described(op, f"returned {response.status}"),
+        "Check that the service lets this be changed, and that the owner of the API key may: the response shows that "
+        f"{type(op).__name__} was not applied: {context.redacted(other)}. "
+        + described(op, f"returned {response.status}"),
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
         request_id=context.with_secrets_of(op).redacted(response.request_id or "") or None,
@@ -251,7 +251,7 @@ def not_applied_error(
 def status_error(
     op: Operation[Any], response: Response, context: RequestContext, now: datetime
 ) -> WorkspaceStatusError:
-    """Build the error for a status that is not a success."""
+    """Build the error for a status other than 2xx."""
     status = response.status
     context = context.with_secrets_of(op)
     body = {name: context.redacted(text) if text else None for name, text in _parse_error_body(response.body).items()}
@@ -287,7 +287,7 @@ def status_error(
 
 
 def _is_from_service(body: bytes) -> bool:
-    """Tell whether an error is in the service's own words: gateways send pages, nothing, or JSON of another shape."""
+    """Return whether an error comes from the service; gateways send pages, nothing, or JSON of another shape."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
@@ -297,10 +297,10 @@ def _is_from_service(body: bytes) -> bool:
 
 def _parse_error_body(body: bytes) -> dict[str, str | None]:
     """
-    Read the body of an error, whose shape the interface does not show.
+    Parse the body of an error, whose shape the interface does not show.
 
-    Understood are an object with ``detail``, ``code``, ``attr`` (or ``message``, ``error``), and an object of lists of
-    messages per field; of anything else that is not a page of HTML, the text itself.
+    It may be an object with ``detail``, ``code`` and ``attr`` (or ``message``, ``error``), an object with lists of
+    messages per field, or plain text. HTML is ignored.
     """
     found: dict[str, str | None] = {"detail": None, "code": None, "attr": None}
     text = body[:20_000].decode("utf-8", "replace").strip()
@@ -331,9 +331,9 @@ def _parse_error_body(body: bytes) -> dict[str, str | None]:
 
 def _hint(op: Operation[Any], response: Response, context: RequestContext, said: str, retry_after: float | None) -> str:
     """
-    Say what to do about a refusal.
+    Return what to do about a status.
 
-    :param said: the field the service complains of, and its explanation
+    :param said: field and detail of the error
     """
     status = response.status
     for hint in HINTS:
@@ -350,12 +350,12 @@ def _hint(op: Operation[Any], response: Response, context: RequestContext, said:
         where = context.redacted(_place(response.headers.get("location")))
         return f"The redirect to {where} was not followed. If that is the service, set it as host of {context.source}."
     if status >= 500 or status == 408:
-        return "The service or a proxy before it failed. If it keeps failing, check its status."
+        return "The service or a proxy failed. If it keeps failing, check its status."
     return "The service refused the request."
 
 
 def _place(location: str | None) -> str:
-    """Say where a redirect points to, without the parts of a URL that may hold secrets."""
+    """Return the origin that a redirect leads to, without the parts of the URL that may contain secrets."""
     if not location:
         return "nowhere"
     try:
@@ -370,7 +370,7 @@ def _place(location: str | None) -> str:
 
 
 def _missing_scope(op: Operation[Any], said: str) -> str | None:
-    """Return the scope that the service says is missing, or else the one that the interface asks for."""
+    """Return the missing scope that the error names, else the scope of the operation."""
     named = re.search(r"scope\W+([a-z_]+:[a-z]+)", said)
     return named.group(1) if named else op.endpoint.scope
 
@@ -384,17 +384,17 @@ def final_error(
     caller_looks_up: bool = False,
 ) -> WorkspaceRequestError:
     """
-    Return the error to raise once no further attempt is made.
+    Return the error to raise after the last attempt.
 
-    For a write whose outcome is unknown and that is not repeatable it says what to look for.
+    For a write that is not repeatable and has an unknown outcome, it says what to look for.
 
-    :param error: the error of the last attempt
-    :param may_have_been_applied: some attempt may have been applied, whatever became of the last one
+    :param error: error of the last attempt
+    :param may_have_been_applied: whether any attempt may have been applied
     :param caller_looks_up: whether the caller looks for the effect before it sends again; only then a retry is safe
     """
     error.attempts = attempts
     if isinstance(error, WorkspaceNotAppliedError) and op.endpoint.shows is None:
-        error.retryable = False  # every attempt ended so
+        error.retryable = False  # every attempt had this result
     if may_have_been_applied and error.outcome != Outcome.UNKNOWN.value and op.endpoint.effect != "read":
         error.outcome = Outcome.UNKNOWN.value
         error.args = (f"{error} An earlier attempt got no clear answer, so {error.operation} may have been applied.",)

@@ -1,4 +1,4 @@
-"""From an answer to a result or an error, tolerant of every shape that the interface leaves open."""
+"""Turn a response into a result or an error, accepting every shape that the interface leaves open."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def parse_response(
     trust_counts: bool = True,
 ) -> T:
     """
-    Turn an answer into the result of the operation.
+    Turn a response into the result of the operation.
 
-    :param now: the present with a time zone, for a ``Retry-After`` that is a date
-    :param may_have_been_applied: an earlier attempt may have been applied: then a 404 to a DELETE means that it was
-    :param trust_counts: whether the count of a list is read; without, nothing is known about how many rows there are
-    :return: the result; of a change that is answered with 204 a record without any field
-    :raises WorkspaceStatusError: for every status that is not a success
-    :raises WorkspaceResponseError: for a success whose body cannot be read
-    :raises WorkspaceNotAppliedError: for a change whose answer shows something else than was asked
+    :param now: current time with a time zone, for a ``Retry-After`` that is a date
+    :param may_have_been_applied: whether an earlier attempt may have been applied; then a 404 to a DELETE is a success
+    :param trust_counts: whether to keep the count of a list
+    :return: the result; for a PATCH with status 204 a record without fields
+    :raises WorkspaceStatusError: for a status other than 2xx
+    :raises WorkspaceResponseError: if the body of a 2xx response cannot be read
+    :raises WorkspaceNotAppliedError: if the response to a change shows another value than was sent
     """
     if response.status == 204 and op.endpoint.method == "PATCH":
         unsaid: T = op.endpoint.answer()  # changed, and no word about the record
@@ -57,7 +57,7 @@ def parse_response(
             result = decode(op.endpoint.answer, context.without_key(response.body))
         except UnreadableAnswerError as found:
             unreadable = str(found)
-        if unreadable is not None:  # raised here, where the body does not hang on it
+        if unreadable is not None:  # raised here, so that its traceback does not hold the body
             raise unreadable_error(op, response, context, unreadable)
         other = describe_differences(differences(op, result))
         if other and op.endpoint.effect == "change":
@@ -79,11 +79,11 @@ def parse_response(
 
 def follow(op: Operation[Any], response: Response, url: str) -> str | None:
     """
-    Return where to follow a redirect to, or ``None`` if it must not be followed.
+    Return the URL of a redirect to follow; ``None`` if it must not be followed.
 
-    Only a read may be followed, and only within the origin of the connection: elsewhere the API key must not go.
+    Only reads are redirected, and only within the same origin, so that the API key goes nowhere else.
 
-    :param url: the URL that was asked for
+    :param url: URL of the request
     """
     location = response.headers.get("location")
     if op.endpoint.method != "GET" or response.status not in (301, 302, 303, 307, 308) or not location:
@@ -109,17 +109,17 @@ def origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 class UnreadableAnswerError(ValueError):
-    """The bytes are not what was expected; the message says what they are."""
+    """The body cannot be read; the message says what it is instead."""
 
 
 def decode(answer: Any, body: bytes) -> Any:
     """
-    Read the body of a 2xx answer.
+    Parse the body of a 2xx response.
 
     :param answer: ``None``, a resource, ``Resource | None``, ``list[Resource]`` or ``Page[Resource]``
     :param body: the body as received
     :return: an instance of ``answer``
-    :raises UnreadableAnswerError: if the body is cut, is not JSON, or has not the expected shape
+    :raises UnreadableAnswerError: if the body is cut off, is not JSON, or has another shape
     """
     if answer is None:
         if _is_markup(body):
@@ -144,14 +144,18 @@ def decode(answer: Any, body: bytes) -> Any:
 
 
 def _adapter(answer: Any) -> TypeAdapter[Any]:
-    """Return the validator of a type; each is built once, when it is first needed."""
+    """Return the cached validator of a type."""
     if answer not in _ADAPTERS:
         _ADAPTERS[answer] = TypeAdapter(answer)
     return _ADAPTERS[answer]
 
 
 def _parse_json(body: bytes) -> Any:
-    """Parse JSON, or say what the body is instead."""
+    """
+    Parse JSON.
+
+    :raises UnreadableAnswerError: if the body is not JSON
+    """
     try:
         return _replace_surrogates(json.loads(body))
     except (ValueError, RecursionError):
@@ -166,7 +170,7 @@ def _parse_json(body: bytes) -> Any:
 
 
 def _replace_surrogates(value: Any) -> Any:
-    """Replace lone surrogates, which cannot be encoded as UTF-8: neither for XCom nor for a log."""
+    """Replace lone surrogates, which neither XComs nor logs can encode as UTF-8."""
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
     if isinstance(value, list):
@@ -177,15 +181,15 @@ def _replace_surrogates(value: Any) -> Any:
 
 
 def _is_markup(body: bytes) -> bool:
-    """Tell whether a body is a page for people, as proxies and logins answer in place of the service."""
+    """Return whether a body is HTML or XML, such as from a proxy or a login page."""
     return body.lstrip()[:1] == b"<"
 
 
 def _repair(answer: Any, value: Any) -> Any:
     """
-    Fit another reasonable shape into the expected one, then read fields of unexpected types as null.
+    Convert a value to the expected shape, then read fields with unexpected types as null.
 
-    A list may come as an array, an envelope or a single object; one object may come as an array of one.
+    A list may be an array, an envelope or a single object; an object may be an array of one.
     """
     value = _reshape(answer, value)
     fields: set[str] = set()
@@ -209,7 +213,7 @@ def _repair(answer: Any, value: Any) -> Any:
 
 
 def _reshape(answer: Any, value: Any) -> Any:
-    """Bring arrays, envelopes and single objects into the one that is expected."""
+    """Convert arrays, envelopes and single objects to the expected shape."""
     if isinstance(answer, type) and issubclass(answer, Page):
         if isinstance(value, list):
             return {"results": value}
@@ -232,7 +236,7 @@ def _reshape(answer: Any, value: Any) -> Any:
 
 
 def _field_path(loc: tuple[int | str, ...], value: Any) -> list[int | str]:
-    """Return the part of a location that exists in the value: pydantic adds names of its own for unions."""
+    """Return the part of a location that exists in the value; pydantic adds the members of unions."""
     path: list[int | str] = []
     for part in loc:
         try:
@@ -244,7 +248,7 @@ def _field_path(loc: tuple[int | str, ...], value: Any) -> list[int | str]:
 
 
 def _drop(value: Any, path: list[int | str]) -> None:
-    """Take one field out, so that it is read as null and as not answered."""
+    """Remove one field."""
     for part in path[:-1]:
         value = value[part]
     del value[path[-1]]

@@ -1,4 +1,4 @@
-"""When a request is sent again, and after how long: the retry policy of both clients, and the pauses of procedures."""
+"""The retry policy of both clients, and the pauses of procedures."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-# The first pauses before looking for the effect of a write whose answer was lost, in seconds; see look_up_pauses.
+# First pauses in seconds before a lost write is looked up; see look_up_pauses.
 FIRST_LOOK_UPS = (0.5, 5.0)
-# How often a write that is not repeatable is sent at most, if its answers are lost and its effect cannot be found.
+# Maximum attempts at a write that is not repeatable, each after a look-up that did not find its effect.
 MAX_SENDS = 5
-# How often a list is read at most that comes with fewer rows than it counts. It ends earlier if nothing new comes.
+# Maximum readings of a list that has fewer rows than it counts; fewer if a reading brings no new rows.
 MAX_READS = 10
 
 
@@ -35,10 +35,10 @@ class RetryPolicy:
     unknown        again                          never
     =============  =============================  =====================
 
-    :param max_attempts: attempts in all, the first included
-    :param max_wait: maximum wait between two attempts in seconds; when the service asks for more, the error is raised
-        at once and carries ``retry_after``
-    :param first_wait: bound of the wait before the second attempt in seconds; it doubles with each attempt
+    :param max_attempts: attempts, including the first
+    :param max_wait: maximum wait between two attempts in seconds; if ``Retry-After`` is longer, the error is raised
+        instead
+    :param first_wait: maximum wait before the second attempt in seconds; it doubles with each attempt
     """
 
     max_attempts: int = 5
@@ -46,7 +46,7 @@ class RetryPolicy:
     first_wait: float = 0.5
 
     def permits(self, error: BaseException, *, repeatable: bool) -> bool:
-        """Tell whether the same request may be sent again after this error."""
+        """Return whether the same request may be sent again after this error."""
         if not isinstance(error, WorkspaceRequestError) or not error.retryable:
             return False
         if error.retry_after is not None and error.retry_after > self.max_wait:
@@ -55,11 +55,11 @@ class RetryPolicy:
 
     def wait(self, attempt: int, retry_after: float | None, jitter: float) -> float:
         """
-        Seconds to wait after an attempt.
+        Return the seconds to wait after an attempt.
 
-        :param attempt: how many attempts were made, from 1
-        :param retry_after: seconds the service asked for; never undercut
-        :param jitter: a random number from 0 to 1, so that many tasks do not come back together
+        :param attempt: number of attempts so far, from 1
+        :param retry_after: ``Retry-After`` in seconds, the minimum; ``None`` if there was none
+        :param jitter: random number from 0 to 1
         """
         pause = backoff(self.first_wait, attempt, self.max_wait)
         if retry_after is None:
@@ -69,24 +69,24 @@ class RetryPolicy:
 
 def backoff(first: float, failures: int, maximum: float) -> float:
     """
-    Return the pause after a number of failures in a row: it doubles with each.
+    Return the pause in seconds after consecutive failures; it doubles with each.
 
-    :param first: seconds after the first failure
-    :param failures: how many there were, from 1
-    :param maximum: most seconds
+    :param first: pause after the first failure in seconds
+    :param failures: number of failures, from 1
+    :param maximum: maximum pause in seconds
     """
     return min(maximum, first * 2.0 ** min(failures - 1, 30))
 
 
 def look_up_pauses(age: float, consistency_time: float) -> Iterator[float]:
     """
-    Yield the pauses before look-ups of what may have been sent: at least one, and together the rest of the time.
+    Yield the pauses in seconds before look-ups of a lost write: at least one, until ``consistency_time`` is over.
 
-    They grow with the time since then, half a second, 5 s, and then so long again. So they are the same where a task
-    was interrupted in between.
+    The first two are 0.5 s and 5 s, then each is as long as the time since the write. They depend on that time only, so
+    an interrupted task goes on with the same ones.
 
-    :param age: seconds since it may have been sent
-    :param consistency_time: seconds after which it counts as not done
+    :param age: seconds since the write may have been sent
+    :param consistency_time: seconds after which a write that is not found counts as not applied
     """
     while True:
         left = max(0.0, consistency_time - age)
@@ -100,12 +100,12 @@ def look_up_pauses(age: float, consistency_time: float) -> Iterator[float]:
 
 def parse_retry_after(value: str | None, now: datetime, date: str | None = None) -> float | None:
     """
-    Read a ``Retry-After`` header: seconds, or an HTTP date.
+    Parse a ``Retry-After`` header: seconds, or an HTTP date.
 
-    :param value: the header; ``None`` if there was none
-    :param now: the present, with a time zone, to which a date is compared
-    :param date: the ``Date`` header of the same answer, which counts instead: the service's clock may be another
-    :return: seconds from now, never negative; ``None`` if the header is missing or invalid
+    :param value: the header; ``None`` if there is none
+    :param now: current time with a time zone
+    :param date: ``Date`` header of the response, which replaces ``now`` because the service's clock may differ
+    :return: seconds from now, at least 0; ``None`` if the header is missing or invalid
     """
     if value is None:
         return None
@@ -122,7 +122,7 @@ def parse_retry_after(value: str | None, now: datetime, date: str | None = None)
 
 
 def _http_date(text: str | None) -> datetime | None:
-    """Read a date of HTTP; ``None`` if it is none."""
+    """Parse an HTTP date; ``None`` if it is invalid."""
     from email.utils import parsedate_to_datetime
 
     try:

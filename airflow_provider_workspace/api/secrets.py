@@ -1,8 +1,8 @@
 """
-What is secret: texts under a name that says so, at any depth, and what a URL carries to log in with.
+Find and remove secrets: texts whose field has a secret name, at any depth, and credentials in URLs.
 
-One rule for logs, messages, reprs and results. Numbers, true and false are no secrets, whatever their name. Imports
-nothing expensive: operators ask while a Dag file is parsed.
+Logs, messages, reprs and results share this rule. Numbers and booleans are never secret. This module imports nothing
+expensive, since operators use it while a Dag file is parsed.
 """
 
 from __future__ import annotations
@@ -13,32 +13,34 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
-# A name is taken for that of a secret if it holds one of these, written in whatever way: ``hmac_key``, ``X-Api-Key``.
+# A field name that contains one of these is secret, in any spelling: ``hmac_key``, ``X-Api-Key``.
 _SECRET_WORDS = (
     "token", "secret", "password", "passwd", "passphrase", "credential", "authorization", "hmac", "webhook", "x509cert",
     "invitelink", "apikey", "privatekey", "accesskey", "signingkey", "encryptionkey",
 )  # fmt: skip
-# Names that say so only in a URL.
+# Further names of secret URL parameters.
 _SECRET_PARAMETERS = frozenset({"key", "auth", "sig", "signature", "code", "pass", "pwd", "pw"})
-# Compiled when first used: Dag files are parsed without.
+# Compiled on first use, to keep the parsing of Dag files fast.
 _LOGIN = r"://[^\s/?#:@\"'<>]*:([^\s/?#\"'<>]+)@"
 _PARAMETER = r"[?&;#]([^\s=&;#\"'<>]{1,100})=([^\s&;#\"'<>]+)"
-# Whoever knows the path of a webhook may use it.
+# The path of a webhook is a credential.
 _HOOK = r"://hooks?\.[^\s/?#\"'<>]+/([^\s\"'<>]+)"
 
 
 @lru_cache(maxsize=4096)
 def is_secret(field: str) -> bool:
-    """Tell whether texts under this name must be masked and left out of results."""
+    """Return whether texts in a field with this name are secret."""
     name = re.sub(r"[\W_]+", "", field.lower())
     return any(word in name for word in _SECRET_WORDS)
 
 
 def secrets_under(name: str, value: Any) -> Iterator[str]:
     """
-    Yield the secret texts of an argument or answer.
+    Yield the secret texts in a value.
 
-    What is still a template is none yet.
+    Templates that are not rendered yet are skipped.
+
+    :param name: name of the field that holds the value
     """
     pending: list[tuple[bool, Any]] = [(is_secret(name), value)]
     seen: set[int] = set()
@@ -59,9 +61,9 @@ def secrets_under(name: str, value: Any) -> Iterator[str]:
 
 def without_secrets(value: Any, *, secret: bool = False) -> Any:
     """
-    Return plain JSON without the texts under secret names, and with ``***`` for what URLs carry.
+    Return plain JSON without the texts in secret fields, and with ``***`` for credentials in URLs.
 
-    :param secret: whether the value itself stands under a secret name; then ``None`` is returned if nothing is left
+    :param secret: whether the value itself is in a secret field; then ``None`` is returned if nothing is left
     """
     if isinstance(value, str):
         return None if secret else without_url_secrets(value)
@@ -80,20 +82,20 @@ def without_secrets(value: Any, *, secret: bool = False) -> Any:
 
 
 def without_url_secrets(text: str) -> str:
-    """Return a text with ``***`` in place of passwords and keys that its URLs carry."""
+    """Return a text with ``***`` for the credentials in its URLs."""
     for start, end in sorted(_spans(text), reverse=True):
         text = f"{text[:start]}***{text[end:]}"
     return text
 
 
 def _secrets_in_url(text: str) -> Iterator[str]:
-    """Yield the passwords and keys that the URLs of a text carry, also as they are when unquoted."""
+    """Yield the credentials in the URLs of a text, quoted and unquoted."""
     for start, end in _spans(text):
         yield from dict.fromkeys((text[start:end], unquote(text[start:end])))
 
 
 def _spans(text: str) -> set[tuple[int, int]]:
-    """Return where a text holds the secrets of a URL; they do not overlap."""
+    """Return the positions of credentials in the URLs of a text, without overlaps."""
     found: set[tuple[int, int]] = set()
     if "=" not in text and "://" not in text:
         return found

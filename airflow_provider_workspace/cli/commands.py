@@ -1,4 +1,4 @@
-"""What the commands of ``airflow workspace`` do."""
+"""The commands of ``airflow workspace``."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 
 def ping(args: Namespace) -> None:
-    """Ask the service for a little."""
-    with _hook_of(args.conn_id) as hook:
+    """Test the connection."""
+    with _open_hook(args.conn_id) as hook:
         began = time.perf_counter()
-        says = _confirmed(hook)[0].rstrip(".")
-        _tell(f"{says} ({(time.perf_counter() - began) * 1000:.0f} ms for a few reads).")
+        accepted = _test_connection(hook)[0].rstrip(".")
+        _print(f"{accepted} ({(time.perf_counter() - began) * 1000:.0f} ms for a few reads).")
 
 
 def whoami(args: Namespace) -> None:
-    """Say what the key may do; whose it is, the interface cannot tell."""
-    with _hook_of(args.conn_id) as hook:
-        _tell(*_confirmed(hook))
+    """Show the scopes of the API key; the interface does not tell who owns it."""
+    with _open_hook(args.conn_id) as hook:
+        _print(*_test_connection(hook))
         project_id = hook.client.settings.project_id
         if project_id is not None:
             level = hook.get_project(project_id=project_id).effective_membership_level
-            _tell(f"Level of the key's owner in project {project_id}: {level}.")
+            _print(f"Level of the key's owner in project {project_id}: {level}.")
 
 
 def plan(args: Namespace) -> None:
@@ -48,7 +48,7 @@ def plan(args: Namespace) -> None:
     from airflow_provider_workspace.procedures.member_sync import read_and_plan
     from airflow_provider_workspace.procedures.roster_files import read_roster
 
-    with _hook_of(args.conn_id) as hook:
+    with _open_hook(args.conn_id) as hook:
         planned = hook.client.run(
             read_and_plan(
                 read_roster(None, file_at(args.file)),
@@ -58,11 +58,11 @@ def plan(args: Namespace) -> None:
                 owner_level=parse_access_level("--owner-level", args.owner_level),
             )
         )
-    _tell(json.dumps(planned.to_dict(), indent=2) if args.output == "json" else planned.table())
+    _print(json.dumps(planned.to_dict(), indent=2) if args.output == "json" else planned.table())
 
 
 def _plan_organizations(args: Namespace) -> None:
-    """Compare each organization of a file; end with status 2 if one is not as the file says."""
+    """Compare each organization of a file; exit with status 2 if one differs."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
     from airflow_provider_workspace.hooks.files import file_at
     from airflow_provider_workspace.procedures.organization_file import load_organizations
@@ -70,7 +70,7 @@ def _plan_organizations(args: Namespace) -> None:
     from airflow_provider_workspace.state.organization_memory import reading_of
 
     plans: dict[str, Any] = {}
-    with _hook_of(args.conn_id) as hook:
+    with _open_hook(args.conn_id) as hook:
         organizations = load_organizations(args.file, file_at)
         if args.organization_id and len(organizations) > 1:
             msg = f"Leave out --organization-id: {args.file} describes {len(organizations)} organizations."
@@ -80,21 +80,21 @@ def _plan_organizations(args: Namespace) -> None:
             reading = reading_of(organization_id, hook.client.settings, DatabaseStore)
             plans[name or organization_id] = hook.client.run(plan_organization(wanted, reading))
     if args.output == "json":
-        _tell(json.dumps({name: planned.to_dict() for name, planned in plans.items()}, indent=2))
+        _print(json.dumps({name: planned.to_dict() for name, planned in plans.items()}, indent=2))
     else:
         for name, planned in plans.items():
-            _tell(f"Organization {name}: {planned.table(coloured=sys.stdout.isatty())}")
+            _print(f"Organization {name}: {planned.table(coloured=sys.stdout.isatty())}")
     if any(planned.differences for planned in plans.values()):
         raise SystemExit(2)
 
 
 def import_organization(args: Namespace) -> None:
-    """Write the file of an organization as it is."""
+    """Print an organization file that describes an organization."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
     from airflow_provider_workspace.procedures.organization_import import describe_organization
     from airflow_provider_workspace.state.organization_memory import PREFIX, remembered_dashboards
 
-    with _hook_of(args.conn_id) as hook:
+    with _open_hook(args.conn_id) as hook:
         organization_id = hook.organization_or_default(args.organization_id)
         settings = hook.client.settings
         dashboards = remembered_dashboards(organization_id, settings, DatabaseStore(PREFIX))
@@ -103,40 +103,39 @@ def import_organization(args: Namespace) -> None:
 
 
 def windows(args: Namespace) -> None:
-    """List the leases of maintenance windows, and resume what abandoned ones have left paused."""
+    """List the leases of maintenance windows, and resume the exports of abandoned ones."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
     from airflow_provider_workspace.state.lease_requests import LeaseServices
     from airflow_provider_workspace.state.leases import LeaseRegistry
     from airflow_provider_workspace.state.resuming import Closer, describe_sweep, sweep
 
-    # As Airflow's own commands: look for connections in the database, too.
-    os.environ["_AIRFLOW_PROCESS_CONTEXT"] = "server"
+    _find_connections_in_database()
     registry = LeaseRegistry(DatabaseStore())
     swept: list[dict[str, Any]] = []
-    with _sentences():
+    with _errors_without_traceback():
         if args.resume:
             with LeaseServices() as services:
                 swept = sweep(Closer(registry, services, f"airflow workspace windows {time.time()}"))
-        leases = _leases_of(registry)
+        leases = _sorted_leases(registry)
     if args.output == "json":
-        _tell(json.dumps({"leases": leases, "swept": swept, "unreadable": registry.unreadable}, indent=2))
+        _print(json.dumps({"leases": leases, "swept": swept, "unreadable": registry.unreadable}, indent=2))
     else:
         if swept or registry.unreadable:
-            _tell(describe_sweep(swept, registry.unreadable))
-        _tell(*_lease_lines(leases))
+            _print(describe_sweep(swept, registry.unreadable))
+        _print(*_lease_lines(leases))
     if any(row["failed"] for row in swept):
         raise SystemExit(1)
 
 
 def status(args: Namespace) -> None:
-    """Say what the status page shows."""
+    """Show what the status page shows."""
     from airflow_provider_workspace.cli import database_status
     from airflow_provider_workspace.cli.database_store import DatabaseStore
     from airflow_provider_workspace.state.leases import LeaseRegistry, iso
 
     registry = LeaseRegistry(DatabaseStore())
-    with _sentences():
-        leases, swept = _leases_of(registry), registry.last_sweep()
+    with _errors_without_traceback():
+        leases, swept = _sorted_leases(registry), registry.last_sweep()
         found: dict[str, Any] = {
             "windows": leases,
             "unreadable": registry.unreadable,
@@ -146,7 +145,7 @@ def status(args: Namespace) -> None:
             "dashboards": database_status.dashboards(),
         }
     if args.output == "json":
-        _tell(json.dumps(found, indent=2))
+        _print(json.dumps(found, indent=2))
         return
     broken = [f"Delete or mend the Variable '{key}': {wrong}." for key, wrong in registry.unreadable.items()]
     last = f"Last sweep: {found['last_sweep'] or 'never'}"
@@ -157,11 +156,11 @@ def status(args: Namespace) -> None:
         "Remembered dashboards": [_dashboard_line(row) for row in found["dashboards"]],
     }
     for title, lines in sections.items():
-        _tell(title, *(f"  {line}" for line in lines or ["None."]))
+        _print(title, *(f"  {line}" for line in lines or ["None."]))
 
 
-def _leases_of(registry: LeaseRegistry) -> list[dict[str, Any]]:
-    """Return the leases as plain JSON, with why each is abandoned; those that are come first."""
+def _sorted_leases(registry: LeaseRegistry) -> list[dict[str, Any]]:
+    """Return the leases as plain JSON with the reason if they are abandoned; abandoned ones first."""
     from airflow_provider_workspace.state.leases import why_abandoned
 
     now = time.time()
@@ -181,19 +180,17 @@ def _lease_lines(leases: list[dict[str, Any]]) -> list[str]:
 
 
 def _campaign_line(row: dict[str, Any]) -> str:
-    """Return a line for a bulk invite."""
+    """Describe a bulk invite on one line."""
     progress = row["progress"] or {}
     counts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in progress.get("counts", {}).items())
     left = f", {progress['left']} left" if progress.get("left") else ""
     again = f"  goes on at {progress['again_at'][:19]}Z: {progress['why']}" if progress.get("again_at") else ""
-    said = (
-        f"{progress['rows']} rows: {counts or 'none done'}{left}{again}" if progress else "has not said how far it is"
-    )
+    said = f"{progress['rows']} rows: {counts or 'none done'}{left}{again}" if progress else "no progress reported yet"
     return f"{row['dag_id']} / {row['run_id']} / {row['task_id']}  {row['state']}  {said}"
 
 
 def _wait_line(row: dict[str, Any]) -> str:
-    """Return a line for a sensor that waits."""
+    """Describe a waiting sensor on one line."""
     organization = row["organization_id"] or f"of connection {row['workspace_conn_id']}"
     wanted = ", ".join(f"{name} {value}" for name, value in row["waits_for"].items())
     return (
@@ -203,19 +200,23 @@ def _wait_line(row: dict[str, Any]) -> str:
 
 
 def _dashboard_line(row: dict[str, Any]) -> str:
-    """Return a line for a dashboard that is remembered."""
+    """Describe a remembered dashboard on one line."""
     which = row["dashboard_id"] or "not known whether it exists"
     return f"{which}  {row.get('name')}  project {row.get('project_id')}  Variable {row['variable_key']}"
 
 
 def sandbox(args: Namespace) -> None:
-    """Run a sandbox until it is interrupted, in place of this process: nothing here imports it."""
+    """Replace this process with a sandbox, which this package does not import."""
     options = ["--port", args.port, "--profile", args.profile, "--database", args.database]
     os.execv(sys.executable, [sys.executable, "-m", "airflow_provider_workspace.sandbox", *options])  # noqa: S606 - no shell
 
 
-def _confirmed(hook: WorkspaceHook) -> list[str]:
-    """Return what reading confirmed; if it is not enough to work with, end with what is wrong."""
+def _test_connection(hook: WorkspaceHook) -> list[str]:
+    """
+    Return the sentences of the connection test.
+
+    :raises SystemExit: if it fails
+    """
     from airflow_provider_workspace.hooks.connection_test import check_connection
 
     works, lines = check_connection(hook.send, hook.client.settings)
@@ -225,19 +226,23 @@ def _confirmed(hook: WorkspaceHook) -> list[str]:
 
 
 @contextmanager
-def _hook_of(conn_id: str) -> Iterator[WorkspaceHook]:
-    """Open a connection; an error ends the command with its message."""
+def _open_hook(conn_id: str) -> Iterator[WorkspaceHook]:
+    """Open a hook; an error ends the command with its message."""
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
-    # As Airflow's own commands about connections: look for them in the database, too.
-    os.environ["_AIRFLOW_PROCESS_CONTEXT"] = "server"
-    with _sentences(), WorkspaceHook(conn_id) as hook:
+    _find_connections_in_database()
+    with _errors_without_traceback(), WorkspaceHook(conn_id) as hook:
         yield hook
 
 
+def _find_connections_in_database() -> None:
+    """Let the Task SDK find connections in the database, as in Airflow's own commands."""
+    os.environ["_AIRFLOW_PROCESS_CONTEXT"] = "server"
+
+
 @contextmanager
-def _sentences() -> Iterator[None]:
-    """End the command with the message of an error, and not with a traceback."""
+def _errors_without_traceback() -> Iterator[None]:
+    """End the command with the message of an error."""
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
@@ -249,6 +254,6 @@ def _sentences() -> Iterator[None]:
         raise SystemExit(f"Run `airflow db check`: Airflow's database cannot be read: {found}") from None
 
 
-def _tell(*lines: str) -> None:
-    """Write to the terminal."""
+def _print(*lines: str) -> None:
+    """Print lines."""
     sys.stdout.write("\n".join(lines) + "\n")

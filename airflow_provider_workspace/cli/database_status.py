@@ -1,4 +1,4 @@
-"""What the status page shows besides windows, as the command line reaches it: in Airflow's database."""
+"""Bulk invites, waiting sensors and remembered dashboards in Airflow's database, for the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_provider_workspace.state.campaigns import PROGRESS
 
-# What invites: a task that does nothing else, and others, which may have had nobody to invite.
+# Operators that invite: one that does nothing else, and others, which may have nobody to invite.
 INVITES = "WorkspaceCreateInvitesOperator"
 ORGANIZATION = "WorkspaceApplyOrganizationOperator"
 CAMPAIGNS = (INVITES, "WorkspaceSyncMembersOperator", ORGANIZATION)
@@ -20,15 +20,15 @@ SENSORS = (
     "WorkspaceProjectOnboardedSensor",
     "WorkspaceProjectReceivingEventsSensor",
 )
-# States of a task that goes on.
+# States of a task that has not ended.
 GOES_ON = ("running", "deferred", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule")
-# How many tasks are looked at, those that began last first, and how many campaigns that are over are shown.
+# Maximum tasks to read, latest start first, and maximum finished campaigns to show.
 MAX_TASKS = 1000
 RECENT_CAMPAIGNS = 20
 
 
 def campaigns() -> list[dict[str, Any]]:
-    """Return the bulk invites that go on, and the last that are over, with how far they are."""
+    """Return the running and the last finished bulk invites with their progress."""
     tasks = [
         task
         for task in _tasks(CAMPAIGNS)
@@ -41,7 +41,7 @@ def campaigns() -> list[dict[str, Any]]:
 
 
 def waits() -> list[dict[str, Any]]:
-    """Return the sensors that wait, by organization."""
+    """Return the waiting sensors, sorted by organization."""
     found = [
         {
             **_place(task),
@@ -60,7 +60,7 @@ def waits() -> list[dict[str, Any]]:
 
 
 def dashboards() -> list[dict[str, Any]]:
-    """Return what Airflow remembers of dashboards: the Variables of tasks with a ``variable_key``, and of files."""
+    """Return the dashboards in Variables: those of tasks with a ``variable_key``, and those of organization files."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
     from airflow_provider_workspace.state.organization_memory import PREFIX
 
@@ -77,7 +77,7 @@ def dashboards() -> list[dict[str, Any]]:
 
 
 def _tasks(operators: Sequence[str], states: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Return the tasks of some operators, those that began last first."""
+    """Return the tasks of some operators, latest start first."""
     from airflow.models.taskinstance import TaskInstance
     from airflow.utils.session import create_session
     from sqlalchemy import select
@@ -103,12 +103,12 @@ def _tasks(operators: Sequence[str], states: Sequence[str] = ()) -> list[dict[st
 
 
 def _place(task: dict[str, Any]) -> dict[str, Any]:
-    """Return which task it is, its state, and when it began."""
+    """Return the ids of a task, its state and its start."""
     return {name: task[name] for name in ("dag_id", "run_id", "task_id", "map_index", "state", "since")}
 
 
 def _progress(task: dict[str, Any]) -> Any:
-    """Return what a bulk invite says of itself; ``None`` if it has not said anything yet."""
+    """Return the progress of a bulk invite; ``None`` if it has not reported any."""
     from airflow.models.xcom import XComModel
     from airflow.utils.session import create_session
     from sqlalchemy import select

@@ -1,4 +1,4 @@
-"""Leases as the command line reaches them: in Airflow's database, for it runs in no task."""
+"""Variables in Airflow's database, for the command line, which does not run in a task."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 class DatabaseStore:
     """
-    Leases as rows of Airflow's database; or other notes.
+    A lease store that reads and writes Airflow's database; also for other Variables.
 
-    :param prefix: how the keys begin
+    :param prefix: prefix of the keys
     """
 
     def __init__(self, prefix: str = PREFIX) -> None:
         self.prefix = prefix
 
     def list_keys(self) -> list[str]:
-        """Return the keys of all leases."""
+        """Return all keys."""
         from airflow.models.variable import Variable
         from airflow.utils.session import create_session
         from sqlalchemy import select
@@ -32,14 +32,14 @@ class DatabaseStore:
             return sorted(found)
 
     def read(self, key: str) -> str | None:
-        """Return a value; ``None`` if there is none."""
+        """Return a value; ``None`` if the key does not exist."""
         from airflow.models.variable import Variable
 
         value: str | None = Variable.get(key, default_var=None)
         return value
 
     def add(self, key: str, value: str) -> None:
-        """Write a value whose key may be new."""
+        """Write a value for a new key."""
         self.write(key, value)
 
     def write(self, key: str, value: str) -> None:
@@ -49,13 +49,13 @@ class DatabaseStore:
         Variable.set(key, value)
 
     def delete(self, key: str) -> None:
-        """Delete a value; one that is gone is no error."""
+        """Delete a value; a missing key is not an error."""
         from airflow.models.variable import Variable
 
         Variable.delete(key)
 
     def why_over(self, window: Window) -> str | None:
-        """Say why a window cannot close itself any more; ``None`` if it can."""
+        """Return why a window can no longer close itself; ``None`` if it can."""
         from airflow.models.dagrun import DagRun
         from airflow.models.taskinstance import TaskInstance
         from airflow.utils.session import create_session

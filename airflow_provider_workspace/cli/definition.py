@@ -1,7 +1,8 @@
 """
-What ``airflow workspace`` takes. Every ``airflow`` command reads this, so it imports nothing of its own.
+The definition of ``airflow workspace``.
 
-The commands themselves are in :mod:`airflow_provider_workspace.cli.commands`, which is imported when one runs.
+Every ``airflow`` command imports this module, so it imports nothing else of this package. The commands are in
+:mod:`airflow_provider_workspace.cli.commands`.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ COMMANDS = "airflow_provider_workspace.cli.commands"
 
 
 def get_workspace_commands() -> list[CLICommand]:
-    """Return the commands, as Airflow's command line asks for them."""
+    """Return the commands; Airflow's command line calls this."""
     from airflow.cli.cli_config import ActionCommand, Arg, GroupCommand, lazy_load_command
 
     conn_id = Arg(("-c", "--conn-id"), default="workspace_default", help="Connection to the service")
     organization_id = Arg(("--organization-id",), help="Organization; by default that of the connection")
-    plan = (
-        Arg(("file",), help="Organization file (.yaml), or file of the members that shall be (.csv, .json, .jsonl)"),
+    output = Arg(("-o", "--output"), choices=("table", "json"), default="table", help="Output format")
+    plan_args = (
+        Arg(("file",), help="Organization file (.yaml) or roster of the members (.csv, .json, .jsonl)"),
         conn_id,
         organization_id,
         Arg(
@@ -29,72 +31,48 @@ def get_workspace_commands() -> list[CLICommand]:
             action="append",
             default=[],
             metavar="EMAIL",
-            help="With a roster: address of somebody who is never removed or changed; may be given several times",
+            help="With a roster: address of a member who is never changed or removed; may be repeated",
         ),
         Arg(
             ("--owner-level",),
             default="owner",
-            help="With a roster: the same for members of this level, a number or a name, and above",
+            help="With a roster: members with this level (a number or a name) or above are never changed or removed",
         ),
-        Arg(("-o", "--output"), choices=("table", "json"), default="table", help="How the plan is shown"),
+        output,
     )
-    windows = (
-        Arg(("--resume",), action="store_true", help="Resume the exports of windows that are abandoned"),
-        Arg(("-o", "--output"), choices=("table", "json"), default="table", help="How the leases are shown"),
-    )
-    status = (Arg(("-o", "--output"), choices=("table", "json"), default="table", help="How it is shown"),)
-    sandbox = (
-        Arg(("--port",), default="8765", help="0 picks a free one"),
+    resume = Arg(("--resume",), action="store_true", help="Resume the exports of abandoned windows")
+    sandbox_args = (
+        Arg(("--port",), default="8765", help="Port; 0 picks a free one"),
         Arg(("--profile",), default="lenient", help="lenient, strict or live"),
-        Arg(("--database",), default=":memory:", help="A file that is kept"),
+        Arg(("--database",), default=":memory:", help="SQLite file; by default in memory"),
+    )
+    # Name, function, help text and arguments of each command.
+    commands: tuple[tuple[str, str, str, tuple[Arg, ...]], ...] = (
+        ("ping", "ping", "Test whether the service accepts the API key", (conn_id,)),
+        ("whoami", "whoami", "Show the scopes of the API key that reads can confirm", (conn_id,)),
+        ("plan", "plan", "Show what would make an organization match its file, without changing anything", plan_args),
+        (
+            "import",
+            "import_organization",
+            "Print an organization file that describes an organization",
+            (conn_id, organization_id),
+        ),
+        ("windows", "windows", "List maintenance windows; resume the exports of abandoned ones", (resume, output)),
+        (
+            "status",
+            "status",
+            "Show paused exports, the progress of bulk invites, waiting sensors and remembered dashboards",
+            (output,),
+        ),
+        ("sandbox", "sandbox", "Start a local workspace service for tests and trials", sandbox_args),
     )
     return [
         GroupCommand(
             name="workspace",
             help="The workspace administration service",
-            subcommands=(
-                ActionCommand(
-                    name="ping",
-                    help="Say whether the service answers and takes the key",
-                    func=lazy_load_command(f"{COMMANDS}.ping"),
-                    args=(conn_id,),
-                ),
-                ActionCommand(
-                    name="whoami",
-                    help="Say what the key of a connection may do, as far as reading tells",
-                    func=lazy_load_command(f"{COMMANDS}.whoami"),
-                    args=(conn_id,),
-                ),
-                ActionCommand(
-                    name="plan",
-                    help="Say what it takes to make an organization what its file says; change nothing",
-                    func=lazy_load_command(f"{COMMANDS}.plan"),
-                    args=plan,
-                ),
-                ActionCommand(
-                    name="import",
-                    help="Write the organization file of an organization as it is",
-                    func=lazy_load_command(f"{COMMANDS}.import_organization"),
-                    args=(conn_id, organization_id),
-                ),
-                ActionCommand(
-                    name="windows",
-                    help="List the maintenance windows that hold batch exports; resume those of abandoned ones",
-                    func=lazy_load_command(f"{COMMANDS}.windows"),
-                    args=windows,
-                ),
-                ActionCommand(
-                    name="status",
-                    help="Say what is paused, how far invites are, who waits, and which dashboards are remembered",
-                    func=lazy_load_command(f"{COMMANDS}.status"),
-                    args=status,
-                ),
-                ActionCommand(
-                    name="sandbox",
-                    help="Start a local workspace service, to try things out",
-                    func=lazy_load_command(f"{COMMANDS}.sandbox"),
-                    args=sandbox,
-                ),
-            ),
+            subcommands=[
+                ActionCommand(name=name, help=text, func=lazy_load_command(f"{COMMANDS}.{function}"), args=args)
+                for name, function, text, args in commands
+            ],
         )
     ]

@@ -32,16 +32,16 @@ T = TypeVar("T")
 
 
 async def _ignore(_: str) -> None:
-    """Mask nothing."""
+    """Do nothing; the default for ``mask``."""
 
 
 class WorkspaceAsyncClient:
     """
-    Sends operations over connections that it keeps; the surroundings (proxy, authorities) are looked up once.
+    Sends operations over persistent connections; proxy and TLS settings are read once.
 
-    :param settings: where and as whom to ask
+    :param settings: settings of the connection
     :param mask: awaited with each secret as soon as it is seen
-    :param sleep: how to wait between attempts; by default as :mod:`airflow_provider_workspace.client.waits` says
+    :param sleep: waits between attempts; by default :mod:`airflow_provider_workspace.client.waits`
     """
 
     def __init__(
@@ -76,12 +76,12 @@ class WorkspaceAsyncClient:
         self, op: Operation[T], *, caller_looks_up: bool = False, note: Callable[[], object] | None = None
     ) -> T:
         """
-        Send an operation, again where that is safe, and return its result.
+        Send an operation, with retries where they are safe, and return its result.
 
-        :param caller_looks_up: whether the caller looks for the effect of a write whose answer was lost before it, or a
-            retry of the task, sends it again
-        :param note: called right before each attempt
-        :raises WorkspaceInputError: if the operation cannot be written out; nothing was sent
+        :param caller_looks_up: whether the caller looks up a write whose response was lost before it, or a retry of the
+            task, sends it again
+        :param note: called before each attempt
+        :raises WorkspaceInputError: if the operation cannot be encoded; nothing was sent
         :raises WorkspaceRequestError: see :mod:`airflow_provider_workspace.errors`
         """
         call = Call(op, self._policy, caller_looks_up=caller_looks_up, note=note)
@@ -98,12 +98,12 @@ class WorkspaceAsyncClient:
         return result
 
     async def _mask_all(self, secrets: Iterable[str]) -> None:
-        """Mask secrets; none is left in a frame that an error might show."""
+        """Mask secrets, in a frame of their own so that no traceback shows them."""
         for secret in secrets:
             await self.mask(secret)
 
     async def run(self, procedure: Procedure[T]) -> T:
-        """Carry a procedure out and return its result; see :mod:`airflow_provider_workspace.api.procedure`."""
+        """Run a procedure and return its result; see :mod:`airflow_provider_workspace.api.procedure`."""
         try:
             step = next(procedure)
             while True:
@@ -117,7 +117,7 @@ class WorkspaceAsyncClient:
             return result
 
     async def _send_all(self, step: Send) -> list[Any]:
-        """Send operations, several at once, until one is refused as the others would be; return results and errors."""
+        """Send operations in parallel and return results or errors; stop at a refusal that applies to all of them."""
         refused: list[WorkspaceRequestError] = []
 
         async def send(op: Operation[Any]) -> Any:
@@ -134,9 +134,9 @@ class WorkspaceAsyncClient:
 
     async def rows(self, op: Operation[Page[T]]) -> AsyncIterator[T]:
         """
-        Yield each row of a list once, holding one page at a time.
+        Yield each row of a list once, with one page in memory at a time.
 
-        :raises WorkspaceIncompleteListError: after the last row, if they are fewer than the service counts
+        :raises WorkspaceIncompleteListError: after the last row, if there are fewer than the service counts
         """
         pages = Pages(op, self.settings.base_url)
         following: Operation[Page[T]] | None = op

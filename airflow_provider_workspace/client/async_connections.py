@@ -1,4 +1,4 @@
-"""The connections of the client for the event loop: those of httpx, with an end to each exchange."""
+"""The connections of the client for the event loop, based on httpx."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 class AsyncConnections:
     """
-    The connections of a client; the surroundings (proxy, authorities) are looked up once.
+    The connections of a client; proxy and TLS settings are read once.
 
-    :param settings: where and as whom to ask
-    :raises WorkspaceConfigError: if the proxy or the certificate authorities of the environment cannot be used
+    :param settings: settings of the connection
+    :raises WorkspaceConfigError: if the proxy or the CA certificates cannot be used
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -35,21 +35,21 @@ class AsyncConnections:
             proxy=proxy_for(settings),
             trust_env=False,
             follow_redirects=False,
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # none are kept, as in the other client
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # stores no cookies
         )
 
     async def send(self, call: Call[Any], url: str, context: RequestContext) -> Response:
         """
-        Send the request of a call and read the whole answer.
+        Send the request of a call and read the complete response.
 
-        :raises WorkspaceRequestError: if it cannot be sent, or no answer can be read
+        :raises WorkspaceRequestError: if the request cannot be sent or the response cannot be read
         """
         exchange = _Exchange()
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._settings.total_timeout
         try:
             return await waits.within(self._settings.total_timeout, self._ask(call, url, exchange))
-        except Exception as error:  # noqa: BLE001 - whatever three libraries raise
+        except Exception as error:  # noqa: BLE001 - of httpx, httpcore or anyio
             failure = failed(
                 call.op,
                 error,
@@ -59,9 +59,9 @@ class AsyncConnections:
                 late=clock() >= deadline,
                 timeout=isinstance(error, httpx.TimeoutException),
             )
-        except BaseException as error:  # noqa: BLE001 - a task that is stopped, with all its frames
-            raise error.with_traceback(None)  # noqa: B904 - the frames below hold the key
-        raise failure  # here, where it has no context whose frames hold the key
+        except BaseException as error:  # noqa: BLE001 - such as a cancellation
+            raise error.with_traceback(None)  # noqa: B904 - the frames below contain the API key
+        raise failure  # outside of the except block: the frames of a context would contain the API key
 
     async def close(self) -> None:
         """Close the connections."""
@@ -86,26 +86,26 @@ class AsyncConnections:
 
 class _Exchange:
     """
-    What the HTTP library tells of an exchange.
+    The progress of an exchange, from the trace events of httpcore.
 
-    :ivar sent: whether a byte of the request may have left
-    :ivar answer: its answer, once the head of it is there
+    :ivar sent: whether a byte of the request may have been sent
+    :ivar answer: the response, once its headers were received
     """
 
     sent = False
     answer: httpx.Response | None = None
 
     async def trace(self, event: str, info: dict[str, Any]) -> None:
-        """Note when the request itself begins to be sent; asking a proxy to connect is not that."""
+        """Record when the request itself is sent, as opposed to a CONNECT to a proxy."""
         if event == "http11.send_request_headers.started" and info["request"].method != b"CONNECT":
             self.sent = True
         if event == "http11.receive_response_body.complete" and self.answer is not None and _left_over(self.answer):
-            # More came than the answer, which would be read as the answer to the next request.
+            # These bytes would be read as the response to the next request.
             await self.answer.extensions["network_stream"].aclose()
 
 
 def _left_over(answer: httpx.Response) -> bytes:
-    """Return what was received behind an answer. The library shows it nowhere; a test says if this finds it no more."""
+    """Return the bytes after a response; httpx has no public way to read them, so a test checks this path."""
     found: Any = answer
     for name in ("stream", "_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state", "trailing_data"):
         found = getattr(found, name, None)

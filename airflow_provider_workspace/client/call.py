@@ -1,4 +1,4 @@
-"""One call of either client: what is kept from attempt to attempt, and the arguments both hand to tenacity."""
+"""One call of either client: its state across attempts, and the arguments for tenacity."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
-# A line for each write, so that what a task did to a workspace can be found.
+# Gets a line for each write.
 audit = logging.getLogger("airflow_provider_workspace.audit")
-# Does nothing unless Airflow, which brings the library, has tracing switched on.
+# Does nothing unless tracing is enabled in Airflow.
 tracer = trace.get_tracer("airflow_provider_workspace", __version__)
 
 MAX_REDIRECTS = 5
@@ -38,12 +38,12 @@ MAX_REDIRECTS = 5
 
 class Call(Generic[T]):
     """
-    The attempts at one operation.
+    The attempts to send one operation.
 
-    :param op: what is asked
-    :param policy: when to ask again
-    :param caller_looks_up: whether the caller looks for the effect of a lost write before it sends again
-    :param note: called right before each attempt
+    :param op: operation to send
+    :param policy: retry policy
+    :param caller_looks_up: whether the caller looks up a lost write before it sends it again
+    :param note: called before each attempt
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class Call(Generic[T]):
         self.may_have_been_applied = False
         self.attempts = 0
         self.throttled = False
-        """Whether an attempt was answered with 429."""
+        """Whether the response to an attempt was 429."""
         self.request_id: str | None = None
-        """What the service calls the request that was answered last."""
+        """Request id of the last response."""
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Trace the call if Airflow traces, and when it is over log a line if it was a write."""
+        """Trace the call, and log a line at its end if it is a write."""
         began = time.monotonic()
         outcome = Outcome.UNKNOWN.value
         name, method = type(self.op).__name__, self.request.method
@@ -86,13 +86,13 @@ class Call(Generic[T]):
                 span.set_attributes({"workspace.outcome": outcome, "http.request.resend_count": attempts - 1})
                 if method != "GET":
                     seconds = time.monotonic() - began
-                    # The path comes last, for a log page cuts long lines at the right.
+                    # The path is last, because Airflow's log page cuts long lines.
                     line = "operation=%s outcome=%s rows=%d attempts=%d seconds=%.3f request_id=%s target=%s"
                     request_id = _printable(self.request_id)
                     audit.info(line, name, outcome, self.op.rows, attempts, seconds, request_id, target)
 
     def tenacity(self) -> dict[str, Any]:
-        """Return the arguments that tenacity's two loops share."""
+        """Return the arguments for ``Retrying`` and ``AsyncRetrying``."""
         return {
             "retry": self.should_retry,
             "wait": self.seconds_to_wait,
@@ -102,7 +102,7 @@ class Call(Generic[T]):
         }
 
     def should_retry(self, state: RetryCallState) -> bool:
-        """Tell tenacity whether to send once more, and remember whether the write may be done already."""
+        """Return whether to send again, and remember whether the write may have been applied."""
         self.attempts = state.attempt_number
         error = state.outcome.exception() if state.outcome else None
         if error is None:
@@ -116,20 +116,20 @@ class Call(Generic[T]):
         return self.policy.permits(error, repeatable=self.op.endpoint.repeatable)
 
     def seconds_to_wait(self, state: RetryCallState) -> float:
-        """Tell tenacity how many seconds to wait."""
+        """Return the seconds to wait before the next attempt."""
         error = state.outcome.exception() if state.outcome else None
         # Jitter, not cryptography.
         return self.policy.wait(state.attempt_number, getattr(error, "retry_after", None), random.random())  # noqa: S311
 
     def log_retry(self, state: RetryCallState) -> None:
-        """Log why there will be another attempt, and when."""
+        """Log why and when the next attempt is made."""
         error = state.outcome.exception() if state.outcome else None
         pause = state.next_action.sleep if state.next_action else 0.0
         attempts = self.policy.max_attempts
         log.warning("Attempt %d of %d failed, retrying in %.1f s: %s", self.attempts, attempts, pause, error)
 
     def failure(self, error: WorkspaceRequestError) -> WorkspaceRequestError:
-        """Return the error to raise in the end."""
+        """Return the error to raise after the last attempt."""
         return final_error(
             self.op,
             error,
@@ -140,14 +140,14 @@ class Call(Generic[T]):
 
 
 def _printable(request_id: str | None) -> str:
-    """Return the identifier of a request as one word of a log line."""
+    """Return a request id as one word for a log line."""
     return "".join(char for char in request_id or "-" if char.isprintable() and not char.isspace())[:100]
 
 
 def secrets_in(result: object) -> Iterator[str]:
-    """Yield every secret of an answer, for the log masker."""
+    """Yield the secrets in a result, for the log masker."""
     resources = result.results if isinstance(result, Page) else result if isinstance(result, list) else [result]
     for resource in resources:
-        # What no field of the interface holds, an unknown field may. Members and invites by the thousand have neither.
+        # An unknown field may contain a secret. Most members and invites have neither kind, so they are skipped.
         if isinstance(resource, Resource) and (resource.holds_secrets or resource.model_extra):
             yield from resource.secrets()

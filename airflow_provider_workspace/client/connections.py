@@ -1,8 +1,8 @@
 """
-The connections of the client for workers: those of urllib3, below requests, with an end to everything.
+The connections of the client for workers, based on requests and urllib3.
 
-An exchange ends in time and in bytes, however slowly the service writes. It is known whether a byte of the request may
-have left, and a connection that is in doubt is not used again.
+They add to these libraries a total timeout, a maximum response size, the knowledge of whether a byte of the request may
+have been sent, and the refusal to reuse a connection with unexpected bytes.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.call import Call
     from airflow_provider_workspace.client.settings import Settings
 
-# How many bytes are read and written at once.
+# Bytes per read and per write.
 PIECE = 65_536
 WRITTEN = 16_384
-# What sending can raise. Not Exception: Airflow ends a task by raising something wherever it is.
+# Exceptions of a failed attempt. Not Exception, because Airflow stops tasks with exceptions of its own.
 FAILURES = (OSError, HTTPError, http.client.HTTPException, ValueError, AnswerTooLargeError, UnreadableBodyError)
 
 
 class Exchange:
     """
-    One request and its answer.
+    One request and its response.
 
-    :param settings: how long it may take, and how many bytes the answer may have
-    :ivar deadline: when it ends at the latest, by the monotonic clock
-    :ivar sent: whether a byte of the request may have left
+    :param settings: timeouts and the maximum response size
+    :ivar deadline: end of the total timeout by the monotonic clock
+    :ivar sent: whether a byte of the request may have been sent
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -61,14 +61,14 @@ class Exchange:
 
     @property
     def late(self) -> bool:
-        """Whether it takes as long as it may as a whole."""
+        """Whether the total timeout is over."""
         return time.monotonic() >= self.deadline
 
     def patience(self) -> float:
         """
-        Return how many seconds the next byte may take.
+        Return the timeout in seconds for the next read or write.
 
-        :raises TimeoutError: if none
+        :raises TimeoutError: if the total timeout is over
         """
         left = self.deadline - time.monotonic()
         if left <= 0:
@@ -77,29 +77,29 @@ class Exchange:
 
     def count(self, received: int) -> None:
         """
-        Count what was received, heads and all.
+        Count received bytes, including headers.
 
-        :raises AnswerTooLargeError: if it is more than an answer may have
+        :raises AnswerTooLargeError: if they exceed the maximum response size
         """
         self._received += received
-        # A head has up to a hundred lines of 64 KB besides.
+        # The maximum is for the body; headers get another chunk.
         if self._received > self.settings.max_response_bytes + PIECE:
             raise AnswerTooLargeError
 
 
-# The exchange that a connection works for: requests has no way to hand it down.
+# The current exchange of a connection; requests cannot pass it down.
 _exchange: ContextVar[Exchange] = ContextVar("exchange")
 
 
 class Connections:
     """
-    The connections of a client; the surroundings (proxy, authorities) are looked up once.
+    The connections of a client; proxy and TLS settings are read once.
 
-    Of requests it uses the adapter, not the session: a session reads ``.netrc``, keeps cookies, and parses the
-    ``Location`` of every redirect, whether it follows it or not, with whatever error that leads to.
+    They use an adapter of requests instead of a session, which reads ``.netrc``, stores cookies and parses the
+    ``Location`` of every redirect.
 
-    :param settings: where and as whom to ask
-    :raises WorkspaceConfigError: if the proxy or the certificate authorities of the environment cannot be used
+    :param settings: settings of the connection
+    :raises WorkspaceConfigError: if the proxy or the CA certificates cannot be used
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -112,18 +112,18 @@ class Connections:
 
     def send(self, call: Call[Any], url: str, context: RequestContext) -> Response:
         """
-        Send the request of a call and read the whole answer.
+        Send the request of a call and read the complete response.
 
-        :raises WorkspaceRequestError: if it cannot be sent, or no answer can be read
+        :raises WorkspaceRequestError: if the request cannot be sent or the response cannot be read
         """
         exchange = Exchange(self._settings)
         try:
             return self._ask(exchange, call.request.method, url, call.request.body)
         except FAILURES as error:
             failure = failed(call.op, error, context, self._settings, sent=exchange.sent, late=exchange.late)
-        except BaseException as error:  # noqa: BLE001 - a task that is stopped, with all its frames
-            raise error.with_traceback(None)  # noqa: B904 - the frames below hold the key
-        raise failure  # here, where it has no context whose frames hold the key
+        except BaseException as error:  # noqa: BLE001 - such as when Airflow stops the task
+            raise error.with_traceback(None)  # noqa: B904 - the frames below contain the API key
+        raise failure  # outside of the except block: the frames of a context would contain the API key
 
     def close(self) -> None:
         """Close the connections."""
@@ -151,7 +151,7 @@ class Connections:
 
 
 def _prepare(method: str, url: str, headers: CaseInsensitiveDict[str], body: bytes | None) -> requests.PreparedRequest:
-    """Fill a request by hand: ``api`` has encoded everything, and requests must not encode it once more."""
+    """Build a request without the encoding of requests, since ``api`` has encoded everything."""
     prepared = requests.PreparedRequest()
     prepared.method = method
     prepared.url = url
@@ -165,7 +165,7 @@ def _prepare(method: str, url: str, headers: CaseInsensitiveDict[str], body: byt
 
 
 class _Adapter(HTTPAdapter):
-    """Uses bounded connections, and the process's TLS context instead of reading the authorities for each pool."""
+    """An adapter with bounded connections and a shared TLS context; by default each pool reads the CA certificates."""
 
     def __init__(self, tls: ssl.SSLContext | None, connections: int) -> None:
         self._tls: dict[str, Any] = {} if tls is None else {"ssl_context": tls}
@@ -181,22 +181,22 @@ class _Adapter(HTTPAdapter):
         return manager
 
     def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
-        """Do nothing: the context holds the authorities."""
+        """Do nothing; the TLS context has the CA certificates."""
 
 
 class _Bounded(HTTPConnection):
-    """A connection that works for one exchange after the other."""
+    """A connection that obeys the limits of the current exchange."""
 
     _connects = False
 
     @property
     def is_connected(self) -> bool:
-        """Whether it stands, and nothing came while it was idle: neither its end nor what nobody asked for."""
+        """Whether the connection is open and received nothing while it was idle."""
         pending = isinstance(self.sock, ssl.SSLSocket) and self.sock.pending() > 0
         return super().is_connected and not pending
 
     def connect(self) -> None:
-        """Connect to the service, or to its proxy and through that to the service."""
+        """Connect to the service, directly or through a proxy."""
         self._connects = True
         try:
             super().connect()
@@ -204,25 +204,25 @@ class _Bounded(HTTPConnection):
             self._connects = False
 
     def send(self, data: Any) -> None:
-        """Send some of the request, until the deadline."""
+        """Send a part of the request before the deadline."""
         if self.sock is None:
             self.connect()
         exchange, sock = _exchange.get(), cast("ssl.SSLSocket", self.sock)
         for start in range(0, len(data), WRITTEN):
             sock.settimeout(exchange.patience())
-            exchange.sent |= not self._connects  # asking a proxy to connect is not the request
+            exchange.sent |= not self._connects  # a CONNECT to the proxy is not the request
             sock.sendall(data[start : start + WRITTEN])
 
     def _answer(self, sock: Any, debuglevel: int = 0, method: str | None = None) -> _Answer:
-        """Return an answer that is read from the socket within the bounds of the exchange."""
-        connection = None if self._connects else self  # a proxy's answer to CONNECT is followed by the service's bytes
+        """Return a response that is read within the limits of the exchange."""
+        connection = None if self._connects else self  # after the response to a CONNECT, the service sends more
         return _Answer(_Incoming(sock, connection, _exchange.get()), debuglevel, method)  # type: ignore[arg-type]
 
     response_class: Any = _answer
 
 
 class _BoundedTls(_Bounded, HTTPSConnection):
-    """The same with TLS."""
+    """A bounded connection with TLS."""
 
 
 class _Pool(HTTPConnectionPool):
@@ -237,10 +237,10 @@ POOLS = {"http": _Pool, "https": _TlsPool}
 
 
 class _Answer(http.client.HTTPResponse):
-    """An answer, however many provisional ones come before it."""
+    """A response that skips 1xx responses before it."""
 
     def begin(self) -> None:
-        """Read the head of the answer; those with a status of 1xx are not it."""
+        """Read the status and headers."""
         super().begin()
         while 100 <= self.status < 200:
             if self.status == 101:
@@ -249,16 +249,16 @@ class _Answer(http.client.HTTPResponse):
             self.headers = self.msg = None  # type: ignore[assignment]
             super().begin()
         if self.headers.defects:
-            self.will_close = True  # a head that breaks off hides how long the body is
+            self.will_close = True  # headers that are cut off may lack the length of the body
 
 
 class _Incoming(io.RawIOBase):
     """
-    What an answer is read from.
+    The stream that a response is read from.
 
-    :param sock: the socket; stays open until the answer is read, even if the connection is closed
-    :param connection: what to close if more comes than the answer; ``None`` for nothing
-    :param exchange: knows how long to wait, and how much is too much
+    :param sock: socket; it stays open until the response is read, even if the connection is closed
+    :param connection: connection to close if bytes follow the response; ``None`` if they are expected
+    :param exchange: timeout and maximum size
     """
 
     def __init__(self, sock: Any, connection: HTTPConnection | None, exchange: Exchange) -> None:
@@ -269,15 +269,15 @@ class _Incoming(io.RawIOBase):
         self.over = False
 
     def makefile(self, _mode: str) -> _Reader:
-        """Return the reader, as http.client asks a socket for it."""
+        """Return the reader; http.client calls this as on a socket."""
         return _Reader(self)
 
     def readable(self) -> bool:
-        """Be readable."""
+        """Return true."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Wait for some bytes, as long as the deadline allows."""
+        """Read bytes before the deadline."""
         if self.over:
             return 0
         self._sock.settimeout(self._exchange.patience())
@@ -286,18 +286,18 @@ class _Incoming(io.RawIOBase):
         return received
 
     def close(self) -> None:
-        """Let the socket go."""
+        """Release the socket."""
         self._raw.close()
         super().close()
 
 
 class _Reader(io.BufferedReader):
-    """Notices, when an answer was read, that more came than it: that belongs to no request."""
+    """A reader that closes the connection if bytes follow the response, which no request has asked for."""
 
     raw: Any
 
     def close(self) -> None:
-        """Close, and the connection as well if something is left."""
+        """Close the reader, and the connection if bytes are left."""
         if not self.closed:
             self.raw.over = True
             if self.raw.connection is not None and self.peek(1):

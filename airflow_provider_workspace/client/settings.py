@@ -1,8 +1,8 @@
 """
-The settings of a client: one field for each.
+The settings of a client.
 
-The keys of the extra, their checks and messages follow from the fields. ``dev/make_connection.py`` writes the
-connection form and the tables of the documentation from them.
+The keys of the connection's extra, their checks and messages are derived from the fields. ``dev/make_connection.py``
+generates the connection form and the table in the documentation from them.
 """
 
 # Without postponed annotations: pydantic would have to compile each one when this is imported.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ORGANIZATION = "/organizations/{organization_id}"
 
-# Kind of resource: path below web_url, path of the interface.
+# Kind of resource: path below web_url, API path.
 RESOURCE_PATHS: dict[str, tuple[str, str]] = {
     "batch_export": (
         "/organization/{organization_id}/batch_exports/{batch_export_id}",
@@ -43,11 +43,11 @@ RESOURCE_PATHS: dict[str, tuple[str, str]] = {
     "projects": ("/organization/{organization_id}/projects", f"/api{ORGANIZATION}/projects/"),
 }
 
-# Readers of one kind of setting each. What they raise says what is expected.
+# Parsers of settings. The message of their ValueError says what is expected.
 
 
 def _boolean(value: Any) -> bool:
-    """Read true or false; forms and environments deliver them as text too."""
+    """Parse a boolean; forms and environment variables deliver text."""
     if isinstance(value, str):
         value = {"true": True, "false": False}.get(value.strip().lower(), value)
     if not isinstance(value, bool):
@@ -56,21 +56,21 @@ def _boolean(value: Any) -> bool:
 
 
 def _identifier(value: Any) -> str:
-    """Read an id, which forms and JSON deliver as text or as a number."""
+    """Parse an id, text or a number."""
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
         raise ValueError("an id")
     return str(value).strip()
 
 
 def _url(value: Any) -> str:
-    """Read a URL and drop its trailing slashes."""
+    """Parse a URL and drop its trailing slashes."""
     if not isinstance(value, str) or not is_url(value):
         raise ValueError("a URL that begins with http:// or https://")
     return value.rstrip("/")
 
 
 def _url_or_templates(value: Any) -> str | dict[str, str]:
-    """Read a URL, or a URL template per kind of resource."""
+    """Parse a URL, or a URL template per kind of resource."""
     if not isinstance(value, dict):
         return _url(value)
     for kind, template in value.items():
@@ -80,7 +80,7 @@ def _url_or_templates(value: Any) -> str | dict[str, str]:
 
 
 def _verify(value: Any) -> bool | str:
-    """Read whether to verify TLS certificates, and with which authorities."""
+    """Parse whether to verify TLS certificates, or the path of CA certificates."""
     if isinstance(value, str) and value.strip().lower() in ("true", "false"):
         return value.strip().lower() == "true"
     if isinstance(value, str) and not Path(value).exists():
@@ -91,13 +91,13 @@ def _verify(value: Any) -> bool | str:
 
 
 class _ReadBy:
-    """Name the reader of a type. As pydantic's ``PlainValidator``, which takes twice as long to build."""
+    """Set the parser of a type, like pydantic's ``PlainValidator`` but twice as fast to build."""
 
     def __init__(self, reader: Callable[[Any], object]) -> None:
         self.reader = reader
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> PlainValidatorFunctionSchema:
-        """Return pydantic's description of the reader."""
+        """Return the schema for pydantic."""
         return no_info_plain_validator_function(self.reader)
 
 
@@ -110,17 +110,17 @@ Verify = Annotated[bool | str, _ReadBy(_verify)]
 
 class Settings(BaseModel):
     """
-    Everything a client needs to know. See the connection page of the documentation.
+    The settings of a client. See the connection page of the documentation.
 
     A field with a title is a key of the connection's extra; the title is its label in the connection form. In
-    ``json_schema_extra``, ``allowed`` and ``default_text`` describe in words what type, bounds and default do not;
-    ``values_display`` goes into the form.
+    ``json_schema_extra``, ``allowed`` and ``default_text`` are descriptions for the documentation, and
+    ``values_display`` is for the form.
 
-    :param base_url: address of the service without a trailing slash, such as ``https://workspace.example.com``
+    :param base_url: URL of the service without a trailing slash, such as ``https://workspace.example.com``
     :param api_key: personal API key
-    :param source: where the settings come from, for messages
-    :param extra: keys of the extra; those that are ``None`` or empty count as not given
-    :raises WorkspaceConfigError: naming each key that is wrong and what is expected there
+    :param source: name of the connection, for messages
+    :param extra: keys of the extra; ``None`` and empty text count as not set
+    :raises WorkspaceConfigError: naming each invalid key and what is expected
     """
 
     model_config = ConfigDict(
@@ -266,28 +266,28 @@ class Settings(BaseModel):
     def __init__(self, base_url: str, api_key: str, source: str = "the settings", **extra: Any) -> None:
         given = {key: value for key, value in extra.items() if value not in (None, "")}
         for key in BOUNDS.keys() & given:
-            if isinstance(given[key], bool):  # pydantic would read true as 1; text is refused
+            if isinstance(given[key], bool):  # pydantic would parse true as 1, but refuses this text
                 given[key] = str(given[key])
         wrong = ""
         try:
             super().__init__(base_url=base_url, api_key=api_key, source=source, **given)
         except ValidationError as error:
             wrong = " ".join(_messages(error.errors(include_url=False, include_input=False), source))
-        if wrong:  # raised here, where it has no context whose frames hold the key
+        if wrong:  # outside of the except block: the frames of a context would contain the API key
             raise WorkspaceConfigError(wrong)
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        """Print where the settings come from, and no secret."""
-        yield None, self.__dict__.get("base_url")  # not yet there while it is checked
+        """Show the URL and the name of the connection."""
+        yield None, self.__dict__.get("base_url")  # missing during validation
         yield "source", self.__dict__.get("source")
 
     def secrets(self) -> tuple[str, ...]:
-        """Return what no log and no message may hold: the key, and the password of the proxy."""
+        """Return the API key and the password of the proxy, which must not appear in logs and messages."""
         password = urlsplit(self.proxy or "").password or ""
         return tuple(dict.fromkeys(filter(None, (self.api_key, password, unquote(password)))))
 
     def retry_policy(self) -> RetryPolicy:
-        """Return the policy that both clients follow."""
+        """Return the retry policy of the clients."""
         return RetryPolicy(max_attempts=self.max_attempts, max_wait=self.max_retry_wait)
 
 
@@ -298,11 +298,11 @@ BOUNDS: dict[str, tuple[float, float]] = {
     for name, field in Settings.model_fields.items()
     if (limits := {key: getattr(item, key) for item in field.metadata for key in ("ge", "le") if hasattr(item, key)})
 }
-"""The least and the greatest value of each number; every number has both."""
+"""Minimum and maximum of each numeric setting."""
 
 
 def _messages(findings: "list[ErrorDetails]", source: str) -> Iterator[str]:
-    """Say what is expected of each setting that is wrong."""
+    """Yield a message for each invalid setting."""
     for finding in findings:
         key = str(finding["loc"][0])
         if finding["type"] == "extra_forbidden":
@@ -312,7 +312,7 @@ def _messages(findings: "list[ErrorDetails]", source: str) -> Iterator[str]:
 
 
 def _expected(key: str, finding: "ErrorDetails") -> str:
-    """Say what is expected of a setting: in the words of its reader, or its choices, or its bounds."""
+    """Describe the expected value of a setting."""
     if key not in BOUNDS:
         context = finding.get("ctx", {})
         return str(context.get("expected") or context.get("error") or "text")
@@ -321,7 +321,7 @@ def _expected(key: str, finding: "ErrorDetails") -> str:
 
 
 def unknown_key(key: str, source: str) -> str:
-    """Name the known keys, and the nearest."""
+    """Return the message for an unknown key of the extra."""
     from difflib import get_close_matches
 
     close = get_close_matches(key, EXTRAS, n=1)
@@ -344,7 +344,7 @@ def is_url(text: str) -> bool:
 
 
 def is_loopback(hostname: str) -> bool:
-    """Return whether a host name means this machine."""
+    """Return whether a host name is this machine."""
     if hostname == "localhost" or hostname.endswith(".localhost"):
         return True
     try:

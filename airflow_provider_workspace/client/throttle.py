@@ -1,4 +1,4 @@
-"""Several requests of one client at once: how many, and how a 429 to one of them slows down all."""
+"""Parallel calls of one client, and their limit, which a 429 lowers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ R = TypeVar("R")
 
 class ConcurrencyLimit:
     """
-    How many calls may be under way.
+    A limit of calls under way.
 
-    While one of them waits after a 429, no other begins. Then concurrency drops to one, and grows by one with each call
-    that meets no 429.
+    While a call waits after a 429, no other starts. Afterwards the limit is one, and grows by one with each call that
+    gets no 429.
 
-    :param maximum: how many at most
+    :param maximum: maximum calls under way
     """
 
     def __init__(self, maximum: int) -> None:
@@ -34,17 +34,17 @@ class ConcurrencyLimit:
         self.under_way: set[Call[Any]] = set()
 
     def admits(self) -> bool:
-        """Tell whether another call may begin."""
+        """Return whether another call may start."""
         return len(self.under_way) < self.current and not any(call.throttled for call in self.under_way)
 
     def leave(self, call: Call[Any]) -> None:
-        """Note that a call is over."""
+        """Remove a call that has ended."""
         self.under_way.discard(call)
         self.current = 1 if call.throttled else min(self.maximum, self.current + 1)
 
 
 class Throttle:
-    """The throttle of threads. See :class:`ConcurrencyLimit`."""
+    """Limits the calls of threads; see :class:`ConcurrencyLimit`."""
 
     def __init__(self, maximum: int) -> None:
         self._limit = ConcurrencyLimit(maximum)
@@ -65,7 +65,7 @@ class Throttle:
 
 
 class AsyncThrottle:
-    """The throttle of an event loop. See :class:`ConcurrencyLimit`."""
+    """Limits the calls of an event loop; see :class:`ConcurrencyLimit`."""
 
     def __init__(self, maximum: int) -> None:
         self._limit = ConcurrencyLimit(maximum)
@@ -87,9 +87,9 @@ class AsyncThrottle:
 
 class ParallelCalls:
     """
-    Several calls at once, in threads that are kept: starting one costs as much as a call.
+    Runs calls in parallel threads, which are reused because starting one costs as much as a call.
 
-    :param maximum: how many calls at once
+    :param maximum: maximum parallel calls
     """
 
     def __init__(self, maximum: int) -> None:
@@ -97,7 +97,7 @@ class ParallelCalls:
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
-        """The threads; each is started when it is first needed, and ends with the client."""
+        """The threads; each starts on first use and ends with the client."""
         from concurrent.futures import ThreadPoolExecutor
 
         return ThreadPoolExecutor(self._maximum, thread_name_prefix="workspace")
@@ -109,12 +109,12 @@ class ParallelCalls:
         from concurrent.futures import wait
         from contextvars import copy_context
 
-        # Each thread traces and logs as this one does.
+        # Threads inherit the context for tracing and logging.
         calls = [self._pool.submit(copy_context().run, work, item) for item in items]
         try:
             return [call.result() for call in calls]
         finally:
-            # A task that is stopped waits for what is under way, and begins no more.
+            # After an error, or when the task is stopped, wait for the calls under way and start no more.
             for call in calls:
                 call.cancel()
             wait(calls)
@@ -122,9 +122,9 @@ class ParallelCalls:
 
 class AsyncParallelCalls:
     """
-    Several calls at once, in an event loop.
+    Runs calls in parallel in an event loop.
 
-    :param maximum: how many calls at once
+    :param maximum: maximum parallel calls
     """
 
     def __init__(self, maximum: int) -> None:
@@ -141,7 +141,7 @@ class AsyncParallelCalls:
         try:
             return await asyncio.gather(*calls)
         finally:
-            # As in threads: a task that is stopped waits for what is under way, and begins no more.
+            # After an error or a cancellation, cancel the calls under way and start no more.
             for call in calls:
                 call.cancel()
             await asyncio.gather(*calls, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""What both kinds of connections share: headers, proxy, TLS context, the body of an answer, what an exception means."""
+"""Headers, proxy, TLS context, response body and errors of both kinds of connections."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.errors import WorkspaceRequestError
 
-# How many bytes are decompressed at once.
+# Bytes that are decompressed at once.
 PIECE = 1_000_000
 DECOMPRESSED = ("gzip", "x-gzip", "deflate")
-# A connection that breaks off during the handshake; any other error of TLS stays as it is.
+# TLS errors that a retry may not meet: the connection broke during the handshake.
 PASSING_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 
@@ -43,7 +43,7 @@ def proxy_for(settings: Settings) -> str | None:
     """
     Return the proxy of the settings, else that of the environment, else ``None``.
 
-    A proxy of the environment is not asked for this machine: it would look for the service on its own.
+    For a service on this machine the proxy of the environment is ignored.
 
     :raises WorkspaceConfigError: if the proxy of the environment is not an HTTP proxy or not a valid URL
     """
@@ -76,11 +76,11 @@ def proxy_for(settings: Settings) -> str | None:
 @cache
 def tls_context(verify: bool | str) -> ssl.SSLContext:  # noqa: FBT001 - the setting as it is, hashable for the cache
     """
-    Return the TLS context, built once per process: reading the authorities takes 45 ms.
+    Return the TLS context, which is cached because reading the CA certificates takes 45 ms.
 
-    :param verify: true for the usual authorities (those of ``REQUESTS_CA_BUNDLE``, ``CURL_CA_BUNDLE`` or
-        ``SSL_CERT_FILE`` if set), a file or folder with others, or false to check nothing
-    :raises WorkspaceConfigError: if the authorities cannot be read
+    :param verify: true for the default CA certificates (those of ``REQUESTS_CA_BUNDLE``, ``CURL_CA_BUNDLE`` or
+        ``SSL_CERT_FILE`` if set), a file or directory with others, or false to disable verification
+    :raises WorkspaceConfigError: if the CA certificates cannot be read
     """
     import os
 
@@ -106,20 +106,20 @@ def tls_context(verify: bool | str) -> ssl.SSLContext:  # noqa: FBT001 - the set
 
 
 class AnswerTooLargeError(Exception):
-    """More came than the settings permit."""
+    """The response exceeds the maximum size."""
 
 
 class UnreadableBodyError(Exception):
-    """The body is not what its Content-Encoding says."""
+    """The body does not match its Content-Encoding."""
 
 
 class Body:
     """
-    Collects a body piece by piece.
+    Collects and decompresses the chunks of a body.
 
-    :param encoding: the Content-Encoding; ``None`` if the answer names none
+    :param encoding: Content-Encoding; ``None`` if the response has none
     :param limit: maximum bytes, before and after decompression
-    :raises UnreadableBodyError: for another encoding than those that were asked for
+    :raises UnreadableBodyError: if the encoding is not in Accept-Encoding
     """
 
     def __init__(self, encoding: str | None, limit: int) -> None:
@@ -132,18 +132,18 @@ class Body:
             raise UnreadableBodyError(msg)
         self._packed = name in DECOMPRESSED
         self._deflate = name == "deflate"
-        # With these window bits zlib tells by the first bytes whether they are gzip or zlib.
+        # With these window bits zlib detects gzip and zlib.
         self._unpacker: Any = zlib.decompressobj(47) if self._packed else None
 
     def add(self, piece: bytes) -> None:
         """
-        Add what came.
+        Add a chunk.
 
-        :raises AnswerTooLargeError: if it is too much; whatever it would grow to is not in memory
-        :raises UnreadableBodyError: if it cannot be decompressed
+        :raises AnswerTooLargeError: if the body exceeds the limit, before the rest is decompressed
+        :raises UnreadableBodyError: if the chunk cannot be decompressed
         """
         if self._deflate and not self._received and piece[0] & 0x0F != 8:
-            self._unpacker = zlib.decompressobj(-15)  # a deflate without the wrapping that belongs to it
+            self._unpacker = zlib.decompressobj(-15)  # raw deflate without a zlib header
         self._received += len(piece)
         if self._received > self._limit:
             raise AnswerTooLargeError
@@ -167,7 +167,7 @@ class Body:
 
     def _unpack(self, piece: bytes) -> None:
         while True:
-            if self._unpacker.eof and piece:  # several gzip members, one after the other
+            if self._unpacker.eof and piece:  # another gzip member
                 self._unpacker = zlib.decompressobj(47)
             try:
                 unpacked = self._unpacker.decompress(piece, PIECE)
@@ -196,12 +196,12 @@ def failed(
     timeout: bool = False,
 ) -> WorkspaceRequestError:
     """
-    Build the error for an attempt that failed; where it failed says whether the request was sent, never the words.
+    Build the error for a failed attempt.
 
-    :param error: what was raised; it is not kept, for its frames hold the API key
-    :param sent: whether a byte of the request may have left
-    :param late: whether the attempt took as long as it may as a whole
-    :param timeout: whether something took too long; seen by itself where it is a ``TimeoutError``
+    :param error: exception of a library; it is not kept, because its frames contain the API key
+    :param sent: whether a byte of the request may have been sent
+    :param late: whether the total timeout is over
+    :param timeout: whether the error is a timeout; a ``TimeoutError`` is recognized without it
     """
     causes = _causes(error)
     timeout = timeout or any(isinstance(cause, TimeoutError) for cause in causes)
@@ -214,7 +214,7 @@ def failed(
         tls = next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None)
         if tls is not None and not isinstance(tls, PASSING_TLS):
             return not_sent(op, f"TLS failed, {type(tls).__name__}: {tls}", context, retryable=False)
-        # Host names that cannot be written out, and URLs that are none.
+        # Invalid host names and URLs are permanent.
         return not_sent(op, why, context, retryable=not isinstance(error, ValueError | http.client.InvalidURL))
     if isinstance(error, AnswerTooLargeError):
         return too_large_error(op, settings.max_response_bytes, context)
@@ -227,7 +227,7 @@ def failed(
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """Return an exception and what led to it, through the wrappers of the libraries."""
+    """Return an exception and its causes, through the wrappers of the libraries."""
     found: list[BaseException] = []
     cause: Any = error
     while cause is not None:

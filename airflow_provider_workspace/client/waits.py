@@ -1,4 +1,4 @@
-"""How clients, procedures and triggers sleep, with one switch for tests."""
+"""The sleep of clients, procedures and triggers, with one switch for tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 scale = 1.0
-"""What every wait is multiplied by. Tests set it to 0: then no wait takes time."""
+"""Factor for every wait; tests set it to 0."""
 
 
 def sleep(seconds: float) -> None:
@@ -25,12 +25,11 @@ async def async_sleep(seconds: float) -> None:
 
 async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     """
-    Return the result of some work that may take so long.
+    Return the result of a coroutine, with a timeout.
 
-    Not ``asyncio.wait_for``: before Python 3.12 it forgets that it was cancelled if the work ends at the same moment,
-    and a stream would go on without anybody who waits.
+    Unlike ``asyncio.wait_for`` before Python 3.12, it does not lose a cancellation at the end of the coroutine.
 
-    :raises TimeoutError: if it takes longer; then it was cancelled
+    :raises TimeoutError: if the coroutine takes longer; it is cancelled
     """
     task = asyncio.ensure_future(work)
     try:
@@ -43,7 +42,7 @@ async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
 
 
 async def cancel(task: asyncio.Future[Any]) -> None:
-    """Cancel a task unless it is done, and wait until it has cleaned up."""
+    """Cancel a task unless it is done, and wait for its end."""
     if not task.done():
         task.cancel()
         await asyncio.wait({task})

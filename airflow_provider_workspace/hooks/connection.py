@@ -1,4 +1,4 @@
-"""From an Airflow connection to a client: what both hooks have besides the operations of the interface."""
+"""The base classes of the hooks: from an Airflow connection to a client."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Types of connections that are read: the own one, and those that name no other system.
+# Accepted connection types: the own one, and those that are not of another system.
 CONNECTION_TYPES = (None, "", "workspace", "generic", "http", "https")
 
 # A task that uses the hook may return a record; whoever reads it from XCom has this module as well.
@@ -52,14 +52,14 @@ allow_in_xcom(Resource.__subclasses__())
 
 class WorkspaceDoNotRetryError(WorkspaceOutcomeUnknownError, AirflowFailException):
     """
-    A write that may or may not have been applied, and that nobody looks up before a retry.
+    A write with an unknown outcome that nobody looks up before a retry.
 
-    Airflow fails the task at once, whatever its ``retries``: a retry could do it twice.
+    Airflow fails the task without retries, because a retry could apply the write twice.
     """
 
     @classmethod
     def of(cls, error: WorkspaceOutcomeUnknownError) -> WorkspaceDoNotRetryError:
-        """Return the same error as one that is not retried."""
+        """Return a copy of an error that Airflow does not retry."""
         failure = cls(str(error))
         failure.__dict__.update(error.__dict__)
         return failure
@@ -67,11 +67,11 @@ class WorkspaceDoNotRetryError(WorkspaceOutcomeUnknownError, AirflowFailExceptio
 
 class WorkspaceConnectedHook(BaseHook):
     """
-    The connection of the hook for workers.
+    Base of the hook for workers.
 
     :param workspace_conn_id: connection to the service
-    :param organization_id: organization for methods that are not given one; by default that of the connection
-    :param project_id: project for methods that are not given one; by default that of the connection
+    :param organization_id: default organization of the methods; by default that of the connection
+    :param project_id: default project of the methods; by default that of the connection
     """
 
     conn_name_attr = "workspace_conn_id"
@@ -101,19 +101,19 @@ class WorkspaceConnectedHook(BaseHook):
 
     @classmethod
     def get_connection(cls, conn_id: str) -> Connection:
-        """Look a connection up."""
+        """Look up a connection."""
         return get_connection(conn_id)
 
     @cached_property
     def client(self) -> WorkspaceClient:
-        """The client; the connection is looked up once."""
+        """The client; the connection is read once."""
         from airflow_provider_workspace.client.sync import WorkspaceClient
 
         try:
             settings = _read_connection(self.get_connection(self.workspace_conn_id), self.workspace_conn_id)
             client = WorkspaceClient(settings, mask=mask_secret)
         except WorkspaceConfigError as error:
-            raise error.with_traceback(None) from None  # the frames below hold the password
+            raise error.with_traceback(None) from None  # the frames below contain the password
         for secret in settings.secrets():
             mask_secret(secret)
         return client
@@ -129,7 +129,7 @@ class WorkspaceConnectedHook(BaseHook):
             del self.__dict__["client"]
 
     def test_connection(self) -> tuple[bool, str]:
-        """Read a little, change nothing, and say what that confirmed: the "Test" button of the connection form."""
+        """Test the connection with reads; Airflow calls this for the "Test" button."""
         from airflow_provider_workspace.hooks.connection_test import check_connection
 
         try:
@@ -142,9 +142,9 @@ class WorkspaceConnectedHook(BaseHook):
 
     def send(self, operation: Operation[T]) -> T:
         """
-        Send any operation of :mod:`airflow_provider_workspace.api.operations`.
+        Send an operation of :mod:`airflow_provider_workspace.api.operations`.
 
-        :raises WorkspaceDoNotRetryError: if the answer to a write that is not repeatable was lost
+        :raises WorkspaceDoNotRetryError: if the response to a write that is not repeatable was lost
         """
         try:
             return self.client.send(operation)
@@ -152,11 +152,11 @@ class WorkspaceConnectedHook(BaseHook):
             raise WorkspaceDoNotRetryError.of(error) from error.__cause__
 
     def organization_or_default(self, organization_id: str | None = None) -> str:
-        """Return the organization that is meant: the given one, that of the hook, or that of the connection."""
+        """Return the given organization, else that of the hook, else that of the connection."""
         return _resolve_id("organization_id", organization_id, self.organization_id, self.client.settings)
 
     def project_or_default(self, project_id: str | int | None = None) -> str:
-        """Return the project that is meant: the given one, that of the hook, or that of the connection."""
+        """Return the given project, else that of the hook, else that of the connection."""
         return _resolve_id("project_id", project_id, self.project_id, self.client.settings)
 
     def _rows(self, operation: Operation[Page[T]]) -> Iterator[T]:
@@ -165,11 +165,11 @@ class WorkspaceConnectedHook(BaseHook):
 
 class WorkspaceAsyncConnectedHook(BaseHook):
     """
-    The connection of the hook for the event loop. Close the hook, or use it in ``async with``.
+    Base of the hook for the event loop. Close the hook, or use it in ``async with``.
 
     :param workspace_conn_id: connection to the service
-    :param organization_id: organization for methods that are not given one; by default that of the connection
-    :param project_id: project for methods that are not given one; by default that of the connection
+    :param organization_id: default organization of the methods; by default that of the connection
+    :param project_id: default project of the methods; by default that of the connection
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class WorkspaceAsyncConnectedHook(BaseHook):
         await self.aclose()
 
     async def client(self) -> WorkspaceAsyncClient:
-        """Return the client; the connection is looked up once."""
+        """Return the client; the connection is read once."""
         if self._client is None:
             async with self._opening:
                 if self._client is None:
@@ -209,7 +209,7 @@ class WorkspaceAsyncConnectedHook(BaseHook):
             settings = _read_connection(await aget_connection(self.workspace_conn_id), self.workspace_conn_id)
             client = WorkspaceAsyncClient(settings, mask=amask_secret)
         except WorkspaceConfigError as error:
-            raise error.with_traceback(None) from None  # the frames below hold the password
+            raise error.with_traceback(None) from None  # the frames below contain the password
         for secret in settings.secrets():
             await amask_secret(secret)
         return client
@@ -222,9 +222,9 @@ class WorkspaceAsyncConnectedHook(BaseHook):
 
     async def send(self, operation: Operation[T]) -> T:
         """
-        Send any operation of :mod:`airflow_provider_workspace.api.operations`.
+        Send an operation of :mod:`airflow_provider_workspace.api.operations`.
 
-        :raises WorkspaceDoNotRetryError: if the answer to a write that is not repeatable was lost
+        :raises WorkspaceDoNotRetryError: if the response to a write that is not repeatable was lost
         """
         try:
             return await (await self.client()).send(operation)
@@ -232,11 +232,11 @@ class WorkspaceAsyncConnectedHook(BaseHook):
             raise WorkspaceDoNotRetryError.of(error) from error.__cause__
 
     async def organization_or_default(self, organization_id: str | None = None) -> str:
-        """Return the organization that is meant: the given one, that of the hook, or that of the connection."""
+        """Return the given organization, else that of the hook, else that of the connection."""
         return _resolve_id("organization_id", organization_id, self.organization_id, (await self.client()).settings)
 
     async def project_or_default(self, project_id: str | int | None = None) -> str:
-        """Return the project that is meant: the given one, that of the hook, or that of the connection."""
+        """Return the given project, else that of the hook, else that of the connection."""
         return _resolve_id("project_id", project_id, self.project_id, (await self.client()).settings)
 
     async def _rows(self, operation: Operation[Page[T]]) -> AsyncIterator[T]:
@@ -246,11 +246,11 @@ class WorkspaceAsyncConnectedHook(BaseHook):
 
 def _read_connection(connection: Connection, conn_id: str) -> Settings:
     """
-    Check a connection.
+    Return the settings of a connection.
 
-    The extra is parsed here and not by Airflow, which takes broken JSON for an empty extra.
+    The extra is parsed here, because Airflow treats invalid JSON as an empty extra.
 
-    :raises WorkspaceConfigError: naming the part that is wrong and what is expected there
+    :raises WorkspaceConfigError: naming the invalid part and what is expected
     """
     if connection.conn_type not in CONNECTION_TYPES:
         msg = (
@@ -278,15 +278,15 @@ def read_settings(
     schema: str | None = None,
 ) -> Settings:
     """
-    Check the parts of a connection.
+    Return the settings of a connection, given its parts.
 
-    :param host: base URL, or a host name alone
+    :param host: base URL or host name
     :param password: personal API key
-    :param extra: JSON object with any of :data:`EXTRAS`; may be empty or ``None``
-    :param source: what to call the connection in messages
-    :param port: added to the host where that names none
-    :param schema: ``https`` or ``http`` for a host without a scheme; by default ``http`` on this machine only
-    :raises WorkspaceConfigError: naming the part that is wrong and what is expected there
+    :param extra: JSON object with keys of :data:`EXTRAS`; may be empty or ``None``
+    :param source: name of the connection in messages
+    :param port: port for a host without one
+    :param schema: ``https`` or ``http`` for a host without a scheme; by default ``https``, or ``http`` on this machine
+    :raises WorkspaceConfigError: naming the invalid part and what is expected
     """
     given = _read_extra(extra, source)
     settings = Settings(_read_base_url(host, port, schema, source), _read_api_key(password, source), source, **given)
@@ -301,7 +301,7 @@ def read_settings(
 
 
 def _read_extra(extra: str | None, source: str) -> dict[str, Any]:
-    """Parse the extra; unknown keys are refused."""
+    """Parse the extra and refuse unknown keys."""
     try:
         value = json.loads(extra) if extra and extra.strip() else {}
     except (ValueError, RecursionError):
@@ -316,7 +316,7 @@ def _read_extra(extra: str | None, source: str) -> dict[str, Any]:
 
 
 def _read_api_key(password: str | None, source: str) -> str:
-    """Check the personal API key, which goes into a header."""
+    """Check that the personal API key can be sent in a header."""
     api_key = (password or "").strip()
     if not api_key:
         msg = f"Put the personal API key into the password of {source}: it has no API key."
@@ -328,7 +328,7 @@ def _read_api_key(password: str | None, source: str) -> str:
 
 
 def _read_base_url(host: str | None, port: int | None, schema: str | None, source: str) -> str:
-    """Check the base URL, and add scheme and port where it names none."""
+    """Check the base URL, and add scheme and port if they are missing."""
     given = (host or "").strip()
     url = given.rstrip("/")
     if not url:
@@ -339,7 +339,7 @@ def _read_base_url(host: str | None, port: int | None, schema: str | None, sourc
         parts = urlsplit(url)
         own_port = parts.port
         (parts.hostname or "").encode("idna")
-    except ValueError:  # also a part of the host that is empty or too long
+    except ValueError:  # such as a label of the host name that is empty or too long
         parts = urlsplit("")
         own_port = None
     if (
@@ -359,12 +359,12 @@ def _read_base_url(host: str | None, port: int | None, schema: str | None, sourc
     hostname = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     named = port if own_port is None else own_port
     usual = {"http": 80, "https": 443}[parts.scheme]
-    # One spelling for each service: windows and dashboards of two connections to it must know that it is the same.
+    # Normalized, because leases and dashboards of different connections compare it.
     return f"{parts.scheme}://{hostname}{'' if named in (None, usual) else f':{named}'}{parts.path}"
 
 
 def _with_scheme(url: str, schema: str, source: str) -> str:
-    """Return the URL of a host without a scheme, which a connection URI and some secrets backends have."""
+    """Add a scheme to a host; connection URIs and some secrets backends have it in the schema."""
     named = url.partition("://")[0].lower() if "://" in url else schema
     if schema not in ("", "http", "https") or named not in ("", schema or named):
         msg = (
@@ -378,7 +378,7 @@ def _with_scheme(url: str, schema: str, source: str) -> str:
         if ipaddress.ip_address(url.rstrip("/")).version == 6:
             url = f"[{url.rstrip('/')}]"
     except ValueError:
-        pass  # a name
+        pass  # not an IP address
     hostname = url.partition("/")[0].rpartition("@")[2]
     hostname = hostname[1:].partition("]")[0] if hostname.startswith("[") else hostname.partition(":")[0]
     return f"{schema or ('http' if is_loopback(hostname) else 'https')}://{url}"
@@ -388,10 +388,10 @@ def _resolve_id(
     name: Literal["organization_id", "project_id"], given: Any, default: str | int | None, settings: Settings
 ) -> str:
     """
-    Return the id to use: that of the call, else that of the hook, else that of the connection.
+    Return the id of the call, else that of the hook, else that of the connection.
 
-    :raises WorkspaceInputError: if what is given is no id
-    :raises WorkspaceConfigError: if none names one
+    :raises WorkspaceInputError: if an id has the wrong type
+    :raises WorkspaceConfigError: if there is none
     """
     for value in (given, default, getattr(settings, name)):
         if isinstance(value, bool) or not isinstance(value, str | int | UUID | None):

@@ -1,4 +1,4 @@
-"""What "Test connection" does: reads, and says what they could confirm."""
+"""The connection test: reads that show which scopes the API key has."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.settings import Settings
 
-# Only what changes something, or asks for a dashboard, would tell whether the key has these.
+# Scopes that only writes, or reads of a dashboard, could confirm.
 NOT_CONFIRMABLE = (
     "batch_export:write, dashboard:read, dashboard:write, organization:write, organization_member:write, "
     "project:write, sharing_configuration:read"
@@ -30,10 +30,10 @@ NOT_CONFIRMABLE = (
 
 def check_connection(send: Callable[[Operation[Any]], Any], settings: Settings) -> tuple[bool, list[str]]:
     """
-    Ask for one row of each list and for the project of the connection.
+    Read one row of each list and the project of the connection.
 
     :param send: sends an operation
-    :return: whether the service answers and takes the key, and what is known of its scopes, in sentences
+    :return: whether the service accepts the API key, and sentences about its scopes
     """
     if settings.organization_id is None:
         msg = (
@@ -51,9 +51,9 @@ def check_connection(send: Callable[[Operation[Any]], Any], settings: Settings) 
         except WorkspacePermissionError:
             refused.append(scope)
         except WorkspaceNotFoundError as error:
-            return False, [f"The service answers and takes the key, but not these ids. {error}"]
+            return False, [f"The service accepts the API key, but not these ids. {error}"]
         except WorkspaceAuthenticationError as error:
-            return False, [f"The service answers, but refuses the key. {error}"]
+            return False, [f"The service refuses the API key. {error}"]
         except WorkspaceRequestError as error:
             return False, [str(error)]
         else:
@@ -61,7 +61,7 @@ def check_connection(send: Callable[[Operation[Any]], Any], settings: Settings) 
             if isinstance(operation, GetProject):
                 notes.append(f"Project {settings.project_id} is '{answer.name}'")
     lines = [
-        f"The service answers at {settings.base_url} and takes the key",
+        f"The service at {settings.base_url} accepts the API key",
         f"Organization {settings.organization_id} can be read"
         if confirmed
         else "Nothing of its organization can be read",
@@ -74,7 +74,7 @@ def check_connection(send: Callable[[Operation[Any]], Any], settings: Settings) 
 
 
 def _probes(organization_id: str, project_id: str | None) -> Iterator[Operation[Any]]:
-    """Yield the reads, the cheapest that tell of each scope."""
+    """Yield the cheapest read for each scope."""
     for list_operation in (ListProjects, ListDomains, ListMembers, ListInvites):
         yield list_operation(organization_id=organization_id, limit=1)
     if project_id is not None:

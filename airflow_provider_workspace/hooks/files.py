@@ -1,4 +1,4 @@
-"""Files of tasks, on this machine or in an object store: rosters that are read, reports that are written."""
+"""Rosters to read and reports to write, on the worker or in an object store."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from airflow_provider_workspace.errors import (
 from airflow_provider_workspace.procedures.roster_files import RosterFile
 from airflow_provider_workspace.version_compat import AirflowNotFoundException, get_connection
 
-# How many rows of a report go into XCom beside a file that has them all.
+# Maximum rows of a report in XCom if a file contains all of them.
 MAX_ROWS_IN_XCOM = 1000
-# What a store says of a file, by whatever name, that changes when the file does.
+# Metadata, under the names of different stores, that changes when a file changes.
 MARKS = ("size", "mtime", "ino", "ETag", "etag", "generation", "LastModified", "last_modified", "updated")
-# With these a spreadsheet takes a cell for a formula.
+# First characters of a formula in a spreadsheet.
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def file_at(path: Any) -> Any:
     """
-    Return what a roster is read from.
+    Return the file of a roster.
 
-    :param path: name of a file on this machine, or what ``airflow.sdk.ObjectStoragePath`` takes: a URL such as
-        ``s3://conn_id@bucket/team.csv``, or such a path itself
-    :raises WorkspaceConfigError: if the connection that it names does not exist
-    :raises WorkspaceInputError: if it is no URL, or no provider for its scheme is installed
+    :param path: path on this machine, or an ``airflow.sdk.ObjectStoragePath`` or its URL, such as
+        ``s3://conn_id@bucket/team.csv``
+    :raises WorkspaceConfigError: if the connection in the URL does not exist
+    :raises WorkspaceInputError: if the URL is invalid, or no provider for its scheme is installed
     """
     return StoredFile(path) if _is_stored(path) else path
 
@@ -47,9 +47,9 @@ def _is_stored(path: Any) -> bool:
 
 class StoredFile(RosterFile):
     """
-    A file that ``airflow.sdk.ObjectStoragePath`` reaches.
+    A file in an object store.
 
-    :param path: its URL, with or without a connection, or the path itself
+    :param path: ``airflow.sdk.ObjectStoragePath`` or its URL, with or without a connection
     """
 
     def __init__(self, path: Any) -> None:
@@ -61,10 +61,10 @@ class StoredFile(RosterFile):
             msg = f"{path!r} is no URL that Airflow knows: {error}"
             raise WorkspaceInputError(msg) from None
         self.suffix = self.path.suffix
-        # Before Airflow 3.3 it is among the options.
+        # Before Airflow 3.3 it is in the storage options.
         self.conn_id = getattr(self.path, "conn_id", None) or self.path.storage_options.get("conn_id")
         if self.conn_id:
-            try:  # the provider of a store may go on without it, with the store's public endpoint
+            try:  # without it, the provider of a store may use the public endpoint
                 get_connection(self.conn_id)
             except AirflowNotFoundException:
                 msg = f"There is no connection '{self.conn_id}': create it, or correct {self}. Nothing was sent."
@@ -80,7 +80,7 @@ class StoredFile(RosterFile):
         return repr(str(self.path))
 
     def state(self) -> Mapping[str, Any]:
-        """Return what changes when the file does."""
+        """Return metadata that changes when the file changes."""
         with self._clear_errors("read"):
             self.fs.invalidate_cache()
             info = self.fs.info(self.path.path)
@@ -91,7 +91,7 @@ class StoredFile(RosterFile):
 
     @contextmanager
     def open(self, newline: str | None = None) -> Iterator[TextIO]:
-        """Open it as text; what goes wrong until it is closed is said clearly."""
+        """Open the file as text."""
         with (
             self._clear_errors("read"),
             self.path.open("r", encoding="utf-8-sig", newline=newline) as text,
@@ -99,20 +99,20 @@ class StoredFile(RosterFile):
             yield text
 
     def exists(self) -> bool:
-        """Tell whether there is a file."""
+        """Return whether the file exists."""
         with self._clear_errors("written"):
             self.fs.invalidate_cache()
             return bool(self.fs.isfile(self.path.path))
 
     def write(self, content: bytes) -> None:
-        """Write it anew."""
+        """Replace the file."""
         with self._clear_errors("written"), self.path.open("wb") as file:
             file.write(content)
 
     @contextmanager
     def _clear_errors(self, done: str) -> Iterator[None]:
         """
-        Turn what a store raises, of whatever library, into an error with its cure.
+        Convert the exceptions of any store.
 
         :param done: ``read`` (before anything is sent) or ``written``
         :raises WorkspaceInputError: if a file to read does not exist or may not be read
@@ -121,7 +121,7 @@ class StoredFile(RosterFile):
         try:
             yield
         except (WorkspaceError, ValueError, csv.Error):
-            raise  # what is in the file is wrong, which its reader says
+            raise  # about the content of the file
         except FileNotFoundError:
             if done == "read":
                 msg = f"There is no file {self}"
@@ -185,19 +185,19 @@ class _LocalReport:
 
 
 def open_report(path: Any, rows: str, columns: Sequence[str], needs_attention: Collection[str]) -> ReportFile | None:
-    """Return the report of this name; ``None`` if there is to be none. The arguments are those of the class."""
+    """Return the report file; ``None`` if ``path`` is ``None``. The arguments are those of :class:`ReportFile`."""
     return None if path is None else ReportFile(path, rows, columns, needs_attention)
 
 
 class ReportFile:
     """
-    A report on every row, as CSV or JSON.
+    A file for a report on every row, as CSV or JSON.
 
-    :param path: as of :func:`file_at`; it ends in ``.csv`` or ``.json``
-    :param rows: the key of the report that holds the rows
+    :param path: path as for :func:`file_at`; ends in ``.csv`` or ``.json``
+    :param rows: key of the rows in the report
     :param columns: fields of a row
-    :param needs_attention: the statuses of rows that somebody has to look at
-    :raises WorkspaceError: if it cannot be written, before anything is sent
+    :param needs_attention: statuses of rows that need attention
+    :raises WorkspaceError: if the file cannot be written
     """
 
     def __init__(self, path: Any, rows: str, columns: Sequence[str], needs_attention: Collection[str]) -> None:
@@ -211,14 +211,14 @@ class ReportFile:
         if self.file.suffix not in (".csv", ".json"):
             msg = f"report_path is {self.file}: expected a name that ends in .csv or .json"
             raise WorkspaceInputError(msg)
-        if not self.file.exists():  # that it can be written, only writing tells
+        if not self.file.exists():  # fail before anything is sent
             self.write({rows: []})
 
     def write(self, report: Mapping[str, Any]) -> None:
         """
         Write the report.
 
-        :raises WorkspaceError: if it cannot be written
+        :raises WorkspaceStorageError: if it cannot be written
         """
         text = io.StringIO()
         if self.file.suffix == ".json":
@@ -234,7 +234,7 @@ class ReportFile:
         return str(self.file)
 
     def excerpt(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what of a report goes into XCom."""
+        """Return the part of a report for XCom."""
         rows = [row for row in report[self.rows] if row["status"] in self.needs_attention]
         return {
             **{name: value for name, value in report.items() if name not in (self.rows, "table")},
@@ -244,5 +244,5 @@ class ReportFile:
 
 
 def _cell(value: Any) -> Any:
-    """Return a cell that no spreadsheet takes for a formula."""
+    """Return a cell that spreadsheets do not treat as a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULAS) else value

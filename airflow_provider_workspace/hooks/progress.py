@@ -1,4 +1,4 @@
-"""How far a long operation got, for the log."""
+"""The progress of a long operation in the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SECONDS_BETWEEN = 30.0
 
 class ProgressLog:
     """
-    Logs n of m, the rate and the time left: every half minute, and at the end.
+    Logs the number done, the rate and the time left every 30 seconds and at the end.
 
     :param what: what is counted, such as ``Invites``
     """
@@ -23,7 +23,7 @@ class ProgressLog:
         self._said = self._began
 
     def __call__(self, done: int, total: int) -> None:
-        """Say how far it got, unless that was said a moment ago."""
+        """Log the progress, unless the last line is recent."""
         now = time.monotonic()
         if done < total and now - self._said < SECONDS_BETWEEN:
             return

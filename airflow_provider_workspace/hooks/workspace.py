@@ -1,4 +1,4 @@
-"""The hook for workers: a named method for each operation of the interface."""
+"""The hook for workers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = ["WorkspaceAsyncHook", "WorkspaceHook"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the asynchronous hook when it is asked for: workers do not need it."""
+    """Import the asynchronous hook on first use, since workers do not need it."""
     if name == "WorkspaceAsyncHook":
         from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
 
@@ -54,16 +54,16 @@ def __getattr__(name: str) -> Any:
 
 class WorkspaceHook(WorkspaceConnectedHook):
     """
-    The workspace administration service, for workers.
+    Interact with the workspace administration service, for workers.
 
-    Each method is one operation of the interface. Its arguments are named as there; a field that is not given is not
-    sent, a field given as ``None`` is sent as null. Methods that list are iterators that read page after page.
-    Every method raises :class:`~airflow_provider_workspace.errors.WorkspaceInputError` before anything is sent if an
-    argument is wrong, and a :class:`~airflow_provider_workspace.errors.WorkspaceRequestError` if the request fails.
+    There is a method per operation of the interface, with the same argument names. A field that is not set is not sent;
+    ``None`` is sent as null. Methods that list are iterators that read page after page. Every method raises
+    :class:`~airflow_provider_workspace.errors.WorkspaceInputError` before anything is sent if an argument is invalid,
+    and :class:`~airflow_provider_workspace.errors.WorkspaceRequestError` if the request fails.
 
     :param workspace_conn_id: connection to the service
-    :param organization_id: organization for methods that are not given one; by default that of the connection
-    :param project_id: project for methods that are not given one; by default that of the connection
+    :param organization_id: default organization of the methods; by default that of the connection
+    :param project_id: default project of the methods; by default that of the connection
     """
 
     # Dashboards
@@ -89,13 +89,13 @@ class WorkspaceHook(WorkspaceConnectedHook):
         )
 
     def delete_dashboard(self, *, dashboard_id: int | str, project_id: str | int | None = None) -> Dashboard:
-        """Delete a dashboard the only way there is: set ``deleted`` to true. Scope ``dashboard:write``."""
+        """Delete a dashboard by setting ``deleted`` to true. Scope ``dashboard:write``."""
         return self.update_dashboard(dashboard_id=dashboard_id, project_id=project_id, deleted=True)
 
     def get_dashboard_access_controls(
         self, *, dashboard_id: int | str, project_id: str | int | None = None
     ) -> Dashboard:
-        """Retrieve a dashboard with the key owner's access level. The interface shows no scope."""
+        """Retrieve a dashboard with the access level of the API key's owner. The interface shows no scope."""
         return self.send(
             ops.dashboards.GetDashboardAccessControls(
                 project_id=self.project_or_default(project_id), dashboard_id=dashboard_id
@@ -120,7 +120,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
         project_id: str | int | None = None,
         **fields: Unpack[CollaboratorSettings],
     ) -> DashboardCollaborator:
-        """Let a person work on a dashboard. Scope ``dashboard:write``."""
+        """Add a collaborator to a dashboard. Scope ``dashboard:write``."""
         return self.send(
             ops.dashboards.AddDashboardCollaborator(
                 project_id=self.project_or_default(project_id), dashboard_id=dashboard_id, user_uuid=user_uuid, **fields
@@ -130,7 +130,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     def remove_dashboard_collaborator(
         self, *, dashboard_id: int | str, user_uuid: str, project_id: str | int | None = None
     ) -> None:
-        """Take a person off a dashboard. Scope ``dashboard:write``."""
+        """Remove a collaborator from a dashboard. Scope ``dashboard:write``."""
         return self.send(
             ops.dashboards.RemoveDashboardCollaborator(
                 project_id=self.project_or_default(project_id), dashboard_id=dashboard_id, user_uuid=user_uuid
@@ -141,9 +141,10 @@ class WorkspaceHook(WorkspaceConnectedHook):
         self, *, dashboard_id: int | str, project_id: str | int | None = None
     ) -> DashboardSharing:
         """
-        Retrieve how a dashboard is shared; ``access_token`` is a secret. Scope ``sharing_configuration:read``.
+        Retrieve the sharing configuration of a dashboard. Scope ``sharing_configuration:read``.
 
-        Of several configurations it is the first that is enabled, else the first; of none, ``enabled`` is false.
+        ``access_token`` is a secret. If there are several configurations, the first enabled one is returned, else the
+        first; if there are none, ``enabled`` is false.
         """
         return self.send(
             ops.dashboards.GetDashboardSharing(
@@ -160,7 +161,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
         organization_id: str | None = None,
         **fields: Unpack[BatchExportBody],
     ) -> BatchExport | None:
-        """Pause a batch export; ``None`` if the answer says nothing. Scope ``batch_export:write``."""
+        """Pause a batch export. Returns ``None`` if the response has no body. Scope ``batch_export:write``."""
         return self.send(
             ops.batch_exports.PauseBatchExport(
                 organization_id=self.organization_or_default(organization_id), batch_export_id=batch_export_id, **fields
@@ -175,10 +176,10 @@ class WorkspaceHook(WorkspaceConnectedHook):
         **fields: Unpack[BatchExportResumeBody],
     ) -> BatchExport | None:
         """
-        Resume a batch export; ``None`` if the answer says nothing. Scope ``batch_export:write``.
+        Resume a batch export. Returns ``None`` if the response has no body. Scope ``batch_export:write``.
 
-        ``resume_fields`` holds fields that the interface does not name, such as ``{"backfill": True}``; they are sent
-        as they are, and nothing checks them.
+        ``resume_fields`` are fields that the interface does not name, such as ``{"backfill": True}``; they are sent
+        unchecked.
         """
         return self.send(
             ops.batch_exports.UnpauseBatchExport(
@@ -203,7 +204,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     def create_domain(
         self, *, domain: str, organization_id: str | None = None, **fields: Unpack[DomainSettings]
     ) -> Domain:
-        """Claim a domain. Scope ``organization:write``."""
+        """Create a domain. Scope ``organization:write``."""
         return self.send(
             ops.domains.CreateDomain(
                 organization_id=self.organization_or_default(organization_id), domain=domain, **fields
@@ -235,7 +236,11 @@ class WorkspaceHook(WorkspaceConnectedHook):
     def verify_domain(
         self, *, domain_id: UUID | str, organization_id: str | None = None, **fields: Unpack[DomainBody]
     ) -> Domain | None:
-        """Ask for verification now; ``None`` if the answer says nothing, so read the domain. No scope is shown."""
+        """
+        Ask the service to verify a domain now. The interface shows no scope.
+
+        Returns ``None`` if the response has no body; then read the domain to see the result.
+        """
         return self.send(
             ops.domains.VerifyDomain(
                 organization_id=self.organization_or_default(organization_id), domain_id=domain_id, **fields
@@ -247,7 +252,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     def list_invites(
         self, *, limit: int | None = None, offset: int = 0, organization_id: str | None = None
     ) -> Iterator[Invite]:
-        """Yield the invites of an organization, expired ones included. Scope ``organization_member:read``."""
+        """Yield the invites of an organization, including expired ones. Scope ``organization_member:read``."""
         return self._rows(
             ops.invites.ListInvites(
                 organization_id=self.organization_or_default(organization_id),
@@ -259,7 +264,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     def create_invite(
         self, *, target_email: str, organization_id: str | None = None, **fields: Unpack[InviteSettings]
     ) -> Invite:
-        """Invite one person. Scope ``organization_member:write``."""
+        """Create an invite. Scope ``organization_member:write``."""
         return self.send(
             ops.invites.CreateInvite(
                 organization_id=self.organization_or_default(organization_id), target_email=target_email, **fields
@@ -267,7 +272,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
         )
 
     def delete_invite(self, *, invite_id: UUID | str, organization_id: str | None = None) -> None:
-        """Withdraw an invite. Scope ``organization_member:write``."""
+        """Delete an invite. Scope ``organization_member:write``."""
         return self.send(
             ops.invites.DeleteInvite(organization_id=self.organization_or_default(organization_id), invite_id=invite_id)
         )
@@ -282,16 +287,16 @@ class WorkspaceHook(WorkspaceConnectedHook):
         """
         Invite many people, each once. Scopes ``organization_member:write`` and ``organization_member:read``.
 
-        Every row is checked before anything is sent. Members, people with a living invite and repeated addresses are
-        left out. What is left goes out in chunks of the connection's ``bulk_invite_limit``; after a lost or bad answer
-        it is looked up what arrived, and only the rest is sent. A limit of invites that leaves no room within the
-        connection's ``max_retry_wait`` is an error, whose ``retry_after`` says when it does.
+        All rows are checked before anything is sent. Members, people with an open invite and duplicate addresses are
+        skipped. The others are invited in chunks of the connection's ``bulk_invite_limit``. After a lost response the
+        invites are looked up, and only the missing ones are sent again. If a rate limit of invites would need a wait
+        longer than the connection's ``max_retry_wait``, an error with ``retry_after`` is raised.
 
-        :param invites: rows of invite fields (``email`` is understood for ``target_email``), or just addresses
-        :param on_invalid: refuse everything if a row is wrong, or leave such rows out
-        :return: counts and what became of each row
-        :raises WorkspaceInputError: for a wrong row, before anything is sent
-        :raises WorkspaceInvitesIncompleteError: if somebody could not be invited; it carries the report
+        :param invites: rows of invite fields (``email`` is an alias of ``target_email``), or addresses
+        :param on_invalid: ``fail`` if a row is invalid, or ``skip`` the row
+        :return: counts and the status of each row
+        :raises WorkspaceInputError: if a row is invalid, before anything is sent
+        :raises WorkspaceInvitesIncompleteError: if somebody could not be invited; it has the report
         """
         from airflow_provider_workspace.procedures.bulk_invites import invite_all
 

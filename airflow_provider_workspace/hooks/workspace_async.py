@@ -42,16 +42,16 @@ if TYPE_CHECKING:
 
 class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     """
-    The workspace administration service, for the event loop. Close the hook, or use it in ``async with``.
+    Interact with the workspace administration service, for the event loop. Close the hook, or use it in ``async with``.
 
-    Each method is one operation of the interface. Its arguments are named as there; a field that is not given is not
-    sent, a field given as ``None`` is sent as null. Methods that list are iterators that read page after page.
-    Every method raises :class:`~airflow_provider_workspace.errors.WorkspaceInputError` before anything is sent if an
-    argument is wrong, and a :class:`~airflow_provider_workspace.errors.WorkspaceRequestError` if the request fails.
+    There is a method per operation of the interface, with the same argument names. A field that is not set is not sent;
+    ``None`` is sent as null. Methods that list are iterators that read page after page. Every method raises
+    :class:`~airflow_provider_workspace.errors.WorkspaceInputError` before anything is sent if an argument is invalid,
+    and :class:`~airflow_provider_workspace.errors.WorkspaceRequestError` if the request fails.
 
     :param workspace_conn_id: connection to the service
-    :param organization_id: organization for methods that are not given one; by default that of the connection
-    :param project_id: project for methods that are not given one; by default that of the connection
+    :param organization_id: default organization of the methods; by default that of the connection
+    :param project_id: default project of the methods; by default that of the connection
     """
 
     # Dashboards
@@ -81,13 +81,13 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
         )
 
     async def delete_dashboard(self, *, dashboard_id: int | str, project_id: str | int | None = None) -> Dashboard:
-        """Delete a dashboard the only way there is: set ``deleted`` to true. Scope ``dashboard:write``."""
+        """Delete a dashboard by setting ``deleted`` to true. Scope ``dashboard:write``."""
         return await self.update_dashboard(dashboard_id=dashboard_id, project_id=project_id, deleted=True)
 
     async def get_dashboard_access_controls(
         self, *, dashboard_id: int | str, project_id: str | int | None = None
     ) -> Dashboard:
-        """Retrieve a dashboard with the key owner's access level. The interface shows no scope."""
+        """Retrieve a dashboard with the access level of the API key's owner. The interface shows no scope."""
         return await self.send(
             ops.dashboards.GetDashboardAccessControls(
                 project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id
@@ -113,7 +113,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
         project_id: str | int | None = None,
         **fields: Unpack[CollaboratorSettings],
     ) -> DashboardCollaborator:
-        """Let a person work on a dashboard. Scope ``dashboard:write``."""
+        """Add a collaborator to a dashboard. Scope ``dashboard:write``."""
         return await self.send(
             ops.dashboards.AddDashboardCollaborator(
                 project_id=await self.project_or_default(project_id),
@@ -126,7 +126,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     async def remove_dashboard_collaborator(
         self, *, dashboard_id: int | str, user_uuid: str, project_id: str | int | None = None
     ) -> None:
-        """Take a person off a dashboard. Scope ``dashboard:write``."""
+        """Remove a collaborator from a dashboard. Scope ``dashboard:write``."""
         return await self.send(
             ops.dashboards.RemoveDashboardCollaborator(
                 project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id, user_uuid=user_uuid
@@ -137,9 +137,10 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
         self, *, dashboard_id: int | str, project_id: str | int | None = None
     ) -> DashboardSharing:
         """
-        Retrieve how a dashboard is shared; ``access_token`` is a secret. Scope ``sharing_configuration:read``.
+        Retrieve the sharing configuration of a dashboard. Scope ``sharing_configuration:read``.
 
-        Of several configurations it is the first that is enabled, else the first; of none, ``enabled`` is false.
+        ``access_token`` is a secret. If there are several configurations, the first enabled one is returned, else the
+        first; if there are none, ``enabled`` is false.
         """
         return await self.send(
             ops.dashboards.GetDashboardSharing(
@@ -156,7 +157,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
         organization_id: str | None = None,
         **fields: Unpack[BatchExportBody],
     ) -> BatchExport | None:
-        """Pause a batch export; ``None`` if the answer says nothing. Scope ``batch_export:write``."""
+        """Pause a batch export. Returns ``None`` if the response has no body. Scope ``batch_export:write``."""
         return await self.send(
             ops.batch_exports.PauseBatchExport(
                 organization_id=await self.organization_or_default(organization_id),
@@ -173,10 +174,10 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
         **fields: Unpack[BatchExportResumeBody],
     ) -> BatchExport | None:
         """
-        Resume a batch export; ``None`` if the answer says nothing. Scope ``batch_export:write``.
+        Resume a batch export. Returns ``None`` if the response has no body. Scope ``batch_export:write``.
 
-        ``resume_fields`` holds fields that the interface does not name, such as ``{"backfill": True}``; they are sent
-        as they are, and nothing checks them.
+        ``resume_fields`` are fields that the interface does not name, such as ``{"backfill": True}``; they are sent
+        unchecked.
         """
         return await self.send(
             ops.batch_exports.UnpauseBatchExport(
@@ -204,7 +205,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     async def create_domain(
         self, *, domain: str, organization_id: str | None = None, **fields: Unpack[DomainSettings]
     ) -> Domain:
-        """Claim a domain. Scope ``organization:write``."""
+        """Create a domain. Scope ``organization:write``."""
         return await self.send(
             ops.domains.CreateDomain(
                 organization_id=await self.organization_or_default(organization_id), domain=domain, **fields
@@ -240,7 +241,11 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     async def verify_domain(
         self, *, domain_id: UUID | str, organization_id: str | None = None, **fields: Unpack[DomainBody]
     ) -> Domain | None:
-        """Ask for verification now; ``None`` if the answer says nothing, so read the domain. No scope is shown."""
+        """
+        Ask the service to verify a domain now. The interface shows no scope.
+
+        Returns ``None`` if the response has no body; then read the domain to see the result.
+        """
         return await self.send(
             ops.domains.VerifyDomain(
                 organization_id=await self.organization_or_default(organization_id), domain_id=domain_id, **fields
@@ -252,7 +257,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     async def list_invites(
         self, *, limit: int | None = None, offset: int = 0, organization_id: str | None = None
     ) -> AsyncIterator[Invite]:
-        """Yield the invites of an organization, expired ones included. Scope ``organization_member:read``."""
+        """Yield the invites of an organization, including expired ones. Scope ``organization_member:read``."""
         async for row in self._rows(
             ops.invites.ListInvites(
                 organization_id=await self.organization_or_default(organization_id),
@@ -265,7 +270,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
     async def create_invite(
         self, *, target_email: str, organization_id: str | None = None, **fields: Unpack[InviteSettings]
     ) -> Invite:
-        """Invite one person. Scope ``organization_member:write``."""
+        """Create an invite. Scope ``organization_member:write``."""
         return await self.send(
             ops.invites.CreateInvite(
                 organization_id=await self.organization_or_default(organization_id), target_email=target_email, **fields
@@ -273,7 +278,7 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
         )
 
     async def delete_invite(self, *, invite_id: UUID | str, organization_id: str | None = None) -> None:
-        """Withdraw an invite. Scope ``organization_member:write``."""
+        """Delete an invite. Scope ``organization_member:write``."""
         return await self.send(
             ops.invites.DeleteInvite(
                 organization_id=await self.organization_or_default(organization_id), invite_id=invite_id
@@ -290,16 +295,16 @@ class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
         """
         Invite many people, each once. Scopes ``organization_member:write`` and ``organization_member:read``.
 
-        Every row is checked before anything is sent. Members, people with a living invite and repeated addresses are
-        left out. What is left goes out in chunks of the connection's ``bulk_invite_limit``; after a lost or bad answer
-        it is looked up what arrived, and only the rest is sent. A limit of invites that leaves no room within the
-        connection's ``max_retry_wait`` is an error, whose ``retry_after`` says when it does.
+        All rows are checked before anything is sent. Members, people with an open invite and duplicate addresses are
+        skipped. The others are invited in chunks of the connection's ``bulk_invite_limit``. After a lost response the
+        invites are looked up, and only the missing ones are sent again. If a rate limit of invites would need a wait
+        longer than the connection's ``max_retry_wait``, an error with ``retry_after`` is raised.
 
-        :param invites: rows of invite fields (``email`` is understood for ``target_email``), or just addresses
-        :param on_invalid: refuse everything if a row is wrong, or leave such rows out
-        :return: counts and what became of each row
-        :raises WorkspaceInputError: for a wrong row, before anything is sent
-        :raises WorkspaceInvitesIncompleteError: if somebody could not be invited; it carries the report
+        :param invites: rows of invite fields (``email`` is an alias of ``target_email``), or addresses
+        :param on_invalid: ``fail`` if a row is invalid, or ``skip`` the row
+        :return: counts and the status of each row
+        :raises WorkspaceInputError: if a row is invalid, before anything is sent
+        :raises WorkspaceInvitesIncompleteError: if somebody could not be invited; it has the report
         """
         from airflow_provider_workspace.procedures.bulk_invites import invite_all
 

@@ -1,7 +1,7 @@
 """
-A complete workspace administration service on this machine, to try the provider against.
+A complete local workspace administration service, for tests and trials.
 
-Start it with ``python -m airflow_provider_workspace.sandbox``, or from a test with
-:class:`airflow_provider_workspace.sandbox.server.SandboxServer`. It reads the service's interface on its own and
-imports nothing from the rest of the package, so that client and sandbox cannot agree on the same mistake.
+Start it with ``python -m airflow_provider_workspace.sandbox``, or in a test with
+:class:`airflow_provider_workspace.sandbox.server.SandboxServer`. It implements the interface independently and imports
+nothing from the rest of the package, so that client and sandbox cannot share a mistake.
 """

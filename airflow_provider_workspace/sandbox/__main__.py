@@ -20,15 +20,15 @@ def main(arguments: list[str] | None = None) -> None:
         _print_faults()
         return
 
-    # Only now: --help is answered without the weight of a web server.
+    # Imported here, so that --help does not import a web server.
     from airflow_provider_workspace.sandbox.faults import parse_fault
     from airflow_provider_workspace.sandbox.guard import is_loopback
     from airflow_provider_workspace.sandbox.server import SandboxServer
 
     if not options.allow_remote and not is_loopback(options.host):
         parser.error(
-            f"--host {options.host} would let other machines in, and the sandbox's keys are public. "
-            "Use 127.0.0.1, or add --allow-remote if that is what you want."
+            f"--host {options.host} lets other machines connect, and the sandbox's keys are public. "
+            "Use 127.0.0.1, or add --allow-remote."
         )
     try:
         server = SandboxServer(
@@ -50,13 +50,10 @@ def main(arguments: list[str] | None = None) -> None:
         server.start()
     except (OSError, OverflowError, ValueError, sqlite3.Error) as error:
         parser.exit(1, f"Workspace sandbox did not start: {error}\n")
-    lines = [f"Workspace sandbox on {server.url} (profile {options.profile}, database {options.database})"]
+    sys.stdout.write(f"Workspace sandbox on {server.url} (profile {options.profile}, database {options.database})\n")
     for name, value in dataclasses.asdict(server.seed).items():
-        if isinstance(value, tuple):
-            lines += [f"  {name.removesuffix('s'):24} {item}" for item in value]
-        else:
-            lines.append(f"  {name:24} {value}")
-    sys.stdout.write("\n".join(lines) + "\n")
+        for item in value if isinstance(value, tuple) else (value,):
+            sys.stdout.write(f"  {name.removesuffix('s') if isinstance(value, tuple) else name:24} {item}\n")
     sys.stdout.flush()
     stopped.wait()
     server.stop()
@@ -67,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m airflow_provider_workspace.sandbox",
         description="A complete local workspace administration service.",
     )
-    parser.add_argument("--port", type=int, default=8765, help="0 picks a free one (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=8765, help="port; 0 picks a free one (default: %(default)s)")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     parser.add_argument("--allow-remote", action="store_true", help="allow a --host that other machines can reach")
     parser.add_argument(
@@ -75,20 +72,20 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME",
-        help="another name by which a browser or a client may reach it; may be given several times",
+        help="another host name of this machine for browsers and clients; may be repeated",
     )
-    parser.add_argument("--database", default=":memory:", help="a file that is kept, or %(default)s")
-    parser.add_argument("--profile", choices=PROFILES, default="lenient", help="how to fill what is left open")
-    parser.add_argument("--latency-ms", type=float, default=0, help="added to each request of the interface")
-    parser.add_argument("--rate-limit", choices=("on", "off"), default="on", help="only the live profile has rates")
+    parser.add_argument("--database", default=":memory:", help="SQLite file (default: %(default)s)")
+    parser.add_argument("--profile", choices=PROFILES, default="lenient", help="behavior where the interface is open")
+    parser.add_argument("--latency-ms", type=float, default=0, help="delay of each API request")
+    parser.add_argument("--rate-limit", choices=("on", "off"), default="on", help="rate limits of the live profile")
     parser.add_argument(
         "--fault",
         action="append",
         default=[],
         metavar="KIND[,NAME=VALUE]",
-        help="a fault from the start, such as reset_after,operation=create_*,times=2; may be given several times",
+        help="a fault from the start, such as reset_after,operation=create_*,times=2; may be repeated",
     )
-    parser.add_argument("--faults", action="store_true", help="say which kinds of faults there are, and stop")
+    parser.add_argument("--faults", action="store_true", help="list the kinds of faults and exit")
     return parser
 
 

@@ -1,8 +1,8 @@
 """
-The application: each request of the interface is authenticated, checked, handled in one transaction, and logged.
+The application: authenticate, check, handle and log each API request.
 
-Handlers call SQLite on the event loop. Requests are therefore served one after the other and each is atomic: a change
-and its row in the audit are stored together or not at all.
+Handlers call SQLite on the event loop, so requests are served one after the other. Each is one transaction: a change
+and its audit row are stored together.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ BODY_METHODS = ("POST", "PATCH", "PUT")
 
 
 def create_app(service: Service) -> Starlette:
-    """Put the application together."""
+    """Build the application."""
     paths: dict[str, dict[str, ApiRoute]] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method] = route
-    # Paths that end in an id go last: "bulk" must not be taken for the id of an invite.
+    # Paths that end in an id go last, so that "bulk" is not parsed as the id of an invite.
     routes: list[BaseRoute] = [
         Route(path, ApiPath(service, paths[path])) for path in sorted(paths, key=lambda path: path.endswith("{id}/"))
     ]
     routes += control_routes(service)
-    # Last, and for all the rest: otherwise a path without its final slash would be redirected instead of refused.
+    # The last route refuses all other paths; Starlette would redirect those without a final slash.
     routes.append(Route("/api/{path:path}", ApiPath(service, {})))
     return Starlette(routes=routes)
 
 
 class ApiPath:
     """
-    One path of the interface, as an ASGI application.
+    One path of the API, as an ASGI application.
 
-    :param routes: the operations by method; empty for a path the interface does not have
+    :param routes: operations by method; empty for an unknown path
     """
 
     def __init__(self, service: Service, routes: Mapping[str, ApiRoute]) -> None:
@@ -64,7 +64,7 @@ class ApiPath:
         self.routes = routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, or let the fault that hits it do so."""
+        """Serve a request, or let a fault serve it."""
         request = Request(scope, receive)
         route = self.routes.get(request.method)
         entry = self._log(request, route)

@@ -1,4 +1,4 @@
-"""The connection beneath a request, for faults that go below HTTP: silence, raw bytes, a close or a reset."""
+"""The TCP connection of a request, for faults below HTTP."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from starlette.types import Receive, Scope
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 RESET_ON_CLOSE = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
-"""SO_LINGER, switched on with no time to linger: closing the socket resets the connection."""
+"""SO_LINGER with a timeout of 0: closing the socket resets the connection."""
 
 
 class Protocol(H11Protocol):
-    """The protocol of uvicorn that is always there; its requests find their connection in the scope."""
+    """uvicorn's h11 protocol, which puts the transport into the scope of its requests."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Remember the connection."""
+        """Store the transport."""
         super().connection_made(transport)
-        # uvicorn hands a copy of this to each request.
+        # uvicorn passes a copy of this to each request.
         self.app_state: dict[str, Any] = {**self.app_state, "transport": transport}
 
 
 def reset(transport: asyncio.Transport) -> None:
-    """Break a connection with a TCP reset."""
-    with suppress(OSError):  # the client was faster
+    """Reset a TCP connection."""
+    with suppress(OSError):  # the client has closed it
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
     transport.abort()
 
@@ -37,11 +37,11 @@ class RawConnection:
     """
     The connection of one request.
 
-    Once something here has written to it or closed it, the request must not be answered in the ordinary way.
+    After a method here has written to it or closed it, no response may be sent.
 
-    :param scope: the request line and headers, and the transport that :class:`Protocol` left there
-    :param receive: tells when the client has gone
-    :param held: collects the connections that the sandbox keeps waiting, so that it can let go of all of them
+    :param scope: ASGI scope with the transport from :class:`Protocol`
+    :param receive: ASGI callable that reports a disconnect
+    :param held: set of connections that wait, so that all of them can be reset
     """
 
     def __init__(self, scope: Scope, receive: Receive, held: set[asyncio.Transport]) -> None:
@@ -50,18 +50,18 @@ class RawConnection:
         self._held = held
 
     async def reset(self) -> None:
-        """Break the connection with a TCP reset."""
+        """Reset the connection."""
         reset(self._transport)
         await self._gone()
 
     async def close(self, data: bytes = b"") -> None:
-        """Send these bytes, then close the connection."""
+        """Send bytes, then close the connection."""
         self._transport.write(data)
         self._transport.close()
         await self._gone()
 
     async def keep_silent(self, seconds: float | None) -> None:
-        """Send nothing until the client goes, and close the connection after so many seconds; None: never."""
+        """Send nothing until the client disconnects, and close the connection after some seconds; None: never."""
         self._held.add(self._transport)
         try:
             await asyncio.wait_for(self._gone(), seconds)
@@ -71,14 +71,14 @@ class RawConnection:
             self._held.discard(self._transport)
 
     def is_closing(self) -> bool:
-        """Tell whether the connection is closed or about to be."""
+        """Return whether the connection is closed or closing."""
         return self._transport.is_closing()
 
     def write(self, data: bytes) -> None:
-        """Send these bytes."""
+        """Send bytes."""
         self._transport.write(data)
 
     async def _gone(self) -> None:
-        # uvicorn calls for an answer as long as it does not know that the connection is lost.
+        # Until it notices the disconnect, uvicorn reports an error if a request gets no response.
         while (await self._receive())["type"] != "http.disconnect":
             pass

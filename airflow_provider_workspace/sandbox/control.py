@@ -1,7 +1,7 @@
 """
-The control calls under ``/_sandbox/``, which change or show what the interface cannot; no key, this machine only.
+The control calls below ``/_sandbox/``, which change or show what the interface cannot, without a key.
 
-Only the page and what it shows, which holds no secret, is for others too, where ``--allow-remote`` lets them in.
+They are for this machine only, except the page and its data, which ``--allow-remote`` opens to others.
 """
 
 from __future__ import annotations
@@ -45,34 +45,34 @@ from airflow_provider_workspace.sandbox.state import Key, State
 MAX_LATENCY_MS = 600_000
 MAX_NEW_MEMBERS = 1_000_000
 REQUIRED = object()
-"""Stands for the default of a field that must be given."""
+"""The default of a required field."""
 
 
 @dataclass(frozen=True)
 class ControlRequest:
-    """What a control call gets."""
+    """The argument of a control call's handler."""
 
     service: Service
     state: State
     path: Mapping[str, str]
     query: Mapping[str, str]
     body: JsonObject
-    """The checked fields; those that were not given have their defaults."""
+    """The checked fields with their defaults."""
 
 
 @dataclass(frozen=True)
 class ControlCall:
-    """One row of the table of control calls."""
+    """A control call."""
 
     method: str
     path: str
     handler: Callable[[ControlRequest], object]
-    """Returns the body of the answer, or None for a 204."""
+    """Returns the body of the response, or None for a 204."""
     fields: Fields | None = None
-    """The fields of its body; None: the handler checks them itself, or there are none."""
+    """The fields of its body; None: there are none, or the handler checks them."""
     status: int = 200
     public: bool = False
-    """Whether callers from other machines may use it."""
+    """Whether other machines may call it."""
 
 
 def _show_page(_request: ControlRequest) -> Response:
@@ -84,13 +84,13 @@ def _health(request: ControlRequest) -> object:
 
 
 def _workspace(request: ControlRequest) -> object:
-    """Summarize an organization for the page; without secrets."""
+    """Summarize an organization for the page, without secrets."""
     organization_id = request.query.get("organization_id", SEED.organization_id)
     return summarize(request.service, organization_id)
 
 
 def _list_effects(request: ControlRequest) -> object:
-    """List what writes have changed, oldest first, filtered by operation, organization or target."""
+    """List the audit, oldest first, filtered by operation, organization or target."""
     wanted = {name: request.query[name] for name in ("operation", "organization_id", "target") if name in request.query}
     where = " AND ".join(f"{name} = ?" for name in wanted) or "1"
     sql = f"SELECT * FROM audit WHERE {where} ORDER BY id"  # noqa: S608 -- names of our own
@@ -137,7 +137,7 @@ def _advance_clock(request: ControlRequest) -> object:
 
 
 def _accept_invite(request: ControlRequest) -> object:
-    """Accept an invite as its addressee would: a new member, and the invite is gone."""
+    """Accept an invite: add a member and delete the invite."""
     state = request.state
     row = state.one("SELECT * FROM invites WHERE id = ?", request.path["id"])
     if row is None:
@@ -170,7 +170,7 @@ def _set_project(request: ControlRequest) -> object:
 
 
 def _add_key(request: ControlRequest) -> None:
-    """Issue an API key; it acts for the owner of the seed."""
+    """Add an API key of the seed's owner."""
     body = request.body
     scopes, organizations = frozenset(body["scopes"]), frozenset({body["organization_id"]})
     request.state.add_key(Key(body["key"], body["name"], scopes, organizations, SEED.owner_uuid))
@@ -182,7 +182,7 @@ def _revoke_key(request: ControlRequest) -> None:
 
 
 def _add_members(request: ControlRequest) -> object:
-    """Add many fictional members."""
+    """Add members with generated names."""
     organization_id, count = request.body["organization_id"], request.body["count"]
     if request.state.one("SELECT 1 FROM organizations WHERE id = ?", organization_id) is None:
         raise not_found()
@@ -213,7 +213,7 @@ def _change_settings(request: ControlRequest) -> object:
 
 
 def _list_faults(request: ControlRequest) -> object:
-    """List the faults that were switched on, also those that have hit as often as they should."""
+    """List the injected faults, including those that will not hit again."""
     faults = [fault.describe() for fault in request.service.faults.active]
     return {"count": len(faults), "faults": faults}
 
@@ -244,7 +244,7 @@ NAME_FIELD: Fields = {"name": ("string", REQUIRED)}
 SETTINGS: Fields = {"profile": ("string", None), "latency_ms": ("number", None), "rate_limit": ("boolean", None)}
 CALLS = (
     ControlCall("GET", "/", _show_page, public=True),
-    # Where the links of tasks lead whose connection has the sandbox as its web_url.
+    # Targets of task links, for connections with the sandbox as web_url.
     ControlCall("GET", "/organization/{path:path}", _show_page, public=True),
     ControlCall("GET", "/project/{path:path}", _show_page, public=True),
     ControlCall("GET", "/_sandbox/health", _health, public=True),
@@ -271,7 +271,7 @@ CALLS = (
 
 
 def control_routes(service: Service) -> list[BaseRoute]:
-    """Return the page, at ``/`` and where tasks link to, and every control call."""
+    """Return the routes of the page and of all control calls."""
     return [Route(call.path, _endpoint(service, call), methods=[call.method]) for call in CALLS]
 
 

@@ -1,9 +1,8 @@
 """
-Faults: what each kind does to a request that it hits, which faults are switched on, and which requests they hit.
+Faults: the kinds, the injected faults, and the requests that they hit.
 
-A handler either answers in the ordinary way, by returning a response, or deals with the connection itself and returns
-None. ``context.handle()`` is the one place where the request takes effect. The first line of a handler's docstring is
-what ``--faults`` shows.
+The handler of a kind returns a response, or uses the connection itself and returns None. The request takes effect only
+in ``context.handle()``. ``--faults`` shows the first line of a handler's docstring.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ CREATED_BY = {
     "list_members": "create_member",
     "list_projects": "create_project",
 }
-"""The lists, and what the audit calls a new row of each."""
+"""The operation in the audit that creates a row of each list."""
 NAMING_FIELDS = ("name", "domain", "target_email", "user_uuid")
-"""The fields of a create that say what it is about."""
+"""The fields that identify a record."""
 MAX_ROWS = 2**31
 MAX_NORMALIZED = 60
 FAILURE = "A server error occurred."
@@ -51,31 +50,31 @@ FAILURE = "A server error occurred."
 
 @dataclass(frozen=True)
 class FaultContext:
-    """A request that a fault has hit."""
+    """A request that a fault hits."""
 
     request: Request
     operation: str
-    """Name of the operation, or nothing where the interface has none such."""
+    """Name of the operation; empty for an unknown path."""
     body: Any
-    """The JSON of the request, None where there is none."""
+    """The JSON of the request; None if there is none."""
     hits: int
-    """How many requests the fault has hit, this one included."""
+    """Requests that the fault has hit, including this one."""
     connection: RawConnection
     state: State
     handler: Callable[[Request, bytes | None], Response]
     take_down: Callable[[float], None]
     """Takes the sandbox down for some seconds."""
     apply_later: Callable[[float, Callable[[], object]], None]
-    """Calls something so many seconds later, by the clock of the sandbox."""
+    """Schedules a call after some seconds by the clock of the sandbox."""
 
     def handle(self, request: Request | None = None, body: object = None) -> Response:
-        """Handle the request, or another one in its place, or with another body, as if there were no fault."""
+        """Handle the request as without a fault; optionally another request, or with another body."""
         return self.handler(request or self.request, None if body is None else dumps(body).encode())
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """Something to choose about a kind of fault."""
+    """A parameter of a kind of fault."""
 
     name: str
     default: Any
@@ -85,13 +84,13 @@ class Parameter:
 
 @dataclass(frozen=True)
 class FaultKind:
-    """A kind of fault, which has the name of its handler."""
+    """A kind of fault with the name of its handler."""
 
     handler: Callable[..., Coroutine[Any, Any, Response | None]]
-    """Gets the context, and each parameter by name."""
+    """Called with the context, and with the parameters by name."""
     parameters: tuple[Parameter, ...] = ()
     times: int | None = 1
-    """How many requests it hits by default; None: for ever."""
+    """Default number of requests to hit; None: no limit."""
     reads_body: bool = True
     operations: tuple[str, ...] | None = None
     """The operations that it can hit; None: any request."""
@@ -103,47 +102,47 @@ class FaultKind:
 
     @property
     def about(self) -> str:
-        """What it does, in a sentence."""
+        """The description."""
         return (self.handler.__doc__ or "").partition("\n")[0]
 
 
-# --- What each kind does ---
+# --- Handlers ---
 
 
 async def down(context: FaultContext, seconds: float) -> None:
-    """Reset all connections and refuse new ones for a while: the service is restarted."""
+    """Reset all connections and refuse new ones for a while, as in a restart."""
     context.take_down(seconds)
     await context.connection.reset()
 
 
 async def reset_before(context: FaultContext) -> None:
-    """Read the request, then reset the connection; nothing was done."""
+    """Reset the connection after the request without applying it."""
     await context.connection.reset()
 
 
 async def reset_after(context: FaultContext) -> None:
-    """Do what was asked, then reset the connection."""
+    """Apply the request, then reset the connection."""
     context.handle()
     await context.connection.reset()
 
 
 async def time_out_before(context: FaultContext, seconds: float | None) -> None:
-    """Keep silent until the client goes; nothing was done."""
+    """Send no response until the client disconnects, without applying the request."""
     await context.connection.keep_silent(seconds)
 
 
 async def time_out_after(context: FaultContext, seconds: float | None) -> None:
-    """Do what was asked, then keep silent until the client goes."""
+    """Apply the request, then send no response until the client disconnects."""
     context.handle()
     await context.connection.keep_silent(seconds)
 
 
 async def rate_limit(_context: FaultContext, retry_after: str, seconds: float) -> Response:
-    """Answer 429; nothing was done."""
+    """Return 429 without applying the request."""
     body = {"type": "throttled_error", "code": "throttled", "detail": "Request was throttled.", "attr": None}
     response = json_response(body, 429)
     now = datetime.now(timezone.utc)
-    # Rounded up twice: a date has no parts of a second, and now has.
+    # Rounded up, because an HTTP date has no fractions of a second.
     date = now + timedelta(seconds=math.ceil(now.microsecond / 1e6 + seconds))
     headers = {"seconds": f"{seconds:g}", "date": format_datetime(date, usegmt=True), "nonsense": "soon"}
     if retry_after in headers:
@@ -152,23 +151,23 @@ async def rate_limit(_context: FaultContext, retry_after: str, seconds: float) -
 
 
 async def status_before(_context: FaultContext, status: int, body: str, detail: str) -> Response:
-    """Answer a failure; nothing was done."""
+    """Return an error status without applying the request."""
     return _failure(status, body, detail)
 
 
 async def status_after(context: FaultContext, status: int, body: str, detail: str) -> Response:
-    """Do what was asked, then answer a failure."""
+    """Apply the request, then return an error status."""
     context.handle()
     return _failure(status, body, detail)
 
 
 async def scheduler_error(_context: FaultContext) -> Response:
-    """Refuse to pause or unpause an export with 400, as where the scheduler fails for a while; nothing was done."""
+    """Refuse to pause or unpause an export with 400, as if its scheduler failed temporarily."""
     return invalid("Invalid request to unpause a BatchExport could not be carried out").response()
 
 
 async def slow_effect(context: FaultContext, seconds: float, answer: str) -> Response | None:
-    """Lose the answer, and do what was asked some seconds later, by the clock of the sandbox."""
+    """Lose the response, and apply the request some seconds later by the clock of the sandbox."""
     if answer == "time_out":
         await context.connection.keep_silent(None)
     context.apply_later(seconds, context.handle)
@@ -180,12 +179,12 @@ async def slow_effect(context: FaultContext, seconds: float, answer: str) -> Res
 
 
 async def late_rows(context: FaultContext, seconds: float) -> Response:
-    """Leave what was created in the last seconds, by the clock of the sandbox, out of a list and its count."""
+    """Hide records that were created in the last seconds, by the clock of the sandbox, from a list and its count."""
     whole, rows = _whole_list(context)
     since = format_time(context.state.now() - timedelta(seconds=seconds))
     created = context.state.created_since(CREATED_BY[context.operation], since)
     rows = [row for row in rows if not created & {str(row["id"]), row.get("user_uuid")}]
-    # Whoever accepts an invite becomes a member without a request of the interface.
+    # Accepting an invite creates a member without an API request.
     rows = [row for row in rows if row.get("joined_at", "") <= since]
     if whole.status_code != 200 or context.operation in LISTS:
         return _page(context, whole, rows, len(rows))
@@ -193,7 +192,7 @@ async def late_rows(context: FaultContext, seconds: float) -> Response:
 
 
 async def short_pages(context: FaultContext, missing: str, rows: int) -> Response:
-    """Leave rows out of a list whose count is right: after this page, the last ones of it, or the newest for good."""
+    """Omit rows of a list but count them: those after this page, the last ones of this page, or the newest ones."""
     whole, listed = _whole_list(context)
     response = _page(context, whole, listed[:-rows] if missing == "newest" else listed, len(listed))
     if response.status_code != 200 or missing == "newest":
@@ -203,14 +202,14 @@ async def short_pages(context: FaultContext, missing: str, rows: int) -> Respons
 
 
 async def moving_rows(context: FaultContext, rows: int) -> Response:
-    """Move the last rows of a list to its start, more of them with each page: some come twice, others never."""
+    """Move more rows from the end of a list to its start with each page, so that some repeat and others are missing."""
     whole, listed = _whole_list(context)
     split = len(listed) - context.hits * rows % max(1, len(listed))
     return _page(context, whole, listed[split:] + listed[:split], len(listed))
 
 
 async def said_otherwise(context: FaultContext, how: str, rows: int) -> Response:
-    """Answer success, but do only a part of what was asked, or something else, or say something else."""
+    """Return success, but apply the request partly or differently, or return other values."""
     body, operation = context.body, context.operation
     if how == "normalized":
         return context.handle(body=_normalized(body))
@@ -234,19 +233,19 @@ async def said_otherwise(context: FaultContext, how: str, rows: int) -> Response
 
 
 def asking_for(request: Request, **query: int) -> Request:
-    """Return the request with other values in its query."""
+    """Return a copy of the request with other query parameters."""
     query_string = urlencode({**request.query_params, **query}).encode()
     return Request({**request.scope, "query_string": query_string})
 
 
 def page_asked_for(request: Request) -> tuple[int, int]:
-    """Return limit and offset of a request for a page."""
+    """Return the limit and offset of a request."""
     limit, offset = (parse_number(request.query_params.get(name, "")) or 0 for name in ("limit", "offset"))
     return limit or PAGE_SIZE, offset
 
 
 def _whole_list(context: FaultContext) -> tuple[Response, list[JsonObject]]:
-    """Read a list without its pages; return the answer, and its rows if it is none of an error."""
+    """Return the response with the whole list, and its rows; no rows if it is an error."""
     paged = context.operation in LISTS
     whole = context.handle(asking_for(context.request, limit=MAX_ROWS, offset=0) if paged else None)
     if whole.status_code != 200:
@@ -256,7 +255,7 @@ def _whole_list(context: FaultContext) -> tuple[Response, list[JsonObject]]:
 
 
 def _page(context: FaultContext, whole: Response, rows: list[JsonObject], count: int) -> Response:
-    """Answer the page that was asked for, of these rows, or the error that the whole list was answered with."""
+    """Return the requested page of the rows, or the response if it is an error."""
     if whole.status_code != 200:
         return whole
     limit, offset = page_asked_for(context.request)
@@ -265,7 +264,7 @@ def _page(context: FaultContext, whole: Response, rows: list[JsonObject], count:
 
 
 def _normalized(value: Any) -> Any:
-    """Write texts as a service may store them: composed Unicode, single blanks, up to so many characters."""
+    """Normalize texts as a service may store them: Unicode NFC, single spaces, a maximum length."""
     if isinstance(value, str):
         return " ".join(unicodedata.normalize("NFC", value).split())[:MAX_NORMALIZED]
     if isinstance(value, list):
@@ -274,7 +273,7 @@ def _normalized(value: Any) -> Any:
 
 
 def _other(value: Any) -> Any:
-    """Return another value of the same type."""
+    """Return a different value of the same type."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, (int, float)):
@@ -304,7 +303,7 @@ def _phrase(status: int) -> str:
 
 
 def is_count(value: Any) -> bool:
-    """Tell whether a value is a positive integer."""
+    """Return whether a value is a positive integer."""
     return type(value) is int and value > 0
 
 
@@ -324,14 +323,14 @@ _STATUS = Parameter(
     "status", 503, "a status code from 400 to 599", lambda value: type(value) is int and 400 <= value <= 599
 )
 _BODY = _one_of("body", "json", "empty", "html")
-_DETAIL = Parameter("detail", FAILURE, "what the JSON says", lambda value: isinstance(value, str))
+_DETAIL = Parameter("detail", FAILURE, "detail in the JSON body", lambda value: isinstance(value, str))
 _PATIENCE = Parameter(
-    "seconds", None, "how long to wait for the client before closing the connection, null for ever", _is_seconds_or_none
+    "seconds", None, "how long to hold the connection before closing it; null: no limit", _is_seconds_or_none
 )
-_ROWS = Parameter("rows", 1, "how many rows", is_count)
+_ROWS = Parameter("rows", 1, "number of rows", is_count)
 
 KINDS = (
-    FaultKind(down, (Parameter("seconds", 1, "how long the sandbox is down", _is_seconds),), reads_body=False),
+    FaultKind(down, (Parameter("seconds", 1, "duration of the outage", _is_seconds),), reads_body=False),
     FaultKind(reset_before),
     FaultKind(reset_after),
     FaultKind(time_out_before, (_PATIENCE,)),
@@ -340,7 +339,7 @@ KINDS = (
         rate_limit,
         (
             _one_of("retry_after", "seconds", "date", "nonsense", "none"),
-            Parameter("seconds", 1, "how long to wait", _is_seconds),
+            Parameter("seconds", 1, "Retry-After in seconds", _is_seconds),
         ),
     ),
     FaultKind(status_before, (_STATUS, _BODY, _DETAIL)),
@@ -349,14 +348,14 @@ KINDS = (
     FaultKind(
         slow_effect,
         (
-            Parameter("seconds", 8, "how long after the answer was lost", _is_seconds),
+            Parameter("seconds", 8, "delay until the request is applied", _is_seconds),
             _one_of("answer", "time_out", "reset", "504"),
         ),
         operations=(*WRITES, "verify_domain"),
     ),
     FaultKind(
         late_rows,
-        (Parameter("seconds", 20, "how far the list lags behind", _is_seconds),),
+        (Parameter("seconds", 20, "lag of the list", _is_seconds),),
         times=None,
         operations=tuple(CREATED_BY),
     ),
@@ -366,57 +365,57 @@ KINDS = (
         said_otherwise,
         (
             _one_of("how", "not_done", "other_answer", "normalized"),
-            Parameter("rows", 2, "how many rows of a bulk request are left out", is_count),
+            Parameter("rows", 2, "rows of a bulk request to leave out", is_count),
         ),
         operations=WRITES,
     ),
 )
 
 
-# --- The faults that are switched on ---
+# --- Injected faults ---
 
 
 @dataclass
 class Fault:
-    """A fault that is switched on; built by :meth:`Faults.read`, which checks the values."""
+    """An injected fault; built by :meth:`Faults.read`, which checks the values."""
 
     kind: FaultKind
     parameters: JsonObject
     operation: str | None = None
-    """Name or pattern of the operations it is for; None: all of them."""
+    """Name or pattern of operations; None: all."""
     times: int | None = 1
-    """How many requests it hits; None: for ever."""
+    """Requests to hit; None: no limit."""
     after: int = 0
-    """How many requests that it is for it lets pass before."""
+    """Matching requests to let pass first."""
     probability: float = 1
-    """The share of the remaining ones that it hits."""
+    """The share of matching requests to hit."""
     seed: int | None = None
-    """Decides which ones these are."""
+    """The seed of the random choice."""
     number: int = 0
     seen: int = 0
-    """How many requests it was for."""
+    """Matching requests so far."""
     hits: int = 0
-    """How many of them it hit."""
+    """Requests hit so far."""
     random: random.Random = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)  # noqa: S311 -- no secret
 
     def is_for(self, operation: str | None) -> bool:
-        """Tell whether the fault is for a request; the operation is None where the interface has none such."""
+        """Return whether the fault matches a request; the operation of an unknown path is None."""
         if self.kind.operations is not None and operation not in self.kind.operations:
             return False
         return self.operation is None or fnmatchcase(operation or "", self.operation)
 
     def is_due(self) -> bool:
-        """Count a request that the fault is for, and tell whether it is to be hit."""
+        """Count a matching request, and return whether to hit it."""
         self.seen += 1
         if self.seen <= self.after or (self.times is not None and self.hits >= self.times):
             return False
         return self.probability >= 1 or self.random.random() < self.probability
 
     def describe(self) -> JsonObject:
-        """Return the fault as control calls show it."""
+        """Return the fault for control calls."""
         return {
             "id": self.number,
             "kind": self.kind.name,
@@ -435,15 +434,15 @@ class Faults:
     """
     The faults of a running sandbox.
 
-    :param initial: those that are there from the start, and again after a reset
-    :param more_kinds: kinds besides those that every sandbox has
-    :raises ValueError: if a fault cannot be understood
+    :param initial: faults from the start, and after a reset
+    :param more_kinds: additional kinds
+    :raises ValueError: if a fault is invalid
     """
 
     def __init__(self, initial: Iterable[Mapping[str, Any]] = (), more_kinds: Iterable[FaultKind] = ()) -> None:
         self.kinds = {kind.name: kind for kind in (*KINDS, *more_kinds)}
         self.held: set[asyncio.Transport] = set()
-        """The connections that a fault keeps waiting."""
+        """The connections that faults hold."""
         self.active: list[Fault] = []
         self._initial = tuple(initial)
         self._numbers = itertools.count(1)
@@ -451,10 +450,10 @@ class Faults:
 
     def inject(self, wanted: Mapping[str, Any]) -> Fault:
         """
-        Switch a fault on.
+        Inject a fault.
 
-        :param wanted: its kind and everything else, by name
-        :raises ValueError: if it cannot be understood; the message says what can be
+        :param wanted: kind and other values by name
+        :raises ValueError: if a value is invalid
         """
         fault = self.read(wanted)
         fault.number = next(self._numbers)
@@ -462,23 +461,23 @@ class Faults:
         return fault
 
     def clear(self) -> None:
-        """Switch all faults off, and let go of the clients they keep waiting."""
+        """Remove all faults, and reset the connections that they hold."""
         self.active.clear()
         self.let_go()
 
     def restart(self) -> None:
-        """Go back to the faults that were there from the start."""
+        """Restore the initial faults."""
         self.clear()
         for wanted in self._initial:
             self.inject(wanted)
 
     def let_go(self) -> None:
-        """Reset the connections of the clients that faults keep waiting."""
+        """Reset the connections that faults hold."""
         for transport in list(self.held):
             reset(transport)
 
     def choose(self, operation: str | None) -> Fault | None:
-        """Count a request, and return the fault that hits it: of those that are due, the one switched on first."""
+        """Count a request, and return the fault that hits it: the oldest one that is due."""
         concerned = [fault for fault in self.active if fault.is_for(operation)]
         due = [fault for fault in concerned if fault.is_due()]
         if not due:
@@ -487,7 +486,7 @@ class Faults:
         return due[0]
 
     def read(self, wanted: Mapping[str, Any]) -> Fault:
-        """Check what is wanted of a fault, as :meth:`inject` does, and build it."""
+        """Build a fault from the arguments of :meth:`inject`."""
         rest = dict(wanted)
         name = rest.pop("kind", None)
         kind = self.kinds.get(name) if isinstance(name, str) else None
@@ -501,7 +500,7 @@ class Faults:
         probability = rest.pop("probability", 1)
         if type(probability) not in (int, float) or not 0 < probability <= 1:
             raise ValueError(f"probability={probability!r}: a number above 0 and up to 1 is expected.")
-        # Shown, so that what happened by chance can be had again.
+        # Shown to the user, so that a random run can be repeated.
         seed = rest.pop("seed", None if probability >= 1 else random.SystemRandom().randrange(2**31))
         if seed is not None:
             seed = _integer("seed", seed, 0)
@@ -510,10 +509,10 @@ class Faults:
 
 def parse_fault(text: str) -> JsonObject:
     """
-    Read a fault of the command line, such as ``reset_after,operation=create_*,times=2``.
+    Parse a fault of the command line, such as ``reset_after,operation=create_*,times=2``.
 
-    :param text: the kind, and values by name; a value is JSON where it can be read as that
-    :raises ValueError: if a part is no ``name=value``
+    :param text: kind, and values by name; a value is JSON if it can be parsed as that, else text
+    :raises ValueError: if a part is not ``name=value``
     """
     kind, *parts = text.split(",")
     wanted: JsonObject = {"kind": kind}
@@ -537,7 +536,7 @@ def _parameters(kind: FaultKind, wanted: Mapping[str, Any]) -> JsonObject:
     for parameter in kind.parameters:
         value = values[parameter.name]
         if not parameter.fits(value):
-            raise ValueError(f"{parameter.name}={value!r} is not valid for {kind.name}: it is {parameter.about}.")
+            raise ValueError(f"{parameter.name}={value!r} is not valid for {kind.name}; expected {parameter.about}.")
     return values
 
 

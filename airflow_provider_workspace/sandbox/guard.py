@@ -1,8 +1,8 @@
 """
-What keeps the pages that somebody visits away from a sandbox on the same machine.
+Protects a local sandbox from web pages in a browser on the same machine.
 
-A page can send requests to this machine, and by DNS rebinding even read the answers. The browser tells on both: by the
-``Origin`` of the page, or by a ``Host`` that is not a name of this machine.
+A page can send requests to this machine, and read the responses by DNS rebinding. The ``Origin`` header of the page, or
+a ``Host`` that is not a name of this machine, reveals both.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from airflow_provider_workspace.sandbox.responses import forbidden
 
 PRIVATE_SUFFIXES = (".internal", ".local")
-"""Names that public DNS does not have, such as ``host.docker.internal``."""
+"""Suffixes of names that are not in public DNS, such as ``host.docker.internal``."""
 
 
 class BrowserGuard:
     """
-    Refuses requests that a page of somebody else has sent.
+    Refuses requests of foreign web pages.
 
-    :param host: the address that the sandbox listens on
-    :param allow_hosts: further names by which it may be reached
+    :param host: address that the sandbox listens on
+    :param allow_hosts: further host names to accept
     """
 
     def __init__(self, app: ASGIApp, host: str, allow_hosts: Iterable[str] = ()) -> None:
@@ -34,7 +34,7 @@ class BrowserGuard:
         self._remote = not is_loopback(host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, or answer 403."""
+        """Serve a request, or refuse it with 403."""
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._is_own_name(_hostname(host)):
@@ -56,7 +56,7 @@ class BrowserGuard:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a name or address always is this machine."""
+    """Return whether a host name or address is this machine."""
     if _is_address(host):
         return ipaddress.ip_address(host).is_loopback
     return host == "localhost" or host.endswith(".localhost")

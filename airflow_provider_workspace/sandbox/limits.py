@@ -1,4 +1,4 @@
-"""Rates: how many requests a key, and how many invites an organization, may send in a stretch of time."""
+"""Rate limits for the requests of a key and the invites of an organization."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ DAY = 86400
 
 class Rate:
     """
-    A number of units per sliding window of time, for each bucket on its own.
+    A limit per sliding window, separate for each bucket.
 
-    :param limit: the units that fit into the window
-    :param seconds: the length of the window
+    :param limit: maximum units in a window
+    :param seconds: length of the window in seconds
     """
 
     def __init__(self, limit: int, seconds: int) -> None:
@@ -27,9 +27,10 @@ class Rate:
 
     def spend(self, bucket: str, amount: int, now: float) -> int:
         """
-        Count units if they fit, and return 0; else return the whole seconds to wait, as the service tells them.
+        Count units and return 0 if they fit; else return the seconds for ``Retry-After``.
 
-        It tells too few: the time until the oldest unit is forgotten, divided by how many still fit and one.
+        Like the real service it returns too few: the time until the oldest unit expires, divided by the units that
+        still fit plus one.
         """
         times = self._spent.setdefault(bucket, deque())
         while times and times[0] <= now - self.seconds:
@@ -42,7 +43,7 @@ class Rate:
 
 
 class Limits:
-    """The rates of the ``live`` profile. A request that one rate refuses still counts for the other."""
+    """The rate limits of the ``live`` profile. A request that one rate refuses counts towards the others."""
 
     def __init__(self) -> None:
         self.requests = (Rate(480, MINUTE), Rate(4800, HOUR))
@@ -50,10 +51,10 @@ class Limits:
 
     def take(self, rates: tuple[Rate, ...], bucket: str, amount: int, now: float) -> None:
         """
-        Count units, also those that are refused later as not valid, or refuse them with the seconds to wait.
+        Count units, or raise a 429 with ``Retry-After``; requests that fail later count as well.
 
-        :param rates: the rates that all must have room
-        :param now: the clock of the sandbox, in seconds
+        :param rates: rates to check
+        :param now: time of the sandbox in seconds
         """
         wait = max([rate.spend(bucket, amount, now) for rate in rates])
         if wait:

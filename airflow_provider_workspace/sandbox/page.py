@@ -1,7 +1,7 @@
 """
-The page at ``/``, and the summary of an organization that it shows: what a person would like to see, and no secret.
+The page at ``/`` and the summary of an organization that it shows, without secrets.
 
-The page is one HTML file without outside resources, which asks for the summary again every second.
+The page is one HTML file without external resources, which polls the summary every second.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""What keeps other scripts out of the page, and the page out of the frames of others."""
+"""Headers that keep foreign scripts out of the page, and the page out of foreign frames."""
 
 ROWS = 20
 AUDIT_ROWS = 30
@@ -44,7 +44,7 @@ MEMBER_FIELDS = ("level", "is_2fa_enabled", "last_login", "joined_at")
 
 
 def summarize(service: Service, organization_id: str) -> JsonObject:
-    """Describe an organization: the latest rows of everything that it has."""
+    """Return the latest rows of everything in an organization."""
     state = service.state
     organization = state.one("SELECT id, name FROM organizations WHERE id = ?", organization_id)
     if organization is None:

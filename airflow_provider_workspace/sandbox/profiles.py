@@ -1,9 +1,9 @@
 """
-Every decision in which the three profiles differ.
+The differences between the three profiles.
 
-The interface leaves many points open ("not shown"). A client has to live with any answer to them, so the sandbox can
-give three: ``lenient`` takes what it can, ``strict`` refuses everything the interface does not name, and ``live``
-behaves as services of this kind are known to behave.
+The interface leaves many points open ("not shown"), and a client must handle every possibility. ``lenient`` accepts as
+much as possible, ``strict`` refuses everything that the interface does not name, and ``live`` behaves like known
+services of this kind.
 """
 
 from __future__ import annotations
@@ -16,80 +16,80 @@ CollaboratorList = Literal["envelope", "array", "single"]
 
 @dataclass(frozen=True)
 class Profile:
-    """One way to fill the points the interface leaves open; the defaults are those of ``lenient``."""
+    """One behavior for the points that the interface leaves open; the defaults are those of ``lenient``."""
 
     name: str
 
     # Requests
     unnamed_refused: bool = False
-    """Refuse fields and query parameters without a name in the interface, and bodies where it has none."""
+    """Refuse unknown fields and query parameters, and bodies of methods without one."""
     content_type_checked: bool = False
-    """Answer 415 to a body that is not declared as JSON."""
+    """Return 415 for a body whose content type is not JSON."""
 
     # Access
     write_includes_read: bool = True
-    """A key with ``x:write`` may also do what needs ``x:read``."""
+    """The scope ``x:write`` includes ``x:read``."""
     unscoped_needs_all: bool = False
     """Operations without a scope in the interface (verify, access_controls) need a key with scope ``*``."""
     verify_needs_session: bool = False
-    """Verify is refused for every personal key; a domain is verified without it, when the domains are read."""
+    """Verify is refused for every personal key; domains are verified when they are read."""
     foreign_status: int = 404
-    """The answer to an organization that exists but does not belong to the key."""
+    """The status for an organization that exists but does not belong to the key."""
     rates_limited: bool = False
-    """Count requests and invites, and answer 429 to what exceeds the rates."""
+    """Limit the rates of requests and invites."""
 
     # Projects
     names_trimmed: bool = False
-    """The name of a project is stored without the blanks around it."""
+    """The name of a project is stored without surrounding whitespace."""
 
     # Dashboards
     deleted_dashboards_gone: bool = False
-    """A dashboard marked as deleted answers 404 from then on."""
+    """A deleted dashboard returns 404."""
     collaborators_need_restriction: bool = False
     """A collaborator needs a level, and the dashboard a ``restriction_level`` above 21."""
     collaborator_list: CollaboratorList = "envelope"
-    """What a list of collaborators looks like; ``single``: a bare object when there is exactly one."""
+    """The shape of the list of collaborators; ``single``: an object if there is exactly one, else an array."""
     access_controls_own_shape: bool = False
-    """``access_controls`` answers access levels instead of the dashboard."""
+    """``access_controls`` returns access levels instead of the dashboard."""
 
     # Batch exports
     pause_answers_state: bool = False
-    """Pause and unpause answer ``{"paused": ...}`` instead of nothing."""
+    """Pause and unpause return ``{"paused": ...}`` instead of an empty body."""
     unpause_reads_backfill: bool = False
-    """Unpause reads ``backfill``, which the interface does not name: export what was missed during the pause."""
+    """Unpause accepts ``backfill``, which the interface does not name, to run the exports skipped during the pause."""
 
     # Domains
     domains_unique: bool = False
     """A domain belongs to one organization at most."""
     domains_bare: bool = False
     """
-    A new domain takes nothing but its name, which stays and may not be an internationalised one; provisioning and
+    A new domain takes only its name, which cannot change and must be ASCII without punycode; provisioning and
     enforcement are refused until it is verified.
     """
     verify_answers_domain: bool = False
-    """Verify answers the domain (or 400 when it is verified already) instead of nothing."""
+    """Verify returns the domain, or 400 if it is verified already, instead of an empty body."""
 
     # Invites
     bulk_limit: int | None = None
-    """The greatest number of invites in one bulk request."""
+    """Maximum invites in one bulk request."""
     bulk_array_only: bool = False
-    """A bulk body must be an array; otherwise a single object will do, too."""
+    """A bulk body must be an array; otherwise it may be a single object."""
     bulk_answers_invites: bool = False
-    """A bulk request answers 201 and the new invites instead of 200 and nothing."""
+    """A bulk request returns 201 and the new invites instead of 200 and an empty body."""
     bulk_stops_at_member: bool = False
-    """The address of a member ends a bulk request half-way; otherwise it prevents all of it."""
+    """The address of a member stops a bulk request after the invites before it; otherwise none are created."""
     invites_replace: bool = False
-    """A new invite for an address replaces the older ones; otherwise there will be two."""
+    """A new invite for an address replaces older ones; otherwise both exist."""
     emails_lowered: bool = False
     """Addresses are stored in lower case."""
 
     # Members
     levels_closed: bool = False
-    """A member's level is 1, 8 or 15 and nothing else."""
+    """A level must be 1, 8 or 15."""
     own_level_fixed: bool = False
-    """Nobody changes their own level."""
+    """The owner of a key cannot change their own level."""
     levels_capped: bool = False
-    """Nobody invites to, gives, changes or removes a level above their own."""
+    """The owner of a key cannot invite, change or remove anybody with a level above their own."""
 
 
 PROFILES = {

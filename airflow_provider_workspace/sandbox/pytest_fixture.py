@@ -1,9 +1,9 @@
 """
-The fixture ``workspace_sandbox`` for tests of your own Dags.
+The fixture ``workspace_sandbox`` for tests of Dags.
 
-``pytest_plugins = ["airflow_provider_workspace.sandbox.pytest_fixture"]`` in ``conftest.py`` makes it known. It is no
-entry point of pytest: for one, pytest rewrites all modules of the package, which those who never test would wait for.
-The server is imported and started for the first test that asks for it.
+Enable it with ``pytest_plugins = ["airflow_provider_workspace.sandbox.pytest_fixture"]`` in ``conftest.py``. It is not
+an entry point of pytest, because pytest would then rewrite all modules of the package in every project. The server is
+imported and started on first use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def workspace_sandbox_server() -> Iterator[SandboxServer]:
-    """Start one sandbox for all tests of the session."""
+    """Run one sandbox for the whole test session."""
     from airflow_provider_workspace.sandbox.server import SandboxServer
 
     with SandboxServer("live") as server:
@@ -31,10 +31,9 @@ def workspace_sandbox(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, workspace_sandbox_server: SandboxServer
 ) -> SandboxServer:
     """
-    Hand over a sandbox at its seed, with ``workspace_default`` as the connection to it.
+    Return a sandbox with fresh seed data, and define the connection ``workspace_default`` to it.
 
-    It answers as a live service does; ``parametrize("workspace_sandbox", ["strict"], indirect=True)`` names another
-    profile.
+    Its profile is ``live``; select another one with ``parametrize("workspace_sandbox", ["strict"], indirect=True)``.
     """
     workspace_sandbox_server.reset()
     if hasattr(request, "param"):

@@ -1,4 +1,4 @@
-"""A request on its way through a handler: who asks, for what, and the checks that several operations share."""
+"""A request for a handler, and the checks that handlers share."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from airflow_provider_workspace.sandbox.state import Key, State
 PAGE_SIZE = 100
 MAX_NUMBER = 2**53
 MAX_DEPTH = 100
-"""Levels of a JSON body; deeper ones could be read but not always written again."""
+"""Maximum nesting of a JSON body; a deeper one might not be serializable."""
 
 Fields = Mapping[str, tuple[str, Any]]
-"""The fields of a request by name: the kind of value, and the value of a record that was created without it."""
+"""The fields of a request by name: kind of value, and default in a new record."""
 
 _NEVER_NULL = {"target_email", "domain", "user_uuid", "level"}
 _EMAIL = re.compile(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+")
@@ -32,23 +32,23 @@ _INTEGERS = range(-(2**31), 2**31)
 
 @dataclass(frozen=True)
 class ApiRequest:
-    """What a handler of an operation gets."""
+    """The argument of an operation's handler."""
 
     state: State
     profile: Profile
     limits: Limits | None
-    """The rates to keep, or None where they are off."""
+    """The rate limits, or None if they are off."""
     key: Key
     path: Mapping[str, str]
     """The path parameters, decoded."""
     query: Mapping[str, str]
     body: Any
-    """The parsed JSON; an empty object where there was no body."""
+    """The parsed JSON; an empty object if there is no body."""
     url: str
-    """The absolute URL of the request without its query."""
+    """The absolute URL without the query."""
 
     def organization(self) -> str:
-        """Return the organization in the path, which the key must belong to."""
+        """Return the organization in the path, after checking that the key belongs to it."""
         organization_id = self.path["organization_id"]
         if self.state.one("SELECT 1 FROM organizations WHERE id = ?", organization_id) is None:
             raise not_found()
@@ -56,7 +56,7 @@ class ApiRequest:
         return organization_id
 
     def project(self) -> tuple[int, str]:
-        """Return the project in the path of an environment, and its organization, which the key must belong to."""
+        """Return the project in the path and its organization, after checking that the key belongs to it."""
         project_id = path_integer(self.path["project_id"])
         row = self.state.one("SELECT organization_id FROM projects WHERE id = ?", project_id)
         if row is None:
@@ -66,29 +66,29 @@ class ApiRequest:
         return project_id, organization_id
 
     def find(self, sql: str, *values: object) -> JsonObject:
-        """Return the stored record that a query finds, or answer 404."""
+        """Return the record that a query finds, or raise a 404."""
         record = self.state.record(sql, *values)
         if record is None:
             raise not_found()
         return record
 
     def fields(self, allowed: Fields) -> JsonObject:
-        """Return the checked fields of the body."""
+        """Check the body and return its fields."""
         return check_fields(self.body, allowed, unnamed_refused=self.profile.unnamed_refused)
 
     def user(self) -> JsonObject:
-        """Return the User on whose behalf the key acts."""
+        """Return the owner of the key."""
         return self.state.record("SELECT record FROM users WHERE uuid = ?", self.key.user_uuid) or {}
 
     def page(
         self, table: str, column: str = "record", *values: object, shorten: Callable[[str], str] = str
     ) -> Response:
         """
-        Answer the page of an organization's list that ``limit`` and ``offset`` ask for.
+        Return a page of a list of the organization, by ``limit`` and ``offset``.
 
-        :param column: what to select
-        :param values: the values in ``column``
-        :param shorten: turns a stored record into what the list shows
+        :param column: SQL expression to select
+        :param values: parameters of ``column``
+        :param shorten: converts a stored record to that in the list
         """
         organization_id = self.organization()
         limit, offset = self._number("limit", 1, PAGE_SIZE), self._number("offset", 0, 0)
@@ -97,7 +97,7 @@ class ApiRequest:
         return page_response(self.url, limit, offset, count, map(shorten, records))
 
     def audit(self, operation: str, organization_id: str, target: str, **detail: object) -> None:
-        """Note what this request has changed; without secrets."""
+        """Add a change to the audit; the detail must not contain secrets."""
         self.state.audit(operation, organization_id, target, self.key.name, detail)
 
     def _check_membership(self, organization_id: str) -> None:
@@ -121,26 +121,26 @@ class ApiRequest:
 
 @dataclass(frozen=True)
 class ApiRoute:
-    """One row of the interface's table of operations."""
+    """The route of an operation."""
 
     method: str
     path: str
     scope: str | None
-    """The scope the key needs; None where the interface lists none."""
+    """The scope that the key needs; None if the interface does not show one."""
     handler: Callable[[ApiRequest], object]
-    """Returns the body of the answer, None for an empty one, or a whole response where the status varies."""
+    """Returns the body of the response, None for an empty one, or a whole response if the status varies."""
     status: int = 200
     query: tuple[str, ...] = ()
     session_only: bool = False
-    """Whether services of this kind refuse it to every personal key."""
+    """Whether services of this kind refuse it for every personal API key."""
 
     @property
     def operation(self) -> str:
-        """The name of the operation, that of its handler, as the audit has it."""
+        """The name of the operation, which is that of its handler."""
         return self.handler.__name__
 
 
-# What a value must be, in words for the error and as a test.
+# The error message and the check of each kind of value.
 _KINDS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "string": ("Not a valid string.", lambda value: isinstance(value, str)),
     "boolean": ("Must be a valid boolean.", lambda value: isinstance(value, bool)),
@@ -166,10 +166,10 @@ _KINDS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
 
 def check_fields(body: object, allowed: Fields, *, unnamed_refused: bool, item: int | None = None) -> JsonObject:
     """
-    Return the fields of a body that the interface names, or refuse the body and say which field is wrong.
+    Return the known fields of a body; raise an error if one is invalid.
 
-    :param unnamed_refused: refuse other fields instead of leaving them out
-    :param item: position of this body in an array of bodies, for the error
+    :param unnamed_refused: whether to refuse unknown fields instead of dropping them
+    :param item: position of the body in an array, for the error
     """
     prefix = "" if item is None else f"{item}__"
     if not isinstance(body, dict):
@@ -191,18 +191,18 @@ def check_fields(body: object, allowed: Fields, *, unnamed_refused: bool, item: 
 
 
 def require(fields: JsonObject, name: str, item: int | None = None) -> None:
-    """Refuse a body that lacks a field without which the operation has no meaning."""
+    """Raise an error if a required field is missing."""
     if name not in fields:
         raise invalid("This field is required.", name if item is None else f"{item}__{name}", "required")
 
 
 def with_defaults(allowed: Fields, given: JsonObject) -> JsonObject:
-    """Return every field of a new record: the given value, or the default."""
+    """Return the given fields of a new record, with defaults for the others."""
     return {name: given.get(name, default) for name, (_, default) in allowed.items()}
 
 
 def parse_json(raw: bytes) -> Any:
-    """Parse a body, or refuse it; NaN and the infinities, which Python reads, are not JSON."""
+    """Parse JSON strictly: NaN and infinities, which Python accepts, are refused."""
     try:
         value = json.loads(raw, parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
@@ -213,12 +213,12 @@ def parse_json(raw: bytes) -> Any:
 
 
 def parse_number(text: str, digits: int = 16) -> int | None:
-    """Read a number that is not negative and has fewer digits than that; None if the text is anything else."""
+    """Parse a non-negative integer with fewer than ``digits`` digits; None if the text is anything else."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < digits else None
 
 
 def path_integer(text: str) -> int:
-    """Read the number of a dashboard or project out of a path."""
+    """Parse the id of a dashboard or project in a path, or raise a 404."""
     number = parse_number(text)
     if number is None:
         raise not_found()

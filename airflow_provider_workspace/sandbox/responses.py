@@ -1,4 +1,4 @@
-"""What the sandbox sends back: JSON, a page of a list, nothing, or an error."""
+"""Responses: JSON, a page of a list, an empty body, or an error."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 def dumps(value: object) -> str:
-    """Write JSON as it is stored and sent: in ASCII, because a lone surrogate cannot be encoded as UTF-8."""
+    """Serialize JSON in ASCII, since lone surrogates cannot be encoded as UTF-8."""
     return _ENCODER.encode(value)
 
 
 def json_response(value: object, status: int = 200) -> Response:
-    """Answer a JSON value."""
+    """Build a JSON response."""
     return Response(dumps(value), status, media_type="application/json")
 
 
 def to_response(result: object, status: int) -> Response:
-    """Answer what a handler returned: a JSON value, None for an empty body, or a whole response."""
+    """Build the response for the result of a handler: a JSON value, None for an empty body, or a response."""
     if isinstance(result, Response):
         return result
     return Response(status_code=status) if result is None else json_response(result, status)
@@ -35,10 +35,10 @@ def to_response(result: object, status: int) -> Response:
 
 def page_response(url: str, limit: int, offset: int, count: int, records: Iterable[str]) -> Response:
     """
-    Answer a page of a list, with links to the pages beside it.
+    Build a page of a list with ``next`` and ``previous`` links.
 
-    :param url: the absolute URL of the list, without a query
-    :param records: the records of this page, as JSON text
+    :param url: absolute URL of the list without a query
+    :param records: records of the page as JSON text
     """
 
     def page_url(start: int) -> str:
@@ -51,7 +51,7 @@ def page_response(url: str, limit: int, offset: int, count: int, records: Iterab
 
 
 class ApiError(Exception):
-    """A request that is refused, with the error body to send; what it changed before is rolled back."""
+    """A refused request with its error body; its transaction is rolled back."""
 
     def __init__(
         self,
@@ -73,15 +73,15 @@ class ApiError(Exception):
 
 
 def invalid(detail: str, attr: str | None = None, code: str = "invalid_input") -> ApiError:
-    """Build the 400 for a request that is not valid."""
+    """Build a 400 for an invalid request."""
     return ApiError(400, "validation_error", code, detail, attr)
 
 
 def forbidden(detail: str) -> ApiError:
-    """Build the 403 for a caller who may not do this."""
+    """Build a 403 for a caller without permission."""
     return ApiError(403, "authentication_error", "permission_denied", detail)
 
 
 def not_found() -> ApiError:
-    """Build the 404 for what does not exist, or not for this key."""
+    """Build a 404 for what does not exist or is not visible to the key."""
     return ApiError(404, "invalid_request", "not_found", "Not found.")

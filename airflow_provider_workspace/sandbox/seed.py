@@ -1,4 +1,4 @@
-"""What is in a new sandbox. The ids and keys are fixed, so that examples work on the first try."""
+"""The content of a new sandbox; ids and keys are fixed, so that examples can use them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from airflow_provider_workspace.sandbox.state import Key, State, format_time
 
 @dataclass(frozen=True)
 class Seed:
-    """The ids and keys that exist from the start."""
+    """The ids and keys of a new sandbox."""
 
     organization_id: str = "0190c0de-0000-4000-8000-000000000001"
     other_organization_id: str = "0190c0de-0000-4000-8000-000000000002"
@@ -31,7 +31,7 @@ class Seed:
     no_scopes_key: str = "sandbox-no-scopes"
     research_key: str = "sandbox-research"
     session_key: str = "sandbox-session"
-    """Stands for another kind of login than a personal key; under ``live`` only it may ask for verification."""
+    """Stands for a login session; in the profile ``live`` only it may verify domains."""
 
     owner_uuid: str = "0190c0de-0000-4000-8000-0000000000a1"
     admin_uuid: str = "0190c0de-0000-4000-8000-0000000000a2"
@@ -123,7 +123,7 @@ def seed_state(state: State) -> None:
 
 
 def add_organization(state: State, name: str) -> JsonObject:
-    """Add an organization with an owner, a project, batch exports and a key; the admin key may act on it, too."""
+    """Add an organization with an owner, a project, batch exports and a key; the admin key gets access to it."""
     organization_id, key = str(uuid4()), f"sandbox-{uuid4().hex}"
     export_ids = tuple(str(uuid4()) for _ in EXPORTS)
     state.insert("organizations", id=organization_id, name=name)
@@ -145,7 +145,7 @@ def add_organization(state: State, name: str) -> JsonObject:
 
 
 def add_fictional_members(state: State, organization_id: str, count: int) -> None:
-    """Add many members, whose names and addresses follow from their numbers."""
+    """Add members with generated names and addresses."""
     first = state.next_id("users")
     for number in range(first, first + count):
         first_name = FIRST_NAMES[number % len(FIRST_NAMES)]

@@ -1,4 +1,4 @@
-"""The sandbox as a server in a thread of its own, for tests and for the command line."""
+"""The sandbox as a server in a thread, for tests and the command line."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ STOP_SECONDS = 5
 
 class SandboxServer:
     """
-    A sandbox that listens while it is entered as a context, or between :meth:`start` and :meth:`stop`.
+    A sandbox, as a context manager or with :meth:`start` and :meth:`stop`.
 
     :param profile: ``lenient``, ``strict`` or ``live``
-    :param database: a file that is kept, or ``:memory:``
-    :param port: the port; 0 picks a free one
-    :param host: the address to listen on
-    :param latency_ms: how long each request of the interface waits
-    :param rate_limit: whether a profile with rates keeps them
-    :param faults: faults from the start, each as :meth:`inject` takes it, with its ``kind``
-    :param fault_kinds: kinds of faults besides those that every sandbox has
-    :param allow_hosts: names, besides those of this machine, by which it may be reached
-    :raises ValueError: if a fault cannot be understood
+    :param database: SQLite file, or ``:memory:``
+    :param port: port; 0 picks a free one
+    :param host: address to listen on
+    :param latency_ms: delay of each API request in milliseconds
+    :param rate_limit: whether the rate limits of the profile apply
+    :param faults: initial faults, with the arguments of :meth:`inject`
+    :param fault_kinds: additional kinds of faults
+    :param allow_hosts: additional host names to accept
+    :raises ValueError: if a fault is invalid
     """
 
     seed: Seed = SEED
-    """The ids and keys that exist from the start."""
+    """The ids and keys of a new sandbox."""
 
     def __init__(
         self,
@@ -74,22 +74,22 @@ class SandboxServer:
 
     @property
     def url(self) -> str:
-        """The address of the sandbox, without a slash at the end."""
+        """The URL of the sandbox without a trailing slash."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
     def connection(self, key: str = SEED.admin_key, **extra: object) -> str:
         """
-        Return an Airflow connection to the sandbox as JSON, for a variable ``AIRFLOW_CONN_…``.
+        Return an Airflow connection to the sandbox as JSON, for an environment variable ``AIRFLOW_CONN_…``.
 
-        :param key: the API key; by default one that may do everything
-        :param extra: keys of the connection's extra, besides or instead of the first organization and project
+        :param key: API key; by default one with all scopes
+        :param extra: keys of the connection's extra; by default the first organization and project
         """
         defaults = {"organization_id": self.seed.organization_id, "project_id": self.seed.project_id}
         return json.dumps({"conn_type": "workspace", "host": self.url, "password": key, "extra": {**defaults, **extra}})
 
     def start(self) -> Self:
-        """Listen, and return when requests are answered."""
+        """Start the server, and return when it is ready."""
         self._faults.restart()
         service = Service(self.database, self._settings, self._faults)
         try:
@@ -108,7 +108,7 @@ class SandboxServer:
         return self
 
     def stop(self) -> None:
-        """Stop listening and close the database; once stopped, nothing happens."""
+        """Stop the server and close the database; does nothing if it is not running."""
         if self._listener is not None and self._thread is not None:
             self._listener.should_exit = True
             self._thread.join(STOP_SECONDS)
@@ -126,11 +126,11 @@ class SandboxServer:
 
     def audit(self, operation: str | None = None, **filters: str) -> list[JsonObject]:
         """
-        Return what writes have changed, oldest first.
+        Return the changes by writes, oldest first.
 
-        :param operation: only this operation, such as ``create_invite``, or all with these words in their names:
-            ``invite``, ``delete``, ``batch_export``
-        :param filters: only this ``organization_id`` or ``target``
+        :param operation: operation such as ``create_invite``, or a part of names such as ``invite`` or ``delete``; by
+            default all
+        :param filters: ``organization_id`` or ``target``
         """
         entries = self.control("GET", f"effects?{urlencode(filters)}")
         return [
@@ -140,7 +140,7 @@ class SandboxServer:
     effects = audit
 
     def requests(self) -> list[JsonObject]:
-        """Return the latest requests of the interface, oldest first."""
+        """Return the latest API requests, oldest first."""
         return list(self.control("GET", "requests")["requests"])
 
     def batch_exports(self) -> list[JsonObject]:
@@ -149,10 +149,10 @@ class SandboxServer:
 
     def export_runs(self, batch_export_id: str) -> JsonObject:
         """
-        Return which intervals of a batch export were ``exported`` by now and which are ``missing``.
+        Return which intervals of a batch export were ``exported`` and which are ``missing``.
 
-        Each has an ``interval_start`` and an ``interval_end``; a run has the time it ``started_at`` and its ``status``,
-        ``running`` or ``completed``.
+        Each has ``interval_start`` and ``interval_end``; an exported one also has ``started_at`` and ``status``
+        (``running`` or ``completed``).
         """
         return self.control("GET", f"batch_exports/{batch_export_id}/runs")
 
@@ -160,22 +160,22 @@ class SandboxServer:
 
     def inject(self, kind: str, operation: str | None = None, **options: object) -> JsonObject:
         """
-        Switch a fault on and return it, with its ``id``.
+        Inject a fault and return it with its ``id``.
 
-        :param kind: the kind of fault; ``python -m airflow_provider_workspace.sandbox --faults`` lists all
-        :param operation: name or pattern (``create_*``) of the operations to hit; all of them when absent
-        :param options: ``times`` (how many requests to hit: 1 when absent, None for ever), ``after`` (how many to let
-            pass before), ``probability`` and ``seed`` (hit a random share, the same for the same seed), and the
-            parameters of the kind
+        :param kind: kind of fault; ``python -m airflow_provider_workspace.sandbox --faults`` lists them
+        :param operation: name or pattern (``create_*``) of operations; by default all
+        :param options: ``times`` (requests to hit; the default of most kinds is 1, None: no limit), ``after`` (requests
+            to let pass before), ``probability`` and ``seed`` (hit a random share, reproducibly), and the parameters of
+            the kind
         """
         return self.control("POST", "faults", {"kind": kind, "operation": operation, **options})
 
     def faults(self) -> list[JsonObject]:
-        """Return the faults that were switched on, with how many requests each has ``seen`` and ``hits``."""
+        """Return the injected faults with the number of matching requests, ``seen``, and of ``hits``."""
         return list(self.control("GET", "faults")["faults"])
 
     def clear_faults(self) -> None:
-        """Switch all faults off, and let go of the clients they keep waiting."""
+        """Remove all faults, and reset the connections that they hold."""
         self.control("DELETE", "faults")
 
     # --- What the interface cannot do ---
@@ -185,7 +185,7 @@ class SandboxServer:
         self.control("POST", "dns", {"name": name, "value": value})
 
     def reset(self) -> None:
-        """Go back to the seed, and to the settings and faults of the start."""
+        """Restore the seed and the initial settings and faults."""
         self.control("POST", "reset")
 
     def advance_clock(self, seconds: float) -> None:
@@ -202,19 +202,19 @@ class SandboxServer:
 
     def add_key(self, key: str, name: str, scopes: list[str], organization_id: str = SEED.organization_id) -> None:
         """
-        Issue an API key.
+        Add an API key.
 
-        :param key: the secret
-        :param name: the name under which audit and log know it
+        :param key: secret
+        :param name: name in the audit and log
         """
         self.control("POST", "keys", {"key": key, "name": name, "scopes": scopes, "organization_id": organization_id})
 
     def revoke_key(self, key: str) -> None:
-        """Revoke an API key, given as the secret."""
+        """Revoke an API key."""
         self.control("POST", "keys/revoke", {"key": key})
 
     def add_members(self, count: int, organization_id: str | None = None) -> None:
-        """Add many fictional members, to the first organization if none is given."""
+        """Add members with generated names, by default to the first organization."""
         self.control("POST", "members", {"count": count, "organization_id": organization_id})
 
     def add_organization(self, name: str) -> JsonObject:
@@ -227,10 +227,11 @@ class SandboxServer:
 
     def control(self, method: str, path: str, body: object = None) -> JsonObject:
         """
-        Send any control call and return the answer, an object; while a fault has taken the sandbox down, wait.
+        Send a control call and return the response; wait while a fault has taken the sandbox down.
 
-        :param path: the path below ``/_sandbox/``
-        :param body: sent as JSON
+        :param path: path below ``/_sandbox/``
+        :param body: JSON body
+        :raises ValueError: if the call is refused
         """
         if self._listener is not None:
             self._listener.up.wait()
@@ -249,10 +250,10 @@ class SandboxServer:
 
 class Listener(uvicorn.Server):
     """
-    The web server of a running sandbox; it holds the port from when it is built, and listens while it runs.
+    The web server of a sandbox; the constructor binds the port.
 
-    :param port: the port; 0 picks a free one
-    :param allow_hosts: names, besides those of this machine, by which it may be reached
+    :param port: port; 0 picks a free one
+    :param allow_hosts: additional host names to accept
     """
 
     def __init__(self, service: Service, host: str, port: int, allow_hosts: Iterable[str] = ()) -> None:
@@ -279,20 +280,20 @@ class Listener(uvicorn.Server):
         )
 
     def serve_until_stopped(self) -> None:
-        """Answer requests until ``should_exit`` is set, then close the database."""
+        """Serve requests until ``should_exit`` is set, then close the database."""
         try:
             self.run(sockets=[self.socket])
         finally:
             self.service.state.db.close()
 
     def take_down(self, seconds: float) -> None:
-        """Break all connections, and refuse new ones for so many seconds."""
+        """Reset all connections, and refuse new ones for some seconds."""
         if not self.up.is_set():
             return
         self.up.clear()
         for server in self.servers:
             server.close()
-        # The port stays ours: a socket that is bound and does not listen refuses connections.
+        # Keep the port: a bound socket that does not listen refuses connections.
         self.socket = _bind(self.host, self.port)
         for connection in list(self.server_state.connections):
             reset(connection.transport)
@@ -301,7 +302,7 @@ class Listener(uvicorn.Server):
         outage.add_done_callback(self._outages.discard)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop, without waiting for the clients that a fault keeps waiting."""
+        """Stop without waiting for connections that a fault holds."""
         for outage in self._outages:
             outage.cancel()
         self.up.set()
@@ -321,8 +322,7 @@ class Listener(uvicorn.Server):
 
 def _bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named because asyncio turns Nagle's algorithm off only then; with it, every answer that is
-    # sent in two pieces waits 40 ms for the acknowledgement of the first.
+    # asyncio disables Nagle's algorithm only if the protocol is named; with it, a response in two packets takes 40 ms.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name == "posix":

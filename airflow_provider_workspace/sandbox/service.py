@@ -1,4 +1,4 @@
-"""What the parts of a running sandbox share."""
+"""The shared state of a running sandbox."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ LOG_LENGTH = 10_000
 
 @dataclass(frozen=True)
 class SandboxSettings:
-    """How the sandbox behaves; replaced as a whole when a control call changes it."""
+    """The settings that a control call can change."""
 
     profile: Profile
     latency_ms: float = 0
-    """How long each request of the interface waits before it is handled."""
+    """Delay of each API request in milliseconds."""
     rate_limit: bool = True
-    """Whether a profile with rates keeps them."""
+    """Whether the rate limits of the profile apply."""
 
 
 class Service:
     """
-    What the parts of a running sandbox share: the state, the settings, the rates, the faults and the log of requests.
+    The state, settings, rate limits, faults and request log of a running sandbox.
 
-    :param database: a file, or ``:memory:``; a new one is seeded
-    :param settings: how to behave, also after a reset
+    :param database: SQLite file, or ``:memory:``; a new one is seeded
+    :param settings: settings, also after a reset
     """
 
     def __init__(self, database: str, settings: SandboxSettings, faults: Faults | None = None) -> None:
         self.faults = faults or Faults()
         self.take_down: Callable[[float], None]
-        """Takes the sandbox down for some seconds; set by what listens on its behalf."""
+        """Takes the sandbox down for some seconds; set by the listener."""
         self.state = State(database)
         self.settings = self._initial_settings = settings
         self._forget()
@@ -50,28 +50,28 @@ class Service:
 
     @property
     def active_limits(self) -> Limits | None:
-        """The rates to keep now, if any."""
+        """The rate limits that apply now; None if there are none."""
         return self._limits if self.settings.rate_limit and self.settings.profile.rates_limited else None
 
     def log_request(self, entry: JsonObject) -> None:
-        """Remember a request of the interface and the status it got; never a key."""
+        """Add an API request to the log; the entry must not contain a key."""
         self.log.append(entry)
         self.request_total += 1
 
     def apply_later(self, seconds: float, effect: Callable[[], object]) -> None:
-        """Call something so many seconds later, by the clock of the sandbox."""
+        """Schedule a call after some seconds by the clock of the sandbox."""
         self._late.append((self.state.now() + timedelta(seconds=seconds), effect))
         self._late.sort(key=itemgetter(0))
 
     def apply_due(self) -> None:
-        """Catch up on what was to be applied by now; called before anything is read or written."""
+        """Make the scheduled calls that are due; called before each request."""
         while self._late and self._late[0][0] <= self.state.now():
             moment, effect = self._late.pop(0)
             with self.state.as_of(moment):
                 effect()
 
     def reset(self) -> None:
-        """Go back to the seed and to the settings and faults of the start."""
+        """Restore the seed and the initial settings and faults."""
         self.faults.restart()
         self.settings = self._initial_settings
         self._forget()

@@ -1,4 +1,4 @@
-"""The state of the sandbox in one SQLite database: its tables, its clock, its lists and its audit."""
+"""The state of the sandbox in a SQLite database: tables, clock, lists and audit."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from datetime import datetime, timedelta, timezone
 from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, invalid
 
 MAX_CLOCK_OFFSET = 10 * 366 * 86_400
-"""How many seconds the clock of the sandbox may differ from the real one."""
+"""Maximum difference between the clock of the sandbox and the real one in seconds."""
 
 SCHEMA_VERSION = 2
 
-# A table holds the columns that queries need, and beside them the record as it is answered.
+# A table has the columns that queries need, and the record as it is sent.
 SCHEMA = """
 CREATE TABLE clock (offset_seconds REAL NOT NULL);
 CREATE TABLE organizations (id TEXT PRIMARY KEY, name TEXT NOT NULL);
@@ -71,7 +71,7 @@ CREATE INDEX audit_target ON audit (target, id);
 
 @dataclass(frozen=True)
 class Key:
-    """An API key: what it may do, where, and on whose behalf."""
+    """An API key with its scopes, organizations and owner."""
 
     key: str
     name: str
@@ -82,11 +82,11 @@ class Key:
 
 class State:
     """
-    The database and its one connection.
+    The database with its single connection.
 
-    All requests are served by one thread, one after the other; only the construction may happen in another.
+    One thread serves all requests; only the constructor may run in another.
 
-    :param database: a file, or ``:memory:``
+    :param database: SQLite file, or ``:memory:``
     """
 
     def __init__(self, database: str) -> None:
@@ -106,7 +106,7 @@ class State:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Keep all of the changes inside, or none when an exception leaves the block."""
+        """Commit the changes in the block, or roll them back if it raises."""
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -116,7 +116,7 @@ class State:
         self.db.execute("COMMIT")
 
     def clear(self) -> None:
-        """Remove every row."""
+        """Delete all rows."""
         tables = [row["name"] for row in self.db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for table in tables:
             self.db.execute(f'DELETE FROM "{table}"')  # noqa: S608 -- names of our own schema
@@ -124,12 +124,12 @@ class State:
     # --- The clock ---
 
     def now(self) -> datetime:
-        """Return the time of the sandbox: the real one, and what the clock was advanced by."""
+        """Return the time of the sandbox: the real time plus the offset."""
         return self._now or datetime.now(timezone.utc) + timedelta(seconds=self._clock_offset())
 
     @contextmanager
     def as_of(self, moment: datetime) -> Iterator[None]:
-        """Let the clock stand at a time, for what was due then."""
+        """Stop the clock at a time, for a call that was due then."""
         self._now = moment
         try:
             yield
@@ -137,12 +137,12 @@ class State:
             self._now = None
 
     def timestamp(self) -> str:
-        """Return the time of the sandbox as answers show it."""
+        """Return the time of the sandbox as text."""
         return format_time(self.now())
 
     def advance_clock(self, seconds: float) -> None:
         """Move the clock of the sandbox; a negative number moves it back."""
-        # The number itself first: an integer may be too large to be added to a float.
+        # The number alone first, since an integer may be too large to be added to a float.
         if abs(seconds) > 2 * MAX_CLOCK_OFFSET or abs(self._clock_offset() + seconds) > MAX_CLOCK_OFFSET:
             raise invalid("The clock may differ from the real one by ten years at most.", "advance_seconds")
         self.db.execute("INSERT INTO clock VALUES (?)", (seconds,))
@@ -150,7 +150,7 @@ class State:
     def _clock_offset(self) -> float:
         return float(self.db.execute("SELECT coalesce(sum(offset_seconds), 0) FROM clock").fetchone()[0])
 
-    # --- What is read ---
+    # --- Reading ---
 
     def one(self, sql: str, *values: object) -> sqlite3.Row | None:
         """Return the first row of a query."""
@@ -158,11 +158,11 @@ class State:
         return row
 
     def number(self, sql: str, *values: object) -> int:
-        """Return the number that a query counts."""
+        """Return the integer result of a query."""
         return int(self.db.execute(sql, values).fetchone()[0])
 
     def record(self, sql: str, *values: object) -> JsonObject | None:
-        """Return the stored record that a query of one column finds."""
+        """Return the record in the first row of a query of one column."""
         row = self.one(sql, *values)
         if row is None:
             return None
@@ -170,7 +170,7 @@ class State:
         return record
 
     def key(self, key: str) -> Key | None:
-        """Return an API key that is not revoked."""
+        """Return an API key; None if it does not exist or is revoked."""
         row = self.one("SELECT * FROM keys WHERE key = ? AND NOT revoked", key)
         if row is None:
             return None
@@ -187,8 +187,8 @@ class State:
         """
         Return records of an organization as JSON text, oldest first.
 
-        :param column: what to select
-        :param values: the values in ``column``
+        :param column: SQL expression to select
+        :param values: parameters of ``column``
         """
         rows = self._rows_of(table, organization_id)[offset : offset + limit]
         if not rows:
@@ -198,8 +198,8 @@ class State:
         return [row[0] for row in self.db.execute(sql, (*values, organization_id, rows[0], rows[-1]))]
 
     def _rows_of(self, table: str, organization_id: str) -> list[int]:
-        # SQLite counts and skips rows one by one, which takes longer than all the rest when a client reads through a
-        # hundred thousand members. So the row ids of a list are kept until anything in the database changes.
+        # SQLite counts and skips rows one by one, which is slow for lists with a hundred thousand rows. So the row ids
+        # of a list are cached until the database changes.
         if self._row_ids_as_of != self.db.total_changes:
             self._row_ids.clear()
             self._row_ids_as_of = self.db.total_changes
@@ -210,12 +210,12 @@ class State:
         return self._row_ids[place]
 
     def created_since(self, operation: str, since: str) -> set[str]:
-        """Return the ids that the audit has for what an operation has created after a time."""
+        """Return the ids of the records that an operation created after a time, from the audit."""
         ids = "coalesce(json_extract(detail, '$.invite_id'), json_extract(detail, '$.domain_id'), target)"
         sql = f"SELECT {ids} FROM audit WHERE operation = ? AND at > ?"  # noqa: S608 -- as above
         return {row[0] for row in self.db.execute(sql, (operation, since))}
 
-    # --- What is written ---
+    # --- Writing ---
 
     def insert(self, table: str, **columns: object) -> None:
         """Insert a row."""
@@ -224,17 +224,17 @@ class State:
         self.db.execute(sql, (*columns.values(),))
 
     def next_id(self, table: str) -> int:
-        """Return the number of the next row."""
+        """Return the id of the next row."""
         return self.number(f"SELECT coalesce(max(id), 0) + 1 FROM {table}")  # noqa: S608 -- as above
 
     def add_key(self, key: Key) -> None:
-        """Add an API key, or replace the one of the same secret."""
+        """Add or replace an API key."""
         scopes, organizations = dumps(sorted(key.scopes)), dumps(sorted(key.organizations))
         sql = "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?, 0)"
         self.db.execute(sql, (key.key, key.name, scopes, organizations, key.user_uuid))
 
     def audit(self, operation: str, organization_id: str, target: str, key_name: str, detail: JsonObject) -> None:
-        """Note what a write has changed; without secrets."""
+        """Add a change to the audit; the detail must not contain secrets."""
         self.insert(
             "audit",
             at=self.timestamp(),
@@ -247,10 +247,10 @@ class State:
 
 
 def format_time(moment: datetime) -> str:
-    """Write a time in UTC as answers show it; such strings sort as the times do."""
+    """Format a time in UTC; the texts sort like the times."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def parse_time(text: str) -> datetime:
-    """Read a time that :func:`format_time` wrote."""
+    """Parse a time of :func:`format_time`."""
     return datetime.fromisoformat(text.replace("Z", "+00:00"))

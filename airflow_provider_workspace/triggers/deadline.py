@@ -1,4 +1,4 @@
-"""What wakes a task at a time by the wall clock: windows, and bulk invites whose limit is reached."""
+"""The trigger that waits for a time: for maintenance windows, and for bulk invites at a rate limit."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from uuid import UUID
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-# Only type checkers need these: building them would cost each Dag file.
+# For type checkers only, to keep the parsing of Dag files fast.
 if TYPE_CHECKING:
     from typing_extensions import TypedDict
 
     class ClosingState(TypedDict):
-        """What a closing task has done so far, for its result."""
+        """The result of a closing task so far."""
 
         resumed: list[str]
         held: dict[str, list[str]]
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
         never_paused: dict[str, str | None]
         fields_refused: dict[str, str]
 
-    # Or what a task remembers: see state.task_state.TaskState.
+    # The second kind is from state.task_state.TaskState.
     State = ClosingState | dict[str, Any]
 
     class DeadlineEvent(TypedDict):
-        """What the trigger fires with."""
+        """The payload of the trigger's event."""
 
         status: Literal["over", "closed", "unwatched"]
         state: State | None
@@ -35,25 +35,25 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Longest sleep at a stretch: the wall clock may be set forward meanwhile.
+# Longest time between two looks at the wall clock, which may be set forward.
 MAX_SLEEP = 60.0
-# The largest number of seconds, also since 1970.
+# Largest number of seconds, and of seconds since 1970.
 MAX_NUMBER = 1e11
 
 
 class WorkspaceDeadlineTrigger(BaseTrigger):
     """
-    Fires once: ``{"status": "over", "state": …}`` at the time, or ``"closed"`` if the window was closed before.
+    Fires once: ``{"status": "over", "state": …}`` at a time, or ``"closed"`` if the window is closed before.
 
-    ``airflow dags test`` runs triggers in line: watching for a task that can only run afterwards would never end.
-    There it fires ``"unwatched"`` at once.
+    In ``airflow dags test``, which runs triggers inline before the closing task can start, it fires ``"unwatched"`` at
+    once if it has a closing task to watch.
 
-    :param end_at: when, in seconds since 1970 by the wall clock
-    :param state: what the task will want to know then, as plain JSON
-    :param dag_id: Dag of the closing task to watch
-    :param run_id: its run
-    :param close_task_id: the closing task; ``None`` to watch nothing but the clock
-    :param map_index: which one it is in a mapped task group; -1 outside of one
+    :param end_at: time in seconds since 1970 by the wall clock
+    :param state: JSON for the event, which the task gets back
+    :param dag_id: Dag of the closing task
+    :param run_id: Dag run of the closing task
+    :param close_task_id: closing task to watch; ``None`` to wait for the time only
+    :param map_index: map index of the closing task; -1 outside of a mapped task group
     :param poll_interval: seconds between two polls of the closing task
     """
 
@@ -83,7 +83,7 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
         self.poll_interval = poll_interval
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the class and plain JSON."""
+        """Return the class path and the arguments."""
         return (
             f"{type(self).__module__}.{type(self).__qualname__}",
             {
@@ -98,7 +98,7 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Wait for whichever comes first."""
+        """Wait for the time or the closing task, whichever comes first."""
         from airflow_provider_workspace.client import waits
 
         if self.close_task_id is not None and self.trigger_id is None:
@@ -123,7 +123,7 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
             await waits.async_sleep(min(left, pause))
 
     async def closed(self) -> bool:
-        """Tell whether the closing task has begun."""
+        """Return whether the closing task has started."""
         if self.close_task_id is None:
             return False
         from asgiref.sync import sync_to_async
@@ -141,9 +141,9 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
 
 def check_number(name: str, value: Any, *, least: float = 0) -> None:
     """
-    Refuse what is no number, or not a finite one.
+    Check that an argument is a finite number.
 
-    :param least: the smallest that is right
+    :param least: minimum
     :raises WorkspaceInputError: naming the argument
     """
     if isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= MAX_NUMBER:
@@ -158,7 +158,7 @@ def check_number(name: str, value: Any, *, least: float = 0) -> None:
 
 def check_text(name: str, value: Any) -> None:
     """
-    Refuse what is no text, nor an object that is written as one.
+    Check that an argument is a string or a UUID.
 
     :raises WorkspaceInputError: naming the argument
     """
@@ -171,6 +171,6 @@ def check_text(name: str, value: Any) -> None:
 
 
 def _finished_event(status: Literal["over", "closed", "unwatched"], state: State | None = None) -> TriggerEvent:
-    """Return the event."""
+    """Build the event."""
     event: DeadlineEvent = {"status": status, "state": state}
     return TriggerEvent(event)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Polling: what runs in the triggerer behind the triggers that wait."""
+"""Polling in the triggerer."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Longest time one poll may take, all its pages and attempts included; or the total timeout, if that is shorter.
+# Timeout of one poll with all its pages and attempts; the total timeout if that is shorter.
 POLL_TIMEOUT = 300.0
 # Longest pause between polls while the service fails.
 MAX_PAUSE = 600.0
-# Longest pause a service can ask for with a ``Retry-After``: some name a day, or nonsense.
+# Longest ``Retry-After`` that is obeyed.
 MAX_RETRY_AFTER = 3600.0
-# How long after its end a wait still takes a last poll, if one comes; then it ends without.
+# How long a wait goes on after its end for a last poll.
 LAST_POLL_SECONDS = 300.0
-# The wall clock may be set forward: it is read at least so often.
+# Longest time between two looks at the wall clock, which may be set forward.
 CLOCK_SECONDS = 60.0
 
 
 class PollFailure:
     """
-    A poll that failed.
+    A failed poll.
 
-    :param permanent: whether the next one would fail in the same way
+    :param message: reason
+    :param permanent: whether the next poll would fail in the same way
     """
 
     def __init__(self, message: str, *, permanent: bool) -> None:
@@ -48,14 +49,14 @@ async def poll(
     read: Callable[[WorkspaceAsyncHook], Coroutine[Any, Any, T]], *, workspace_conn_id: str, interval: float
 ) -> AsyncIterator[T | PollFailure]:
     """
-    Read again and again; a failure is yielded and does not end the stream.
+    Poll forever; a failure is yielded and does not end the stream.
 
-    :param read: reads once
+    :param read: called for each poll
     :param workspace_conn_id: connection to the service
     :param interval: seconds between two polls
     """
     failures, limit = 0, POLL_TIMEOUT
-    # The first poll was the worker's; a random part of the interval keeps streams from polling all at once.
+    # The worker made the first poll; jitter spreads the polls of different streams.
     pause = interval * random.random()  # noqa: S311 - jitter, not cryptography
     async with SharedHook(workspace_conn_id) as shared:
         while True:
@@ -83,7 +84,7 @@ async def poll(
                     pause = 0.0
                     continue
                 failures += 1
-                # A key that was revoked may be replaced: whoever goes on polling does not hammer.
+                # A revoked key may be replaced, so watchers go on polling, slowly.
                 pause = MAX_PAUSE if error.permanent else backoff(interval, failures, MAX_PAUSE)
                 pause = max(pause, interval, min(MAX_RETRY_AFTER, getattr(error, "retry_after", None) or 0.0))
                 yield PollFailure(f"{type(error).__name__}: {error}", permanent=error.permanent)
@@ -93,11 +94,11 @@ def snapshots(
     subject: str, *, workspace_conn_id: str, organization_id: str | None, interval: float
 ) -> AsyncIterator[Snapshot | PollFailure]:
     """
-    Take snapshot after snapshot of what people wait for.
+    Poll for snapshots.
 
     :param subject: ``domains``, ``projects`` or ``people``
     :param organization_id: organization; ``None`` for that of the connection
-    :param interval: seconds between two of them
+    :param interval: seconds between two polls
     """
     previous: Snapshot | None = None
 
@@ -124,9 +125,9 @@ def snapshots(
 
 async def until(stream: AsyncIterator[T], end_at: float | None) -> AsyncIterator[T | None]:
     """
-    Yield what a stream yields, and ``None`` as the last if it keeps silent beyond the end of the wait.
+    Yield the items of a stream, and ``None`` at the end if it yields nothing after the end of the wait.
 
-    :param end_at: end of the wait in seconds since 1970; ``None`` for never
+    :param end_at: end of the wait in seconds since 1970; ``None`` for no end
     """
     while True:
         coming = asyncio.ensure_future(anext(stream))

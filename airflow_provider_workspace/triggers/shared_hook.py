@@ -1,4 +1,4 @@
-"""What the streams of a connection share in a triggerer: a hook, and how many poll at the same time."""
+"""One hook per connection for all triggers of a triggerer, with a limit of concurrent polls."""
 
 from __future__ import annotations
 
@@ -12,22 +12,19 @@ from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# How many streams of a connection poll at the same time: more would only queue inside the HTTP library. Each connection
-# has its own, so that nobody waits for a service that is not theirs.
+# Maximum concurrent polls per connection; more would only queue inside the HTTP library.
 MAX_CONCURRENT_POLLS = 20
 
 
 class SharedHook:
     """
-    The part of one stream in the hook that all streams of a connection share on a loop.
+    A reference to the hook that all triggers with the same connection share on an event loop.
 
-    Thousands of organizations then cost one look-up of the connection and one pool, of no more connections to the
-    service than there are polls at once.
-
-    ``fresh`` says whether the connection was looked up for this stream, and no poll has succeeded since.
+    So thousands of waits read the connection once and use one pool of HTTP connections.
 
     :param conn_id: connection to the service
-    :ivar polls: to be held while polling
+    :ivar fresh: whether the connection was read for this reference and no poll has succeeded since
+    :ivar polls: semaphore to hold while polling
     """
 
     _in_use: ClassVar[dict[tuple[asyncio.AbstractEventLoop, str], WorkspaceAsyncHook]] = {}
@@ -42,20 +39,20 @@ class SharedHook:
         self.fresh = False
 
     async def __aenter__(self) -> Self:
-        """Take part."""
+        """Acquire the hook."""
         self.fresh = self._key not in self._in_use
         self._take()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Take part no more."""
+        """Release the hook; the last reference closes it."""
         await self._release(self.hook)
 
     async def renew(self) -> bool:
         """
-        Change to a hook that has looked the connection up anew, for its key may have been replaced.
+        Switch to a hook that reads the connection again, since its API key may have been rotated.
 
-        :return: false if that was just done
+        :return: false if the connection was just read
         """
         if self.fresh:
             return False

@@ -1,8 +1,8 @@
 """
-What runs in the triggerer: the waits of sensors, and what tells asset watchers.
+The triggers of sensors and asset watchers.
 
-On Airflow 3.3 the tasks that wait for the same subject in the same organization share a stream of polls: any number of
-them cost one poll of one list. Before, each polls for itself.
+On Airflow 3.3 and later, tasks that wait for the same list of an organization share its polls. Before, each task polls
+on its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# How long after an event its row counts as seen: until then Airflow has stored the event.
+# Delay after an event until its row is remembered; by then Airflow has stored the event.
 STORED_SECONDS = 3.0
 
 
@@ -38,11 +38,11 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
     :param workspace_conn_id: connection to the service
     :param organization_id: organization; by default that of the connection
     :param poll_interval: seconds between two polls
-    :param end_at: when to give up, in seconds since 1970 by the wall clock; ``None`` for never
-    :param ask_verification: for a domain: ask the service at each poll to verify it
+    :param end_at: timeout in seconds since 1970 by the wall clock; ``None`` for no timeout
+    :param ask_verification: ask the service at each poll to verify the domain
     """
 
-    # It waits for a task, so in the triggerer of the task's queue; event triggers have none unless they say so.
+    # By default, event triggers do not inherit the queue of their task.
     supports_triggerer_queue = True
     trigger_queue_inherited_from_task = True  # Airflow 3.4
 
@@ -70,7 +70,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         self.ask_verification = ask_verification
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the class and plain JSON."""
+        """Return the class path and the arguments."""
         return (
             f"{type(self).__module__}.{type(self).__qualname__}",
             {
@@ -85,7 +85,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         )
 
     def shared_stream_key(self) -> Hashable | None:
-        """Return what makes two waits poll the same list at the same pace."""
+        """Return the key that waits with the same list and interval share."""
         from airflow_provider_workspace.procedures.conditions import condition_class
 
         check_text("workspace_conn_id", self.workspace_conn_id)
@@ -96,7 +96,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
 
     @classmethod
     def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Snapshot | PollFailure]:
-        """Take snapshot after snapshot; one that fails is yielded and does not end the stream."""
+        """Poll for snapshots; a failed poll is yielded and does not end the stream."""
         from airflow_provider_workspace.procedures.conditions import condition_class
         from airflow_provider_workspace.triggers.polling import snapshots
 
@@ -110,7 +110,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
     async def filter_shared_stream(
         self, shared_stream: AsyncIterator[Snapshot | PollFailure]
     ) -> AsyncIterator[TriggerEvent]:
-        """Evaluate snapshot after snapshot until the condition holds, the time is over, or polling is pointless."""
+        """Evaluate snapshots until the condition is met, the timeout is over, or polling fails permanently."""
         from airflow_provider_workspace.procedures.conditions import build_condition, evaluate
         from airflow_provider_workspace.triggers.polling import PollFailure, until
 
@@ -144,15 +144,15 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                 return
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Wait with a stream of its own, where Airflow does not share them."""
+        """Wait without a shared stream, before Airflow 3.3."""
         async for event in self.filter_shared_stream(self.open_shared_stream(self.serialize()[1])):
             yield event
 
     async def ask(self) -> str | None:
         """
-        Ask the service to verify the domain; if that is not for this kind of key, do not ask again.
+        Ask the service to verify the domain; stop asking if it refuses this kind of API key.
 
-        :return: why waiting is pointless; ``None`` if it is not
+        :return: the reason if the wait must fail; ``None`` otherwise
         """
         from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError
         from airflow_provider_workspace.procedures.verification import ask_verification
@@ -164,7 +164,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                 organization_id = await shared.hook.organization_or_default(self.organization_id)
                 self.ask_verification = await client.run(ask_verification(organization_id, self.arguments["domain_id"]))
         except WorkspaceAuthenticationError as error:
-            log.warning("The request for verification failed: %s", error)  # the next poll tries a replaced key
+            log.warning("The request for verification failed: %s", error)  # the next poll reads the connection again
         except WorkspaceError as error:
             return f"{type(error).__name__}: {error}"
         return None
@@ -172,9 +172,9 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
 
 class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
     """
-    Waits for a verified domain in the place of a task: no worker begins or ends it.
+    Waits for a verified domain without a worker, with ``start_from_trigger``.
 
-    Airflow renders ``domain_id`` and ``organization_id`` before it starts the trigger (from 3.3).
+    Since 3.3, Airflow renders ``domain_id`` and ``organization_id`` before it starts the trigger.
 
     :param domain_id: domain (UUID)
     :param workspace_conn_id: connection to the service
@@ -203,7 +203,7 @@ class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
         self.domain_id = domain_id
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the class and plain JSON."""
+        """Return the class path and the arguments."""
         return (
             f"{type(self).__module__}.{type(self).__qualname__}",
             {
@@ -217,12 +217,12 @@ class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
 
     @classmethod
     def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Snapshot | PollFailure]:
-        """Share the stream of those who wait for domains in the ordinary way."""
+        """Share the stream of other waits for domains."""
         return super().open_shared_stream({**kwargs, "condition": "domain_verified"})
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Snapshot | PollFailure]) -> AsyncIterator[Any]:
-        """End the task itself, as success with the result or as failed."""
-        # Only now it is rendered.
+        """End the task as success or failed."""
+        # Templates are rendered by now.
         check_text("domain_id", self.domain_id)
         self.arguments = {"domain_id": str(self.domain_id).strip().lower()}
         async for event in super().filter_shared_stream(shared_stream):
@@ -238,22 +238,21 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
     """
     Fires once for each new row, with ``{"what": …, "organization_id": …, "id": …, "name": …}``.
 
-    What was reported already is kept in the asset state store (Airflow 3.3), for each asset by itself, so that a
-    restarted triggerer neither reports it again nor misses what came meanwhile. If the triggerer dies within a few
-    seconds of an event, that event may come once more. Before 3.3 there is no such store: what arrives while no
-    triggerer runs is missed. What is there when the watch begins for the first time is not reported, and a poll that
-    finds the list short reports nothing.
+    Rows that exist when the watch starts for the first time are not reported. Since Airflow 3.3, reported rows are
+    stored per asset in the asset state store, so a restart of the triggerer neither repeats nor misses events; only an
+    event within seconds of a crash may be repeated. Before 3.3, rows that arrive while no triggerer runs are missed. An
+    incomplete list reports nothing.
 
-    The newest 2,000 rows are remembered one by one, at 24 bytes each, and of the older ones only until when they came
-    (``joined_at``, ``verified_at``): a row that shows up late, with a time before that, is missed. Projects have no
-    time in their list, so each is remembered.
+    The newest 2,000 rows are stored by id, in 24 bytes each; of older ones only the latest time (``joined_at``,
+    ``verified_at``) is stored, so a row that is listed late with an earlier time is missed. Projects have no time in
+    their list, so all of them are stored by id.
 
     :param what: ``project``, ``member`` or ``verified_domain``
     :param workspace_conn_id: connection to the service
     :param organization_id: organization; by default that of the connection
     :param poll_interval: seconds between two polls
-    :param queue: the triggerer queue to run in, from Airflow 3.4; ``None`` for triggerers without ``--queues``
-    :raises WorkspaceInputError: if ``what`` is something else, or if there is a ``queue`` before Airflow 3.4
+    :param queue: triggerer queue, since Airflow 3.4; ``None`` for triggerers without ``--queues``
+    :raises WorkspaceInputError: if ``what`` is invalid, or if ``queue`` is set before Airflow 3.4
     """
 
     def __init__(
@@ -283,7 +282,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         self.poll_interval = poll_interval
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the class and plain JSON."""
+        """Return the class path and the arguments."""
         return (
             f"{type(self).__module__}.{type(self).__qualname__}",
             {
@@ -291,13 +290,13 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
                 "workspace_conn_id": self.workspace_conn_id,
                 "organization_id": self.organization_id,
                 "poll_interval": self.poll_interval,
-                # Airflow tells triggers apart by what stands here.
+                # Airflow shares triggers with equal arguments, so this is left out unless it is set.
                 **({} if self.queue is None else {"queue": self.queue}),
             },
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Poll; a failure is logged and followed by the next poll."""
+        """Poll forever and fire for new rows; failed polls are logged."""
         from airflow_provider_workspace.client import waits
         from airflow_provider_workspace.triggers.polling import PollFailure, poll
 
@@ -324,15 +323,15 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
 
     async def read(self, hook: WorkspaceAsyncHook) -> tuple[str, dict[str, ListedRow]]:
         """
-        Read the list once: the organization, and id -> row.
+        Read the list; return the organization and the rows by id.
 
-        :raises WorkspaceIncompleteListError: if it stays shorter than it counts: the rest would seem to arrive later
+        :raises WorkspaceIncompleteListError: if the list is incomplete, since the rest would seem to arrive later
         """
         organization_id = await hook.organization_or_default(self.organization_id)
         return organization_id, await self.rows(hook, organization_id)
 
     async def rows(self, hook: WorkspaceAsyncHook, organization_id: str) -> dict[str, ListedRow]:
-        """Read the list: id -> row."""
+        """Return the rows of the list by id."""
         from airflow_provider_workspace.procedures.arrivals import ListedRow
         from airflow_provider_workspace.procedures.quota import seconds_of
 
@@ -353,7 +352,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
 
     async def remembered(self, key: str, rows: dict[str, ListedRow]) -> list[tuple[Any, ToldRows]]:
         """
-        Return each asset's store and what it remembers; an asset that remembers nothing begins with what is there.
+        Return the store of each asset with its reported rows; for a new asset these are the current rows.
 
         :param key: key in the stores
         """
@@ -374,7 +373,7 @@ def _check_queue(queue: object) -> None:
     """
     Check the queue of a watcher.
 
-    :raises WorkspaceInputError: if it is no name, or Airflow would ignore it and nobody would run the watcher
+    :raises WorkspaceInputError: if it is not a name, or if this Airflow would ignore it
     """
     from airflow_provider_workspace.errors import WorkspaceInputError
     from airflow_provider_workspace.version_compat import watchers_have_queues
@@ -386,10 +385,10 @@ def _check_queue(queue: object) -> None:
 
 
 def _finished_event(status: str, message: str, result: dict[str, Any]) -> TriggerEvent:
-    """Return the event that ends a wait."""
+    """Build the event that ends a wait."""
     return TriggerEvent({"status": status, "message": message, "result": result})  # type: ignore[no-untyped-call]
 
 
 def _member_id(row: Member) -> str:
-    """Return the id of a member's user, by which the interface addresses members; else that of the membership."""
+    """Return the id of the user, which identifies a member in the interface; else that of the membership."""
     return str(row.user.uuid if row.user and row.user.uuid else row.id)

@@ -1,8 +1,7 @@
 """
-The plugin that puts the status page into the Airflow UI.
+The plugin that adds the status page to the Airflow UI.
 
-Every Airflow process loads plugins, each task among them: nothing else of the package is imported before somebody opens
-the page.
+Every Airflow process loads plugins, including each task, so this module imports nothing else until the page is opened.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ if TYPE_CHECKING:
     Send = Callable[[Message], Awaitable[None]]
 
 URL_PREFIX = "/workspace-ui"
-# Where the Airflow UI shows the page: <base_url>/plugin/<route>.
+# The page is at <base_url>/plugin/<route>.
 ROUTE = "workspace"
-# The page asks nobody but the Airflow that serves it, and runs no script but its own.
+# The page sends requests to its own Airflow only, and runs no other scripts.
 HEADERS = {
     b"cache-control": b"no-cache",
     b"content-security-policy": b"default-src 'self'; frame-ancestors 'self'",
@@ -33,7 +32,7 @@ def status_page_url(fragment: str) -> str:
     """
     Return the URL of the page in the Airflow UI.
 
-    :param fragment: a section to go to, or a text to filter by
+    :param fragment: section of the page, or text to filter by
     """
     from urllib.parse import quote
 
@@ -43,17 +42,17 @@ def status_page_url(fragment: str) -> str:
 
 class StatusPage:
     """
-    The files of the page, as an ASGI application.
+    The static files of the page, as an ASGI application.
 
-    Airflow protects no application of a plugin: these files say nothing about anybody. What the page shows, the browser
-    asks Airflow's REST API for, with the session of the person.
+    Airflow does not protect applications of plugins, so these files contain no data. The browser reads the data from
+    Airflow's REST API with the session of the user.
     """
 
     def __init__(self) -> None:
         self._files: Any = None
 
     async def __call__(self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Send) -> None:
-        """Answer a request."""
+        """Serve a request."""
         if self._files is None:
             from starlette.staticfiles import StaticFiles
 
@@ -68,7 +67,7 @@ class StatusPage:
 
 
 class WorkspacePlugin(AirflowPlugin):
-    """Shows the status page under *Browse*, unless ``[workspace] status_page`` is off."""
+    """Adds the status page to *Browse*, unless ``[workspace] status_page`` is off."""
 
     name = "workspace"
     if conf.getboolean("workspace", "status_page", fallback=True):

@@ -133,7 +133,7 @@ def test_the_test_button_reports_the_confirmed_scopes(
     browser.resize(2 * HEIGHT // 3, LEGIBLE)
     browser.picture("connection_tested")
     browser.resize(HEIGHT)
-    assert f"The service answers at {server.url} and takes the key." in said
+    assert f"The service at {server.url} accepts the API key." in said
     assert f"Organization {server.seed.organization_id} can be read. Project 1 is 'Default project'." in said
     assert "Scopes confirmed by reading: project:read, organization:read, organization_member:read." in said
     assert "Scopes that reading cannot confirm: batch_export:write, " in said

@@ -1,9 +1,9 @@
 """
-The operations of the interface: one module for each kind of resource, in the order of the interface.
+The operations of the interface, in one module per kind of resource.
 
-Each can be imported from here as well. A module is imported when one of its operations is first asked for: a task needs
-one or two, and each is a class that takes pydantic a millisecond. None postpones its annotations: pydantic would have
-to compile them.
+All of them can be imported from here. A module is imported when one of its operations is first used, because pydantic
+takes a millisecond per class and a task needs one or two. The modules do not postpone annotations, which pydantic would
+have to compile.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GROUPS = ("dashboards", "batch_exports", "domains", "invites", "members", "proje
 
 
 def __getattr__(name: str) -> Any:
-    """Return a module, an operation, or ``OPERATIONS``: all of them. Python asks once for each."""
+    """Return a module, an operation, or ``OPERATIONS``, the tuple of all operations."""
     if name in GROUPS:
         return import_module(f"{__name__}.{name}")
     found = {cls.__name__: cls for group in GROUPS for cls in _operations_of(import_module(f"{__name__}.{group}"))}
@@ -45,7 +45,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _operations_of(module: Any) -> list[type[Operation[Any]]]:
-    """Return the operations that a module defines, in its order."""
+    """Return the operations of a module in the order of their definition."""
     return [
         cls
         for cls in vars(module).values()

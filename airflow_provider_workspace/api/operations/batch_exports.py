@@ -11,7 +11,7 @@ BATCH_EXPORT = "/organizations/{organization_id}/batch_exports/{batch_export_id}
 
 
 class BatchExportFields(BaseModel):
-    """What the interface lets a pause or unpause carry. What these fields do there is not shown."""
+    """The fields of a pause or unpause; the interface does not show what they do."""
 
     name: str | None = None
     model: Literal["events", "persons"] | None = None
@@ -34,7 +34,7 @@ class BatchExportFields(BaseModel):
     shows={"paused": True},
 )
 class PauseBatchExport(BatchExportFields, Operation[BatchExport | None]):
-    """Pause a batch export; pausing a paused one changes nothing."""
+    """Pause a batch export; a paused one stays paused."""
 
     organization_id: str
     batch_export_id: Uuid
@@ -51,9 +51,9 @@ class PauseBatchExport(BatchExportFields, Operation[BatchExport | None]):
 )
 class UnpauseBatchExport(BatchExportFields, Operation[BatchExport | None]):
     """
-    Resume a batch export; resuming a running one changes nothing.
+    Resume a batch export; a running one keeps running.
 
-    :param resume_fields: fields that the interface does not name, sent as they are. Nothing checks them
+    :param resume_fields: fields that the interface does not name; they are sent unchecked
     """
 
     organization_id: str
@@ -63,7 +63,7 @@ class UnpauseBatchExport(BatchExportFields, Operation[BatchExport | None]):
     @field_validator("resume_fields")
     @classmethod
     def _are_not_named(cls, value: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
-        """Refuse a field that the interface names, and which would go unchecked."""
+        """Refuse fields that the interface names."""
         named = sorted(set(value or ()) & set(cls.model_fields))
         if named:
             msg = f"the interface names {', '.join(named)}: pass it by its name, so that it is checked"
@@ -71,6 +71,6 @@ class UnpauseBatchExport(BatchExportFields, Operation[BatchExport | None]):
         return value
 
     def payload(self) -> Any:
-        """Return the body: the fields of the interface, and those that it does not name."""
+        """Return the fields of the interface and the ``resume_fields``."""
         fields = super().payload()
         return {**(fields.pop("resume_fields", None) or {}), **fields}

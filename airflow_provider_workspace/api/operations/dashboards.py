@@ -11,7 +11,7 @@ DASHBOARD = DASHBOARDS + "{dashboard_id}/"
 
 
 class DashboardFields(BaseModel):
-    """What may be written to a dashboard."""
+    """The writable fields of a dashboard."""
 
     name: str | None = None
     description: str | None = None
@@ -35,7 +35,7 @@ class DashboardFields(BaseModel):
     "the task only if it does not exist.",
 )
 class CreateDashboard(DashboardFields, Operation[Dashboard]):
-    """Create a dashboard. There is no list in which it could be looked up afterwards."""
+    """Create a dashboard. The interface has no list of dashboards to look it up."""
 
     project_id: str
 
@@ -50,7 +50,7 @@ class GetDashboard(Operation[Dashboard]):
 
 @endpoint("PATCH", DASHBOARD, scope="dashboard:write", repeatable=True)
 class UpdateDashboard(DashboardFields, Operation[Dashboard]):
-    """Change a dashboard; ``deleted=True`` is how a dashboard is deleted."""
+    """Change a dashboard; ``deleted=True`` deletes it."""
 
     project_id: str
     dashboard_id: IntegerId
@@ -72,7 +72,7 @@ class HardDeleteDashboard(Operation[None]):
 
 @endpoint("GET", DASHBOARD + "access_controls/", scope=None, repeatable=True)
 class GetDashboardAccessControls(Operation[Dashboard]):
-    """Retrieve a dashboard with the access level of the current user; the scope is not shown."""
+    """Retrieve a dashboard with the access level of the current user; the interface shows no scope."""
 
     project_id: str
     dashboard_id: IntegerId
@@ -81,10 +81,10 @@ class GetDashboardAccessControls(Operation[Dashboard]):
 @endpoint("GET", DASHBOARD + "collaborators/", scope="dashboard:read", repeatable=True)
 class ListDashboardCollaborators(Operation[Page[DashboardCollaborator]]):
     """
-    List the collaborators of a dashboard; whether as one object, an array or an envelope is not shown.
+    List the collaborators of a dashboard.
 
-    An empty object is an empty list.
-    ``offset`` is no part of the interface: it goes out only to follow the ``next`` of a service that sends pages.
+    The interface does not show whether they are one object, an array or an envelope. An empty object is an empty list.
+    ``offset`` is not part of the interface; it is sent only to follow a ``next`` link.
     """
 
     project_id: str
@@ -102,7 +102,7 @@ class ListDashboardCollaborators(Operation[Page[DashboardCollaborator]]):
     look_for="Look for the person among the dashboard's collaborators before you add them again.",
 )
 class AddDashboardCollaborator(Operation[DashboardCollaborator]):
-    """Let a person work on a dashboard."""
+    """Add a collaborator to a dashboard."""
 
     project_id: str
     dashboard_id: IntegerId
@@ -112,7 +112,7 @@ class AddDashboardCollaborator(Operation[DashboardCollaborator]):
 
 @endpoint("DELETE", DASHBOARD + "collaborators/{user_uuid}/", scope="dashboard:write", repeatable=True)
 class RemoveDashboardCollaborator(Operation[None]):
-    """Take a person off a dashboard."""
+    """Remove a collaborator from a dashboard."""
 
     project_id: str
     dashboard_id: IntegerId
@@ -121,7 +121,7 @@ class RemoveDashboardCollaborator(Operation[None]):
 
 @endpoint("GET", DASHBOARD + "sharing/", scope="sharing_configuration:read", repeatable=True)
 class GetDashboardSharing(Operation[DashboardSharing]):
-    """Retrieve how a dashboard is shared; the answer holds a secret, ``access_token``."""
+    """Retrieve the sharing configuration of a dashboard, which contains the secret ``access_token``."""
 
     project_id: str
     dashboard_id: IntegerId

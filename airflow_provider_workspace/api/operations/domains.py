@@ -10,7 +10,7 @@ DOMAIN = DOMAINS + "{domain_id}/"
 
 
 class DomainFields(BaseModel):
-    """What may be written to a domain besides its name."""
+    """The writable fields of a domain except its name."""
 
     jit_provisioning_enabled: bool | None = None
     sso_enforcement: str | None = None
@@ -38,7 +38,7 @@ class ListDomains(Operation[Page[Domain]]):
     look_for="Look for the domain in the list of domains before you create it again.",
 )
 class CreateDomain(DomainFields, Operation[Domain]):
-    """Claim a domain; it counts once it is verified."""
+    """Create a domain, which takes effect when it is verified."""
 
     organization_id: str
     domain: str = Field(min_length=1)
@@ -79,7 +79,7 @@ class DeleteDomain(Operation[None]):
     shows={},
 )
 class VerifyDomain(DomainFields, Operation[Domain | None]):
-    """Ask the service to verify a domain now; whether it is verified must be read afterwards."""
+    """Ask the service to verify a domain now; read the domain to see the result."""
 
     organization_id: str
     domain_id: Uuid

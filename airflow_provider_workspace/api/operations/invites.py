@@ -15,7 +15,7 @@ INVITES = "/organizations/{organization_id}/invites/"
 
 
 class InviteSettings(BaseModel):
-    """What an invite may hold besides its address."""
+    """The writable fields of an invite except the address."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -28,14 +28,14 @@ class InviteSettings(BaseModel):
 
 
 class InviteFields(InviteSettings):
-    """What an invite is made of."""
+    """The writable fields of an invite."""
 
     target_email: str = Field(min_length=1)
 
 
 @endpoint("GET", INVITES, scope="organization_member:read", repeatable=True)
 class ListInvites(Operation[Page[Invite]]):
-    """List the invites of an organization, expired ones included."""
+    """List the invites of an organization, including expired ones."""
 
     organization_id: str
     limit: int | None = Field(default=None, ge=1)
@@ -52,14 +52,14 @@ class ListInvites(Operation[Page[Invite]]):
     look_for="Look for the address in the list of invites before you invite it again.",
 )
 class CreateInvite(InviteFields, Operation[Invite]):
-    """Invite one person."""
+    """Create an invite."""
 
     organization_id: str
 
 
 @endpoint("DELETE", INVITES + "{invite_id}/", scope="organization_member:write", repeatable=True)
 class DeleteInvite(Operation[None]):
-    """Withdraw an invite."""
+    """Delete an invite."""
 
     organization_id: str
     invite_id: Uuid
@@ -77,10 +77,10 @@ class DeleteInvite(Operation[None]):
 )
 class CreateInvites(Operation[list[Invite]]):
     """
-    Invite several people with one request.
+    Create several invites with one request.
 
-    Whether the body is an array or one object is not shown, nor is the answer: it is read as a list of invites, which
-    is empty where the service answers without a body.
+    The interface does not show whether the body is an array or one object, nor the response. The result is a list of
+    invites, which is empty if the response has no body.
     """
 
     organization_id: str
@@ -89,7 +89,7 @@ class CreateInvites(Operation[list[Invite]]):
 
     @model_validator(mode="after")
     def one_object_holds_one_invite(self) -> "Self":
-        """Refuse several invites where the body is one object."""
+        """Refuse several invites if the body is one object."""
         if self.body == "object" and len(self.invites) > 1:
             msg = "body 'object' takes one invite per request"
             raise ValueError(msg)
@@ -97,10 +97,10 @@ class CreateInvites(Operation[list[Invite]]):
 
     @property
     def rows(self) -> int:
-        """How many people are invited."""
+        """Number of invites."""
         return len(self.invites)
 
     def payload(self) -> Any:
-        """Return the array of invites, or the one object."""
+        """Return the array of invites, or one object."""
         rows = [row.model_dump(mode="json", exclude_unset=True) for row in self.invites]
         return rows if self.body == "array" else rows[0]

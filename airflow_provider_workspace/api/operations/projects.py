@@ -9,7 +9,7 @@ PROJECTS = "/organizations/{organization_id}/projects/"
 
 
 class ProjectFields(BaseModel):
-    """What a project can be created with. Section "Fields accepted on project creation"."""
+    """The writable fields of a project. Section "Fields accepted on project creation"."""
 
     name: str | None = None
     product_description: str | None = None
@@ -71,7 +71,7 @@ class ListProjects(Operation[Page[ProjectItem]]):
     look_for="Look for the project by its name in the list of projects before you create it again.",
 )
 class CreateProject(ProjectFields, Operation[Project]):
-    """Create a project. Names need not be unique, so a repeated request may make another project."""
+    """Create a project. Names need not be unique, so a repeated request may create another one."""
 
     organization_id: str
 

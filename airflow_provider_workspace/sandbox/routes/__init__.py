@@ -1,4 +1,4 @@
-"""The operations of the interface, one module per resource."""
+"""The operations of the interface, in one module per resource."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ ROUTES = (
 )
 OPERATIONS = tuple(route.operation for route in ROUTES)
 LISTS = tuple(route.operation for route in ROUTES if "limit" in route.query)
-"""The operations that answer pages."""
+"""The operations that return pages."""
 WRITES = tuple(
     route.operation
     for route in ROUTES
     if route.method != "GET" and route.operation not in ("hard_delete_dashboard", "verify_domain")
 )
-"""The operations that change what they are asked to."""
+"""The operations that change something."""

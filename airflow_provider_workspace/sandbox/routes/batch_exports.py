@@ -1,8 +1,8 @@
 """
-Batch exports of an organization: pause and unpause. There is no way to read them in the interface.
+Batch exports of an organization: pause and unpause. The interface has no operation to read them.
 
-An export is due at the end of each of its intervals, by the clock of the sandbox. What is due during a pause is not
-exported, unless the pause ends with a backfill. All of this follows from the pauses, so no run is stored.
+A run is due at the end of each interval, by the clock of the sandbox. Runs that are due during a pause are skipped,
+unless the pause ends with a backfill. Runs are computed from the pauses and not stored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, Fie
 from airflow_provider_workspace.sandbox.responses import JsonObject, not_found
 from airflow_provider_workspace.sandbox.state import State, format_time, parse_time
 
-# They are checked and then dropped: what they do to an export is not shown.
+# Checked and dropped; the interface does not show what they do.
 FIELDS: Fields = {
     "name": ("string", None),
     "model": ("model", None),
@@ -30,11 +30,11 @@ FIELDS: Fields = {
 
 
 RUN_SECONDS = 300
-"""How long a run takes; a pause does not stop it."""
+"""Duration of a run, which a pause does not stop."""
 
 
 def export_runs(state: State, export: sqlite3.Row) -> JsonObject:
-    """Tell which intervals of an export have been exported, or are being exported, and which are missing."""
+    """Return which intervals of an export were exported or are running, and which are missing."""
     sql = "SELECT paused_at, resumed_at, backfill FROM export_pauses WHERE export_id = ?"
     pauses = state.db.execute(sql, (export["id"],)).fetchall()
     now, seconds = state.now().timestamp(), export["interval_seconds"]
@@ -55,7 +55,7 @@ def export_runs(state: State, export: sqlite3.Row) -> JsonObject:
 
 
 def pause_batch_export(request: ApiRequest) -> object:
-    """Pause a batch export; a paused one stays as it is."""
+    """Pause a batch export; a paused one stays unchanged."""
     export = _find(request)
     if not export["paused"]:
         sql = "UPDATE batch_exports SET paused = 1, last_paused_at = ? WHERE id = ?"
@@ -66,7 +66,7 @@ def pause_batch_export(request: ApiRequest) -> object:
 
 
 def unpause_batch_export(request: ApiRequest) -> object:
-    """Let a batch export run again; a running one stays as it is."""
+    """Resume a batch export; a running one stays unchanged."""
     export = _find(request)
     if export["paused"]:
         request.state.db.execute("UPDATE batch_exports SET paused = 0 WHERE id = ?", (export["id"],))

@@ -30,7 +30,7 @@ def add_collaborator(state: State, dashboard_id: int, user: JsonObject, level: i
 
 
 def list_dashboard_collaborators(request: ApiRequest) -> object:
-    """List the collaborators, in the shape of the profile."""
+    """List the collaborators in the shape of the profile."""
     dashboard, _ = find_dashboard(request, "dashboard_id")
     sql = "SELECT record FROM collaborators WHERE dashboard_id = ? ORDER BY seq"
     collaborators = [json.loads(row["record"]) for row in request.state.db.execute(sql, (dashboard["id"],))]
@@ -44,7 +44,7 @@ def list_dashboard_collaborators(request: ApiRequest) -> object:
 
 
 def add_dashboard_collaborator(request: ApiRequest) -> object:
-    """Add a member of the organization as collaborator, once."""
+    """Add a member of the organization as collaborator; a duplicate is refused."""
     dashboard, organization_id = find_dashboard(request, "dashboard_id")
     fields = request.fields(FIELDS)
     require(fields, "user_uuid")

@@ -54,7 +54,7 @@ def add_dashboard(state: State, project_id: int, fields: JsonObject, created_by:
 
 
 def create_dashboard(request: ApiRequest) -> object:
-    """Create a dashboard. Two of the same name are two dashboards."""
+    """Create a dashboard; names need not be unique."""
     project_id, organization_id = request.project()
     record = add_dashboard(request.state, project_id, request.fields(FIELDS), request.user())
     request.audit("create_dashboard", organization_id, str(record["id"]), name=record["name"], project_id=project_id)
@@ -67,7 +67,7 @@ def retrieve_dashboard(request: ApiRequest) -> object:
 
 
 def update_dashboard(request: ApiRequest) -> object:
-    """Update a dashboard; ``deleted: true`` is how one is deleted."""
+    """Update a dashboard; ``deleted: true`` deletes it."""
     record, organization_id = find_dashboard(request, "id")
     fields = request.fields(FIELDS)
     if "deleted" in fields:
@@ -84,11 +84,11 @@ def update_dashboard(request: ApiRequest) -> object:
 
 
 def hard_delete_dashboard(_request: ApiRequest) -> None:
-    """Refuse: dashboards are never removed, known or unknown."""
+    """Do nothing; the route always returns 405."""
 
 
 def retrieve_dashboard_access_controls(request: ApiRequest) -> object:
-    """Retrieve the access controls of a dashboard, which the interface depicts as the dashboard itself."""
+    """Retrieve the access controls of a dashboard, which the interface shows as the dashboard itself."""
     record, _ = find_dashboard(request, "id")
     if not request.profile.access_controls_own_shape:
         return record
@@ -107,7 +107,7 @@ def list_dashboard_sharing(request: ApiRequest) -> object:
 
 
 def find_dashboard(request: ApiRequest, parameter: str) -> tuple[JsonObject, str]:
-    """Return the dashboard that a path parameter names, and the organization of its project."""
+    """Return the dashboard in a path parameter, and the organization of its project."""
     project_id, organization_id = request.project()
     sql = "SELECT record FROM dashboards WHERE id = ? AND project_id = ?"
     record = request.find(sql, path_integer(request.path[parameter]), project_id)

@@ -23,14 +23,14 @@ FIELDS: Fields = {
 SSO_FIELDS = ("jit_provisioning_enabled", "sso_enforcement")
 SAML_FIELDS = ("saml_entity_id", "saml_acs_url", "saml_x509_cert")
 SECRET_FIELDS = {"saml_x509_cert"}
-"""Fields whose values the audit does not hold."""
+"""Fields whose values are left out of the audit."""
 
 
 def add_domain(state: State, organization_id: str, fields: JsonObject, **more: object) -> JsonObject:
     """
-    Add a domain, not verified yet, and return its record.
+    Add an unverified domain and return its record.
 
-    :param more: what else the record of a seeded domain holds
+    :param more: further fields of the record, for the seed
     """
     record: JsonObject = with_defaults(FIELDS, fields)
     record |= {"id": str(uuid4()), "has_saml": _has_saml(record), **_unverified(), **more}
@@ -51,7 +51,7 @@ def list_domains(request: ApiRequest) -> object:
 
 
 def create_domain(request: ApiRequest) -> object:
-    """Create a domain, not verified yet."""
+    """Create an unverified domain."""
     organization_id = request.organization()
     fields = request.fields(FIELDS)
     require(fields, "domain")
@@ -72,7 +72,7 @@ def retrieve_domain(request: ApiRequest) -> object:
 
 
 def update_domain(request: ApiRequest) -> object:
-    """Update a domain. Another name has to be verified anew."""
+    """Update a domain; a new name must be verified again."""
     record, organization_id = _find(request)
     fields = request.fields(FIELDS)
     if request.profile.domains_bare:
@@ -108,7 +108,7 @@ def delete_domain(request: ApiRequest) -> None:
 
 
 def verify_domain(request: ApiRequest) -> object:
-    """Look for the challenge in the DNS, and mark the domain as verified if it is there."""
+    """Mark the domain as verified if DNS has its challenge."""
     record, organization_id = _find(request)
     request.fields(FIELDS)
     if record["is_verified"]:
@@ -120,7 +120,7 @@ def verify_domain(request: ApiRequest) -> object:
 
 
 def _look_at_dns(request: ApiRequest, organization_id: str) -> None:
-    """Verify all domains, where the service does so by itself now and then."""
+    """Verify all domains, in the profile whose service does that on its own."""
     if request.profile.verify_needs_session:
         rows = request.state.db.execute("SELECT record FROM domains WHERE organization_id = ?", (organization_id,))
         for record in [json.loads(row["record"]) for row in rows]:

@@ -19,7 +19,7 @@ from airflow_provider_workspace.sandbox.state import State, format_time, parse_t
 
 INVITE_DAYS = 3
 
-# An invite expires as time goes by, so its flag is set when it is read.
+# The flag is_expired depends on the time, so it is set on read.
 INVITE_COLUMN = """json_set(record, '$.is_expired', json(CASE WHEN expires_at <= ? THEN 'true' ELSE 'false' END))"""
 
 FIELDS: Fields = {
@@ -39,7 +39,7 @@ def add_invite(
     """
     Add an invite and return its record.
 
-    :param more: what else the record of a seeded invite holds
+    :param more: further fields of the record, for the seed
     """
     at = state.timestamp()
     record: JsonObject = with_defaults(FIELDS, fields)
@@ -64,7 +64,7 @@ def add_invite(
 
 
 def list_invites(request: ApiRequest) -> object:
-    """List the invites, oldest first, expired ones too."""
+    """List the invites, oldest first, including expired ones."""
     return request.page("invites", INVITE_COLUMN, request.state.timestamp())
 
 
@@ -87,7 +87,7 @@ def create_invites(request: ApiRequest) -> object:
         except ApiError as error:
             if not request.profile.bulk_stops_at_member:
                 raise
-            # Answered, not raised, because the invites before it stay.
+            # Returned instead of raised, because the invites before it are kept.
             return error.response()
         created.append(_invite(request, organization_id, fields))
     return json_response(created, 201) if request.profile.bulk_answers_invites else None

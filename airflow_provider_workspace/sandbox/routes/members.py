@@ -19,7 +19,7 @@ def add_user(state: State, first_name: str, last_name: str, email: str, uuid: st
     """
     Add a user and return the record.
 
-    :param uuid: made from the number of the user when absent, so that a seed is the same each time
+    :param uuid: derived from the id by default, so that seeds are reproducible
     """
     user_id = state.next_id("users")
     record = {
@@ -38,9 +38,9 @@ def add_user(state: State, first_name: str, last_name: str, email: str, uuid: st
 
 def add_member(state: State, organization_id: str, user: JsonObject, level: int, **more: object) -> JsonObject:
     """
-    Add a member who has just joined, and return the record.
+    Add a member and return the record.
 
-    :param more: what else the record of a seeded member holds
+    :param more: further fields of the record, for the seed
     """
     at = state.timestamp()
     record = {
@@ -65,13 +65,13 @@ def add_member(state: State, organization_id: str, user: JsonObject, level: int,
 
 
 def is_member(state: State, organization_id: str, email: str) -> bool:
-    """Tell whether an e-mail address, in any case, belongs to a member."""
+    """Return whether an e-mail address, ignoring case, belongs to a member."""
     sql = "SELECT 1 FROM members WHERE organization_id = ? AND email = ?"
     return state.one(sql, organization_id, email.lower()) is not None
 
 
 def check_level(request: ApiRequest, level: int) -> None:
-    """Refuse what is above the level that the owner of the key has in the organization."""
+    """Refuse a level above that of the key's owner in the organization."""
     if not request.profile.levels_capped:
         return
     sql = "SELECT record FROM members WHERE organization_id = ? AND user_uuid = ?"
@@ -81,7 +81,7 @@ def check_level(request: ApiRequest, level: int) -> None:
 
 
 def list_members(request: ApiRequest) -> object:
-    """List the members, in the order in which they joined."""
+    """List the members in the order in which they joined."""
     return request.page("members")
 
 

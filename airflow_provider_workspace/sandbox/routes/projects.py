@@ -71,7 +71,7 @@ def add_project(state: State, organization_id: str, fields: JsonObject, **more: 
     """
     Add a project and return its full record.
 
-    :param more: what else the record of a seeded project holds
+    :param more: further fields of the record, for the seed
     """
     at = state.timestamp()
     record: JsonObject = with_defaults(FIELDS, fields)
@@ -96,12 +96,12 @@ def add_project(state: State, organization_id: str, fields: JsonObject, **more: 
 
 
 def list_projects(request: ApiRequest) -> object:
-    """List the projects, oldest first, with the fewer fields of a list."""
+    """List the projects, oldest first, with a subset of the fields."""
     return request.page("projects", shorten=_list_item)
 
 
 def create_project(request: ApiRequest) -> object:
-    """Create a project. Two of the same name are two projects."""
+    """Create a project; names need not be unique."""
     organization_id = request.organization()
     fields = request.fields(FIELDS)
     if request.profile.names_trimmed and isinstance(fields.get("name"), str):

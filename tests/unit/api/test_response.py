@@ -127,7 +127,7 @@ def test_an_unreadable_2xx_is_a_response_error() -> None:
         answer(GET, 200, b"<html>", content_type=f"text/html; {KEY}", x_request_id="r-1")
     assert str(error.value) == (
         "Check that the host of connection 'workspace_default' is the address of the service itself and that no login "
-        "page or proxy answers in its place. "
+        "page or proxy responds in its place. "
         f"GetDashboard returned 200 with an HTML or XML page (6 bytes), text/html; *** {GET_PATH}."
     )
     assert (error.value.outcome, error.value.retryable, error.value.request_id) == ("unknown", True, "r-1")
@@ -138,7 +138,7 @@ def test_an_unreadable_2xx_is_a_response_error() -> None:
 # Refusals
 
 WHOSE = "the API key of connection 'workspace_default'"
-FAILED = "The service or a proxy before it failed. If it keeps failing, check its status."
+FAILED = "The service or a proxy failed. If it keeps failing, check its status."
 STATUSES = [
     # status, class, outcome, retryable, what to do
     (100, WorkspaceStatusError, "unknown", False, "The service refused the request."),
@@ -389,7 +389,9 @@ def test_broken_connection_has_outcome_unknown(
     assert type(error) is kind
     assert (error.outcome, error.retryable) == ("unknown", True)
     cure = f"Raise {setting} in the extra of connection 'workspace_default' if the service needs longer. "
-    said = "CreateDashboard was sent, but no complete answer came: reset *** (POST /api/environments/1/dashboards/)."
+    said = (
+        "CreateDashboard was sent, but no complete response arrived: reset *** (POST /api/environments/1/dashboards/)."
+    )
     assert str(error) == (cure if setting else "") + said
 
 
@@ -461,7 +463,7 @@ def test_any_response_is_a_result_or_a_workspace_error(
     ],
 )
 def test_a_success_that_says_the_contrary_is_an_error(op: Operation[Any], body: bytes) -> None:
-    with pytest.raises(WorkspaceNotAppliedError, match="was not done: paused is ") as error:
+    with pytest.raises(WorkspaceNotAppliedError, match="was not applied: paused is ") as error:
         answer(op, 200, body)
     assert (error.value.outcome, error.value.retryable) == ("unknown", True)
     assert not final_error(op, error.value, 5, may_have_been_applied=True).permanent
@@ -472,8 +474,8 @@ def test_a_change_that_every_attempt_leaves_undone_is_permanent() -> None:
     with pytest.raises(WorkspaceNotAppliedError) as error:
         answer(op, 200, b'{"id": "m", "level": 1}')
     assert str(error.value) == (
-        "Check that the service lets this be changed, and that the owner of the API key may: the answer shows that "
-        "UpdateMember was not done: level is 1 and not 8. "
+        "Check that the service lets this be changed, and that the owner of the API key may: the response shows that "
+        "UpdateMember was not applied: level is 1 and not 8. "
         f"UpdateMember returned 200 (PATCH /api/organizations/o/members/{UUID_TEXT}/)."
     )
     assert error.value.retryable

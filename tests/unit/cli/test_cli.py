@@ -49,7 +49,7 @@ def test_whoami_reports_scopes_and_level(airflow: Airflow, sandbox: SandboxServe
     connect(key=sandbox.seed.reader_key)
     run = airflow("workspace", "whoami")
     assert run.returncode == 0, run.stderr
-    assert f"The service answers at {sandbox.url} and takes the key.\n" in run.stdout
+    assert f"The service at {sandbox.url} accepts the API key.\n" in run.stdout
     assert "Scopes confirmed by reading: project:read, organization:read, organization_member:read.\n" in run.stdout
     assert "Level of the key's owner in project 1: 15.\n" in run.stdout
     assert sandbox.seed.reader_key not in run.stdout + run.stderr
@@ -60,11 +60,11 @@ def test_ping_succeeds_or_fails_with_a_reason(airflow: Airflow, sandbox: Sandbox
     connect()
     run = airflow("workspace", "ping")
     assert run.returncode == 0, run.stderr
-    assert re.match(rf"The service answers at {sandbox.url} and takes the key \(\d+ ms for a few reads\)\.", run.stdout)
+    assert re.match(rf"The service at {sandbox.url} accepts the API key \(\d+ ms for a few reads\)\.", run.stdout)
     sandbox.revoke_key(sandbox.seed.admin_key)
     run = airflow("workspace", "ping")
     assert run.returncode == 1
-    assert "refuses the key" in run.stderr
+    assert "refuses the API key" in run.stderr
     assert "Traceback" not in run.stderr
 
 

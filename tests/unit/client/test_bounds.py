@@ -103,7 +103,7 @@ def check_total_timeout(send: Send, scene: Scene, total: float, tls: ssl.SSLCont
     assert type(sent.error) is WorkspaceOutcomeUnknownError
     assert type(sent.error.__cause__) is WorkspaceTimeoutError
     assert "Raise total_timeout in the extra of " in str(sent.error)
-    assert f"no complete answer came: not within {total:g} s (" in str(sent.error)
+    assert f"no complete response arrived: not within {total:g} s (" in str(sent.error)
     assert total - 0.05 < seconds < total + 5
 
 
@@ -164,7 +164,7 @@ def test_too_large_an_answer_is_an_error(send: Send, scene: Scene) -> None:
     assert type(sent.error) is WorkspaceResponseError
     assert (sent.error.outcome, sent.error.retryable, service.connections) == ("unknown", False, 1)
     assert str(sent.error) == (
-        "Raise max_response_bytes in the extra of the settings if the service really answers that much. "
+        "Raise max_response_bytes in the extra of the settings if the service really returns that much. "
         "GetDashboard returned more than 1,000,000 bytes (GET /api/environments/1/dashboards/7/)."
     )
 

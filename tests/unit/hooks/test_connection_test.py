@@ -17,7 +17,7 @@ def test_connection_test_reports_confirmed_scopes(sandbox: SandboxServer, connec
     connect()
     works, message = WorkspaceHook().test_connection()
     assert works
-    assert f"The service answers at {sandbox.url} and takes the key" in message
+    assert f"The service at {sandbox.url} accepts the API key" in message
     assert f"Organization {sandbox.seed.organization_id} can be read" in message
     assert "Project 1 is 'Default project'" in message
     assert "Scopes confirmed by reading: project:read, organization:read, organization_member:read." in message
@@ -37,10 +37,10 @@ def test_connection_test_names_a_missing_scope(sandbox: SandboxServer, connect: 
 @pytest.mark.parametrize(
     ("key", "extra", "says"),
     [
-        ("no-such-key", {}, "The service answers, but refuses the key."),
+        ("no-such-key", {}, "The service refuses the API key."),
         ("sandbox-admin", {"organization_id": None}, "Put organization_id into the extra"),
         ("sandbox-admin", {"organization_id": "0190c0de-0000-4000-8000-0000000000ff"}, "but not these ids."),
-        ("sandbox-admin", {"project_id": 999}, "The service answers and takes the key, but not these ids."),
+        ("sandbox-admin", {"project_id": 999}, "The service accepts the API key, but not these ids."),
         ("sandbox-admin", {"page_sise": 1}, "did you mean 'page_size'?"),
         ("sandbox-no-scopes", {}, "Nothing of its organization can be read"),
     ],

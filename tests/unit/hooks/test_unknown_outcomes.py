@@ -43,6 +43,6 @@ def test_a_task_may_be_retried_after_a_repeatable_write_with_an_unknown_outcome(
 ) -> None:
     with Loopback(RESET_AFTER_READING) as service:
         connect(host=service.url, max_attempts=1)
-        with pytest.raises(Exception, match="was sent, but no complete answer came") as lost:
+        with pytest.raises(Exception, match="was sent, but no complete response arrived") as lost:
             call("pause_batch_export", batch_export_id=sandbox.seed.batch_export_ids[0])
     assert not isinstance(lost.value, AirflowFailException | WorkspaceDoNotRetryError)

@@ -212,7 +212,7 @@ def test_a_pause_of_unknown_outcome_is_resumed_twice(
     run = Run()
     run.open(FIRST)
     sandbox.inject("reset_after", operation="pause_batch_export", times=2)
-    with pytest.raises(Exception, match="no complete answer"):
+    with pytest.raises(Exception, match="no complete response"):
         run.pause()
     with pytest.raises(TaskDeferred) as deferred:
         run.close()

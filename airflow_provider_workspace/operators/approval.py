@@ -123,7 +123,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
         if not changes or not self.require_approval or self.is_dry_run:
             return
-        digests = sorted(digest(change) for change in changes)
+        digests = sorted(digest([*self._place, subject, change]) for change in changes)
         granted = self._granted()
         if granted is None:
             self._ask(self.approval_subject or subject, plan, digests)
@@ -142,6 +142,9 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     def work(self, hook: WorkspaceHook) -> Any:
         """Carry the procedure out; one that has no plan of its own asks about its write."""
         self._approval_seconds()
+        settings = hook.client.settings
+        # What was approved for one organization is not for another, where the connection may lead by then.
+        self._place = (settings.base_url, settings.organization_id, settings.project_id)
         if self.has_own_dry_run or self.is_dry_run or not self.require_approval:
             return super().work(hook)
         from airflow_provider_workspace.procedures.dry_run import check_writes

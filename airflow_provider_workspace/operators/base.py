@@ -216,6 +216,8 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         from airflow_provider_workspace.state.campaigns import CampaignNote
 
         self.campaign = CampaignNote(self._context.get("ti"), organization_id)
+        # By place: after a deferral the connection may lead elsewhere, where nobody was invited yet.
+        place = f"{hook.client.settings.base_url} {organization_id}"
         with self.campaign:
             return (
                 yield from invite_all(
@@ -224,7 +226,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
                     settings=hook.client.settings,
                     clock=time.time,
                     memory=self.task_state,
-                    kept=self._carried.setdefault("invites", {}),
+                    kept=self._carried.setdefault("invites", {}).setdefault(place, {}),
                     progress=self.campaign.progress,
                     report=self.campaign.report,
                     **options,

@@ -112,6 +112,20 @@ def effects(sandbox: SandboxServer) -> list[str]:
 ALL = ["delete_invite", "delete_member", "delete_member", "update_member", "create_invite"]
 
 
+@pytest.mark.parametrize("elsewhere", [{"host": "localhost"}, {"organization_id": SEED.other_organization_id}])
+def test_an_approval_is_for_the_organization_that_was_shown(
+    sandbox: SandboxServer, task: Task, connect: Connect, elsewhere: dict[str, str]
+) -> None:
+    new = sync(["nobody.yet@example.com"], owner_level=1)
+    approve = task.ask(new)
+    if "host" in elsewhere:
+        elsewhere = {"host": sandbox.url.replace("127.0.0.1", "localhost")}
+    connect(**({"key": SEED.research_key} if "organization_id" in elsewhere else {}), **elsewhere)
+    with pytest.raises(AirflowFailException, match="Start a new run to have the plan approved as it is now"):
+        task.answer(sync(["nobody.yet@example.com"], owner_level=1), approve)
+    assert effects(sandbox) == []
+
+
 def test_the_question_shows_the_plan_and_the_approved_plan_is_applied(sandbox: SandboxServer, task: Task) -> None:
     approve = task.ask(sync(approval_timeout=timedelta(days=3), approvers=["7", "8"]))
     asked = task.question.now

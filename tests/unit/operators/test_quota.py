@@ -13,6 +13,7 @@ from airflow_provider_workspace.operators import base as module
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.procedures.bulk_invites import WorkspaceInvitesIncompleteError
+from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 
@@ -72,6 +73,23 @@ def test_invites_per_hour_is_kept(connect: Connect, sandbox: SandboxServer, cloc
     assert sent[1] - sent[0] <= 50
     assert sent[2] == 120
     assert report["counts"]["invited"] == 120
+
+
+@pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
+def test_a_connection_that_leads_elsewhere_after_a_wait_invites_everybody_there(
+    connect: Connect, sandbox: SandboxServer, clock: Any
+) -> None:
+    connect()
+    first = deferred(operator(max_per_hour=50), None)
+    there = {"organization_id": SEED.other_organization_id}
+    connect(key=SEED.research_key, **there)
+    clock(first.end_at)
+    report = go_on(operator(), first.state)
+    assert report["counts"]["invited"] == 120
+    invited = [
+        effect for effect in sandbox.effects("create_invite") if effect["organization_id"] == there["organization_id"]
+    ]
+    assert len(invited) == 120
 
 
 def play(

@@ -13,10 +13,13 @@ HEAD = """---
 hide-toc: true
 ---
 
-# Endpoints
+# Endpoints and scopes
 
-Each operation of the interface, the scope its key needs, and the hook method and the operator that send it. "Not shown"
-is a scope that the interface does not name. `python dev/make_endpoints.py` writes this page, and a test holds it true.
+```{index} ! scope, ! endpoint
+```
+
+Each operation of the API, the scope that the key needs, and the hook method and operator that send it. "Not shown"
+means that the interface does not document the scope.
 
 | operation, method and path | scope | hook method, operator |
 | --- | --- | --- |

@@ -282,7 +282,7 @@ SECTIONS = [
     if page.startswith("operators/") and page != "operators/index.md"
     for section in re.split(r"^(?=## )", text, flags=re.MULTILINE)
     if re.search(r"^\.\. autoclass:: .*Operator$", section, re.MULTILINE)
-    and not re.match("## (What|The tasks)", section)
+    and not re.match("## (Common|The tasks)", section)
 ]
 
 

@@ -67,7 +67,7 @@ def _plan_organizations(args: Namespace) -> None:
     from airflow_provider_workspace.hooks.files import file_at
     from airflow_provider_workspace.procedures.organization_file import load_organizations
     from airflow_provider_workspace.procedures.organization_plan import plan_organization
-    from airflow_provider_workspace.state.organization_memory import reading_of
+    from airflow_provider_workspace.state.organization_memory import organization_reader
 
     plans: dict[str, Any] = {}
     with _open_hook(args.conn_id) as hook:
@@ -77,8 +77,8 @@ def _plan_organizations(args: Namespace) -> None:
             raise SystemExit(msg)
         for name, wanted in organizations.items():
             organization_id = hook.organization_or_default(args.organization_id or wanted.organization_id)
-            reading = reading_of(organization_id, hook.client.settings, DatabaseStore)
-            plans[name or organization_id] = hook.client.run(plan_organization(wanted, reading))
+            reader = organization_reader(organization_id, hook.client.settings, DatabaseStore)
+            plans[name or organization_id] = hook.client.run(plan_organization(wanted, reader))
     if args.output == "json":
         _print(json.dumps({name: planned.to_dict() for name, planned in plans.items()}, indent=2))
     else:

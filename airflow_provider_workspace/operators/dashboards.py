@@ -260,7 +260,7 @@ class WorkspaceDeleteDashboardOperator(WorkspaceWriteOperator):
         project_id = hook.project_or_default(self.project_id)
         get = GetDashboard(project_id=project_id, dashboard_id=self.dashboard_id)
 
-        def is_there() -> Procedure[bool]:
+        def exists() -> Procedure[bool]:
             try:
                 return not (yield from send_one(get)).deleted
             except WorkspaceNotFoundError:
@@ -270,7 +270,7 @@ class WorkspaceDeleteDashboardOperator(WorkspaceWriteOperator):
             f"dashboard {self.dashboard_id}",
             UpdateDashboard(project_id=project_id, dashboard_id=self.dashboard_id, deleted=True),
             self.parse_choice("if_missing", "ignore", "fail"),
-            is_there=is_there,
+            exists=exists,
             consistency_time=hook.client.settings.consistency_time,
         )
         return {"dashboard_id": self.dashboard_id, "deleted": deleted}
@@ -472,14 +472,14 @@ class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
         collaborators = ListDashboardCollaborators(project_id=project_id, dashboard_id=self.dashboard_id)
         members = members_of(organization, page_size)
 
-        def is_there() -> Procedure[bool]:
+        def exists() -> Procedure[bool]:
             return (yield from find_by_uuid(collaborators, user_uuid)) is not None
 
         deleted = yield from delete_if_present(
             f"collaborator {user_uuid} of dashboard {self.dashboard_id}",
             RemoveDashboardCollaborator(project_id=project_id, dashboard_id=self.dashboard_id, user_uuid=user_uuid),
             self.parse_choice("if_missing", "ignore", "fail"),
-            is_there=is_there,
+            exists=exists,
             consistency_time=hook.client.settings.consistency_time,
             check_gone=lambda error: check_no_collaborator(error, user_uuid, collaborators, members),
         )

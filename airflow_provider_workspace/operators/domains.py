@@ -229,7 +229,7 @@ class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
             f"domain {self.domain_id}",
             DeleteDomain(organization_id=organization_id, domain_id=self.domain_id),
             self.parse_choice("if_missing", "ignore", "fail"),
-            is_there=lambda: is_listed(domains, self.domain_id),
+            exists=lambda: is_listed(domains, self.domain_id),
             consistency_time=hook.client.settings.consistency_time,
             check_gone=lambda error: check_not_listed(error, domains, self.domain_id),
         )

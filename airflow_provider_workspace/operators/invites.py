@@ -105,18 +105,18 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
         create = CreateInvite(organization_id=organization_id, target_email=email, **self.given(SETTINGS))
         invites = ListInvites(organization_id=organization_id, limit=hook.client.settings.page_size)
 
-        def is_theirs(row: Invite) -> bool:
+        def matches(row: Invite) -> bool:
             return address_key(row.target_email or "") == address_key(email) and not row.is_expired
 
         invite: Invite
         invite, self.created = yield from create_or_get(
             f"invite of {email}",
             create,
-            find=lambda: find_row(invites, is_theirs),
+            find=lambda: find_row(invites, matches),
             if_exists=self.parse_choice("if_exists", "return", "fail"),
             memory=self.task_state,
             consistency_time=hook.client.settings.consistency_time,
-            is_it=is_theirs,
+            matches=matches,
         )
         return self.compared(create, invite)
 
@@ -157,7 +157,7 @@ class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
             f"invite {self.invite_id}",
             DeleteInvite(organization_id=organization_id, invite_id=self.invite_id),
             self.parse_choice("if_missing", "ignore", "fail"),
-            is_there=lambda: is_listed(invites, self.invite_id),
+            exists=lambda: is_listed(invites, self.invite_id),
             consistency_time=hook.client.settings.consistency_time,
             check_gone=lambda error: check_not_listed(error, invites, self.invite_id),
         )

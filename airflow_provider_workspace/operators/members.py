@@ -144,7 +144,7 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
             delete = DeleteMember(organization_id=organization_id, user_uuid=user_uuid)
             members = ListMembers(organization_id=organization_id, limit=page_size)
 
-            def is_there() -> Procedure[bool]:
+            def exists() -> Procedure[bool]:
                 return (yield from find_by_uuid(members, user_uuid)) is not None
 
             if_missing = self.parse_choice("if_missing", "ignore", "fail")
@@ -153,7 +153,7 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
                 what,
                 delete,
                 if_missing,
-                is_there=is_there,
+                exists=exists,
                 consistency_time=hook.client.settings.consistency_time,
                 check_gone=lambda error: check_no_member(error, user_uuid, organization_id, page_size),
             )
@@ -283,7 +283,7 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
                 raise WorkspaceInputError(msg)
             plan.check_approved(self.approved)
         self.await_approval(
-            f"Make these changes to the members of organization {organization_id}?", plan.table(), plan.essence()
+            f"Make these changes to the members of organization {organization_id}?", plan.table(), plan.approval_key()
         )
         if not self.is_dry_run:
             try:

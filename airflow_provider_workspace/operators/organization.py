@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.organization_file import Organization
-    from airflow_provider_workspace.procedures.organization_plan import Change, OrganizationPlan, Reading
+    from airflow_provider_workspace.procedures.organization_plan import Change, OrganizationPlan, OrganizationReader
     from airflow_provider_workspace.state.task_state import TaskState
 
     Part = Literal["projects", "domains", "verification", "members", "dashboards", "collaborators", "exports"]
@@ -50,23 +50,23 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
 
     def plan(
         self, hook: WorkspaceHook, parts: Collection[str] | None = None
-    ) -> Procedure[tuple[OrganizationPlan, Organization, Reading]]:
+    ) -> Procedure[tuple[OrganizationPlan, Organization, OrganizationReader]]:
         """Read the file, compare, and log the plan."""
         from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.links import url_for
         from airflow_provider_workspace.procedures.organization_file import choose_organization, load_organizations
         from airflow_provider_workspace.procedures.organization_plan import PARTS, plan_organization
-        from airflow_provider_workspace.state.organization_memory import reading_of
+        from airflow_provider_workspace.state.organization_memory import organization_reader
 
         found = load_organizations(self.path(), file_at, self.render)
         wanted = choose_organization(found, self.organization, self.file_name)
         organization_id = hook.organization_or_default(wanted.organization_id)
         self.workspace_url = url_for(hook.client.settings, "projects", {"organization_id": organization_id})
-        reading = reading_of(organization_id, hook.client.settings)
-        plan = yield from plan_organization(wanted, reading, parts or PARTS)
+        reader = organization_reader(organization_id, hook.client.settings)
+        plan = yield from plan_organization(wanted, reader, parts or PARTS)
         self.log.info("Organization %s: %s", organization_id, plan.table())
         plan.check_removals(wanted.max_removals)
-        return plan, wanted, reading
+        return plan, wanted, reader
 
     @property
     def file_name(self) -> str:
@@ -142,7 +142,7 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         if self.fail_on_difference and plan.differences:
             msg = f"The organization is not as its file says: {plan.differences} differences.\n{plan.table()}"
             raise AirflowFailException(msg)
-        changes = [change.essence() for change in plan.changes if change.sends]
+        changes = [change.approval_key() for change in plan.changes if change.sends]
         named = "" if isinstance(self.file, Mapping) and not self.organization else f" ({self.title})"
         self.await_approval(f"Make these changes to the organization{named}?", plan.table(), changes)
         return plan.to_dict()
@@ -211,21 +211,21 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             raise WorkspaceInputError(msg)
         if part == "members":
             yield from wait_for_consistency(self.task_state, hook.client.settings.consistency_time)
-        plan, wanted, reading = yield from self.plan(hook, (part,))
+        plan, wanted, reader = yield from self.plan(hook, (part,))
         if self.approved is not None:
             plan.check_approved(self.approved)
         if self.is_dry_run:
             return plan.to_dict()
         if part == "members":
-            yield from self.apply_members(hook, plan, reading.organization_id)
+            yield from self.apply_members(hook, plan, reader.organization_id)
         elif part == "verification":
             yield from self.wait_for_verification(plan, pause, timeout)
         for change in plan.changes if part != "members" else ():
-            yield from self.apply(hook, change, reading.organization_id)
+            yield from self.apply(hook, change, reader.organization_id)
         if part != "members":
             yield from self.check_applied(hook, plan, wanted, part)
         if part == "domains" and "ti" in self._context:
-            unverified = yield from self.unverified(hook, wanted, reading.organization_id)
+            unverified = yield from self.unverified(hook, wanted, reader.organization_id)
             self._context["ti"].xcom_push(key="unverified", value=unverified)
         return plan.to_dict()
 
@@ -235,13 +235,13 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         """Plan the part once more after its changes: nothing may be left."""
         from airflow_provider_workspace.procedures.changes import check_done
         from airflow_provider_workspace.procedures.organization_plan import plan_organization
-        from airflow_provider_workspace.state.organization_memory import reading_of
+        from airflow_provider_workspace.state.organization_memory import organization_reader
 
         settings = hook.client.settings
         organization_id = hook.organization_or_default(wanted.organization_id)
 
         def is_done() -> Procedure[bool]:
-            left = yield from plan_organization(wanted, reading_of(organization_id, settings), (part,))
+            left = yield from plan_organization(wanted, organization_reader(organization_id, settings), (part,))
             if left.pending:
                 self.log.warning("Still to do: %s", left.table())
             return not left.pending
@@ -286,7 +286,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         elif isinstance(operation, ops.dashboards.AddDashboardCollaborator):
             yield from resources.add_collaborator(operation, settings, **known)
         elif change.action == "remove":
-            yield from delete_if_present(change.name, operation, "ignore", is_there=None, consistency_time=0.0)
+            yield from delete_if_present(change.name, operation, "ignore", exists=None, consistency_time=0.0)
         elif not isinstance(operation, ops.domains.VerifyDomain):
             yield from send_one(operation)
             self.log.info("Done:%s", change.line())

@@ -1,4 +1,4 @@
-"""Inviting many people once each, whatever happens on the way."""
+"""Invite many people, each exactly once, despite failures on the way."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceRequestError,
     WorkspaceStatusError,
 )
-from airflow_provider_workspace.procedures.invite_rows import InviteRows, entry_of
+from airflow_provider_workspace.procedures.invite_rows import InviteRows, make_entry
 from airflow_provider_workspace.procedures.invites_report import (
     STATUSES,
     InvitesReport,
@@ -26,7 +26,8 @@ from airflow_provider_workspace.procedures.invites_report import (
     describe_invalid,
     name_entries,
 )
-from airflow_provider_workspace.procedures.quota import DAY, Quota, seconds_of
+from airflow_provider_workspace.procedures.quota import DAY, Quota, parse_timestamp
+from airflow_provider_workspace.procedures.resources import ListSettings
 from airflow_provider_workspace.procedures.roster import Row, check_roster
 from airflow_provider_workspace.procedures.snapshot import Snapshot, take_snapshot
 from airflow_provider_workspace.procedures.suspension import SuspensionClock
@@ -47,21 +48,21 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-# What a task remembers that has begun to invite many people.
+# The note of a task that is sending invites.
 INVITING = "invites"
-# How old that note may be while requests go out, in seconds: it is not written for each of them.
+# How old that note may get while requests are sent, in seconds: it is not written for each of them.
 NOTE_SECONDS = 5.0
-# How many chunks may be in doubt before they are looked up; the others go on meanwhile.
+# How many chunks may have an unknown outcome before they are looked up; until then the others are sent.
 MAX_IN_DOUBT = 40
-# After so many refusals in a row, the rows to blame are looked for first.
+# After so many refusals in a row, the invalid rows are searched for first.
 REFUSALS_BEFORE_SPLIT = 4
-# The longest wait for a limit, and the longest time without anybody invited, in seconds.
+# The longest wait for a limit, and the longest time without a new invite, in seconds.
 MAX_WAIT = 25 * 3600.0
 MAX_IDLE = 2 * DAY
 
 
-class BulkSettings(Protocol):
-    """What inviting needs of a connection; see ``client.settings``."""
+class BulkSettings(ListSettings, Protocol):
+    """The settings that a bulk invite needs; see ``client.settings``."""
 
     @property
     def bulk_invite_limit(self) -> int:
@@ -70,12 +71,7 @@ class BulkSettings(Protocol):
 
     @property
     def bulk_invite_body(self) -> Literal["array", "object"]:
-        """What the body of a request is."""
-        ...
-
-    @property
-    def page_size(self) -> int:
-        """Rows per page of a list."""
+        """Shape of the request body."""
         ...
 
     @property
@@ -84,31 +80,26 @@ class BulkSettings(Protocol):
         ...
 
     @property
-    def consistency_time(self) -> float:
-        """Seconds for which a request may take effect, and a list may miss it."""
-        ...
-
-    @property
     def invites_per_hour(self) -> int | None:
-        """Most invites within an hour."""
+        """Limit of invites per hour."""
         ...
 
     @property
     def invites_per_day(self) -> int | None:
-        """Most invites within a day."""
+        """Limit of invites per day."""
         ...
 
 
 def wait_for_consistency(memory: Memory, consistency_time: float) -> Procedure[None]:
     """
-    Wait until the lists show whom an earlier try of the task may just have invited.
+    Wait until the lists show the invites that an earlier try of the task may have sent.
 
-    :param memory: what the task remembers from try to try
-    :param consistency_time: seconds for which a request may take effect, and a list may miss it
+    :param memory: what the task remembers across its tries
+    :param consistency_time: seconds within which a request may take effect and become visible in a list
     """
     age = memory.age(INVITING)
     if age is not None and age < consistency_time + NOTE_SECONDS:
-        log.info("An earlier try may have invited people a moment ago: waiting until the lists show them.")
+        log.info("An earlier try may have sent invites just now: waiting until the lists show them.")
         yield Pause(consistency_time + NOTE_SECONDS - age)
 
 
@@ -129,23 +120,23 @@ def invite_all(
     dry_run: bool = False,
 ) -> Procedure[InvitesReport]:
     """
-    Invite everybody who is neither a member nor invited already.
+    Invite everybody who is not a member and has no open invite.
 
     :param invites: rows, see :func:`~airflow_provider_workspace.procedures.roster.check_roster`
     :param settings: settings of the connection
     :param clock: returns the seconds since 1970
-    :param on_invalid: refuse everything if a row is wrong, or leave such rows out
-    :param max_per_hour: most invites of the organization within an hour; by default that of the connection
-    :param max_per_day: likewise within a day
-    :param memory: what the task remembers from try to try; ``None`` if there are no tries
-    :param kept: plain JSON that is kept if the procedure is left at a pause and begins again
-    :param max_wait: seconds after which a limit must leave room, else it is an error
-    :param progress: called with how many of how many addresses are done
-    :param report: an empty one, for those who read it on the way
-    :param dry_run: send nothing; who would be invited is ``planned``
-    :return: what became of each row
-    :raises WorkspaceInputError: for a wrong row, before anything is sent
-    :raises WorkspaceInvitesIncompleteError: if somebody could not be invited
+    :param on_invalid: ``fail`` before anything is sent if a row is invalid, or ``skip`` such rows
+    :param max_per_hour: limit of invites of the organization per hour; by default that of the connection
+    :param max_per_day: limit per day; by default that of the connection
+    :param memory: what the task remembers across its tries; ``None`` outside of a task
+    :param kept: plain JSON that the caller keeps if it leaves the procedure at a pause and begins again
+    :param max_wait: longest wait in seconds for a limit; a longer one is an error
+    :param progress: called with the number of finished addresses and of all
+    :param report: an empty report, for callers that read it meanwhile
+    :param dry_run: send nothing; the status of the people to invite is ``planned``
+    :return: the result for each row
+    :raises WorkspaceInputError: for an invalid row, before anything is sent
+    :raises WorkspaceInvitesIncompleteError: if some people were not invited
     """
     if on_invalid not in ("fail", "skip"):
         given: Any = on_invalid
@@ -171,7 +162,7 @@ def invite_all(
     if dry_run:
         yield from campaign.read()
         rows = campaign.rows.open.values()
-        report.add(*(entry_of(row, "planned", "is neither a member nor invited") for row in rows))
+        report.add(*(make_entry(row, "planned", "is neither a member nor invited") for row in rows))
         return report
     yield from campaign.clock.watch(campaign.run(max_wait))
     quota.kept.clear()
@@ -179,16 +170,16 @@ def invite_all(
         memory.forget()
     refused = [entry for entry in report.entries if entry.status == "failed"]
     if refused and on_invalid == "fail":
-        msg = f"The service refused {len(refused)} of {report.rows} rows, the others are done. {name_entries(refused)}"
+        msg = f"The service refused {len(refused)} of {report.rows} rows; the others are done. {name_entries(refused)}"
         raise WorkspaceInvitesIncompleteError(msg, report)
     return report
 
 
 class _Campaign:
     """
-    Reads the lists, sends what is missing, waits, and reads again, until each row has its end.
+    Reads the lists, sends the missing invites, waits, and reads again, until each row has a result.
 
-    It holds what decides on the next request: the limits, and how many requests may go out at once.
+    It holds what decides on the next request: the limits and the concurrency.
     """
 
     def __init__(
@@ -213,18 +204,18 @@ class _Campaign:
         self.limit = 1 if settings.bulk_invite_body == "object" else settings.bulk_invite_limit
         self.noted_at = -math.inf
         self.listed: list[float] = []
-        """When the invites that the service lists were made."""
+        """Creation times of the invites that the service lists."""
         self.invite_count = 0
-        """How many invites there must be: those of the last reading, and those since."""
+        """Expected number of invites: those that were read last, and those sent since."""
         self.width = 1
-        """How many requests go out at once."""
+        """How many requests are sent at once."""
         self.limited: WorkspaceRateLimitError | None = None
-        """The last refusal for a limit."""
+        """The last 429."""
         self.hold_until = -math.inf
-        """Until when nothing is sent because of a limit."""
+        """Time until which a limit forbids sending."""
 
     def run(self, max_wait: float) -> Procedure[None]:
-        """Read, send and wait until each row has its end."""
+        """Read, send and wait until each row has a result."""
         yield from self.read()
         if self.rows.open:
             self.progress(0, self.rows.total)
@@ -240,18 +231,18 @@ class _Campaign:
     # Reading
 
     def read(self) -> Procedure[None]:
-        """Read the lists, and end the rows that they, or the time, decide."""
+        """Read the lists, and finish the rows that they decide."""
         seen, began = yield from self.clock.read(self.snapshot)
-        self.listed = [time for time in map(seconds_of, seen.invited_at) if time is not None]
+        self.listed = [time for time in map(parse_timestamp, seen.invited_at) if time is not None]
         self.invite_count = seen.invite_count
         self.rows.compare(seen, began, self.clock.now(), self.settings.consistency_time)
 
     def snapshot(self) -> Procedure[Snapshot]:
         """Read the invites and the members."""
-        return self.asking(take_snapshot("people", self.organization_id, self.settings.page_size, complete=True))
+        return self.with_report(take_snapshot("people", self.organization_id, self.settings.page_size, complete=True))
 
-    def asking(self, procedure: Procedure[T]) -> Procedure[T]:
-        """Read something; once invites went out, an error says what became of them."""
+    def with_report(self, procedure: Procedure[T]) -> Procedure[T]:
+        """Run a read; once invites were sent, an error carries the report."""
         try:
             return (yield from procedure)
         except WorkspaceRequestError as error:
@@ -260,10 +251,10 @@ class _Campaign:
             raise self.rows.incomplete(error) from error
 
     def check_unlisted(self) -> Procedure[None]:
-        """Read the lists if they are not as long as the answers that do not show the invites make them."""
+        """Read the lists unless their count confirms the invites that no response showed."""
         if not self.rows.unlisted:
             return
-        page = yield from self.asking(send_one(ListInvites(organization_id=self.organization_id, limit=1)))
+        page = yield from self.with_report(send_one(ListInvites(organization_id=self.organization_id, limit=1)))
         if page.count == self.invite_count:
             self.rows.unlisted = {}
         else:
@@ -272,7 +263,7 @@ class _Campaign:
     # Sending
 
     def send(self) -> Procedure[None]:
-        """Send what may be sent now, until the lists must be read again."""
+        """Send what the limits permit, until the lists must be read again."""
         if self.clock.now() < self.hold_until:
             return
         chunks = self.chunks()
@@ -299,7 +290,7 @@ class _Campaign:
         self.rows.parts += [rows for rows, is_part in chunks if is_part]
 
     def chunks(self) -> deque[tuple[list[Row], bool]]:
-        """Return the rows of each request, and whether they are a part of one that was refused."""
+        """Return the rows of each request, and whether they are a part of a refused request."""
         sendable = {key: row for key, row in self.rows.open.items() if key not in self.rows.doubts}
         granted, again = self.quota.grants(self.listed, len(sendable), self.clock.now())
         if again is not None and not granted:
@@ -319,28 +310,28 @@ class _Campaign:
         return chunks
 
     def must_read(self) -> bool:
-        """Tell whether the lists must be read before more is sent."""
+        """Return whether the lists must be read before more is sent."""
         rows = self.rows
         look_for_rows = not rows.accepted or rows.refusals >= REFUSALS_BEFORE_SPLIT
         in_doubt = len(rows.doubts) >= self.max_doubts()
         return self.clock.is_stale() or in_doubt or (bool(rows.suspects) and look_for_rows)
 
     def max_doubts(self) -> int:
-        """Return how many rows in doubt are looked up before more is sent."""
+        """Return the number of rows with an unknown outcome that are looked up before more is sent."""
         return MAX_IN_DOUBT * self.limit if self.rows.accepted else 1
 
     def note(self) -> None:
-        """Note that invites are sent now, unless that was noted a moment ago."""
+        """Note that invites are being sent, unless that was noted just now."""
         if self.memory is not None and self.clock.clock() > self.noted_at + NOTE_SECONDS:
             self.noted_at = self.clock.clock()
             self.memory.begin(INVITING)
 
     def record(self, batch: list[tuple[list[Row], bool]], results: list[Any]) -> int:
         """
-        Note what came of requests.
+        Record the results of requests.
 
-        :return: how many rows were refused for a limit
-        :raises WorkspaceInvitesIncompleteError: if others would be refused as well
+        :return: number of rows that were refused for a limit
+        :raises WorkspaceInvitesIncompleteError: if other requests would be refused as well
         """
         limited: dict[int, int] = {}
         fatal: WorkspaceRequestError | None = None
@@ -350,10 +341,10 @@ class _Campaign:
             elif is_in_doubt(result):
                 self.rows.doubt(rows, result, self.clock.now())
                 self.noted_at = -math.inf
-                self.note()  # from now on it may be under way for the consistency time
+                self.note()  # it may take effect within the consistency time from now
             elif isinstance(result, WorkspaceRateLimitError):
                 self.limited = result
-                limited.setdefault(id(result), len(rows))  # those that were not sent any more have the same error
+                limited.setdefault(id(result), len(rows))  # requests that were not sent share the error
                 if is_part:
                     self.rows.parts.append(rows)
             elif isinstance(result, WorkspaceStatusError) and result.status in (400, 403, 409, 422):
@@ -361,7 +352,7 @@ class _Campaign:
             else:
                 fatal = fatal or result
                 for row in rows:
-                    self.rows.end(row, "not_sent", str(result))
+                    self.rows.finish(row, "not_sent", str(result))
         if fatal is not None:
             raise self.rows.incomplete(fatal) from fatal
         return sum(limited.values())
@@ -369,7 +360,7 @@ class _Campaign:
     # Waiting
 
     def wait(self, max_wait: float) -> Procedure[None]:
-        """Wait until what is in doubt may be listed, or a limit leaves room, whichever comes first."""
+        """Wait until an unknown outcome may be listed or a limit permits more, whichever comes first."""
         now = self.clock.now()
         held = self.hold_until - now
         doubts = self.rows.doubts

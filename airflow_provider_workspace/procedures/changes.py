@@ -1,4 +1,4 @@
-"""A change or a delete, and the check that it was done."""
+"""Change or delete a record, and check that it was done."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ R = TypeVar("R", bound="Resource")
 
 log = logging.getLogger(__name__)
 
-# How long at most to wait until it shows that something was done; then the task fails, and its retries go on.
+# Maximum seconds to wait until a change is visible; after that the task fails, and its retries continue.
 CHECK_SECONDS = 60.0
 
 
@@ -36,11 +36,11 @@ def change_and_check(
     change: Operation[R], read: Callable[[], Procedure[R | None]], consistency_time: float
 ) -> Procedure[R]:
     """
-    Send a change and, where its answer does not show all of it, read the record until it does.
+    Send a change. If the response does not show all of its fields, read the record until it does.
 
-    :param change: the change; the client compares its answer with it
-    :param read: reads the record; ``None`` if it cannot be found
-    :param consistency_time: seconds for which it may be read as it was before; no more than a minute is waited
+    :param change: the change; the client compares its response with it
+    :param read: reads the record; returns ``None`` if it is not found
+    :param consistency_time: seconds for which a read may return the old record; the wait is a minute at most
     :return: the record
     :raises WorkspaceNotAppliedError: if the record shows something else
     """
@@ -55,9 +55,9 @@ def change_and_check(
         return found is not None and not differences(change, found)
 
     yield from check_done(f"{type(change).__name__} was done", change, is_done, consistency_time)
-    untold = unshown(change, record)
-    if untold:
-        log.warning("The service says that it was changed, and does not show these fields: %s", ", ".join(untold))
+    unverified = unshown(change, record)
+    if unverified:
+        log.warning("The change was accepted, but the service does not show these fields: %s", ", ".join(unverified))
     return record
 
 
@@ -66,26 +66,26 @@ def delete_if_present(
     delete: Operation[Any],
     if_missing: str,
     *,
-    is_there: Callable[[], Procedure[bool]] | None,
+    exists: Callable[[], Procedure[bool]] | None,
     consistency_time: float,
     check_gone: Callable[[WorkspaceNotFoundError], Procedure[None]] | None = None,
 ) -> Procedure[bool]:
     """
-    Delete, and take what is gone already as done: so a retry after a lost worker succeeds.
+    Delete a record; one that is already gone is no error, so a retry after a lost worker succeeds.
 
-    Proxies return 404 as well, and so does the service for an id of another kind: where there is a list, it decides.
-    A success has no body that could show anything, so what was deleted is polled for until it is gone.
+    Proxies also return 404, and so does the service for an id of another kind. If there is a list, it decides. A
+    successful response has no body, so the record is looked up until it is gone.
 
-    :param what: what is deleted, for messages
+    :param what: the record, for messages
     :param delete: the operation that deletes it
     :param if_missing: ``ignore`` or ``fail``
-    :param is_there: tells whether it can still be found; ``None`` if the caller checks later
-    :param consistency_time: seconds for which it may be found still; no more than a minute is waited
-    :param check_gone: called with the 404, which it raises if a list still shows what is to be deleted; ``None`` where
-        there is no list: then the 404 must be the service's own
+    :param exists: returns whether the record can still be found; ``None`` if the caller checks later
+    :param consistency_time: seconds for which a deleted record may still be found; the wait is a minute at most
+    :param check_gone: called with the 404; raises it if a list still shows the record. ``None`` if there is no list:
+        then the 404 must come from the service itself
     :return: whether this call deleted it
-    :raises WorkspaceNotFoundError: if it may still be there
-    :raises WorkspaceNotAppliedError: if the service says that it was deleted, and it can still be found
+    :raises WorkspaceNotFoundError: if it may still exist
+    :raises WorkspaceNotAppliedError: if the delete succeeded, but the record can still be found
     """
     (answer,) = yield Send([delete], why=f"the {what} is to go, unless it is gone")
     if isinstance(answer, WorkspaceNotFoundError):
@@ -103,10 +103,10 @@ def delete_if_present(
         return False
     if isinstance(answer, WorkspaceError):
         raise answer
-    if is_there is not None:
+    if exists is not None:
 
         def is_gone() -> Procedure[bool]:
-            return not (yield from is_there())
+            return not (yield from exists())
 
         yield from check_done(f"the {what} was deleted", delete, is_gone, consistency_time)
     log.info("Deleted the %s.", what)
@@ -117,13 +117,13 @@ def check_done(
     what: str, operation: Operation[Any], is_done: Callable[[], Procedure[bool]], consistency_time: float
 ) -> Procedure[None]:
     """
-    Poll until the service shows what it said it did.
+    Poll until the effect of a successful request is visible.
 
     :param what: what was done, for messages
-    :param operation: the operation that was to do it
-    :param is_done: tells whether it was
-    :param consistency_time: seconds for which that may not show; no more than a minute is waited
-    :raises WorkspaceNotAppliedError: if it does not show
+    :param operation: the operation that was sent
+    :param is_done: returns whether its effect is visible
+    :param consistency_time: seconds for which the effect may not be visible; the wait is a minute at most
+    :raises WorkspaceNotAppliedError: if the effect does not become visible
     """
     seconds = min(consistency_time, CHECK_SECONDS)
     try:
@@ -133,7 +133,7 @@ def check_done(
             if (yield from is_done()):
                 return
     except WorkspacePermissionError as error:
-        log.warning("The service says that %s, and lets nobody check it: %s", what, error)
+        log.warning("The service says that %s, but this API key may not check it: %s", what, error)
         return
     except WorkspaceIncompleteListError as error:
         short = not_seen(what, operation, seconds)
@@ -143,10 +143,9 @@ def check_done(
 
 
 def not_seen(what: str, operation: Operation[Any], seconds: float) -> WorkspaceNotAppliedError:
-    """Build the error for a success that does not show."""
+    """Build the error for a success without a visible effect."""
     return WorkspaceNotAppliedError(
-        f"Check in the workspace what became of it: the service says that {what}, and did not show it within "
-        f"{seconds:g} s.",
+        f"Check it in the workspace: the service says that {what}, but did not show it within {seconds:g} s.",
         operation=type(operation).__name__,
         outcome=Outcome.UNKNOWN.value,
     )
@@ -154,23 +153,23 @@ def not_seen(what: str, operation: Operation[Any], seconds: float) -> WorkspaceN
 
 def is_listed(first: Operation[Page[Any]], wanted: object) -> Procedure[bool]:
     """
-    Tell whether a list has a row with an id.
+    Return whether a list has a row with an id.
 
-    :param first: the operation that asks for the first page
+    :param first: the operation that reads the first page
     :param wanted: the id
     """
     wanted_id = str(wanted).strip().lower()
-    row = yield from find_row(first, lambda row: str(row.id).lower() == wanted_id, told_by=lambda row: row.id)
+    row = yield from find_row(first, lambda row: str(row.id).lower() == wanted_id, identity=lambda row: row.id)
     return row is not None
 
 
 def check_not_listed(error: WorkspaceNotFoundError, first: Operation[Page[Any]], wanted: object) -> Procedure[None]:
     """
-    Make sure that what the service does not know is not in its list either.
+    Check that a record for which the service returned 404 is not in its list either.
 
-    :param error: the service's 404
-    :param first: the operation that asks for the first page
-    :param wanted: its id
+    :param error: the 404
+    :param first: the operation that reads the first page
+    :param wanted: the id of the record
     :raises WorkspaceNotFoundError: if it is
     """
     if (yield from is_listed(first, wanted)):
@@ -178,7 +177,7 @@ def check_not_listed(error: WorkspaceNotFoundError, first: Operation[Page[Any]],
 
 
 def raise_listed(error: WorkspaceNotFoundError, kind: str) -> NoReturn:
-    """Raise a 404 that the list contradicts: a proxy may have answered, or the list may lag behind."""
+    """Raise a 404 that contradicts the list: it may come from a proxy, or the list may lag behind."""
     error.retryable = True
     error.args = (f"Try again: the list of {kind} still shows what was not found. {error}",)
     raise error

@@ -1,4 +1,4 @@
-"""What people wait for. Each condition is declared once; sensors and triggers ask it the same question."""
+"""The conditions that sensors and triggers wait for."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.procedures.snapshot import Snapshot
 
-# How many addresses a message names.
+# Maximum number of addresses in a message.
 MAX_NAMED = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """
-    What a condition says of a snapshot.
+    The result of evaluating a condition.
 
-    :param done: whether the wait is over
-    :param message: how far it is, for people
-    :param result: plain JSON for the task that waited
-    :param found: false if what is waited for does not exist
-    :param absent: whether it is done for what the lists do not show
+    :param done: whether the condition is met
+    :param message: the progress, for people
+    :param result: plain JSON, the result of the task that waited
+    :param found: whether the record that is waited for exists
+    :param absent: whether it is met because of rows that are missing in the lists
     """
 
     done: bool
@@ -39,16 +39,16 @@ class Result:
 
 
 class Condition(Protocol):
-    """A question about a snapshot."""
+    """A condition on a snapshot; ``subject`` says which lists it needs."""
 
     subject: ClassVar[str]
 
     def evaluate(self, seen: Snapshot) -> Result:
-        """Tell whether the wait is over, and how far it is."""
+        """Evaluate the condition."""
         ...
 
     def wanted(self) -> set[str] | None:
-        """Return the only addresses of interest; ``None`` where it is not about addresses."""
+        """Return the keys of the only addresses of interest; ``None`` if it is not about addresses."""
         ...
 
 
@@ -72,14 +72,11 @@ class DomainVerified:
         if domain.is_verified:
             return Result(done=True, message=f"{domain.domain} is verified", result=result)
         challenge = domain.verification_challenge
-        return Result(
-            done=False,
-            message=f"{domain.domain} is not verified; the TXT record in its DNS must have the value {challenge}",
-            result=result,
-        )
+        todo = f"; the TXT record in its DNS must have the value {challenge}" if challenge else ""
+        return Result(done=False, message=f"{domain.domain} is not verified{todo}", result=result)
 
     def wanted(self) -> None:
-        """Nobody."""
+        """Return ``None``: it is not about addresses."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,7 @@ class MembersJoined:
     People are members.
 
     :param emails: addresses
-    :param share: which share of them must be, above 0 and up to 1; 0 means that one is enough
+    :param share: share of them that must be members, above 0 and up to 1; 0 means any one
     """
 
     emails: Sequence[str]
@@ -96,7 +93,7 @@ class MembersJoined:
     subject: ClassVar[str] = "people"
 
     def evaluate(self, seen: Snapshot) -> Result:
-        """Look the addresses up among the members, and say of the others why not."""
+        """Look the addresses up among the members and the invites."""
         joined: list[str] = []
         missing: dict[str, str] = {}
         for email in self.emails:
@@ -107,7 +104,7 @@ class MembersJoined:
                 missing[email] = "invite expired" if seen.invites[key] else "invited"
             else:
                 missing[email] = "no invite"
-        # Rounded first: 0.07 of 100 people are 7.000000000000001, which are 7 and not 8.
+        # Rounded first: 0.07 of 100 people is 7.000000000000001, which must be 7 and not 8.
         needed = max(1, ceil(round(len(self.emails) * self.share, 6)))
         return Result(
             done=len(joined) >= needed,
@@ -123,7 +120,7 @@ class MembersJoined:
 @dataclass(frozen=True)
 class InvitesSettled:
     """
-    Nobody's invite is open any more: each was accepted, has expired or is gone.
+    No invite is open: each was accepted, has expired or is gone.
 
     :param emails: addresses
     """
@@ -132,7 +129,7 @@ class InvitesSettled:
     subject: ClassVar[str] = "people"
 
     def evaluate(self, seen: Snapshot) -> Result:
-        """Tell what became of each address."""
+        """Look the addresses up among the members and the invites."""
         ends: dict[str, list[str]] = {"accepted": [], "expired": [], "gone": [], "open": []}
         for email in self.emails:
             key = address_key(email)
@@ -180,7 +177,7 @@ class ProjectReceivingEvents:
         )
 
     def wanted(self) -> None:
-        """Nobody."""
+        """Return ``None``: it is not about addresses."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +186,7 @@ class ProjectOnboarded:
     A project is onboarded.
 
     :param project_id: id of the project
-    :param product: key in ``has_completed_onboarding_for`` that must be true; ``None`` if any will do, or
+    :param product: key in ``has_completed_onboarding_for`` that must be true; ``None`` for any of them, or
         ``completed_snippet_onboarding``
     """
 
@@ -216,7 +213,7 @@ class ProjectOnboarded:
         )
 
     def wanted(self) -> None:
-        """Nobody."""
+        """Return ``None``: it is not about addresses."""
 
 
 CONDITIONS: dict[str, Any] = {
@@ -230,11 +227,11 @@ CONDITIONS: dict[str, Any] = {
 
 def build_condition(name: Any, arguments: Any) -> Condition:
     """
-    Build a condition from plain JSON, as triggers hold it.
+    Build a condition from plain JSON.
 
     :param name: key of :data:`CONDITIONS`
     :param arguments: its fields
-    :raises WorkspaceInputError: if there is no such condition, or its fields are others
+    :raises WorkspaceInputError: if the name or a field is unknown or a value has the wrong type
     """
     kind = condition_class(name)
     known = [field.name for field in fields(kind)]
@@ -249,7 +246,7 @@ def build_condition(name: Any, arguments: Any) -> Condition:
         else:
             right = isinstance(value, str) or (value is None and key == "product")
         if not right:
-            msg = f"arguments: {key} of the condition {name} cannot be something of type {type(value).__name__}"
+            msg = f"arguments: {key} of the condition {name} must not be of type {type(value).__name__}"
             raise WorkspaceInputError(msg)
     condition: Condition = kind(**arguments)
     return condition
@@ -259,7 +256,7 @@ def condition_class(name: Any) -> Any:
     """
     Return the class of a condition.
 
-    :raises WorkspaceInputError: if there is none of this name
+    :raises WorkspaceInputError: if the name is unknown
     """
     if not isinstance(name, str) or name not in CONDITIONS:
         msg = f"condition must be one of {', '.join(CONDITIONS)}"
@@ -269,10 +266,10 @@ def condition_class(name: Any) -> Any:
 
 def evaluate(condition: Condition, seen: Snapshot, waited: float) -> Result:
     """
-    Tell whether a wait is over, and how far it is.
+    Evaluate a condition.
 
-    What lists do not show proves nothing if they came with fewer rows than they count, or if what was made just before
-    the wait may not be listed yet: then the wait goes on, and the message says why.
+    A missing row proves nothing if a list has fewer rows than it counts, or if new records may not be listed yet. Then
+    the wait continues, and the message says why.
 
     :param waited: seconds since the wait began
     """
@@ -282,19 +279,19 @@ def evaluate(condition: Condition, seen: Snapshot, waited: float) -> Result:
     if seen.incomplete:
         return replace(result, done=False, message=f"{result.message}. A list is short: {seen.incomplete}")
     if result.done and waited < seen.consistency_time:
-        why = f"invites made just before may not be listed for {seen.consistency_time:g} s"
+        why = f"new invites may not be listed for {seen.consistency_time:g} s"
         return replace(result, done=False, message=f"{result.message}. Polling again: {why}")
     return result
 
 
 def check_addresses(emails: Any) -> list[str]:
     """
-    Check the addresses of a wait.
+    Return the addresses to wait for, each once.
 
-    :raises WorkspaceInputError: if it is no list of addresses, or an empty one
+    :raises WorkspaceInputError: if it is not a list of addresses, or an empty one
     """
     if isinstance(emails, str) or not isinstance(emails, list | tuple | set) or not emails:
-        msg = "emails must be a list with at least one address; pass the other task's output itself (task.output)"
+        msg = "emails must be a list with at least one address; pass the output of the other task itself (task.output)"
         raise WorkspaceInputError(msg)
     checked = [check_address(email) for email in emails]
     return list({address_key(email): email for email in checked}.values())
@@ -302,7 +299,7 @@ def check_addresses(emails: Any) -> list[str]:
 
 def check_share(join: Any) -> float:
     """
-    Read ``all``, ``any`` or a share.
+    Parse ``all``, ``any`` or a share.
 
     :return: the share of addresses that must have joined; 0 for ``any``
     :raises WorkspaceInputError: if it is none of these

@@ -30,30 +30,30 @@ R = TypeVar("R")
 
 log = logging.getLogger(__name__)
 
-# How long to look for what somebody else created, where the service refuses a name as taken.
+# How long to look for the record of somebody else when the service refuses a name as taken.
 TAKEN_SECONDS = 5.5
 
 
 class Memory(Protocol):
-    """What a task remembers from try to try; see :class:`~airflow_provider_workspace.state.task_state.TaskState`."""
+    """What a task remembers across its tries; see :class:`~airflow_provider_workspace.state.task_state.TaskState`."""
 
     def begin(self, what: str) -> None:
-        """Note that this is sent now, before each time, or that it may be under way still."""
+        """Note that a request is about to be sent, or may still be in progress."""
 
     def count_send(self) -> int:
-        """Count that it is sent, and return how often this try did so; a try that defers goes on counting."""
+        """Count one more send and return the number of sends in this try, deferrals included."""
         ...
 
     def has_begun(self, what: str) -> bool:
-        """Tell whether an earlier try, or this one, noted that it begins this."""
+        """Return whether this try or an earlier one noted that it sends this."""
         ...
 
     def age(self, what: str) -> float | None:
-        """Return how many seconds ago this was begun at the latest; ``None`` if certainly nobody did."""
+        """Return how many seconds ago this may have been sent last; ``None`` if it certainly was not."""
         ...
 
     def forget(self) -> None:
-        """Remember nothing."""
+        """Delete the note."""
 
 
 def create_or_get(
@@ -64,36 +64,36 @@ def create_or_get(
     if_exists: str,
     memory: Memory,
     consistency_time: float,
-    is_it: Callable[[Any], bool] = lambda _: True,
+    matches: Callable[[Any], bool] = lambda _: True,
 ) -> Procedure[tuple[R, bool]]:
     """
-    Create what does not exist yet, and look it up where the answer to the create was lost.
+    Create a record unless it exists; look it up if the response to the create was lost.
 
-    A create whose answer is missing may take effect later, and the list may show it later still: it is looked up until
-    the consistency time is over, and only then sent again.
+    A create without a response may take effect later, and the list may show it later still. So the record is looked up
+    until the consistency time is over, and only then the create is sent again.
 
-    :param what: what is created, for messages, such as ``project 'Sales'``
+    :param what: the record, for messages, such as ``project 'Sales'``
     :param create: the operation that creates it
-    :param find: looks it up; the result is ``None`` if it does not exist
-    :param if_exists: ``return`` what exists, or ``fail``
-    :param memory: what the task remembers from try to try; what an earlier try made is no reason to fail
-    :param consistency_time: seconds for which a create may take effect, and a list may miss it
-    :param is_it: whether a record that shows a name or an address is the one; an answer with another is looked up
+    :param find: looks it up; returns ``None`` if it does not exist
+    :param if_exists: ``return`` an existing record, or ``fail``
+    :param memory: what the task remembers across its tries; a record that an earlier try created is no failure
+    :param consistency_time: seconds within which a create may take effect and become visible in a list
+    :param matches: whether the record in a response is the one that was asked for; if not, it is looked up
     :return: the record, and whether this task created it
     :raises WorkspaceInputError: if it exists and ``if_exists`` is ``fail``; nothing was sent
-    :raises WorkspaceOutcomeUnknownError: if every answer was lost and nothing can be found
+    :raises WorkspaceOutcomeUnknownError: if every response was lost and the record cannot be found
     """
     found = yield from find()
     age = memory.age(what)
     if found is None and age is not None and age < consistency_time:
-        log.info("An earlier request may have created the %s: looking for it before it is sent again.", what)
+        log.info("An earlier request may have created the %s: looking it up before sending again.", what)
         found = yield from _find_later(find, age, consistency_time)
     if found is not None and memory.has_begun(what):
         log.info("An earlier request of this task created the %s.", what)
         return found, True
     if found is not None:
         if if_exists == "fail":
-            msg = f"Set if_exists='return' to reuse what exists: there is a {what} already"
+            msg = f"Set if_exists='return' to reuse it: {what} exists already"
             raise WorkspaceInputError(msg)
         log.info("The %s exists already: nothing was sent.", what)
         return found, False
@@ -111,10 +111,10 @@ def create_or_get(
             [create], why=f"there is no {what}", caller_looks_up=True, note=functools.partial(memory.begin, what)
         )
         if isinstance(answer, WorkspaceOutcomeUnknownError):
-            memory.begin(what)  # from now on it may be under way for the consistency time
+            memory.begin(what)  # it may take effect within the consistency time from now
             found = yield from _find_later(find, 0.0, consistency_time)
             if found is not None:
-                log.warning("The answer was lost, but the %s exists: taken as created by this task.", what)
+                log.warning("The answer was lost, but the %s exists: this task created it.", what)
                 return found, True
             lost = answer
             log.warning("%s It does not exist.", answer)
@@ -126,7 +126,7 @@ def create_or_get(
                 raise answer
             log.info("Somebody else created the %s at the same time: nothing was created here.", what)
             return found, sends > 1
-        elif getattr(answer, "id", None) is None or (answer.label and not is_it(answer)):
+        elif getattr(answer, "id", None) is None or (answer.label and not matches(answer)):
             found = yield from _find_later(find, 0.0, consistency_time)
             if found is None:
                 raise not_seen(f"the {what} was created", create, consistency_time)
@@ -138,12 +138,12 @@ def create_or_get(
 
 
 def _is_taken(error: WorkspaceError) -> bool:
-    """Tell whether a create was refused because the name is taken."""
+    """Return whether a create was refused because the name is taken."""
     return getattr(error, "code", None) == "unique" or getattr(error, "status", None) == 409
 
 
 def _find_later(find: Callable[[], Procedure[R | None]], age: float, consistency_time: float) -> Procedure[R | None]:
-    """Look for what was sent some seconds ago until the consistency time is over."""
+    """Look up a record until the consistency time is over; ``age`` is the seconds since the create was sent."""
     for seconds in look_up_pauses(age, consistency_time):
         yield Pause(seconds)
         found = yield from find()
@@ -153,38 +153,38 @@ def _find_later(find: Callable[[], Procedure[R | None]], age: float, consistency
 
 
 def check_created(
-    what: str, record_id: object, projects: Operation[Page[ProjectItem]], is_it: Callable[[ProjectItem], bool]
+    what: str, record_id: object, projects: Operation[Page[ProjectItem]], matches: Callable[[ProjectItem], bool]
 ) -> Procedure[None]:
     """
-    Read the list once more after a create: two tasks at once may both have found nothing, and both created.
+    Read the list again after a create: two concurrent tasks may both have found nothing and created a record.
 
-    :param what: what was created, for messages
-    :param record_id: the record that this task created
-    :param projects: asks for the first page of the list
-    :param is_it: whether a look-up by name would take a row
-    :raises WorkspaceDuplicateError: if there is another one
-    :raises WorkspaceNotAppliedError: if the next look-up would not find what was created
+    :param what: the record, for messages
+    :param record_id: id of the record that this task created
+    :param projects: the operation that reads the first page of the list
+    :param matches: whether a look-up by name finds a row
+    :raises WorkspaceDuplicateError: if there is another record
+    :raises WorkspaceNotAppliedError: if the next look-up would not find the created record
     """
     try:
         rows = yield from read_rows(projects)
     except WorkspaceIncompleteListError as error:
         log.warning("A short list cannot show whether another task created the %s too: %s", what, error)
         return
-    ids = {record_id, *(row.id for row in rows if is_it(row))} - {None}
+    ids = {record_id, *(row.id for row in rows if matches(row))} - {None}
     own = [row for row in rows if row.id == record_id]
     if len(ids) > 1:
         named = ", ".join(sorted(map(str, ids)))
         msg = (
-            f"Keep one and rename or remove the others: there are several of {what}, {named}; this task created "
-            f"{record_id}. Tasks that create the same must not run at the same time: set max_active_runs=1, or give "
-            "them a pool with one slot."
+            f"Keep one and rename or remove the others: {what} exists {len(ids)} times, as {named}; this task created "
+            f"{record_id}. Set max_active_runs=1, or give the tasks that create it a pool with one slot, so that they "
+            "do not run at the same time."
         )
         raise WorkspaceDuplicateError(msg, operation="CreateProject", outcome=Outcome.APPLIED.value, retryable=False)
     if not own:
         log.warning("The list does not show the %s yet: another task may have created one too.", what)
-    elif not is_it(own[0]):
+    elif not matches(own[0]):
         msg = (
-            f"Set name={own[0].name!r}, as the service stored {what}, {record_id}: a look-up for the name that was "
-            "asked for does not find it, and each run would create another one."
+            f"Set name={own[0].name!r}, the name under which the service stored {what}, {record_id}: a look-up by the "
+            "other name does not find it, so each run would create another one."
         )
         raise WorkspaceNotAppliedError(msg, operation="CreateProject", outcome=Outcome.APPLIED.value, retryable=False)

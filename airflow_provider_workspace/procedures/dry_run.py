@@ -1,4 +1,4 @@
-"""What a dry run does with a procedure: carry it out up to its first write, and say what that would have been."""
+"""Dry run: run a procedure up to its first write, and describe that write."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Planned:
     A write that was not sent.
 
     :param operation: the write
-    :param why: why it would have been sent
+    :param why: the reason for it
     """
 
     operation: Operation[Any]
@@ -39,7 +39,7 @@ class Planned:
         request = self.operation.request()
         fields = {} if request.body is None else self.operation.payload()
         return {
-            # A dashboard is removed by changing it.
+            # A dashboard is deleted by an update.
             "action": "remove" if fields == {"deleted": True} else self.operation.endpoint.effect,
             "why": self.why,
             "operation": type(self.operation).__name__,
@@ -49,14 +49,14 @@ class Planned:
 
 
 def _writes_of(step: Send | Pause) -> list[Planned]:
-    """Return what a step would change."""
+    """Return the writes of a step."""
     if isinstance(step, Pause):
         return []
     return [Planned(operation, step.why) for operation in step.operations if operation.endpoint.effect != "read"]
 
 
 def until_first_write(procedure: Procedure[T]) -> Procedure[T | Planned]:
-    """Do what a procedure does up to its first write; the result is that write, or the procedure's own."""
+    """Run a procedure up to its first write; the result is that write, or the result of the procedure."""
     try:
         step = next(procedure)
         while True:
@@ -72,9 +72,9 @@ def until_first_write(procedure: Procedure[T]) -> Procedure[T | Planned]:
 
 def check_writes(procedure: Procedure[T], check: Callable[[Planned], object]) -> Procedure[T]:
     """
-    Carry a procedure out, and have each write checked before it is sent.
+    Run a procedure, and check each write before it is sent.
 
-    :param check: called with the write; it raises what ends the work
+    :param check: called with each write; raises to stop the procedure
     """
     try:
         step = next(procedure)

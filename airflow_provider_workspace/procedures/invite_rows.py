@@ -1,4 +1,4 @@
-"""What is known of each row while many people are invited, until it has its end."""
+"""The rows of a bulk invite until each has a result."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# After so many refusals in a row, it is not the rows.
+# After so many refusals in a row, the rows are not the cause.
 MAX_REFUSALS = 20
 
-FOUND = "found when reading back, after an answer was lost or bad"
-NOT_LISTED = "the service answered with success, but does not list the invite"
+FOUND = "found in the list, after the answer was lost or invalid"
+NOT_LISTED = "the service reported success, but does not list the invite"
 
 
 @dataclass(frozen=True, slots=True)
 class _Doubt:
     """
-    That a row may have been invited.
+    An unknown outcome of a row.
 
-    :param since: when its answer came, or was lost, in seconds since 1970
-    :param error: what was lost; ``None`` for a success that does not show the invite
+    :param since: when the response came or was lost, in seconds since 1970
+    :param error: the error; ``None`` for a success that does not show the invite
     """
 
     since: float
@@ -43,11 +43,11 @@ class _Doubt:
 
 class InviteRows:
     """
-    The rows that have no end yet. Whatever goes wrong, the lists decide what is sent next.
+    The rows without a result. Whatever goes wrong, the lists decide what is sent next.
 
     :param rows: all rows
-    :param report: where their ends are noted
-    :param quota: what it keeps over the waits of a task says who was invited and refused before
+    :param report: receives the results
+    :param quota: knows who was invited and refused before a deferral
     """
 
     def __init__(self, rows: Iterable[Row], report: InvitesReport, quota: Quota) -> None:
@@ -55,36 +55,36 @@ class InviteRows:
         self.report = report
         self.quota = quota
         self.earlier = quota.sent()
-        """Whom an earlier part of the task invited, before a wait."""
+        """Addresses that this task invited before a deferral."""
         self.total = 0
-        """How many rows were to be sent after the first reading; 0 before it."""
+        """Number of rows to send after the first read; 0 before it."""
         self.accepted = False
         """Whether the service accepted any request."""
         self.doubts: dict[str, _Doubt] = {}
         self.tried: set[str] = set()
-        """Whom a request without a clear answer may have invited."""
+        """Addresses that a request without a clear response may have invited."""
         self.lost: Counter[str] = Counter()
-        """How often that was because the answer was lost."""
+        """How often the response about an address was lost."""
         self.unlisted: dict[str, Row] = {}
-        """Who counts as invited because of an answer that does not show it."""
+        """Rows that count as invited although the response does not show the invite."""
         self.refused: dict[str, WorkspaceRequestError] = {}
-        """Single rows that were refused, until the lists say whether they are there by now."""
+        """Rows that were refused alone, until the lists are read."""
         self.suspects: list[tuple[list[Row], WorkspaceStatusError]] = []
-        """Chunks that were refused for one of their rows, until the lists say what arrived of them."""
+        """Chunks that were refused for one of their rows, until the lists are read."""
         self.parts = [[self.open[key] for key in keys if key in self.open] for keys in quota.parts]
-        """Parts of such chunks, to be sent."""
+        """Parts of refused chunks, to be sent."""
         self.refusals = 0
-        """How many requests in a row were refused, perhaps for one of their rows."""
+        """Number of consecutive requests that were refused, perhaps for one of their rows."""
         self.denied = 0
-        """How many rows were refused alone with 403 before anything was accepted."""
+        """Number of rows that were refused alone with 403 before any request was accepted."""
 
-    # What a request says
+    # Results of requests
 
     def accept(self, rows: list[Row], made: list[Invite], now: float) -> int:
         """
-        Note a success; if it shows invites, those that it does not show are in doubt.
+        Record a success; if the response shows invites, the outcome of rows that it does not show is unknown.
 
-        :return: how many rows are invited
+        :return: number of invited rows
         """
         self.accepted = True
         self.refusals = 0
@@ -93,23 +93,23 @@ class InviteRows:
         self.doubt(missing, None, now)
         invited = [row for row in rows if row not in missing]
         for row in invited:
-            self.end(row, "invited", invite_id=ids.get(row.key))
+            self.finish(row, "invited", invite_id=ids.get(row.key))
         if not ids:
             self.unlisted.update((row.key, row) for row in rows)
         self.quota.note_sent(now, [row.key for row in invited])
         return len(invited)
 
     def doubt(self, rows: list[Row], error: WorkspaceRequestError | None, now: float) -> None:
-        """Note that rows may have been invited, or may be yet."""
+        """Record an unknown outcome."""
         self.doubts.update((row.key, _Doubt(now, error)) for row in rows)
         self.tried.update(row.key for row in rows)
         self.lost.update(row.key for row in rows)
 
     def refuse(self, rows: list[Row], error: WorkspaceStatusError, now: float) -> WorkspaceStatusError | None:
         """
-        Note that a request was refused, perhaps for one of its rows.
+        Record a refused request, perhaps for one of its rows.
 
-        :return: the error, if it is not about the rows
+        :return: the error, if the rows are not the cause
         """
         self.refusals += 1
         self.tried.update(row.key for row in rows)
@@ -121,14 +121,14 @@ class InviteRows:
             self.denied += error.status == 403 and not self.accepted
         return error if self.refusals >= MAX_REFUSALS or self.denied >= min(2, self.total) else None
 
-    # What the lists say
+    # Results of reading the lists
 
     def compare(self, seen: Snapshot, read_at: float, now: float, consistency_time: float) -> None:
         """
-        End the rows that the lists, or the time, decide.
+        Finish the rows that the lists, or the consistency time, decide.
 
-        :param read_at: when the reading began, in seconds since 1970
-        :raises WorkspaceInvitesIncompleteError: if the answer about a row was lost too often
+        :param read_at: when the read began, in seconds since 1970
+        :raises WorkspaceInvitesIncompleteError: if the response about a row was lost too often
         """
         known = _known_addresses(seen)
         missing = [row for row in self.unlisted.values() if row.key not in known]
@@ -138,30 +138,32 @@ class InviteRows:
         others = 0
         for row in list(self.open.values()):
             if row.key in self.earlier:
-                self.end(row, "invited", "by an earlier part of this task")
+                self.finish(row, "invited", "by an earlier part of this task")
             elif row.key in self.quota.refused:
-                self.end(row, "failed", self.quota.refused[row.key])
+                self.finish(row, "failed", self.quota.refused[row.key])
             elif row.key not in known:
                 continue
             elif row.key in self.tried and known[row.key][0] == "already_invited":
                 self.accepted = True
                 self.quota.note_sent(self.doubts[row.key].since if row.key in self.doubts else read_at, [row.key])
-                self.end(row, "invited", FOUND)
+                self.finish(row, "invited", FOUND)
             else:
                 others += bool(self.total) and row.key not in self.tried
-                self.end(row, *known[row.key])
+                self.finish(row, *known[row.key])
         if others:
-            log.warning("Give tasks that invite a pool with one slot: others invited %d of these people.", others)
+            log.warning(
+                "Give the tasks that invite a pool with one slot: another task invited %d of these people.", others
+            )
         self.total = self.total or len(self.open)
-        self._end_refused()
-        self._end_doubts(read_at - consistency_time)
+        self._finish_refused()
+        self._resolve_doubts(read_at - consistency_time)
 
-    def _end_refused(self) -> None:
-        """End the rows that were refused alone, and split the chunks that were refused for one of theirs."""
+    def _finish_refused(self) -> None:
+        """Finish the rows that were refused alone, and split the refused chunks."""
         for key, error in self.refused.items():
             if key in self.open:
-                self.quota.refused[key] = _detail_of(error)
-                self.end(self.open[key], "failed", _detail_of(error))
+                self.quota.refused[key] = _detail(error)
+                self.finish(self.open[key], "failed", _detail(error))
         self.refused.clear()
         for chunk, status_error in self.suspects:
             rows = [row for row in chunk if row.key in self.open]
@@ -176,77 +178,77 @@ class InviteRows:
                 self.parts += [rows[:middle], rows[middle:]]
         self.suspects.clear()
 
-    def _end_doubts(self, before: float) -> None:
+    def _resolve_doubts(self, before: float) -> None:
         """
-        End the doubts whose time was over when the lists were read: they do not show them, so they were not applied.
+        Resolve the unknown outcomes whose consistency time was over when the lists were read: they were not applied.
 
-        :param before: since when a doubt may be at the latest, in seconds since 1970
+        :param before: outcomes unknown since this time or earlier are resolved, in seconds since 1970
         """
         lost_for_good: WorkspaceRequestError | None = None
         for key, doubt in list(self.doubts.items()):
-            if before < doubt.since - 0.001:  # what pauses lose to rounding
+            if before < doubt.since - 0.001:  # the rounding of pauses
                 continue
             if doubt.error is None:
-                self.end(self.open[key], "failed", NOT_LISTED)
+                self.finish(self.open[key], "failed", NOT_LISTED)
             elif self.lost[key] >= MAX_SENDS:
                 lost_for_good = doubt.error
-                self.end(self.open[key], "unknown", str(doubt.error))
+                self.finish(self.open[key], "unknown", str(doubt.error))
             else:
                 del self.doubts[key]
         if lost_for_good is not None:
             raise self.incomplete(lost_for_good) from lost_for_good
 
-    # Ends
+    # Results of rows
 
-    def end(self, row: Row, status: str, reason: str = "", invite_id: str | None = None) -> None:
-        """Report what became of a row."""
-        self.report.add(entry_of(row, status, reason, invite_id))
+    def finish(self, row: Row, status: str, reason: str = "", invite_id: str | None = None) -> None:
+        """Report the result of a row."""
+        self.report.add(make_entry(row, status, reason, invite_id))
         del self.open[row.key]
         self.doubts.pop(row.key, None)
 
     def incomplete(
         self, error: WorkspaceRequestError | None, retry_after: float | None = None
     ) -> WorkspaceInvitesIncompleteError:
-        """Report what is known of the rows that are open, and return the error that ends it."""
-        halves = {row.key: error for rows, error in self.suspects for row in rows}
+        """Report the rows without a result, and return the error to raise."""
+        suspected = {row.key: error for rows, error in self.suspects for row in rows}
         for row in list(self.open.values()):
             if row.key in self.doubts:
-                self.end(row, "unknown", str(self.doubts[row.key].error or NOT_LISTED))
-            elif row.key in halves:
-                self.end(row, "unknown", str(halves[row.key]))
+                self.finish(row, "unknown", str(self.doubts[row.key].error or NOT_LISTED))
+            elif row.key in suspected:
+                self.finish(row, "unknown", str(suspected[row.key]))
             elif row.key in self.refused:
-                self.end(row, "failed", _detail_of(self.refused[row.key]))
+                self.finish(row, "failed", _detail(self.refused[row.key]))
             elif retry_after is not None:
-                self.end(row, "not_sent", "the limit of invites is reached")
+                self.finish(row, "not_sent", "the limit of invites is reached")
             else:
-                self.end(row, "not_sent", "an earlier request failed")
+                self.finish(row, "not_sent", "an earlier request failed")
         if retry_after is None and error is not None:
             retry_after = error.retry_after
         why = error or f"The limit of invites is reached: retry in {retry_after:.0f} s."
-        msg = f"Not everybody was invited ({self.report.summary()}): {why} The next try sends only what is missing."
+        msg = f"Not everybody was invited ({self.report.summary()}): {why} The next try sends only the missing invites."
         return WorkspaceInvitesIncompleteError(msg, self.report, error, retry_after)
 
 
-def entry_of(row: Row, status: str, reason: str = "", invite_id: str | None = None) -> Entry:
+def make_entry(row: Row, status: str, reason: str = "", invite_id: str | None = None) -> Entry:
     """Return the entry of a row."""
     return Entry(row.number, row.invite.target_email, status, reason, invite_id)
 
 
 def _named_row(error: WorkspaceStatusError, chunk: list[Row]) -> Row | None:
-    """Return the row of a chunk whose number the service names, as in ``6__level``; it is tried alone to be sure."""
+    """Return the row of a chunk that the error names by number, as in ``6__level``; it is sent alone to be sure."""
     number = re.search(r"\d{1,6}", error.attr or "")
     index = int(number.group()) if number else len(chunk)
     return chunk[index] if index < len(chunk) else None
 
 
 def _known_addresses(seen: Snapshot) -> dict[str, tuple[str, str]]:
-    """Return who is a member or holds a living invite: address key -> status and reason."""
+    """Return status and reason of members and of people with an open invite, by address key."""
     known: dict[str, tuple[str, str]] = {}
-    known.update(dict.fromkeys(seen.living(), ("already_invited", "holds an invite that has not expired")))
+    known.update(dict.fromkeys(seen.open_invites(), ("already_invited", "holds an invite that has not expired")))
     known.update(dict.fromkeys(seen.members, ("member", "is a member already")))
     return known
 
 
-def _detail_of(error: WorkspaceRequestError) -> str:
-    """Return the service's own words about a row, if it has any."""
+def _detail(error: WorkspaceRequestError) -> str:
+    """Return the reason that the service gave, or the error."""
     return getattr(error, "detail", None) or str(error)

@@ -1,4 +1,4 @@
-"""What became of each row while many people were invited."""
+"""The report of a bulk invite: the result for each row."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.roster import Entry
 
 STATUSES = ("invited", "already_invited", "member", "duplicate", "invalid", "failed", "unknown", "not_sent", "planned")
-# Rows that somebody has to look at.
+# Statuses that need attention.
 NEEDS_ATTENTION = ("invalid", "failed", "unknown", "not_sent")
-# How many rows the log shows.
+# Maximum number of rows in the log.
 MAX_LINES = 50
-# How many bad rows an error names; the report has them all.
+# Maximum number of rows in an error; the report has all of them.
 MAX_NAMED = 20
 
 
 class InvitesReport:
     """
-    What became of each row.
+    The result for each row.
 
-    :param rows: how many rows there were
-    :ivar waits_for: what the last wait was for, in words; empty if there was none
+    :param rows: number of rows
+    :ivar waits_for: reason of the last wait, for people; empty if there was none
     """
 
     def __init__(self, rows: int = 0) -> None:
@@ -34,7 +34,7 @@ class InvitesReport:
         self._entries: dict[int, Entry] = {}
 
     def add(self, *entries: Entry) -> None:
-        """Record what became of rows."""
+        """Add the results of rows."""
         self._entries.update((entry.row, entry) for entry in entries)
 
     @property
@@ -44,7 +44,7 @@ class InvitesReport:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows there were, and how many ended in each status."""
+        """Number of rows, in total and by status."""
         counted = Counter(entry.status for entry in self._entries.values())
         return {"rows": self.rows, **{status: counted[status] for status in STATUSES}}
 
@@ -53,15 +53,15 @@ class InvitesReport:
         return {"counts": self.counts, "addresses": [entry.to_dict() for entry in self.entries]}
 
     def table(self) -> str:
-        """Return the summary and a line for each row with a remarkable end, for the log."""
+        """Return the summary and a line for each row that was not invited, for the log."""
         lines = [self.summary()]
-        remarkable = [item for item in self.entries if item.status not in ("invited", "already_invited")]
+        others = [item for item in self.entries if item.status not in ("invited", "already_invited")]
         lines += [
             printable(f"  row {item.row:<6} {item.status:<16} {item.email or '-':<40} {item.reason}".rstrip())
-            for item in remarkable[:MAX_LINES]
+            for item in others[:MAX_LINES]
         ]
-        if len(remarkable) > MAX_LINES:
-            lines.append(f"  … and {len(remarkable) - MAX_LINES} more, all in the report")
+        if len(others) > MAX_LINES:
+            lines.append(f"  … and {len(others) - MAX_LINES} more, all in the report")
         return "\n".join(lines)
 
     def summary(self) -> str:
@@ -73,11 +73,11 @@ class InvitesReport:
 
 class WorkspaceInvitesIncompleteError(WorkspaceError):
     """
-    Not everybody was invited. A next try sends only what is missing.
+    Some people were not invited. The next try sends only the missing invites.
 
-    :param report: what became of each row
-    :param cause: the error that ended it; ``None`` if the service refused single rows, or a limit is reached
-    :param retry_after: seconds until a limit leaves room; ``None`` if that is not known
+    :param report: the result for each row
+    :param cause: the error that stopped it; ``None`` if the service refused single rows or a limit is reached
+    :param retry_after: seconds until a limit permits more invites; ``None`` if not known
     """
 
     def __init__(
@@ -94,19 +94,19 @@ class WorkspaceInvitesIncompleteError(WorkspaceError):
 
     @property
     def permanent(self) -> bool:
-        """Whether a next try would be refused as well; it is if the service refused single rows."""
+        """Whether the next try would fail as well, as it does if the service refused single rows."""
         return self.retry_after is None and (self.cause is None or self.cause.permanent)
 
 
 def describe_invalid(invalid: list[Entry]) -> str:
-    """Say which rows are wrong and what to do."""
+    """Return the message about invalid rows."""
     return (
         f"Correct the invalid rows ({len(invalid)}), or leave them out with on_invalid='skip': {name_entries(invalid)}"
     )
 
 
 def name_entries(entries: list[Entry]) -> str:
-    """Name the first rows of a list with their reasons."""
+    """Return the first rows with their reasons."""
     named = "; ".join(
         f"row {item.row} ({item.email or 'no address'}): {item.reason.rstrip('.')}" for item in entries[:MAX_NAMED]
     )

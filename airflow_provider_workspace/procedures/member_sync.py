@@ -1,8 +1,8 @@
 """
-Make the members of an organization those of a roster.
+Make the members of an organization match a roster.
 
-Whoever stands on the roster shall be a member, or at least hold an open invite, with the level it says; nobody else
-shall. :func:`plan_members` decides that, :func:`plan_leavers` for some people only, and :func:`apply` carries it out.
+Everybody on the roster must be a member with its level, or have an open invite; nobody else may be one.
+:func:`plan_members` plans this, :func:`plan_leavers` plans it for some people only, and :func:`apply` applies a plan.
 """
 
 from __future__ import annotations
@@ -48,31 +48,31 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# In the order in which they are carried out: who left goes first, for their places may be needed.
+# In the order in which they are applied: removals first, because a plan may limit the number of members.
 ACTIONS = ("withdraw", "remove", "change_level", "invite", "skip")
-# What a report says of each change, and which of them somebody has to look at.
+# The fields of a change in a report, and the statuses that need attention.
 CHANGE_FIELDS = ("action", "email", "old_level", "level", "why", "target")
 REPORT_FIELDS = (*CHANGE_FIELDS, "status", "reason")
 NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
-# How many rows of one action the table shows.
+# Maximum number of rows of one action in the table.
 MAX_LINES = 200
-# After so many refusals it is not the people: the key may lack the scope.
+# After so many refusals the people are not the cause: the API key may lack the scope.
 MAX_REFUSALS = 5
 
 
 class WorkspaceSyncIncompleteError(WorkspaceError):
-    """The service refused some of the changes; the others are done."""
+    """The service refused some of the changes and applied the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """
-    What is to be done about one address.
+    A change to one address.
 
-    :param action: one of :data:`ACTIONS`; ``skip`` is nothing, for a reason worth telling
+    :param action: one of :data:`ACTIONS`; ``skip`` leaves it alone, for the reason in ``why``
     :param why: the reason, for people
-    :param level: access level it shall be; ``None`` if the roster names none
-    :param old_level: access level it is
+    :param level: desired access level; ``None`` if the roster names none
+    :param old_level: current access level
     :param target: user (UUID) of the member, or id of the invite
     :param row: row of the roster to invite
     """
@@ -91,7 +91,7 @@ class Change:
 
     @property
     def levels(self) -> str:
-        """The access level, and where it leads to, for people."""
+        """The old and the new access level, for people."""
         before, after = ("" if level is None else str(level) for level in (self.old_level, self.level))
         return f"{before} to {after}" if before and after else before or after
 
@@ -99,10 +99,10 @@ class Change:
 @dataclass(slots=True)
 class MemberPlan:
     """
-    The changes, in the order in which they are carried out.
+    The changes, in the order in which they are applied.
 
-    :param keep: how many members stay as they are
-    :param outcomes: what became of the changes that were sent, by position: status, and why
+    :param keep: number of members that stay as they are
+    :param outcomes: status and reason of the changes that were sent, by position
     """
 
     changes: list[Change] = field(default_factory=list[Change])
@@ -111,13 +111,13 @@ class MemberPlan:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many changes there are of each action, and how many members are kept."""
+        """Number of changes by action, and number of members that stay as they are."""
         counted = Counter(change.action for change in self.changes)
         return {**{action: counted[action] for action in ACTIONS}, "keep": self.keep}
 
     @property
     def pending(self) -> int:
-        """How many changes there are to carry out."""
+        """Number of changes to apply."""
         return sum(change.action != "skip" for change in self.changes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,26 +130,26 @@ class MemberPlan:
         }
 
     def note_invites(self, report: InvitesReport) -> None:
-        """Note what became of the people to invite, whose rows are in the order of the changes."""
+        """Add the results of the invites, whose rows are in the order of the changes."""
         numbers = [number for number, change in enumerate(self.changes) if change.row]
         for entry in report.entries:
             self.outcomes[numbers[entry.row - 1]] = (entry.status, entry.reason)
 
     def report(self, *, planned: bool) -> dict[str, Any]:
         """
-        Return plain JSON: as :meth:`to_dict`, and what became of each change as its ``status`` and ``reason``.
+        Return plain JSON: as :meth:`to_dict`, with ``status`` and ``reason`` of each change.
 
-        :param planned: whether nothing was to be sent
+        :param planned: whether this is the report of a dry run
         """
         rows: list[dict[str, Any]] = []
         for number, change in enumerate(self.changes):
-            ahead = "skipped" if change.action == "skip" else "planned" if planned else "not_sent"
-            status, reason = self.outcomes.get(number, (ahead, ""))
+            unsent = "skipped" if change.action == "skip" else "planned" if planned else "not_sent"
+            status, reason = self.outcomes.get(number, (unsent, ""))
             rows.append({**change.to_dict(), "status": status, "reason": reason})
         return {**self.to_dict(), "changes": rows}
 
     def table(self) -> str:
-        """Return the plan as people read it: a summary, and a line for each change."""
+        """Return the plan for people: a summary, and a line for each change."""
         counts = self.counts
         lines = [", ".join(f"{counts[name]} {name.replace('_', ' ')}" for name in counts)]
         width = max((len(change.email) for change in self.changes), default=0)
@@ -163,47 +163,54 @@ class MemberPlan:
                 lines.append(f"  {action:<13} … and {len(of_action) - MAX_LINES} more")
         return "\n".join(lines)
 
-    def essence(self) -> list[list[Any]]:
-        """Return what of each change must be the same for an approval to hold, as plain JSON."""
+    def approval_key(self) -> list[list[Any]]:
+        """Return the parts of each change that must not change after an approval, as plain JSON."""
         return [
-            [*_essence(change.to_dict()), change.row and change.row.invite.model_dump(mode="json", exclude_unset=True)]
+            [
+                *_approval_key(change.to_dict()),
+                change.row and change.row.invite.model_dump(mode="json", exclude_unset=True),
+            ]
             for change in self.changes
             if change.action != "skip"
         ]
 
     def check_removals(self, maximum: int | None) -> None:
         """
-        Refuse a plan that takes more from people than it may.
+        Refuse a plan with too many removals.
 
-        :param maximum: how many members and invites may go at once; ``None`` for any number
+        :param maximum: maximum number of members and invites to remove; ``None`` for any number
         :raises WorkspaceInputError: if there are more
         """
         counts = self.counts
         going = counts["remove"] + counts["withdraw"]
         if maximum is not None and going > maximum:
             msg = (
-                f"Check that the list of people is whole; if it is, raise max_removals={maximum}: "
-                f"{counts['remove']} members and {counts['withdraw']} open invites would go"
+                f"Check that the list of people is complete; if it is, raise max_removals={maximum}: "
+                f"{counts['remove']} members and {counts['withdraw']} open invites would be removed"
             )
             raise WorkspaceInputError(msg)
 
     def check_approved(self, approved: Mapping[str, Any]) -> None:
         """
-        Refuse a plan that holds what an earlier one did not.
+        Refuse a plan with changes that an approved plan does not have.
 
-        :param approved: the earlier plan, as :meth:`to_dict` gave it
-        :raises WorkspaceInputError: naming what is new
+        :param approved: the approved plan, as :meth:`to_dict` returned it
+        :raises WorkspaceInputError: naming the new changes
         """
-        known = {_essence(change) for change in approved.get("changes", ())}
-        new = [change for change in self.changes if change.action != "skip" and _essence(change.to_dict()) not in known]
+        known = {_approval_key(change) for change in approved.get("changes", ())}
+        new = [
+            change
+            for change in self.changes
+            if change.action != "skip" and _approval_key(change.to_dict()) not in known
+        ]
         if new:
             named = ", ".join(f"{change.action} {change.email}" for change in new[:MAX_LINES])
-            msg = f"Run the dry run again and approve its plan: this was not in the approved plan: {named}"
+            msg = f"Run the dry run again and approve its plan. Not in the approved plan: {named}"
             raise WorkspaceInputError(msg)
 
 
-def _essence(change: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what of a change must be the same for an approval to hold."""
+def _approval_key(change: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the parts of a change that must not change after an approval."""
     return tuple(change.get(name) for name in ("action", "email", "old_level", "level", "target"))
 
 
@@ -216,7 +223,7 @@ def read_and_plan(
     owner_level: int | None,
     leavers: Collection[Any] | None = None,
 ) -> Procedure[MemberPlan]:
-    """Read the invites and the members, and plan as :func:`plan_members` does, or as :func:`plan_leavers`."""
+    """Read the invites and the members, then plan with :func:`plan_members` or :func:`plan_leavers`."""
     invites = yield from read_rows(ListInvites(organization_id=organization_id, limit=page_size))
     members = yield from read_rows(ListMembers(organization_id=organization_id, limit=page_size))
     if leavers is not None:
@@ -236,13 +243,14 @@ def plan_members(
     Compare a roster with an organization.
 
     :param rows: rows of the roster, see :func:`~airflow_provider_workspace.procedures.roster.check_roster`
-    :param invites: all invites, each once; they are read before the members, so that who joins in between is seen
+    :param invites: all invites, each once; read before the members, so that people who join in between are not missed
     :param members: all members, each once
     :param protected: addresses of people who are neither removed nor changed
-    :param owner_level: the same for members of this level and above; ``None`` if they are like others
-    :raises WorkspaceInputError: for a wrong row or address, or a roster without rows
+    :param owner_level: members of this level and above are neither removed nor changed; ``None`` to treat them like
+        others
+    :raises WorkspaceInputError: if a row or address is invalid, or the roster is empty
     """
-    roster = _checked(rows)
+    roster = _check_rows(rows)
     safe = {address_key(_check_protected(address)) for address in protected}
     plan = MemberPlan()
     wanted = {row.key: row for row in roster.rows}
@@ -250,12 +258,12 @@ def plan_members(
     for invite in invites:
         if not invite.is_expired:
             invited[address_key(invite.target_email or "")] = invite
-            plan.changes += _about_invite(invite, wanted, safe)
+            plan.changes += _plan_invite(invite, wanted, safe)
     joined: set[str] = set()
     for member in members:
         key = address_key((member.user and member.user.email) or "")
         joined.add(key)
-        change = _about_member(member, wanted.get(key), owner_level, protected=key in safe)
+        change = _plan_member(member, wanted.get(key), owner_level, protected=key in safe)
         if change:
             plan.changes.append(change)
         else:
@@ -268,7 +276,7 @@ def plan_members(
             invite = invited[row.key]
             why = "holds an open invite"
             if level is not None and owner_level is not None and level < owner_level <= (invite.level or 0):
-                why += f" as an owner (owner_level={owner_level}), whom no run changes: withdraw it"
+                why += f" as an owner (owner_level={owner_level}), whom a sync never changes: withdraw it by hand"
             plan.changes.append(Change("skip", email, why, level, invite.level, invite.id))
         else:
             plan.changes.append(Change("invite", email, "is neither a member nor invited", level, row=row))
@@ -286,14 +294,14 @@ def plan_leavers(
     owner_level: int | None,
 ) -> MemberPlan:
     """
-    Find the members and open invites of people who leave; nobody else is touched.
+    Plan the removal of some people and of their open invites; nobody else is changed.
 
-    :param leavers: their addresses; the others are the arguments of :func:`plan_members`
-    :raises WorkspaceInputError: for a wrong address, or if there is none
+    :param leavers: their addresses; the other arguments are those of :func:`plan_members`
+    :raises WorkspaceInputError: if an address is invalid, or there is none
     """
     leaving = {address_key(email): email for email in map(check_address, leavers)}
     if not leaving:
-        msg = "leavers holds no address"
+        msg = "leavers is empty"
         raise WorkspaceInputError(msg)
     safe = {address_key(_check_protected(address)) for address in protected}
     plan = MemberPlan()
@@ -302,14 +310,14 @@ def plan_leavers(
         key = address_key(invite.target_email or "")
         if key in leaving and not invite.is_expired:
             found.add(key)
-            plan.changes += _about_invite(invite, (), safe, "is leaving")
+            plan.changes += _plan_invite(invite, (), safe, "is leaving")
     for member in members:
         key = address_key((member.user and member.user.email) or "")
         if key not in leaving:
             plan.keep += 1
             continue
         found.add(key)
-        change = _about_member(member, None, owner_level, protected=key in safe, why="is leaving")
+        change = _plan_member(member, None, owner_level, protected=key in safe, why="is leaving")
         plan.changes += [change] if change else []
     gone = [email for key, email in leaving.items() if key not in found]
     plan.changes += [Change("skip", email, "is neither a member nor invited") for email in gone]
@@ -317,35 +325,35 @@ def plan_leavers(
     return plan
 
 
-def _checked(rows: Iterable[Mapping[str, Any] | str]) -> Roster:
-    """Check the roster: who is left out of it for a typing error would be removed, so one wrong row stops it all."""
+def _check_rows(rows: Iterable[Mapping[str, Any] | str]) -> Roster:
+    """Check the roster; one invalid row stops everything, because its person would be removed."""
     roster = check_roster(rows, strict=True)
     if roster.invalid:
-        msg = f"{len(roster.invalid)} rows of the roster are wrong: {name_entries(roster.invalid)}"
+        msg = f"Correct the invalid rows of the roster ({len(roster.invalid)}): {name_entries(roster.invalid)}"
         raise WorkspaceInputError(msg)
     if not roster.rows:
-        msg = "The roster is empty: it would remove everybody"
+        msg = "The roster is empty: this would remove everybody"
         raise WorkspaceInputError(msg)
     return roster
 
 
 def _check_protected(address: object) -> str:
-    """Return an address that is protected; one with a typing error would protect nobody."""
+    """Return a protected address; one with a typing error would protect nobody."""
     email = str(address).strip()
     problem = address_problem(email)
     if problem:
-        msg = f"protected holds '{email}', which is no e-mail address: {problem}"
+        msg = f"Correct protected: '{email}' is not an e-mail address: {problem}"
         raise WorkspaceInputError(msg)
     return email
 
 
-def _about_invite(
+def _plan_invite(
     invite: Invite, wanted: Collection[str], safe: Collection[str], why: str = "not on the roster"
 ) -> list[Change]:
     """
-    Say what becomes of an open invite.
+    Plan the change to an open invite.
 
-    :param why: why it goes if it is not wanted
+    :param why: reason to withdraw it
     """
     email = invite.target_email or ""
     key = address_key(email)
@@ -354,19 +362,19 @@ def _about_invite(
     if key in safe:
         hold = "protected"
     elif not email or not invite.id:
-        hold = "the service does not show whose it is"
+        hold = "the service does not show its address or id"
     else:
         return [Change("withdraw", email, f"invited and {why}", None, invite.level, invite.id)]
     return [Change("skip", email or "-", f"invited and {why}, but {hold}", None, invite.level, invite.id)]
 
 
-def _about_member(
+def _plan_member(
     member: Member, row: Row | None, owner_level: int | None, *, protected: bool, why: str = "not on the roster"
 ) -> Change | None:
     """
-    Say what becomes of a member; ``None`` if they stay as they are.
+    Plan the change to a member; ``None`` if they stay as they are.
 
-    :param why: why they go if they have no row
+    :param why: reason to remove them if they have no row
     """
     email, uuid = (member.user.email or "", member.user.uuid) if member.user else ("", None)
     level = row.level if row else None
@@ -376,7 +384,7 @@ def _about_member(
     if protected:
         hold = "protected"
     elif not email or not uuid:
-        hold = "the service does not show who they are"
+        hold = "the service does not show their address or user"
     elif member.level is None and (row or owner_level is not None):
         hold = "the service does not show their level"
     elif owner_level is not None and (member.level or 0) >= owner_level:
@@ -395,14 +403,14 @@ def apply(
     consistency_time: float,
 ) -> Procedure[InvitesReport | None]:
     """
-    Send the changes; what the service refuses for one person does not keep the others from theirs.
+    Send the changes; a change that is refused does not stop the others.
 
     :param invite: invites rows
-    :param page_size: rows per page of the lists in which the changes are looked for afterwards
-    :param consistency_time: seconds for which the lists may not show them
+    :param page_size: rows per page of the lists in which the changes are checked afterwards
+    :param consistency_time: seconds for which the lists may not show the changes
     :return: the report of the invites; ``None`` if there was nobody to invite
-    :raises WorkspaceSyncIncompleteError: if something was refused
-    :raises WorkspaceNotAppliedError: if the lists do not show what the service says it did
+    :raises WorkspaceSyncIncompleteError: if a change was refused
+    :raises WorkspaceNotAppliedError: if the lists do not show a change that succeeded
     """
     refused: list[str] = []
     sent: dict[int, Operation[Any]] = {}
@@ -414,7 +422,7 @@ def apply(
             yield from _apply_change(change, operation)
             sent[number] = operation
         except (WorkspaceBadRequestError, WorkspacePermissionError, WorkspaceNotAppliedError) as error:
-            log.error("Refused: %s", error)  # noqa: TRY400 - another error tells of all of them
+            log.error("Refused: %s", error)  # noqa: TRY400 - one error for all of them follows
             reason = str(getattr(error, "detail", None) or error)
             plan.outcomes[number] = ("refused", reason)
             refused.append(f"{change.action} {change.email}: {reason}")
@@ -440,7 +448,7 @@ def apply(
 
 
 def _operation(change: Change, organization_id: str) -> Operation[Any]:
-    """Return what carries a change out."""
+    """Return the operation that applies a change."""
     target, level = str(change.target), change.level
     if change.action == "withdraw":
         return DeleteInvite(organization_id=organization_id, invite_id=target)
@@ -455,12 +463,12 @@ def _apply_change(change: Change, operation: Operation[Any]) -> Procedure[None]:
         try:
             yield from send_one(operation)
         except WorkspaceNotFoundError:
-            log.warning("%s has left since the members were read; the next run invites them.", change.email)
+            log.warning("%s has left since the members were read. The next run invites them.", change.email)
         else:
             log.info("Changed the level of %s from %s.", change.email, change.levels)
         return
     what = f"invite of {change.email}" if change.action == "withdraw" else f"member {change.email}"
-    yield from delete_if_present(what, operation, "ignore", is_there=None, consistency_time=0.0)
+    yield from delete_if_present(what, operation, "ignore", exists=None, consistency_time=0.0)
 
 
 def _check_changes(
@@ -470,7 +478,7 @@ def _check_changes(
     page_size: int,
     consistency_time: float,
 ) -> Procedure[None]:
-    """Look for all changes in the lists, each of which is read once."""
+    """Check all changes in the lists, reading each list once per poll."""
     pending = {number: plan.changes[number] for number in sent}
 
     def is_done() -> Procedure[bool]:
@@ -495,7 +503,7 @@ def _check_changes(
         yield from check_done("each change was made", next(iter(sent.values())), is_done, consistency_time)
     except WorkspaceNotAppliedError as error:
         for number in pending:
-            plan.outcomes[number] = ("refused", "the service says that it was done, and does not show it")
+            plan.outcomes[number] = ("refused", "the service reported success, but does not show the change")
         named = ", ".join(f"{change.action} {change.email}" for change in [*pending.values()][:MAX_LINES])
         error.args = (f"Not done: {named}. {error}",)
         raise

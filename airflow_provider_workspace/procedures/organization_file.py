@@ -1,4 +1,4 @@
-"""The organization file: what an organization should look like, checked with line numbers before anything is sent."""
+"""The organization file: the desired state of an organization, checked with line numbers for each error."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from airflow_provider_workspace.procedures.roster_files import RosterFile
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Aliases make a small file large: a file of this many values is none that a person wrote.
+# Maximum number of values: YAML aliases can make a small file large.
 MAX_NODES = 200_000
-# How long a file may be; reading one of this length takes about a minute, each time.
+# Maximum length of a file; one of this length takes about a minute to read.
 MAX_CHARACTERS = 2_000_000
-# How many mistakes one error names.
+# Maximum number of mistakes in one error.
 MAX_FINDINGS = 20
 
 
 def _checked_address(value: str) -> str:
-    """Refuse what is no e-mail address."""
+    """Refuse an invalid e-mail address."""
     problem = address_problem(value.strip())
     if problem:
         raise ValueError(problem)
@@ -44,7 +44,7 @@ Address = Annotated[str, AfterValidator(_checked_address)]
 
 
 def _person(value: Any) -> Any:
-    """Take an address alone for a person."""
+    """Turn an address into a person."""
     return {"email": value} if isinstance(value, str) else value
 
 
@@ -53,23 +53,25 @@ class _Entry(BaseModel):
 
 
 class Person(InviteSettings, _Entry):
-    """A person who is to be a member; an address alone will do."""
+    """A person who is to be a member; may be written as an address alone."""
 
     email: Address
 
 
 class Members(_Entry):
-    """The people: a roster, or a list."""
+    """The people: a roster file or a list."""
 
     roster: str | None = Field(default=None, description="CSV, JSON or JSON lines file, relative to this one")
     people: list[Annotated[Person, BeforeValidator(_person)]] | None = None
-    defaults: InviteSettings | None = Field(default=None, description="Fields for all who lack them")
-    protected: list[Address] = Field(default=[], description="Who is never removed or changed: the key's owner")
+    defaults: InviteSettings | None = Field(default=None, description="Fields for all people who do not have them")
+    protected: list[Address] = Field(
+        default=[], description="People who are never removed or changed, such as the owner of the API key"
+    )
     owner_level: OptionalLevel = Field(default=15, description="Nobody of this level or above is removed or changed")
 
     @model_validator(mode="after")
-    def one_of_both(self) -> Self:
-        """Refuse a roster beside a list, and neither."""
+    def roster_or_people(self) -> Self:
+        """Require either a roster or a list."""
         if (self.roster is None) == (self.people is None):
             raise ValueError("give either roster or people")
         _refuse_repeated("people", [address_key(person.email) for person in self.people or ()])
@@ -77,22 +79,22 @@ class Members(_Entry):
 
 
 class Collaborator(_Entry):
-    """A member who works on a dashboard; an address alone will do."""
+    """A collaborator of a dashboard; may be written as an address alone."""
 
     email: Address
     level: OptionalNumber = None
 
 
 class DashboardEntry(_Entry):
-    """A dashboard, which the service cannot list: an Airflow Variable remembers it."""
+    """A dashboard; the interface cannot list dashboards, so an Airflow Variable remembers it."""
 
     name: str = Field(min_length=1)
     description: str | None = None
     pinned: bool | None = None
     tags: list[str] | None = None
     restriction_level: OptionalNumber = None
-    use_template: str | None = Field(default=None, description="For its creation")
-    use_dashboard: int | None = Field(default=None, description="For its creation")
+    use_template: str | None = Field(default=None, description="Used for its creation only")
+    use_dashboard: int | None = Field(default=None, description="Used for its creation only")
     variable_key: str | None = Field(default=None, description="Airflow Variable that remembers it")
     collaborators: list[Annotated[Collaborator, BeforeValidator(_person)]] | None = None
 
@@ -127,13 +129,15 @@ class Organization(_Entry):
     members: Members | None = None
     exports: list[ExportEntry] = []
     complete: list[Literal["members", "domains", "collaborators"]] = Field(
-        default=[], description="Lists that are complete: what they do not name is removed"
+        default=[], description="Lists that are complete: whatever they do not name is removed"
     )
-    max_removals: int | None = Field(default=10, ge=0, description="How much may be removed at once; null for any")
+    max_removals: int | None = Field(
+        default=10, ge=0, description="Maximum number of removals in one run; null for any"
+    )
 
     @model_validator(mode="after")
     def consistent(self) -> Self:
-        """Refuse what stands twice, and a list that is complete and not there."""
+        """Refuse repeated entries, and a complete list that is missing."""
         _refuse_repeated("projects", [project_key(entry.name) for entry in self.projects])
         _refuse_repeated("domains", [domain_key(entry.domain) for entry in self.domains])
         _refuse_repeated("exports", [str(entry.batch_export_id) for entry in self.exports])
@@ -147,7 +151,7 @@ class Organization(_Entry):
         there = {"members": self.members, "domains": self.domains}
         for name in self.complete:
             if name in there and not there[name]:
-                msg = f"complete names {name}, and the file has none: that would remove all"
+                msg = f"complete names {name}, but the file has none: this would remove all of them"
                 raise ValueError(msg)
         return self
 
@@ -155,11 +159,11 @@ class Organization(_Entry):
 def _refuse_repeated(what: str, names: list[str]) -> None:
     for name, count in Counter(names).items():
         if count > 1:
-            msg = f"{what}: {name} stands twice"
+            msg = f"{what}: {name} is repeated"
             raise ValueError(msg)
 
 
-# The fields below each key of the file, for "did you mean".
+# The model of each section of the file, for suggestions.
 SECTIONS: dict[str, type[BaseModel]] = {
     "projects": ProjectEntry,
     "dashboards": DashboardEntry,
@@ -178,7 +182,7 @@ def read_organizations(source: str | Mapping[str, Any], name: str) -> dict[str, 
 
     :param source: YAML of one organization, or of several by name under ``organizations``; or the same as a mapping
     :param name: name of the file, for messages
-    :return: the organizations by name; one alone has the name ``""``
+    :return: organizations by name; the name of a single one is ``""``
     :raises WorkspaceInputError: naming the line of each mistake
     """
     if len(source) > MAX_CHARACTERS:
@@ -199,7 +203,7 @@ def read_organizations(source: str | Mapping[str, Any], name: str) -> dict[str, 
         raise _wrong(name, mistakes)
     several = data.get("organizations")
     if "organizations" in data and not (len(data) == 1 and several and isinstance(several, dict)):
-        mistake = "organizations must hold organizations by name, and nothing may stand beside it"
+        mistake = "organizations must map names to organizations, and must be the only key"
         raise _wrong(name, [(_line(node), mistake)])
     found: dict[str, Organization] = {}
     for key, fields in several.items() if several else [("", data)]:
@@ -212,7 +216,7 @@ def read_organizations(source: str | Mapping[str, Any], name: str) -> dict[str, 
         except ValidationError as error:
             mistakes += [_explain(node, path, finding) for finding in error.errors(include_url=False)]
     ids = Counter(one.organization_id for one in found.values() if one.organization_id)
-    mistakes += [(_line(node), f"organization_id: {key} stands twice") for key, count in ids.items() if count > 1]
+    mistakes += [(_line(node), f"organization_id: {key} is repeated") for key, count in ids.items() if count > 1]
     if mistakes:
         raise _wrong(name, mistakes)
     return found
@@ -222,12 +226,12 @@ def choose_organization(found: Mapping[str, Organization], organization: str | N
     """
     Return one organization of a file.
 
-    :param organization: its name; ``None`` where the file has but one
+    :param organization: its name; ``None`` if the file has only one
     :param name: name of the file, for messages
-    :raises WorkspaceInputError: if there is none of that name, or several and none is named
+    :raises WorkspaceInputError: if the name is unknown, or missing although there are several
     """
     if not isinstance(organization, str | None):
-        msg = f"organization must be the name of one in {name}"
+        msg = f"organization must be the name of an organization in {name}"
         raise WorkspaceInputError(msg)
     if organization is None and len(found) == 1:
         return next(iter(found.values()))
@@ -245,12 +249,12 @@ def load_organizations(
     render: Callable[[str], str] | None = None,
 ) -> dict[str, Organization]:
     """
-    Read an organization file; the rosters that it names are beside it.
+    Read an organization file; paths of rosters in it are relative to it.
 
     :param file: path of an organization file, or its content as a mapping
-    :param file_at: returns what a path is read from; by default a file on this machine
-    :param render: renders the templates in a file; without, a file with templates is refused
-    :return: the organizations by name; one alone has the name ``""``
+    :param file_at: opens a path; by default a file on this machine
+    :param render: renders the templates in a file; ``None`` to refuse a file with templates
+    :return: organizations by name; the name of a single one is ``""``
     :raises WorkspaceInputError: naming the line of each mistake
     """
     if not isinstance(file, str):
@@ -259,14 +263,14 @@ def load_organizations(
     text = _read_text(file_at(file))
     if "{{" in text or "{%" in text:
         if render is None:
-            msg = f"Plan {name} in a Dag: it holds templates, which only a task can render"
+            msg = f"Plan {name} in a Dag: it contains templates, which only a task can render"
             raise WorkspaceInputError(msg)
         text = render(text)
-    return {key: _beside(found, folder or ".") for key, found in read_organizations(text, name).items()}
+    return {key: _resolve_roster(found, folder or ".") for key, found in read_organizations(text, name).items()}
 
 
-def _beside(found: Organization, folder: str) -> Organization:
-    """Return an organization whose roster is in a folder, unless it has a whole path."""
+def _resolve_roster(found: Organization, folder: str) -> Organization:
+    """Return an organization with the path of its roster resolved against a folder."""
     roster = found.members and found.members.roster
     if not found.members or not roster or roster.startswith("/") or "://" in roster:
         return found
@@ -286,7 +290,7 @@ def _read_text(path: Any) -> str:
         with file.open() as text:
             return text.read(MAX_CHARACTERS + 1)
     except UnicodeDecodeError as error:
-        msg = f"Save {file} with the encoding UTF-8: it is not (byte {error.start})"
+        msg = f"Save {file} with the encoding UTF-8: byte {error.start} is invalid"
         raise WorkspaceInputError(msg) from None
     except OSError as error:
         msg = f"The organization file cannot be read: {error}"
@@ -294,7 +298,7 @@ def _read_text(path: Any) -> str:
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON schema of an organization file, from which editors complete."""
+    """Return the JSON schema of an organization file, for the completion of editors."""
     schema = Organization.model_json_schema()
     definitions: dict[str, Any] = schema.pop("$defs")
     for entry in definitions.values():
@@ -320,9 +324,9 @@ def json_schema() -> dict[str, Any]:
 
 def _mistakes_of_yaml(root: Any) -> Iterator[tuple[int, str]]:
     """
-    Yield what YAML itself lets pass: keys that stand twice, and secrets.
+    Yield mistakes that YAML permits: repeated keys, and secrets.
 
-    :raises ValueError: if aliases make it too large
+    :raises ValueError: if aliases make the file too large
     """
     if not isinstance(root, yaml.MappingNode):
         yield (1, "expected a mapping such as 'projects: …'")
@@ -339,16 +343,16 @@ def _mistakes_of_yaml(root: Any) -> Iterator[tuple[int, str]]:
             for key, value in node.value:
                 name = key.value if isinstance(key, yaml.ScalarNode) else ""
                 if not name or (name in seen and name != "<<"):
-                    yield (_line(key), f"the key '{name}' stands twice" if name else "a key must be a text")
+                    yield (_line(key), f"the key '{name}' is repeated" if name else "a key must be a text")
                 seen.add(name)
                 if isinstance(value, yaml.ScalarNode) and any(secrets_under(name, value.value)):
-                    yield (_line(key), f"'{name}' holds a secret: leave it out, and set it in the workspace")
+                    yield (_line(key), f"'{name}' is a secret: leave it out, and set it in the workspace")
                 pending.append(value)
-    raise ValueError("more values than a file can have; is there an alias in what it refers to?")
+    raise ValueError("too many values: check for an alias that refers to itself")
 
 
 def _explain(root: Any, above: Iterable[str], finding: Any) -> tuple[int, str]:
-    """Turn one of pydantic's findings into the line and the words for it; never the value."""
+    """Return line and message for an error of pydantic, without the value."""
     path = [*above, *finding["loc"]]
     node, where = root, root
     for part in path:
@@ -369,7 +373,7 @@ def _explain(root: Any, above: Iterable[str], finding: Any) -> tuple[int, str]:
 
 
 def _step(node: Any, part: str | int) -> tuple[Any, Any]:
-    """Return the node to name for a part of a path, and the node below it; ``None`` where there is none."""
+    """Return the node that a part of a path names, and the node below it; ``None`` if there is none."""
     if isinstance(node, yaml.SequenceNode) and isinstance(part, int):
         return node.value[part], node.value[part]
     if isinstance(node, yaml.MappingNode):
@@ -384,7 +388,7 @@ def _line(node: Any) -> int:
 
 
 def _wrong(name: str, mistakes: list[tuple[int, str]]) -> WorkspaceInputError:
-    """Return the error that names each mistake."""
+    """Return the error that lists the mistakes."""
     lines = [f"line {line}: {message}" for line, message in sorted(mistakes)[:MAX_FINDINGS]]
     if len(mistakes) > MAX_FINDINGS:
         lines.append(f"… and {len(mistakes) - MAX_FINDINGS} more")

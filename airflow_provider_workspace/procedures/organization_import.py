@@ -1,4 +1,4 @@
-"""Write the organization file of an organization as it is."""
+"""Write the organization file of an existing organization."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NAMES = {number: name for name, number in LEVELS.items()}
 HEAD = """\
-# The organization as it was. What this file leaves out is left alone; to remove what its lists do not name, add
+# The organization as it was. Whatever this file does not name is left alone; to remove it instead, add
 # complete: [members, domains, collaborators]
 # The interface lists neither batch exports nor dashboards: add the exports, and the dashboards that Airflow does not
 # remember yet.
@@ -40,7 +40,7 @@ def describe_organization(
     Read an organization, and return its file.
 
     :param page_size: rows per page of a list
-    :param dashboards: by project id the dashboards that Airflow remembers, each with the key of its Variable
+    :param dashboards: keys of Variables by dashboard id, by project id
     """
     where: dict[str, Any] = {"organization_id": organization_id, "limit": page_size}
     found: dict[str, Any] = {"organization_id": organization_id}
@@ -98,7 +98,7 @@ def _dashboards(project_id: str, remembered: Mapping[str, str]) -> Procedure[lis
 
 
 def _fields(record: BaseModel, names: Iterable[str]) -> dict[str, Any]:
-    """Return the fields of a record that are set and no secrets."""
+    """Return the fields of a record that are set, without secrets."""
     shown = record.model_dump(mode="json", include=set(names))
     return {
         name: shown[name]
@@ -108,5 +108,5 @@ def _fields(record: BaseModel, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _person(email: str, level: int | None) -> Any:
-    """Return a person as a file names them."""
+    """Return a person as the file lists them."""
     return email if level is None else {"email": email, "level": NAMES.get(level, level)}

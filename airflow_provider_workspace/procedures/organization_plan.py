@@ -1,4 +1,4 @@
-"""What it takes to make an organization what its file says: reads, compares, lists the changes, and sends no write."""
+"""Plan the changes that make an organization match its file; reads only."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
         ProjectEntry,
     )
 
-# In the order in which they are made.
+# In the order in which they are applied.
 PARTS = ("projects", "domains", "verification", "members", "dashboards", "collaborators", "exports")
 SYMBOLS = {"create": "+", "change": "~", "remove": "-", "set": "!", "differs": "!", "unknown": "!"}
 COLOURS = {"+": 32, "~": 33, "-": 31, "!": 36}
-# What an organization that is as its file says has none of.
+# Actions of which an organization that matches its file has none.
 PENDING = ("create", "change", "remove")
-# How many changes of one part the table shows.
+# Maximum number of changes of one part in the table.
 MAX_LINES = 200
-# What a dashboard is created with and cannot be compared.
-ONLY_FOR_CREATION = {"use_template", "use_dashboard"}
-# Fields of a dashboard's entry that are none of the dashboard.
-BESIDE = {"variable_key", "collaborators"}
+# Fields that are sent with the create of a dashboard and cannot be read.
+CREATE_ONLY_FIELDS = {"use_template", "use_dashboard"}
+# Fields of an entry that are not fields of the dashboard.
+ENTRY_ONLY_FIELDS = {"variable_key", "collaborators"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,16 @@ class Change:
     """
     A difference between a file and an organization.
 
-    :param action: ``create``, ``change``, ``remove``; ``set`` what cannot be read; ``differs`` what the interface
-        cannot change, so that a person must; ``unknown`` what cannot be known
+    :param action: ``create``, ``change`` or ``remove``; ``set`` for a state that cannot be read; ``differs`` for a
+        difference that the interface cannot change, so a person must; ``unknown`` for one that cannot be determined
     :param part: one of :data:`PARTS`
-    :param name: what it is about, for people
-    :param after: fields as they shall be
-    :param before: fields as they are, where that is known
-    :param why: the reason, for people; empty if there is nothing to say
-    :param operation: what is to be sent; ``None`` for nothing, or if that depends on an earlier part
-    :param project: name of the project of a dashboard that is to be created
-    :param entry: that dashboard in the file
+    :param name: name of the resource, for people
+    :param after: desired values of the fields
+    :param before: current values of the fields, as far as known
+    :param why: the reason, for people; empty if there is none
+    :param operation: the operation to send; ``None`` for none, or if it depends on an earlier part
+    :param project: name of the project of a dashboard to create
+    :param entry: the entry of a dashboard to create
     """
 
     action: str
@@ -83,15 +83,15 @@ class Change:
 
     @property
     def sends(self) -> bool:
-        """Whether something is sent for it."""
+        """Whether applying it sends a request."""
         return self.action in (*PENDING, "set")
 
-    def essence(self) -> list[Any]:
-        """Return what of it must stay the same for an approval to hold, as plain JSON."""
-        return _essence(self.to_dict())
+    def approval_key(self) -> list[Any]:
+        """Return the parts that must not change after an approval, as plain JSON."""
+        return _approval_key(self.to_dict())
 
     def line(self) -> str:
-        """Return the change as people know it from other plans."""
+        """Return the change as a line of the table."""
         fields = [
             f"{name}: {_shown(self.before[name])} -> {_shown(value)}"
             if name in self.before
@@ -104,10 +104,10 @@ class Change:
 @dataclass(slots=True)
 class OrganizationPlan:
     """
-    The changes, in the order in which they are made.
+    The changes, in the order in which they are applied.
 
-    :param changes: of all parts that were planned
-    :param members: the changes to members as the member sync carries them out
+    :param changes: changes of all planned parts
+    :param members: the changes to members as the member sync applies them
     """
 
     changes: list[Change] = field(default_factory=list[Change])
@@ -115,18 +115,18 @@ class OrganizationPlan:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many changes there are of each action."""
+        """Number of changes by action."""
         counted = Counter(change.action for change in self.changes)
         return {action: counted[action] for action in SYMBOLS}
 
     @property
     def pending(self) -> int:
-        """How many changes there are to make, without what cannot be read."""
+        """Number of changes to apply, without states that cannot be read."""
         return sum(self.counts[action] for action in PENDING)
 
     @property
     def differences(self) -> int:
-        """In how much the organization is not as its file says, as far as can be known."""
+        """Number of known differences between the organization and its file."""
         return self.pending + self.counts["differs"]
 
     def to_dict(self) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class OrganizationPlan:
         }
 
     def table(self, *, coloured: bool = False) -> str:
-        """Return the plan as people read it: a summary, and a line for each change."""
+        """Return the plan for people: a summary, and a line for each change."""
         counts = self.counts
         cannot = counts["set"] + counts["unknown"]
         lines = [
@@ -159,42 +159,42 @@ class OrganizationPlan:
 
     def check_removals(self, maximum: int | None) -> None:
         """
-        Refuse a plan that removes more than it may.
+        Refuse a plan with too many removals.
 
-        :param maximum: how much may go at once; ``None`` for any number
-        :raises WorkspaceInputError: if it is more
+        :param maximum: maximum number of removals; ``None`` for any number
+        :raises WorkspaceInputError: if there are more
         """
         going = self.counts["remove"]
         if maximum is not None and going > maximum:
             msg = (
-                "Check that the lists of the file are whole; if they are, raise max_removals: "
-                f"it leaves out {going} that exist, more than {maximum}"
+                f"Check that the lists of the file are complete; if they are, raise max_removals={maximum}: {going} "
+                "would be removed"
             )
             raise WorkspaceInputError(msg)
 
     def check_approved(self, approved: Mapping[str, Any]) -> None:
         """
-        Refuse a plan that holds what an earlier one did not.
+        Refuse a plan with changes that an approved plan does not have.
 
-        :param approved: the earlier plan, as :meth:`to_dict` gave it
-        :raises WorkspaceInputError: naming what is new
+        :param approved: the approved plan, as :meth:`to_dict` returned it
+        :raises WorkspaceInputError: naming the new changes
         """
-        known = {_text(_essence(change)) for change in approved.get("changes", ())}
-        new = [change for change in self.changes if change.sends and _text(change.essence()) not in known]
+        known = {_text(_approval_key(change)) for change in approved.get("changes", ())}
+        new = [change for change in self.changes if change.sends and _text(change.approval_key()) not in known]
         if new:
             lines = "\n".join(change.line() for change in new[:MAX_LINES])
-            msg = f"Plan again, and have it approved: the organization has changed, and this was not approved:\n{lines}"
+            msg = f"Plan again, and have it approved. The organization has changed since; not approved:\n{lines}"
             raise WorkspaceInputError(msg)
 
 
-def _essence(change: Mapping[str, Any]) -> list[Any]:
-    """Return what of a change must be the same for an approval to hold; who joins meanwhile is added as approved."""
+def _approval_key(change: Mapping[str, Any]) -> list[Any]:
+    """Return the parts of a change that must not change after an approval; a collaborator may join meanwhile."""
     joins = change.get("part") == "collaborators" and change.get("action") == "unknown"
     return ["create" if joins else change.get("action"), *(change.get(name) for name in ("part", "name", "after"))]
 
 
-def _text(essence: list[Any]) -> str:
-    return json.dumps(essence, sort_keys=True)
+def _text(approval_key: list[Any]) -> str:
+    return json.dumps(approval_key, sort_keys=True)
 
 
 def _shown(value: Any) -> str:
@@ -203,16 +203,16 @@ def _shown(value: Any) -> str:
 
 
 @dataclass(slots=True)
-class Reading:
+class OrganizationReader:
     """
-    What has been read of an organization; each list is read once, when it is first asked for.
+    Reads an organization; each list is read once, when it is needed first.
 
     :param organization_id: organization
     :param page_size: rows per page of a list
-    :param find_dashboard: reads the dashboard that Airflow remembers of a project, given by name and id; nothing if it
-        remembers none
-    :param window_of: returns which maintenance window holds a batch export; nothing if none does
-    :param file_at: returns what the path of a roster is read from
+    :param find_dashboard: reads a dashboard that Airflow remembers, by name and id of its project; returns ``None`` if
+        Airflow remembers none
+    :param window_of: returns the maintenance window that holds a batch export; an empty string if none does
+    :param file_at: opens the path of a roster
     """
 
     organization_id: str
@@ -241,72 +241,72 @@ class Reading:
 
     def project_id(self, entry: ProjectEntry) -> Procedure[str | None]:
         """
-        Return the id of a project in the file; ``None`` if there is none of that name.
+        Return the id of the project with the name of an entry; ``None`` if there is none.
 
         :raises WorkspaceInputError: if there are several
         """
         found = [row.id for row in (yield from self.projects()) if project_key(row.name) == project_key(entry.name)]
         if len(found) > 1:
             ids = ", ".join(map(str, found))
-            msg = f"Rename one of {len(found)} projects: nothing tells which '{entry.name}' is meant (ids {ids})"
+            msg = f"Rename all but one of the projects named '{entry.name}': ids {ids}"
             raise WorkspaceInputError(msg)
         return str(found[0]) if found else None
 
 
 def plan_organization(
-    wanted: Organization, reading: Reading, parts: Collection[str] = PARTS
+    wanted: Organization, reader: OrganizationReader, parts: Collection[str] = PARTS
 ) -> Procedure[OrganizationPlan]:
     """
     Compare an organization with its file.
 
-    :param wanted: the organization as it should be
-    :param reading: the organization as it is
+    :param wanted: the organization of the file
+    :param reader: reads the existing organization
     :param parts: which of :data:`PARTS` to plan
-    :raises WorkspaceInputError: for a roster that is wrong
+    :raises WorkspaceInputError: if the roster is invalid
     """
     plan = OrganizationPlan()
     if "projects" in parts:
-        plan.changes += yield from _plan_projects(wanted, reading)
+        plan.changes += yield from _plan_projects(wanted, reader)
     if wanted.domains and ("domains" in parts or "verification" in parts):
-        plan.changes += [change for change in (yield from _plan_domains(wanted, reading)) if change.part in parts]
+        plan.changes += [change for change in (yield from _plan_domains(wanted, reader)) if change.part in parts]
     if wanted.members and "members" in parts:
-        plan.members = yield from _plan_members(wanted, reading)
-        plan.changes += filter(None, map(_of_member, plan.members.changes))
+        plan.members = yield from _plan_members(wanted, reader)
+        plan.changes += filter(None, map(_member_change, plan.members.changes))
     for project in wanted.projects:
         for dashboard in project.dashboards:
             if "dashboards" in parts or ("collaborators" in parts and dashboard.collaborators is not None):
-                changes = yield from _plan_dashboard(wanted, project, dashboard, reading)
+                changes = yield from _plan_dashboard(wanted, project, dashboard, reader)
                 plan.changes += [change for change in changes if change.part in parts]
     if "exports" in parts:
-        plan.changes += _plan_exports(wanted, reading)
+        plan.changes += _plan_exports(wanted, reader)
     plan.changes.sort(key=lambda change: PARTS.index(change.part))
     return plan
 
 
-def _plan_projects(wanted: Organization, reading: Reading) -> Procedure[list[Change]]:
+def _plan_projects(wanted: Organization, reader: OrganizationReader) -> Procedure[list[Change]]:
     """Compare the projects."""
     changes: list[Change] = []
     for entry in wanted.projects:
         fields = entry.model_dump(mode="json", exclude_unset=True, exclude={"dashboards"})
-        create = ops.projects.CreateProject(organization_id=reading.organization_id, **fields)
+        create = ops.projects.CreateProject(organization_id=reader.organization_id, **fields)
         settings = {name: value for name, value in fields.items() if name != "name"}
         name = f"project {entry.name}"
-        project_id = yield from reading.project_id(entry)
+        project_id = yield from reader.project_id(entry)
         if project_id is None:
             changes.append(Change("create", "projects", name, settings, operation=create))
             continue
-        get = ops.projects.GetProject(organization_id=reading.organization_id, project_id=project_id)
-        after, before = _differing(create, (yield from send_one(get)))
+        get = ops.projects.GetProject(organization_id=reader.organization_id, project_id=project_id)
+        after, before = _changed_fields(create, (yield from send_one(get)))
         if after:
-            why = "change it by hand: the interface has no request for it"
+            why = "change it by hand: the interface cannot"
             changes.append(Change("differs", "projects", name, after, before, why))
     return changes
 
 
-def _plan_domains(wanted: Organization, reading: Reading) -> Procedure[list[Change]]:
+def _plan_domains(wanted: Organization, reader: OrganizationReader) -> Procedure[list[Change]]:
     """Compare the domains, their settings and whether they are verified."""
-    organization_id = reading.organization_id
-    listed = ops.domains.ListDomains(organization_id=organization_id, limit=reading.page_size)
+    organization_id = reader.organization_id
+    listed = ops.domains.ListDomains(organization_id=organization_id, limit=reader.page_size)
     rows = {domain_key(row.domain): row for row in (yield from read_rows(listed)) if row.domain}
     changes: list[Change] = []
     for entry in wanted.domains:
@@ -314,7 +314,7 @@ def _plan_domains(wanted: Organization, reading: Reading) -> Procedure[list[Chan
         if row is None:
             create = ops.domains.CreateDomain(organization_id=organization_id, domain=domain_name(entry.domain))
             changes.append(Change("create", "domains", f"domain {domain_name(entry.domain)}", operation=create))
-        changes += _of_domain(entry, row, organization_id)
+        changes += _domain_changes(entry, row, organization_id)
     if "domains" in wanted.complete:
         changes += [
             Change(
@@ -329,7 +329,7 @@ def _plan_domains(wanted: Organization, reading: Reading) -> Procedure[list[Chan
     return changes
 
 
-def _of_domain(entry: DomainEntry, row: Domain | None, organization_id: str) -> list[Change]:
+def _domain_changes(entry: DomainEntry, row: Domain | None, organization_id: str) -> list[Change]:
     """Compare one domain with its entry; ``None`` if it does not exist yet."""
     name = f"domain {domain_name(entry.domain)}"
     changes: list[Change] = []
@@ -343,26 +343,26 @@ def _of_domain(entry: DomainEntry, row: Domain | None, organization_id: str) -> 
     if row is None:
         return [*changes, Change("change", "verification", name, settings)]
     update = ops.domains.UpdateDomain(organization_id=organization_id, domain_id=str(row.id), **settings)
-    after, before = _differing(update, row)
+    after, before = _changed_fields(update, row)
     if after:
         changes.append(Change("change", "verification", name, after, before, operation=update))
     return changes
 
 
-def _plan_members(wanted: Organization, reading: Reading) -> Procedure[MemberPlan]:
-    """Compare the people; without a complete list nobody is removed."""
+def _plan_members(wanted: Organization, reader: OrganizationReader) -> Procedure[MemberPlan]:
+    """Compare the people; nobody is removed unless the list is complete."""
     members = wanted.members
     if members is None or (members.people is not None and not members.people):
         return MemberPlan()
     people = None if members.people is None else [one.model_dump(exclude_unset=True) for one in members.people]
     defaults = members.defaults.model_dump(exclude_unset=True) if members.defaults else None
     invites = yield from read_rows(
-        ops.invites.ListInvites(organization_id=reading.organization_id, limit=reading.page_size)
+        ops.invites.ListInvites(organization_id=reader.organization_id, limit=reader.page_size)
     )
     plan = plan_members(
-        read_roster(people, members.roster and reading.file_at(members.roster), defaults, argument="people"),
+        read_roster(people, members.roster and reader.file_at(members.roster), defaults, argument="people"),
         invites,
-        (yield from reading.members()),
+        (yield from reader.members()),
         protected=members.protected,
         owner_level=None if members.owner_level is None else int(members.owner_level),
     )
@@ -371,8 +371,8 @@ def _plan_members(wanted: Organization, reading: Reading) -> Procedure[MemberPla
     return plan
 
 
-def _of_member(change: Any) -> Change | None:
-    """Return a change of the member sync as one of the plan; ``None`` for what is as it shall be."""
+def _member_change(change: Any) -> Change | None:
+    """Return a change of the member sync as a change of the plan; ``None`` if nothing differs."""
     level = {} if change.level is None else {"level": change.level}
     if change.action == "invite":
         fields = change.row.invite.model_dump(mode="json", exclude_unset=True, exclude={"target_email"})
@@ -390,23 +390,23 @@ def _of_member(change: Any) -> Change | None:
 
 
 def _plan_dashboard(
-    wanted: Organization, project: ProjectEntry, entry: DashboardEntry, reading: Reading
+    wanted: Organization, project: ProjectEntry, entry: DashboardEntry, reader: OrganizationReader
 ) -> Procedure[list[Change]]:
     """Compare a dashboard that Airflow remembers, and its collaborators."""
     name = f"dashboard {project.name} / {entry.name}"
-    fields = entry.model_dump(mode="json", exclude_unset=True, exclude=BESIDE)
-    project_id = yield from reading.project_id(project)
+    fields = entry.model_dump(mode="json", exclude_unset=True, exclude=ENTRY_ONLY_FIELDS)
+    project_id = yield from reader.project_id(project)
     dashboard: Dashboard | None = None
     changes: list[Change] = []
     if project_id is not None:
         try:
-            dashboard = yield from reading.find_dashboard(project.name, project_id, entry)
+            dashboard = yield from reader.find_dashboard(project.name, project_id, entry)
         except (WorkspaceInputError, WorkspaceOutcomeUnknownError) as error:
             return [Change("differs", "dashboards", name, why=str(error))]
     if dashboard is None:
         create = project_id and ops.dashboards.CreateDashboard(project_id=project_id, **fields)
         after = {key: value for key, value in fields.items() if key != "name"}
-        why = "Airflow remembers none; whether one exists cannot be known"
+        why = "Airflow remembers none; the interface cannot show whether one exists"
         changes.append(
             Change(
                 "create",
@@ -420,25 +420,29 @@ def _plan_dashboard(
             )
         )
     else:
-        compared = {key: value for key, value in fields.items() if key not in ONLY_FOR_CREATION}
+        compared = {key: value for key, value in fields.items() if key not in CREATE_ONLY_FIELDS}
         update = ops.dashboards.UpdateDashboard(project_id=str(project_id), dashboard_id=dashboard.id or 0, **compared)
-        after, before = _differing(update, dashboard)
+        after, before = _changed_fields(update, dashboard)
         if after:
             changes.append(Change("change", "dashboards", name, after, before, operation=update))
     if entry.collaborators is not None:
-        changes += yield from _plan_collaborators(wanted, project_id, dashboard, entry, reading)
+        changes += yield from _plan_collaborators(wanted, project_id, dashboard, entry, reader)
     return changes
 
 
 def _plan_collaborators(
-    wanted: Organization, project_id: str | None, dashboard: Dashboard | None, entry: DashboardEntry, reading: Reading
+    wanted: Organization,
+    project_id: str | None,
+    dashboard: Dashboard | None,
+    entry: DashboardEntry,
+    reader: OrganizationReader,
 ) -> Procedure[list[Change]]:
     """Compare the collaborators of a dashboard; ``None`` if it does not exist yet."""
     where: dict[str, Any] = {"project_id": project_id, "dashboard_id": dashboard.id} if dashboard else {}
     listed = (yield from read_rows(ops.dashboards.ListDashboardCollaborators(**where))) if where else []
     users = {
         address_key(member.user.email or ""): member.user.uuid
-        for member in (yield from reading.members())
+        for member in (yield from reader.members())
         if member.user and member.user.uuid
     }
     keys = {uuid.lower(): key for key, uuid in users.items()}
@@ -455,12 +459,10 @@ def _plan_collaborators(
         if row is not None and (not level or row.level == person.level):
             continue
         if row is not None:
-            why = "remove them by hand and run this again: the interface cannot change a level"
+            why = "remove the collaborator by hand and run this again: the interface cannot change a level"
             changes.append(Change("differs", "collaborators", name, level, {"level": row.level}, why))
         elif key not in users:
-            changes.append(
-                Change("unknown", "collaborators", name, level, why="not a member yet, and added once they are")
-            )
+            changes.append(Change("unknown", "collaborators", name, level, why="not a member yet; added after joining"))
         else:
             add = ops.dashboards.AddDashboardCollaborator(**where, user_uuid=users[key], **level) if where else None
             changes.append(Change("create", "collaborators", name, level, operation=add))
@@ -473,12 +475,12 @@ def _plan_collaborators(
     return changes
 
 
-def _plan_exports(wanted: Organization, reading: Reading) -> list[Change]:
-    """List the exports, whose state cannot be read; what a maintenance window holds is left to it."""
+def _plan_exports(wanted: Organization, reader: OrganizationReader) -> list[Change]:
+    """Plan the exports, whose state cannot be read; exports that a maintenance window holds are left alone."""
     changes: list[Change] = []
     for entry in wanted.exports:
         export_id = str(entry.batch_export_id)
-        window = reading.window_of(export_id)
+        window = reader.window_of(export_id)
         after = {"paused": entry.paused}
         if window:
             why = f"left alone: the maintenance window {window} holds it"
@@ -492,13 +494,13 @@ def _plan_exports(wanted: Organization, reading: Reading) -> list[Change]:
                 f"export {export_id}",
                 after,
                 why="sent again each time: the interface does not show whether it is paused",
-                operation=kind(organization_id=reading.organization_id, batch_export_id=export_id),
+                operation=kind(organization_id=reader.organization_id, batch_export_id=export_id),
             )
         )
     return changes
 
 
-def _differing(operation: Operation[Any], record: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the fields of an operation that a record shows otherwise: as they shall be, and as they are."""
+def _changed_fields(operation: Operation[Any], record: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the fields that differ between an operation and a record: the desired and the current values."""
     rows = differences(operation, record)
     return {row["field"]: row["asked"] for row in rows}, {row["field"]: row["got"] for row in rows}

@@ -1,4 +1,4 @@
-"""How many invites may go out within an hour and within a day: as configured, or learned from refusals."""
+"""Limits of invites per hour and per day, configured or learned from refusals."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 
 HOUR, DAY = 3600.0, 86_400.0
 LIMITS = {HOUR: "per_hour", DAY: "per_day"}
-# How many invites must be free again before it is worth going on.
+# How many invites must be possible again before sending continues.
 MIN_BATCH = 20
-# A single refusal for so many seconds is taken for a limit of requests, which passes; a longer one for one of invites.
+# A single 429 with a Retry-After up to this many seconds is a limit of requests; a longer one is a limit of invites.
 PASSING = 60.0
-# How long to wait after a refusal that says nothing.
-UNSAID = 5.0
-# What clocks may differ by.
-MARGIN = 2.0
+# Seconds to wait after a 429 without a Retry-After.
+DEFAULT_PAUSE = 5.0
+# Seconds by which the clocks may differ.
+CLOCK_MARGIN = 2.0
 
 
 class Quota:
     """
-    How many invites of an organization may go out, whoever sends them.
+    How many invites of an organization may be sent, by this task and others.
 
-    What is not configured is learned: once the service refuses, as many as it took within the last hour, or day, are
-    its limit. A refused request may count as well, so there should be few: after one, what the list shows decides when
-    to come back, for the ``Retry-After`` of some services is far too short.
+    A limit that is not configured is learned: when the service refuses, the number of invites that it accepted within
+    the last hour or day is the limit. A refused request may count as well, so there should be few of them. After one,
+    the list of invites decides when to continue, because the ``Retry-After`` of some services is far too short.
 
-    :param per_hour: most within an hour; ``None`` to learn it
-    :param per_day: most within a day; ``None`` to learn it
-    :param kept: plain JSON that is kept over the waits of a task: what it sent, what was refused, what was learned
-    :raises WorkspaceInputError: if a limit is no whole number above zero
+    :param per_hour: limit per hour; ``None`` to learn it
+    :param per_day: limit per day; ``None`` to learn it
+    :param kept: plain JSON that the task keeps across deferrals: what it sent, what was refused, what was learned
+    :raises WorkspaceInputError: if a limit is not a positive integer
     """
 
     def __init__(
@@ -52,36 +52,36 @@ class Quota:
         self.kept.setdefault("learned", {})  # by the names of the limits
 
     def most(self, span: float) -> int | None:
-        """Return how many may go out within a span; ``None`` if that is not known."""
+        """Return the limit within a span of seconds; ``None`` if it is not known."""
         name = LIMITS[span]
         known = [most for most in (self.configured[name], self.kept["learned"].get(name)) if most is not None]
         return min(known, default=None)
 
     def begin(self, now: float) -> None:
-        """Note when the task began, unless it goes on after a wait."""
+        """Note when the task began, unless it continues after a deferral."""
         self.kept.setdefault("progress_at", now)
 
     @property
     def progress_at(self) -> float:
-        """When somebody was invited last, or the task began, in seconds since 1970."""
+        """When the last invite was sent, or the task began, in seconds since 1970."""
         when: float = self.kept["progress_at"]
         return when
 
     @property
     def refused(self) -> dict[str, str]:
-        """The addresses that the service refused, with its words: they are not sent again."""
+        """Reasons by refused address; these addresses are not sent again."""
         words: dict[str, str] = self.kept["refused"]
         return words
 
     @property
     def parts(self) -> list[list[str]]:
-        """The addresses of parts of refused requests, which hold a row to blame."""
+        """The addresses of each part of a refused request that still has an invalid row."""
         parts: list[list[str]] = self.kept["parts"]
         return parts
 
     @property
     def refusals(self) -> int:
-        """How many requests in a row were refused for a limit."""
+        """Number of consecutive requests that were refused for a limit."""
         count: int = self.kept["refusals"]
         return count
 
@@ -90,23 +90,23 @@ class Quota:
         return {key for _, keys in self.kept["sent"] for key in keys}
 
     def note_sent(self, now: float, keys: Iterable[str]) -> None:
-        """Note who was invited."""
+        """Note the addresses that were invited."""
         self.kept["sent"].append([now, list(keys)])
         self.kept["refusals"] = 0
         self.kept["progress_at"] = now
 
     def note_refused_rows(self, now: float, rows: int) -> None:
-        """Note that rows were refused for what they hold; they may count as if they were invited."""
+        """Note rows that were refused as invalid; they may count against the limits."""
         self.kept["charged"].append([now, rows, True])
 
     def grants(self, listed: Sequence[float], wanted: int, now: float) -> tuple[int, float | None]:
         """
-        Tell how many may go out now, and when more may.
+        Return how many invites may be sent now, and when more may.
 
-        :param listed: when the invites that the service lists were made, in seconds since 1970
-        :param wanted: how many are to go out
-        :param now: the present in seconds since 1970
-        :return: how many of them may, and when to come back for the others; ``None`` if there are none
+        :param listed: creation times of the invites that the service lists, in seconds since 1970
+        :param wanted: how many invites to send
+        :param now: current time in seconds since 1970
+        :return: how many may be sent, and when to continue with the others; ``None`` if there are no others
         """
         limits = [
             (most, span, self._within(listed, span, now)) for span in LIMITS if (most := self.most(span)) is not None
@@ -121,50 +121,48 @@ class Quota:
             leave = len(times) + batch - most
             if leave > 0:
                 again = max(again, times[leave - 1] + span)
-        return granted, again + MARGIN
+        return granted, again + CLOCK_MARGIN
 
     def refuse(self, listed: Sequence[float], rows: int, retry_after: float | None, now: float) -> float:
         """
-        Learn from requests that were refused for a limit, and tell when to come back.
+        Learn from requests that were refused for a limit, and return when to continue.
 
-        :param listed: when the invites that the service lists were made, in seconds since 1970
-        :param rows: how many invites the requests held
-        :param retry_after: seconds the service asked to wait, which is the least; ``None`` if it named none
-        :param now: the present in seconds since 1970
-        :return: when, in seconds since 1970
+        :param listed: creation times of the invites that the service lists, in seconds since 1970
+        :param rows: number of invites in the requests
+        :param retry_after: minimum wait in seconds; ``None`` if the service named none
+        :param now: current time in seconds since 1970
+        :return: when to continue, in seconds since 1970
         """
         hour, day = self._within(listed, HOUR, now), self._within(listed, DAY, now)
         self.kept["charged"].append([now, rows, False])
         self.kept["refusals"] += 1
-        asked = UNSAID if retry_after is None else retry_after
+        asked = DEFAULT_PAUSE if retry_after is None else retry_after
         if asked <= PASSING and self.refusals == 1:
-            return now + asked + MARGIN
+            return now + asked + CLOCK_MARGIN
         most = self.most(HOUR)
         if self._invited(listed, DAY, now) and (asked > HOUR or (not hour and self.refusals > 1)):
             self.kept["learned"][LIMITS[DAY]] = len(day)
         elif hour and asked <= HOUR and (most is None or len(hour) + rows > most):
             self.kept["learned"][LIMITS[HOUR]] = len(hour)
-        elif (
-            self.configured["per_hour"] is not None and self.refusals == 1
-        ):  # below what the author says: another limit
-            return now + asked + MARGIN
-        else:  # what is counted does not explain it: after an hour there is nothing left of it
-            return max(now + asked, (hour or [now])[-1] + HOUR) + MARGIN
+        elif self.configured["per_hour"] is not None and self.refusals == 1:  # below the configured limit: another one
+            return now + asked + CLOCK_MARGIN
+        else:  # the counted invites do not explain it: wait until the last of them is an hour old
+            return max(now + asked, (hour or [now])[-1] + HOUR) + CLOCK_MARGIN
         again = self.grants(listed, MIN_BATCH, now)[1]
-        return max(now + asked + MARGIN, again or now)
+        return max(now + asked + CLOCK_MARGIN, again or now)
 
     def _within(self, listed: Sequence[float], span: float, now: float) -> list[float]:
-        """Return when what counts was sent within the last ``span`` seconds, oldest first: invites and refused rows."""
+        """Return the times of invites and refused rows within the last ``span`` seconds, oldest first."""
         charged = [time for time, rows, by_hour in self.kept["charged"] if by_hour or span == DAY for _ in range(rows)]
         return sorted([*self._invited(listed, span, now), *(time for time in charged if time > now - span)])
 
     def _invited(self, listed: Sequence[float], span: float, now: float) -> list[float]:
         """
-        Return when invites were made within the last ``span`` seconds.
+        Return the times of invites within the last ``span`` seconds.
 
-        The service lists who was invited and when, but no longer those who joined; what this task sent it knows itself.
-        Of each pair, and there are as many as in the longer of the two, the later time counts. What is listed with a
-        time to come is that of a clock that is wrong, and says nothing.
+        The service lists invites with their times, but not those that were accepted; the task knows its own. Both lists
+        are paired from the newest on, and the later time of each pair counts. Times in the future come from a wrong
+        clock and are ignored.
         """
         sent = [time for time, keys in self.kept["sent"] for _ in keys]
         listed = [time for time in listed if time <= now + PASSING]
@@ -172,8 +170,8 @@ class Quota:
         return [time for time in map(max, pairs) if time > now - span]
 
 
-def seconds_of(timestamp: str | None) -> float | None:
-    """Read a date-time of the interface; ``None`` if it is none."""
+def parse_timestamp(timestamp: str | None) -> float | None:
+    """Parse a timestamp of the service to seconds since 1970; ``None`` if it is missing or invalid."""
     if not timestamp:
         return None
     try:

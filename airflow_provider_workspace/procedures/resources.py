@@ -1,4 +1,4 @@
-"""Create a project, a domain or a collaborator unless it exists: what makes two of them the same."""
+"""Create a project, domain or collaborator unless it exists, and decide when two of them are the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ListSettings(Protocol):
-    """What looking up needs of a connection; see ``client.settings``."""
+    """The settings that a look-up needs; see ``client.settings``."""
 
     @property
     def page_size(self) -> int:
@@ -29,22 +29,22 @@ class ListSettings(Protocol):
 
     @property
     def consistency_time(self) -> float:
-        """Seconds for which a request may take effect, and a list may miss it."""
+        """Seconds within which a request may take effect and become visible in a list."""
         ...
 
 
 def project_key(name: str | None) -> str:
-    """Return what makes two names of projects or dashboards equal."""
+    """Return the form in which names of projects and dashboards are compared."""
     return normal_text(name or "")
 
 
 def domain_name(domain: str | None) -> str:
-    """Return a domain as it is sent: in small letters, without the dot of the root."""
+    """Return a domain as it is sent: lower case, without a trailing dot."""
     return normal_text(domain or "").rstrip(".").lower()
 
 
 def domain_key(domain: str | None) -> str:
-    """Return what makes two spellings of a domain equal."""
+    """Return the form in which domains are compared."""
     return ascii_domain(domain_name(domain))
 
 
@@ -52,25 +52,25 @@ def create_project(
     create: CreateProject, settings: ListSettings, *, if_exists: str, memory: Memory
 ) -> Procedure[tuple[Project, bool]]:
     """
-    Create a project unless there is one of that name.
+    Create a project unless one with its name exists.
 
-    :param if_exists: ``return`` what exists, or ``fail``
-    :param memory: what the task remembers from try to try
+    :param if_exists: ``return`` an existing project, or ``fail``
+    :param memory: what the task remembers across its tries
     :return: the project, and whether this task created it
     """
     organization_id = create.organization_id
     projects = ListProjects(organization_id=organization_id, limit=settings.page_size)
     what = f"project '{create.name}'"
 
-    def is_it(item: ProjectItem) -> bool:
+    def matches(item: ProjectItem) -> bool:
         return item.name is not None and project_key(item.name) == project_key(create.name)
 
     def find() -> Procedure[Project | None]:
-        item = yield from find_row(projects, is_it)
+        item = yield from find_row(projects, matches)
         if item is None:
             return None
         if item.id is None:
-            msg = f"The list has a {what} whose id is not the number that the interface says."
+            msg = f"The list shows the {what} without a numeric id."
             raise WorkspaceResponseError(msg, operation="ListProjects", retryable=False)
         return (yield from send_one(GetProject(organization_id=organization_id, project_id=item.id)))
 
@@ -79,7 +79,7 @@ def create_project(
         what, create, find=find, if_exists=if_exists, memory=memory, consistency_time=settings.consistency_time
     )
     if created:
-        yield from check_created(what, project.id, projects, is_it)
+        yield from check_created(what, project.id, projects, matches)
     return project, created
 
 
@@ -93,18 +93,18 @@ def create_domain(
     """
     domains = ListDomains(organization_id=create.organization_id, limit=settings.page_size)
 
-    def is_it(row: Domain) -> bool:
+    def matches(row: Domain) -> bool:
         return domain_key(row.domain) == domain_key(create.domain)
 
     return (
         yield from create_or_get(
             f"domain '{create.domain}'",
             create,
-            find=lambda: find_row(domains, is_it),
+            find=lambda: find_row(domains, matches),
             if_exists=if_exists,
             memory=memory,
             consistency_time=settings.consistency_time,
-            is_it=is_it,
+            matches=matches,
         )
     )
 
@@ -113,24 +113,24 @@ def add_collaborator(
     create: AddDashboardCollaborator, settings: ListSettings, *, if_exists: str, memory: Memory
 ) -> Procedure[tuple[DashboardCollaborator, bool]]:
     """
-    Add a collaborator unless they are there; the arguments are those of :func:`create_project`.
+    Add a collaborator unless the person is one; the arguments are those of :func:`create_project`.
 
     :return: the collaborator, and whether this task added them
     """
     listed = ListDashboardCollaborators(project_id=create.project_id, dashboard_id=create.dashboard_id)
     wanted = create.user_uuid.strip().lower()
 
-    def is_theirs(row: DashboardCollaborator) -> bool:
+    def matches(row: DashboardCollaborator) -> bool:
         return wanted in ((row.user_uuid or "").lower(), ((row.user and row.user.uuid) or "").lower())
 
     return (
         yield from create_or_get(
             f"collaborator {create.user_uuid} of dashboard {create.dashboard_id}",
             create,
-            find=lambda: find_row(listed, is_theirs),
+            find=lambda: find_row(listed, matches),
             if_exists=if_exists,
             memory=memory,
             consistency_time=settings.consistency_time,
-            is_it=is_theirs,
+            matches=matches,
         )
     )

@@ -1,4 +1,4 @@
-"""The rows of a roster, each checked before anything is sent."""
+"""Check the rows of a roster."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from airflow_provider_workspace.api.operation import explain
 from airflow_provider_workspace.api.operations.invites import InviteFields
 from airflow_provider_workspace.errors import WorkspaceInputError
 
-# Nobody reads more of what is wrong with a roster.
+# Maximum number of invalid rows that are reported.
 MAX_FINDINGS = 1000
 MAX_ADDRESS_LENGTH = 254
 MAX_LOCAL_PART_LENGTH = 64
 MAX_LABEL_LENGTH = 63
-# What a report says of each row.
+# The fields of a row in a report.
 ENTRY_FIELDS = ("row", "email", "status", "reason", "invite_id")
 _LOCAL = re.compile(r"[^\s@,;:<>()\[\]\\\"]+\Z")
 
@@ -32,7 +32,7 @@ class Row:
     A row that can be invited.
 
     :param number: position in the input, from 1
-    :param key: what makes two spellings of one address equal
+    :param key: the address in the form in which addresses are compared
     """
 
     number: int
@@ -48,13 +48,13 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class Entry:
     """
-    What became of one row.
+    The result of one row.
 
     :param row: position in the input, from 1
-    :param email: the address as given; empty if the row had none
+    :param email: the address as given; empty if the row has none
     :param status: one of :data:`~airflow_provider_workspace.procedures.invites_report.STATUSES`
-    :param reason: why, for people; empty if there is nothing to say
-    :param invite_id: the invite made, where the service told it
+    :param reason: the reason, for people; empty if there is none
+    :param invite_id: id of the new invite, if the service returned it
     """
 
     row: int
@@ -70,7 +70,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Roster:
-    """Rows that can be invited, and what is wrong with or superfluous in the others."""
+    """The valid rows of a roster, the invalid ones and the duplicates."""
 
     rows: list[Row] = field(default_factory=list[Row])
     invalid: list[Entry] = field(default_factory=list[Entry])
@@ -79,12 +79,12 @@ class Roster:
 
 def check_roster(rows: Iterable[Mapping[str, Any] | str], *, strict: bool = False) -> Roster:
     """
-    Check every row: fields, types, address; and leave out what stands in an earlier row.
+    Check the fields, types and address of every row, and separate rows that repeat an address.
 
-    :param rows: fields of an invite (``email`` is understood for ``target_email``), or just an address
-    :param strict: whether a wrong row spoils all; then rows that can be read twice are checked before any is kept, and
-        if some are wrong the result has only the first thousand of those
-    :raises WorkspaceInputError: if these are no rows
+    :param rows: fields of an invite (``email`` is accepted for ``target_email``), or addresses
+    :param strict: whether one invalid row invalidates the roster: then the result has only the first thousand invalid
+        rows. A file is then checked before any of its rows is kept
+    :raises WorkspaceInputError: if ``rows`` is not iterable, or a single row
     """
     if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
         msg = f"invites must be rows or addresses, not something of type {type(rows).__name__}"
@@ -106,11 +106,11 @@ def check_roster(rows: Iterable[Mapping[str, Any] | str], *, strict: bool = Fals
         else:
             first_seen[found.key] = number
             roster.rows.append(found)
-    return roster
+    return Roster(invalid=roster.invalid[:MAX_FINDINGS]) if strict and roster.invalid else roster
 
 
 def _check_row(number: int, row: Mapping[str, Any] | str) -> Row | Entry:
-    """Return a row that can be invited, or what is wrong with it."""
+    """Return a valid row, or the entry that says why it is invalid."""
     given = _tidy({"target_email": row} if isinstance(row, str) else row)
     address = given.get("target_email")
     email = address if isinstance(address, str) else ""
@@ -125,7 +125,7 @@ def _check_row(number: int, row: Mapping[str, Any] | str) -> Row | Entry:
 
 
 def _tidy(row: Mapping[str, Any] | Any) -> dict[str, Any]:
-    """Trim text and drop what is empty: an empty cell means "not given"."""
+    """Trim texts and drop empty values: an empty cell means "not given"."""
     if not isinstance(row, Mapping):
         return {}
     given: dict[str, Any] = {}
@@ -141,7 +141,7 @@ def _tidy(row: Mapping[str, Any] | Any) -> dict[str, Any]:
 
 
 def address_key(address: str) -> str:
-    """Return what makes two spellings of one address equal: letter case, Unicode form and IDNA do not count."""
+    """Return the form in which addresses are compared, regardless of letter case, Unicode form and IDNA."""
     key = unicodedata.normalize("NFC", address.strip()).casefold()
     local, at, domain = key.rpartition("@")
     return local + at + ascii_domain(domain)
@@ -149,42 +149,42 @@ def address_key(address: str) -> str:
 
 def check_address(address: Any) -> str:
     """
-    Return an address as it is sent: trimmed, the domain in small letters.
+    Return an address as it is sent: trimmed, the domain in lower case.
 
-    :raises WorkspaceInputError: saying what is wrong with it
+    :raises WorkspaceInputError: if it is not an e-mail address
     """
     if not isinstance(address, str):
-        msg = f"an e-mail address is expected, not something of type {type(address).__name__}"
+        msg = f"an e-mail address must be a text, not something of type {type(address).__name__}"
         raise WorkspaceInputError(msg)
     email = str(_tidy({"target_email": address}).get("target_email", ""))
     problem = address_problem(email)
     if problem:
-        msg = f"{address[:MAX_ADDRESS_LENGTH]!r} is no e-mail address: {problem}"
+        msg = f"{address[:MAX_ADDRESS_LENGTH]!r} is not an e-mail address: {problem}"
         raise WorkspaceInputError(msg)
     return email
 
 
 def address_problem(address: str) -> str | None:
     """
-    Say what is wrong with an e-mail address, or return ``None``.
+    Return what is wrong with an e-mail address; ``None`` if it is valid.
 
-    This finds mistakes of people and spreadsheets. Whether an address exists, only a mail to it can tell.
+    This finds typing and spreadsheet errors. Only a mail can show whether an address exists.
     """
     if len(address) > MAX_ADDRESS_LENGTH:
         return f"the address is longer than {MAX_ADDRESS_LENGTH} characters"
     if not address.isprintable():
         hidden = [char for char in address if unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp")]
         if hidden:
-            return f"the address holds an invisible character (U+{ord(hidden[0]):04X})"
+            return f"the address contains an invisible character (U+{ord(hidden[0]):04X})"
     if "".join(address.split()) != address:
-        return "the address holds a blank"
+        return "the address contains a blank"
     if address.count("@") != 1:
         return "the address needs exactly one @"
     local, domain = address.split("@")
     if not local or len(local) > MAX_LOCAL_PART_LENGTH:
         return f"the part before the @ must have 1 to {MAX_LOCAL_PART_LENGTH} characters"
     if not _LOCAL.match(local) or local.startswith(".") or local.endswith(".") or ".." in local:
-        return "the part before the @ is not that of an address"
+        return "the part before the @ is invalid"
     labels = domain.split(".")
     if len(labels) < 2 or not all(_is_label(label) for label in labels) or labels[-1].isdigit():
         return f"'{domain}' is not a domain"
@@ -192,9 +192,9 @@ def address_problem(address: str) -> str | None:
 
 
 def _is_label(label: str) -> bool:
-    """Tell whether this may stand between the dots of a domain: letters of any script, digits, hyphens inside."""
+    """Return whether a text is a label of a domain: letters of any script, digits, hyphens inside."""
     if not 0 < len(label) <= MAX_LABEL_LENGTH or label[0] == "-" or label[-1] == "-":
         return False
     letters = label.replace("-", "")
-    # Marks, such as the vowel signs of Devanagari, are no letters of their own.
+    # Marks, such as the vowel signs of Devanagari, are not alphanumeric.
     return letters.isalnum() or all(char.isalnum() or unicodedata.category(char)[0] == "M" for char in letters)

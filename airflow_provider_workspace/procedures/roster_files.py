@@ -1,4 +1,4 @@
-"""Rosters as people keep them: files of CSV, JSON or JSON lines, and what another task returned."""
+"""Read rosters from CSV, JSON or JSON lines files, or from the result of another task."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any, TextIO
 from airflow_provider_workspace.api.operations.invites import InviteSettings
 from airflow_provider_workspace.errors import WorkspaceInputError
 
-# Where cells go that have no column: no field of an invite, so that the row is refused under this name.
-BEYOND = "cells beyond the last column"
-# A row is a line, or what a comma ends. Nobody's is as long; so a file of one line does not fill the memory.
+# The name of cells without a column: not a field of an invite, so the row is refused with this name.
+EXTRA_CELLS = "cells beyond the last column"
+# Maximum characters of a row, so that a file without line breaks does not fill the memory.
 MAX_ROW_LENGTH = 1_000_000
-# How many characters of a file are read at once.
+# Characters that are read at once.
 CHUNK = 65_536
 BLANKS = " \t\r\n"
-ENDS = BLANKS + ",]"
+VALUE_ENDS = BLANKS + ",]"
 COLUMNS = ("email", "target_email", *InviteSettings.model_fields)
 
 
@@ -33,14 +33,14 @@ def read_roster(
     argument: str = "invites",
 ) -> Iterable[Mapping[str, Any] | str]:
     """
-    Return the rows of a roster; a file is read anew by each loop over them, and its rows are not kept.
+    Return the rows of a roster. Each iteration reads a file again; its rows are not kept in memory.
 
     :param invites: a list of rows or addresses, or the same as JSON text; ``None`` if ``path`` is given
-    :param path: file to read instead, ``.csv``, ``.json`` or ``.jsonl``, in UTF-8; a name is that of a file on this
-        machine
-    :param defaults: fields for the rows that lack them
-    :param argument: what the author of the Dag calls ``invites``, for messages
-    :raises WorkspaceInputError: if there is neither or both; while looping, if the file cannot be read
+    :param path: file to read instead, ``.csv``, ``.json`` or ``.jsonl``, in UTF-8; a text is the path of a file on
+        this machine
+    :param defaults: fields for rows that do not have them
+    :param argument: name of the operator's argument for ``invites``, for messages
+    :raises WorkspaceInputError: unless exactly one of both is given; during iteration, if the file cannot be read
     """
     if (invites is None) == (path is None):
         msg = f"Give either {argument}=… or path=…"
@@ -49,7 +49,7 @@ def read_roster(
 
 
 class _Rows:
-    """Rows with defaults for what they lack."""
+    """Rows, completed with defaults."""
 
     def __init__(self, rows: Iterable[Any], defaults: Mapping[str, Any]) -> None:
         self.rows = rows
@@ -68,10 +68,10 @@ class _Rows:
 
 class RosterFile:
     """
-    A file on this machine; one that is elsewhere has a class of its own.
+    A file on this machine; ``hooks.files`` has a subclass for object stores.
 
-    :param path: name of the file
-    :raises WorkspaceInputError: if it is no name
+    :param path: path of the file
+    :raises WorkspaceInputError: if it is not a path
     """
 
     def __init__(self, path: Any) -> None:
@@ -82,14 +82,14 @@ class RosterFile:
         self.suffix: str = self.path.suffix
 
     def __str__(self) -> str:
-        """Return the name in quotes, as messages have it."""
-        return _shown(self.path)
+        """Return the path in quotes, for messages."""
+        return _quoted(self.path)
 
     def state(self) -> Any:
         """
-        Return what changes when the file does.
+        Return a value that changes when the file changes.
 
-        :raises WorkspaceInputError: if it is no file: reading a pipe or a device may never end
+        :raises WorkspaceInputError: if it is not a regular file: reading a pipe or a device may never end
         """
         try:
             found = self.path.stat()
@@ -110,12 +110,12 @@ class RosterFile:
         return self.path.open(encoding="utf-8-sig", newline=newline)  # type: ignore[no-any-return]
 
     def changed(self) -> str:
-        """Say that somebody writes it."""
+        """Return the message for a file that changes while it is read."""
         return f"Wait until {self} is complete: it changed while it was read"
 
 
 class _FileRows:
-    """The rows of a file, which must be the same each time they are read."""
+    """The rows of a file, which must not change between two reads."""
 
     def __init__(self, path: Any) -> None:
         self.path = path
@@ -125,13 +125,13 @@ class _FileRows:
         """
         Read the file row by row.
 
-        :raises WorkspaceInputError: saying what is wrong with the file
+        :raises WorkspaceInputError: if the file cannot be read or is invalid
         """
         readers = {".csv": _rows_of_csv, ".json": _rows_of_json, ".jsonl": _rows_of_lines}
         file = self.path if isinstance(self.path, RosterFile) else RosterFile(self.path)
         reader = readers.get(file.suffix.lower())
         if reader is None:
-            msg = f"{file} is no roster: expected a name that ends in {', '.join(readers)}"
+            msg = f"{file} is not a roster: expected a name that ends in {', '.join(readers)}"
             raise WorkspaceInputError(msg)
         try:
             state = file.state()
@@ -150,7 +150,7 @@ class _FileRows:
 
 
 def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
-    """Read a list; a template that is not rendered natively delivers it as JSON text."""
+    """Read a list, also from the JSON text to which a template renders it."""
     if isinstance(value, str):
         try:
             value = _read_json(value)
@@ -159,7 +159,7 @@ def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
             raise WorkspaceInputError(msg) from None
         except ValueError:
             msg = (
-                f"{argument} is a text that is not a JSON list. Pass the other task's output itself (task.output), or "
+                f"{argument} is a text that is not a JSON list. Pass the output of the other task (task.output), or "
                 "set render_template_as_native_obj=True on the Dag"
             )
             raise WorkspaceInputError(msg) from None
@@ -174,16 +174,16 @@ def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
     return value  # type: ignore[no-any-return]
 
 
-def _shown(name: Any) -> str:
-    """Write a name of a file or column so that a line of a log stays a line."""
+def _quoted(name: Any) -> str:
+    """Return the name of a file or column in quotes, without line breaks."""
     return f"'{name}'" if str(name).isprintable() else ascii(str(name))
 
 
 def _lines_of(text: TextIO) -> Iterator[str]:
     """
-    Yield the lines of a file, and never hold more than the longest that makes sense.
+    Yield the lines of a file.
 
-    :raises ValueError: if a line is longer
+    :raises ValueError: if a line is longer than :data:`MAX_ROW_LENGTH`
     """
     number = 0
     while True:
@@ -198,12 +198,12 @@ def _lines_of(text: TextIO) -> Iterator[str]:
 
 
 def _rows_of_csv(file: RosterFile) -> Iterator[dict[str, Any]]:
-    """Read a CSV file with a header; commas, semicolons and tabs separate, as in the header."""
+    """Read a CSV file with a header, separated by commas, semicolons or tabs."""
     with file.open(newline="") as text:
         header = next(_lines_of(text), "")
         delimiter = max(",;\t", key=header.count)
         text.seek(0)
-        reader = csv.DictReader(_lines_of(text), delimiter=delimiter, strict=True, restkey=BEYOND, restval="")
+        reader = csv.DictReader(_lines_of(text), delimiter=delimiter, strict=True, restkey=EXTRA_CELLS, restval="")
         try:
             names = [name.strip() for name in reader.fieldnames or []]
             _check_columns(file, names)
@@ -218,7 +218,7 @@ def _rows_of_csv(file: RosterFile) -> Iterator[dict[str, Any]]:
 
 
 def _check_columns(file: RosterFile, names: Sequence[str]) -> None:
-    """Refuse a header with a column that is no field of an invite, or that stands twice."""
+    """Refuse a header with an unknown or repeated column."""
     if not any(names):
         msg = f"{file} is empty: expected a header such as email,first_name,level"
         raise WorkspaceInputError(msg)
@@ -228,22 +228,22 @@ def _check_columns(file: RosterFile, names: Sequence[str]) -> None:
 
             close = get_close_matches(name[:100], COLUMNS, n=1)
             hint = f"did you mean '{close[0]}'?" if close else f"known columns: {', '.join(COLUMNS)}"
-            msg = f"{file} has a column {_shown(name[:100])} that no invite has ({hint})"
+            msg = f"{file} has the unknown column {_quoted(name[:100])} ({hint})"
             raise WorkspaceInputError(msg)
         if names.count(name) > 1:
-            msg = f"{file} has the column '{name}' more than once: which one counts?"
+            msg = f"{file} has the column '{name}' more than once: remove one"
             raise WorkspaceInputError(msg)
     addresses = {"email", "target_email"} & set(names)
     if not addresses:
         msg = f"{file} has no column 'email'; its columns are {', '.join(names)}"
         raise WorkspaceInputError(msg)
     if len(addresses) > 1:
-        msg = f"{file} has both columns 'email' and 'target_email': which one counts?"
+        msg = f"{file} has both columns 'email' and 'target_email': remove one"
         raise WorkspaceInputError(msg)
 
 
 def _json_cell(file: RosterFile, number: int, text: str) -> Any:
-    """Read a cell that holds JSON."""
+    """Parse a cell with JSON."""
     try:
         return _read_json(text)
     except ValueError:
@@ -259,66 +259,66 @@ def _rows_of_json(file: RosterFile) -> Iterator[Any]:
             array.value("the file")
             msg = f"{file} must hold a JSON array of rows"
             raise WorkspaceInputError(msg)
-        array.drop()
+        array.skip()
         if array.peek() == "]":
-            array.drop()
+            array.skip()
         else:
             number = 0
             while True:
                 number += 1
                 yield array.value(f"row {number}")
                 mark = array.peek()
-                array.drop()
+                array.skip()
                 if mark == "]":
                     break
                 if mark != ",":
-                    msg = f"after row {number} a comma or the end of the array is expected"
+                    msg = f"expected a comma or the end of the array after row {number}"
                     raise ValueError(msg)
         if array.peek():
-            msg = "something follows the array"
+            msg = "unexpected text after the array"
             raise ValueError(msg)
 
 
 class JsonText:
-    """JSON that is read piece by piece."""
+    """A parser for JSON that is read in chunks."""
 
     def __init__(self, text: TextIO) -> None:
         self.text = text
-        self.held = ""
-        self.at = 0
-        self.over = False
+        self.buffer = ""
+        self.position = 0
+        self.at_end = False
 
-    def more(self) -> bool:
-        """Read on, and tell whether there was more; what lies behind is let go."""
+    def read_more(self) -> bool:
+        """Read the next chunk, drop what was parsed, and return whether there was more text."""
         piece = self.text.read(CHUNK)
-        self.held, self.at, self.over = self.held[self.at :] + piece, 0, not piece
-        return not self.over
+        self.buffer, self.position, self.at_end = self.buffer[self.position :] + piece, 0, not piece
+        return not self.at_end
 
     def peek(self) -> str:
-        """Return the next character that is not blank; nothing at the end."""
+        """Return the next character that is not blank; an empty string at the end."""
         while True:
-            while self.at < len(self.held) and self.held[self.at] in BLANKS:
-                self.at += 1
-            if self.at < len(self.held):
-                return self.held[self.at]
-            if not self.more():
+            while self.position < len(self.buffer) and self.buffer[self.position] in BLANKS:
+                self.position += 1
+            if self.position < len(self.buffer):
+                return self.buffer[self.position]
+            if not self.read_more():
                 return ""
 
-    def drop(self) -> None:
-        """Go on behind the character that was peeked at."""
-        self.at += 1
+    def skip(self) -> None:
+        """Skip one character."""
+        self.position += 1
 
     def value(self, name: str) -> Any:
         """
-        Read one value.
+        Parse one value.
 
-        :param name: what it is, for messages
-        :raises ValueError: if it is no JSON, or longer than a row can be
+        :param name: name of the value, for messages
+        :raises ValueError: if it is not JSON, or longer than :data:`MAX_ROW_LENGTH`
         """
         self.peek()
         while True:
             try:
-                value, end = DECODER.raw_decode(self.held, self.at)
+                value, end = DECODER.raw_decode(self.buffer, self.position)
             except RecursionError:  # noqa: PERF203 - a few rounds
                 msg = f"{name} is nested too deeply"
                 raise ValueError(msg) from None
@@ -326,16 +326,16 @@ class JsonText:
                 msg = f"{name}: {error}"
                 raise ValueError(msg) from None
             except ValueError:
-                if len(self.held) - self.at > MAX_ROW_LENGTH or not self.more():
+                if len(self.buffer) - self.position > MAX_ROW_LENGTH or not self.read_more():
                     msg = f"{name} is not JSON, or longer than {MAX_ROW_LENGTH:,} characters"
                     raise ValueError(msg) from None
             else:
-                # A number may go on in the next piece.
-                ends = end < len(self.held) and self.held[end] in ENDS
-                if ends or self.over or len(self.held) - self.at > MAX_ROW_LENGTH:
-                    self.at = end
+                # A number may continue in the next chunk.
+                ends = end < len(self.buffer) and self.buffer[end] in VALUE_ENDS
+                if ends or self.at_end or len(self.buffer) - self.position > MAX_ROW_LENGTH:
+                    self.position = end
                     return value
-                self.more()
+                self.read_more()
 
 
 def _rows_of_lines(file: RosterFile) -> Iterator[Any]:
@@ -351,27 +351,27 @@ def _rows_of_lines(file: RosterFile) -> Iterator[Any]:
 
 
 class RepeatedKeyError(ValueError):
-    """An object has a key twice."""
+    """A JSON object repeats a key."""
 
 
-def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object, and refuse a key that stands twice."""
+def reject_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object from its pairs, and refuse a repeated key."""
     found = dict(pairs)
     if len(found) < len(pairs):
         repeated = next(name for name, _ in pairs if [key for key, _ in pairs].count(name) > 1)
-        msg = f"the key {_shown(repeated[:100])} stands twice in one object"
+        msg = f"the key {_quoted(repeated[:100])} is repeated in one object"
         raise RepeatedKeyError(msg)
     return found
 
 
-DECODER = json.JSONDecoder(object_pairs_hook=once_each)
+DECODER = json.JSONDecoder(object_pairs_hook=reject_repeated_keys)
 
 
 def _read_json(text: str) -> Any:
     """
     Read JSON.
 
-    :raises ValueError: if it is none, is nested too deeply or repeats a key
+    :raises ValueError: if it is invalid, nested too deeply or repeats a key
     """
     try:
         return DECODER.decode(text)

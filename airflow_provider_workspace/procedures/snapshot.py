@@ -1,4 +1,4 @@
-"""A snapshot of what people wait for: the lists of an organization, read once and kept by address or id."""
+"""A snapshot of the lists of an organization, by e-mail address or id."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ R = TypeVar("R", bound="Resource")
 @dataclass(slots=True)
 class Snapshot:
     """
-    What the lists showed.
+    The contents of the lists.
 
-    :param domains: by id, in small letters
-    :param projects: by id
-    :param invites: by :func:`~airflow_provider_workspace.procedures.roster.address_key`, whether it has expired; a
-        living one counts where there are several
-    :param invite_count: how many invites there were
-    :param invited_at: when the invites were made
-    :param members: the same keys of those who are members
-    :param member_count: what the service says how many members there are; ``None`` if it does not
-    :param incomplete: what to say of a list that stayed shorter than it counts, so that nothing is proven by what it
-        does not show; empty if all are complete
-    :param consistency_time: seconds for which the lists may miss what was just made
+    :param domains: domains by id in lower case
+    :param projects: projects by id
+    :param invites: whether an invite has expired, by
+        :func:`~airflow_provider_workspace.procedures.roster.address_key`; of several invites an open one counts
+    :param invite_count: number of invites
+    :param invited_at: creation times of the invites
+    :param members: address keys of the members
+    :param member_count: number of members that the service reports; ``None`` if it reports none
+    :param incomplete: message about a list with fewer rows than it counts, whose missing rows prove nothing; empty if
+        all lists are complete
+    :param consistency_time: seconds for which the lists may miss new records
     """
 
     domains: dict[str, Domain] = field(default_factory=dict)
@@ -49,8 +49,8 @@ class Snapshot:
     incomplete: str = ""
     consistency_time: float = 0.0
 
-    def living(self) -> set[str]:
-        """Return the addresses that hold an invite that has not expired."""
+    def open_invites(self) -> set[str]:
+        """Return the keys of the addresses with an invite that has not expired."""
         return {key for key, expired in self.invites.items() if not expired}
 
 
@@ -68,12 +68,12 @@ def take_snapshot(
     Read the lists of one subject.
 
     :param subject: ``domains``, ``projects`` or ``people`` (invites and members)
-    :param previous: an earlier snapshot of the same; saves reading all members again where nothing can have changed
-    :param wanted: the only addresses of interest; saves reading members while all of them hold living invites
-    :param complete: fail if a list stays short, for what is missed would be done twice; without, the snapshot says so
-    :param consistency_time: seconds for which the lists may miss what was just made
+    :param previous: an earlier snapshot of the same subject; avoids reading all members again if none can have changed
+    :param wanted: the only addresses of interest; avoids reading members while all of them have open invites
+    :param complete: whether to fail if a list has fewer rows than it counts, instead of noting it in the snapshot
+    :param consistency_time: seconds for which the lists may miss new records
     :raises WorkspaceRequestError: if a page cannot be read
-    :raises WorkspaceIncompleteListError: if a list stays short that must be complete
+    :raises WorkspaceIncompleteListError: if ``complete`` is set and a list has fewer rows than it counts
     """
     seen = Snapshot(consistency_time=consistency_time)
     try:
@@ -110,8 +110,8 @@ def _read_people(
     """
     Read the invites, and the members only as far as needed.
 
-    Somebody joins by accepting an invite, which then is gone, or in another way, and then the members are more. If
-    neither happened since the previous snapshot, its members are still right, and one page told so.
+    A person joins by accepting an invite, which then disappears, or in another way that adds a member. If neither
+    happened since the previous snapshot, its members are still valid, and one page is enough to know.
     """
     invites = ops.invites.ListInvites(organization_id=organization_id, limit=page_size)
     try:
@@ -120,8 +120,8 @@ def _read_people(
         if complete:
             raise
         seen.incomplete = str(error)
-    living = seen.living()
-    if wanted is not None and living.issuperset(wanted):
+    open_invites = seen.open_invites()
+    if wanted is not None and open_invites.issuperset(wanted):
         return
     members = ops.members.ListMembers(organization_id=organization_id, limit=page_size)
     first = yield from send_one(members)
@@ -131,7 +131,7 @@ def _read_people(
         and not previous.incomplete
         and first.count is not None
         and previous.member_count == first.count > len(first.results)
-        and previous.living() <= living
+        and previous.open_invites() <= open_invites
     ):
         seen.members = previous.members
         return
@@ -139,7 +139,7 @@ def _read_people(
 
 
 def _note_invite(seen: Snapshot, invite: Invite) -> None:
-    """Keep an invite; one that has not expired counts more than others of the same address."""
+    """Add an invite; of several for one address an open one counts."""
     key = address_key(invite.target_email or "")
     seen.invite_count += 1
     if invite.created_at:
@@ -149,7 +149,7 @@ def _note_invite(seen: Snapshot, invite: Invite) -> None:
 
 
 def _note_member(seen: Snapshot, member: Member) -> None:
-    """Keep a member."""
+    """Add a member."""
     if member.user and member.user.email:
         seen.members.add(address_key(member.user.email))
 
@@ -163,62 +163,62 @@ def _each_row(
     note: Callable[[R], object],
     page: Page[R] | None = None,
     *,
-    told_by: Callable[[R], object] = _label,
+    identity: Callable[[R], object] = _label,
 ) -> Procedure[None]:
     """
-    Read a list to its end.
+    Read all pages of a list.
 
-    :param note: called with each row once; reading ends when it returns true
+    :param note: called with each row once; reading stops when it returns true
     :param page: the first page, if it was read already
-    :param told_by: returns what tells the rows apart, by default what people know them by
-    :raises WorkspaceIncompleteListError: if the list stays shorter than it counts, or no row shows what tells it apart
+    :param identity: returns what identifies a row, by default its label
+    :raises WorkspaceIncompleteListError: if the list has fewer rows than it counts, or no row shows its identity
     """
     pages = Pages(first, "")
     following: Operation[Page[R]] | None = first
-    rows = told = 0
+    rows = identified = 0
     while following is not None:
         page = page or (yield from send_one(following))
         for row in pages.fresh(page):
             rows += 1
-            told += bool(told_by(row))
+            identified += bool(identity(row))
             if note(row):
                 return
         following, page = pages.following(page), None
-    if rows and not told:
+    if rows and not identified:
         msg = (
-            "Check that the service answers as the interface says, and that the owner of the API key may see names and "
-            f"addresses: {described(first, f'gave {rows} rows, and none shows which it is')} Nothing was changed."
+            "Check that the owner of the API key may see names and addresses: "
+            f"{described(first, f'gave {rows} rows, none of which shows its name, address or id')} Nothing was changed."
         )
         raise WorkspaceIncompleteListError(
             msg, operation=type(first).__name__, outcome=Outcome.REJECTED.value, retryable=False
         )
 
 
-def read_rows(first: Operation[Page[R]], *, told_by: Callable[[R], object] = _label) -> Procedure[list[R]]:
+def read_rows(first: Operation[Page[R]], *, identity: Callable[[R], object] = _label) -> Procedure[list[R]]:
     """
-    Read a list to its end.
+    Return all rows of a list.
 
-    :param first: the operation that asks for the first page
-    :param told_by: returns what tells the rows apart, by default what people know them by
+    :param first: the operation that reads the first page
+    :param identity: returns what identifies a row, by default its label
     :return: each row once
-    :raises WorkspaceIncompleteListError: if the list stays shorter than it counts, or no row shows what tells it apart
+    :raises WorkspaceIncompleteListError: if the list has fewer rows than it counts, or no row shows its identity
     """
     rows: list[R] = []
-    yield from _each_row(first, rows.append, told_by=told_by)
+    yield from _each_row(first, rows.append, identity=identity)
     return rows
 
 
 def find_row(
-    first: Operation[Page[R]], wanted: Callable[[R], bool], *, told_by: Callable[[R], object] = _label
+    first: Operation[Page[R]], wanted: Callable[[R], bool], *, identity: Callable[[R], object] = _label
 ) -> Procedure[R | None]:
     """
-    Look for a row of a list.
+    Return the first row of a list that is wanted.
 
-    :param first: the operation that asks for the first page
-    :param told_by: returns what tells the rows apart, by default what people know them by
-    :return: the first row that is wanted; ``None`` if there is none
-    :raises WorkspaceIncompleteListError: if it is not found, and the list stays shorter than it counts, or no row shows
-        what tells it apart
+    :param first: the operation that reads the first page
+    :param identity: returns what identifies a row, by default its label
+    :return: the row; ``None`` if there is none
+    :raises WorkspaceIncompleteListError: if it is not found, and the list has fewer rows than it counts or no row shows
+        its identity
     """
     found: list[R] = []
 
@@ -227,5 +227,5 @@ def find_row(
             found.append(row)
         return bool(found)
 
-    yield from _each_row(first, note, told_by=told_by)
+    yield from _each_row(first, note, identity=identity)
     return found[0] if found else None

@@ -1,4 +1,4 @@
-"""A clock that notices when the process was suspended, so that what it read before is read again."""
+"""A clock that detects a suspended process, so that outdated lists are read again."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from airflow_provider_workspace.api.procedure import Pause, Procedure
 
 T = TypeVar("T")
 
-# How old the lists may be when something is sent, and how long a step may take, in seconds: a process that slept reads
-# them again.
+# How old the lists may be when a request is sent, and how long a step may take, in seconds. A process that was
+# suspended for longer reads the lists again.
 FRESH_SECONDS = 60.0
-# How often lists are read in a row because the process slept meanwhile.
+# How often lists are read in a row if the process is suspended while it reads them.
 MAX_READINGS = 3
 
 
 class SuspensionClock:
     """
-    The time of a procedure, and how fresh is what it has read.
+    The clock of a procedure, and the age of the lists that it read.
 
     :param clock: returns the seconds since 1970
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
-        self.slept = False
-        """Whether a step since the last reading took so long that the process may have slept."""
+        self.suspended = False
+        """Whether a step since the last read took so long that the process may have been suspended."""
         self.skipped = 0.0
-        """Seconds of pauses that the clock does not show."""
+        """Seconds of pauses that the clock missed."""
         self.fresh_until = 0.0
 
     def now(self) -> float:
-        """Return the seconds since 1970; no pause is shorter than it says."""
+        """Return the seconds since 1970, pauses that the clock missed included."""
         return self.clock() + self.skipped
 
     def is_stale(self) -> bool:
-        """Tell whether what was read must be read again before anything is sent."""
-        return self.slept or self.now() > self.fresh_until
+        """Return whether the lists must be read again before a request is sent."""
+        return self.suspended or self.now() > self.fresh_until
 
     def watch(self, procedure: Procedure[T]) -> Procedure[T]:
-        """Carry a procedure out, and notice when the process slept."""
+        """Run a procedure, and notice when the process was suspended."""
         step = next(procedure)
         while True:
             began = self.clock()
             results = yield step
             if self.clock() - began > FRESH_SECONDS + (step.seconds if isinstance(step, Pause) else 0.0):
-                self.slept = True
+                self.suspended = True
             try:
                 step = procedure.send(results)
             except StopIteration as stop:
@@ -55,24 +55,24 @@ class SuspensionClock:
 
     def read(self, reading: Callable[[], Procedure[T]]) -> Procedure[tuple[T, float]]:
         """
-        Read something, once more if the process slept meanwhile.
+        Read the lists, again if the process was suspended meanwhile.
 
-        :return: what was read, and when the reading began
+        :return: what was read, and when the read began
         """
         reads = 0
         while True:
             reads += 1
-            self.slept = False
+            self.suspended = False
             began = self.now()
             seen = yield from reading()
-            if not self.slept or reads == MAX_READINGS:
+            if not self.suspended or reads == MAX_READINGS:
                 break
-        self.slept = False
+        self.suspended = False
         self.fresh_until = self.now() + max(FRESH_SECONDS, 4 * (self.now() - began))
         return seen, began
 
     def pause(self, seconds: float) -> Procedure[None]:
-        """Pause, and count what the clock does not show of it."""
+        """Pause, and add what the clock missed of the pause."""
         began = self.clock()
         yield Pause(seconds)
         self.skipped += max(0.0, seconds - (self.clock() - began))

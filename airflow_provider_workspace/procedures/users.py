@@ -1,4 +1,4 @@
-"""Who is meant: people by their e-mail address, and whether somebody whom the service does not know is gone."""
+"""Find users by their e-mail address, and check that an unknown user is really gone."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def find_user(
     removed: Callable[[], bool] = lambda: False,
 ) -> Procedure[str]:
     """
-    Return the user (UUID) of a person, looked up among the members where only the address is given.
+    Return the UUID of a user, looked up among the members if only the address is given.
 
-    :param organization: returns the organization to look in
-    :param removed: whether an earlier try of the task may have removed them
-    :return: the user; nothing if no member has the address and an earlier try may have removed them
-    :raises WorkspaceInputError: unless exactly one of both is given, or if not exactly one member has the address
+    :param organization: returns the id of the organization
+    :param removed: returns whether an earlier try of the task may have removed the member
+    :return: the UUID; an empty string if no member has the address and an earlier try may have removed them
+    :raises WorkspaceInputError: unless exactly one of both is given and exactly one member has the address
     """
     if (user_uuid is None) is (email is None):
         msg = "Pass either user_uuid or user_email, and not both"
@@ -57,7 +57,7 @@ def find_user(
     if len(found) == 1:
         return found[0]
     if not found and removed():
-        log.info("No member has the address %s any more: an earlier try of this task removed them.", address)
+        log.info("No member has the address %s: an earlier try of this task removed them.", address)
         return ""
     cure = f"Pass user_uuid, one of {', '.join(found)}: " if found else "Check user_email: "
     msg = f"{cure}{len(found) or 'no'} members have the address {address} in organization {organization_id}"
@@ -68,31 +68,31 @@ def find_by_uuid(first: Operation[Page[P]], user_uuid: str) -> Procedure[P | Non
     """
     Look for a user in a list of members or collaborators.
 
-    :return: their row; ``None`` if there is none
+    :return: the row of the user; ``None`` if there is none
     """
-    return (yield from find_row(first, lambda row: _key(_uuid_of(row)) == _key(user_uuid), told_by=_uuid_of))
+    return (yield from find_row(first, lambda row: _key(_uuid_of(row)) == _key(user_uuid), identity=_uuid_of))
 
 
 def check_no_member(
     error: WorkspaceNotFoundError, user_uuid: str, organization_id: str, page_size: int
 ) -> Procedure[None]:
     """
-    Make sure that a user whom the service does not know is no member.
+    Check that a user for whom the service returned 404 is not a member.
 
-    :param error: the service's 404
+    :param error: the 404
     :raises WorkspaceNotFoundError: if a member has this user or membership id
     """
-    members = yield from read_rows(ListMembers(organization_id=organization_id, limit=page_size), told_by=_uuid_of)
+    members = yield from read_rows(ListMembers(organization_id=organization_id, limit=page_size), identity=_uuid_of)
     _refuse_other_id(error, user_uuid, members, "membership")
     _refuse_listed(error, user_uuid, members, "member")
 
 
 def members_of(organization: Callable[[], str], page_size: int) -> ListMembers | None:
     """
-    Return the operation that lists the members, checked now; ``None`` if no organization is known.
+    Return the operation that lists the members; ``None`` if no organization is set.
 
-    :param organization: returns the organization
-    :raises WorkspaceInputError: if what is given is no organization
+    :param organization: returns the id of the organization
+    :raises WorkspaceInputError: if the id is invalid
     """
     try:
         organization_id = organization()
@@ -110,21 +110,21 @@ def check_no_collaborator(
     members: ListMembers | None,
 ) -> Procedure[None]:
     """
-    Make sure that a user whom the service does not know is no collaborator of a dashboard.
+    Check that a user for whom the service returned 404 is not a collaborator of a dashboard.
 
-    :param error: the service's 404
-    :param members: asks for the members, among whom the id may be that of a membership; ``None`` if nobody can
-    :raises WorkspaceNotFoundError: if a collaborator has this user id, or the id is one of another kind
+    :param error: the 404
+    :param members: lists the members, to detect the id of a membership; ``None`` if no organization is set
+    :raises WorkspaceNotFoundError: if a collaborator has this user id, or it is an id of another kind
     """
-    rows = yield from read_rows(collaborators, told_by=_uuid_of)
+    rows = yield from read_rows(collaborators, identity=_uuid_of)
     _refuse_other_id(error, user_uuid, rows, "collaborator")
     _refuse_listed(error, user_uuid, rows, "collaborator")
-    cannot_tell = "Whether %s is the id of a user and not of a membership cannot be told: %s"
+    cannot_tell = "Cannot check that %s is the id of a user and not of a membership: %s"
     if members is None:
         log.warning(cannot_tell, user_uuid, "no organization is set")
         return
     try:
-        found = yield from read_rows(members, told_by=_uuid_of)
+        found = yield from read_rows(members, identity=_uuid_of)
     except WorkspaceStatusError as unread:
         log.warning(cannot_tell, user_uuid, unread)
     else:
@@ -134,7 +134,7 @@ def check_no_collaborator(
 def _refuse_listed(
     error: WorkspaceNotFoundError, user_uuid: str, rows: Iterable[Member | DashboardCollaborator], kind: str
 ) -> None:
-    """Raise the error if one of the rows is the user's."""
+    """Raise the error if one of the rows belongs to the user."""
     if any(_key(_uuid_of(row)) == _key(user_uuid) for row in rows):
         raise_listed(error, f"{kind}s")
 
@@ -142,21 +142,21 @@ def _refuse_listed(
 def _refuse_other_id(
     error: WorkspaceNotFoundError, given: str, rows: Iterable[Member | DashboardCollaborator], kind: str
 ) -> None:
-    """Raise the error if one of the rows has the id that was given as that of a user."""
+    """Raise the error if the id that was passed for a user is the id of a row."""
     for row in rows:
         uuid = _uuid_of(row)
         if _key(row.id) == _key(given) != _key(uuid):
             error.args = (
-                f"Pass user_uuid='{uuid}': what was passed is the id of the {kind}, not of the user. {error}",
+                f"Pass user_uuid='{uuid}': the id that was passed belongs to the {kind}, not to the user. {error}",
             )
             raise error
 
 
 def _uuid_of(row: Member | DashboardCollaborator) -> str | None:
-    """Return the id of the user of a row; a collaborator may have it as a field of its own."""
+    """Return the user id of a row; a collaborator may have it in a field of its own."""
     return (row.user.uuid if row.user else None) or getattr(row, "user_uuid", None)
 
 
 def _key(uuid: str | None) -> str | None:
-    """Return the form in which ids are compared; an id that is not there equals none."""
+    """Return the form in which ids are compared; ``None`` for a missing id."""
     return uuid.strip().lower() if uuid else None

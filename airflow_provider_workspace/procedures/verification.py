@@ -1,4 +1,4 @@
-"""Ask the service to verify a domain, while somebody waits for it."""
+"""Request the verification of a domain while a task waits for it."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from airflow_provider_workspace.errors import WorkspaceError
 
 log = logging.getLogger(__name__)
 
-# What a service may answer that finds no challenge in the DNS yet; the interface does not show it.
+# Statuses that a service may return while the DNS has no challenge yet; the interface does not show them.
 TOO_EARLY = (400, 409, 422)
 
 
 def ask_verification(organization_id: str, domain_id: str) -> Procedure[bool]:
     """
-    Ask the service to verify a domain; whether it did, the next poll tells. A refusal may only mean that it is early.
+    Request the verification of a domain; the next poll shows the result. A refusal may only mean that it is too early.
 
-    :return: whether to ask again; a service that takes no such question from a key may still verify by itself
-    :raises WorkspaceRequestError: if the service refuses for good
+    :return: whether to request it again; false if API keys may not, and the service verifies domains on its own
+    :raises WorkspaceRequestError: if the refusal is permanent
     """
     verify = VerifyDomain(organization_id=organization_id, domain_id=domain_id)
     (answer,) = yield Send([verify], why="somebody waits for the domain")
     if refuses_kind_of_key(answer):
-        log.warning("Waiting without asking for verification, which this kind of API key may not do: %s", answer)
+        log.warning("Waiting without requesting verification, which this kind of API key may not: %s", answer)
         return False
     if isinstance(answer, WorkspaceError):
         if answer.permanent and getattr(answer, "status", None) not in TOO_EARLY:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.hooks.files import file_at
-from airflow_provider_workspace.procedures.organization_plan import Reading
+from airflow_provider_workspace.procedures.organization_plan import OrganizationReader
 from airflow_provider_workspace.procedures.resources import project_key
 from airflow_provider_workspace.state.dashboard_registry import DashboardIdentity, DashboardRegistry
 from airflow_provider_workspace.state.lease_store import VariableStore
@@ -42,7 +42,9 @@ def identity_of(settings: Settings, organization_id: str, project_id: str, entry
     return DashboardIdentity(settings.base_url, project_id, organization_id, entry.name)
 
 
-def reading_of(organization_id: str, settings: Settings, store: Callable[[], LeaseStore] = VariableStore) -> Reading:
+def organization_reader(
+    organization_id: str, settings: Settings, store: Callable[[], LeaseStore] = VariableStore
+) -> OrganizationReader:
     """
     Return what reads an organization.
 
@@ -60,7 +62,7 @@ def reading_of(organization_id: str, settings: Settings, store: Callable[[], Lea
     def windows() -> dict[str, str]:
         return {lease.batch_export_id: str(lease.window) for lease in LeaseRegistry(store()).all()}
 
-    return Reading(
+    return OrganizationReader(
         organization_id,
         settings.page_size,
         find_dashboard,

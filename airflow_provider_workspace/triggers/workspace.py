@@ -19,7 +19,7 @@ from airflow_provider_workspace.triggers.deadline import check_number, check_tex
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Member
     from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
-    from airflow_provider_workspace.procedures.arrivals import ListedRow, ToldRows
+    from airflow_provider_workspace.procedures.arrivals import ListedRow, SeenRows
     from airflow_provider_workspace.procedures.snapshot import Snapshot
     from airflow_provider_workspace.triggers.polling import PollFailure
 
@@ -300,7 +300,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         from airflow_provider_workspace.client import waits
         from airflow_provider_workspace.triggers.polling import PollFailure, poll
 
-        memories: list[tuple[Any, ToldRows]] = []
+        memories: list[tuple[Any, SeenRows]] = []
         async for polled in poll(self.read, workspace_conn_id=self.workspace_conn_id, interval=self.poll_interval):
             if isinstance(polled, PollFailure):
                 log.warning("Polling failed and will be retried: %s", polled.message)
@@ -308,7 +308,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
             organization_id, rows = polled
             key = f"workspace_{self.what}_{organization_id}"
             memories = memories or await self.remembered(key, rows)
-            new = list(dict.fromkeys(row_id for _, told in memories for row_id in told.new(rows)))
+            new = list(dict.fromkeys(row_id for _, seen in memories for row_id in seen.new(rows)))
             for row_id in new:
                 name = rows[row_id].name
                 payload = {"what": self.what, "organization_id": organization_id, "id": row_id, "name": name}
@@ -316,10 +316,10 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
                 yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
             if new:
                 await waits.async_sleep(STORED_SECONDS)
-                for store, told in memories:
-                    told.add(rows, new)
+                for store, seen in memories:
+                    seen.add(rows, new)
                     if store is not None:
-                        await store.aset(key, told.to_json())
+                        await store.aset(key, seen.to_json())
 
     async def read(self, hook: WorkspaceAsyncHook) -> tuple[str, dict[str, ListedRow]]:
         """
@@ -333,10 +333,10 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
     async def rows(self, hook: WorkspaceAsyncHook, organization_id: str) -> dict[str, ListedRow]:
         """Return the rows of the list by id."""
         from airflow_provider_workspace.procedures.arrivals import ListedRow
-        from airflow_provider_workspace.procedures.quota import seconds_of
+        from airflow_provider_workspace.procedures.quota import parse_timestamp
 
         def listed(name: str | None, since: str | None) -> ListedRow:
-            seconds = seconds_of(since)
+            seconds = parse_timestamp(since)
             return ListedRow(name, None if seconds is None else int(seconds))
 
         if self.what == "project":
@@ -350,23 +350,23 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         domains = hook.list_domains(organization_id=organization_id)
         return {str(row.id): listed(row.domain, row.verified_at) async for row in domains if row.is_verified}
 
-    async def remembered(self, key: str, rows: dict[str, ListedRow]) -> list[tuple[Any, ToldRows]]:
+    async def remembered(self, key: str, rows: dict[str, ListedRow]) -> list[tuple[Any, SeenRows]]:
         """
         Return the store of each asset with its reported rows; for a new asset these are the current rows.
 
         :param key: key in the stores
         """
-        from airflow_provider_workspace.procedures.arrivals import ToldRows
+        from airflow_provider_workspace.procedures.arrivals import SeenRows
         from airflow_provider_workspace.version_compat import asset_stores
 
-        memories: list[tuple[Any, ToldRows]] = []
+        memories: list[tuple[Any, SeenRows]] = []
         for store in asset_stores(self):
-            told = ToldRows.from_json(await store.aget(key))
-            if told is None:
-                told = ToldRows.all_of(rows)
-                await store.aset(key, told.to_json())
-            memories.append((store, told))
-        return memories or [(None, ToldRows.all_of(rows))]
+            seen = SeenRows.from_json(await store.aget(key))
+            if seen is None:
+                seen = SeenRows.all_of(rows)
+                await store.aset(key, seen.to_json())
+            memories.append((store, seen))
+        return memories or [(None, SeenRows.all_of(rows))]
 
 
 def _check_queue(queue: object) -> None:

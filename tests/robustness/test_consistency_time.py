@@ -173,7 +173,7 @@ def test_two_tasks_that_create_the_same_at_once_say_so(sandbox: SandboxServer, c
     connect()
     first = task("create_project").execute({})
     sandbox.inject("late_rows", "list_projects", times=1)  # the other one looked before the first one created
-    with pytest.raises(AirflowFailException, match="there are several of project 'Northwind'") as caught:
+    with pytest.raises(AirflowFailException, match="project 'Northwind' exists 2 times, as ") as caught:
         task("create_project").execute({})
     for entry in sandbox.audit("create_project"):
         assert entry["target"] in str(caught.value)

@@ -94,7 +94,7 @@ def test_a_refused_row_fails_alone(call: Call, connect: Connect, sandbox: Sandbo
     with pytest.raises(WorkspaceInvitesIncompleteError) as error:
         call("create_invites", rows)
     assert str(error.value) == (
-        'The service refused 1 of 10 rows, the others are done. row 7 (P7@example.org): "7" is not a valid choice.'
+        'The service refused 1 of 10 rows; the others are done. row 7 (P7@example.org): "7" is not a valid choice.'
     )
     assert statuses(error.value.report) == {"invited": 9, "failed": 1}
     assert set(mails(sandbox).values()) == {1}

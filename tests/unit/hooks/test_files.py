@@ -82,7 +82,7 @@ def test_reads_a_url(tmp_path: Path, conn_id: str, suffix: str, content: str) ->
         ("file://[{0}/a.csv", WorkspaceInputError, "is no URL that Airflow knows"),
         ("file://{0}/latin.csv", WorkspaceInputError, "'file://{0}/latin.csv' is not in UTF-8 (byte 7)"),
         ("file://{0}/columns.csv", WorkspaceInputError, "'file://{0}/columns.csv' has no column 'email'"),
-        ("file://{0}/a.xlsx", WorkspaceInputError, "is no roster: expected a name that ends in .csv, .json, .jsonl"),
+        ("file://{0}/a.xlsx", WorkspaceInputError, "is not a roster: expected a name that ends in .csv, .json, .jsonl"),
     ],
 )
 def test_what_is_no_file_is_an_error_before_anything_is_sent(

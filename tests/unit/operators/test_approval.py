@@ -280,7 +280,7 @@ def test_notifiers_are_called_once_the_question_is_there(task: Task, asked: Ques
     ("arguments", "message"),
     [
         ({"leavers": ["ada@example.com"]}, "either leavers=… or a roster"),
-        ({"leavers": [], "roster": None}, "leavers holds no address"),
+        ({"leavers": [], "roster": None}, "leavers is empty"),
         ({"approval_timeout": "soon"}, "approval_timeout must be a timedelta"),
         ({"approval_timeout": 0}, "approval_timeout must be a timedelta"),
         ({"approvers": 7}, "approvers must be a list"),

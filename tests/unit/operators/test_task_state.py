@@ -88,7 +88,7 @@ def test_without_task_state_a_retry_finds_the_record_but_not_its_creator(
     task.execute({})
     assert not task.created
     assert len(sandbox.effects("create_project")) == 1
-    with pytest.raises(AirflowFailException, match="there is a project 'Northwind' already"):
+    with pytest.raises(AirflowFailException, match="project 'Northwind' exists already"):
         project(if_exists="fail").execute({})
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.procedures.arrivals import MAX_KEPT, ListedRow, ToldRows
+from airflow_provider_workspace.procedures.arrivals import MAX_KEPT, ListedRow, SeenRows
 
 
 def listed(*numbers: int, timed: bool = True) -> dict[str, ListedRow]:
@@ -15,9 +15,9 @@ def listed(*numbers: int, timed: bool = True) -> dict[str, ListedRow]:
     return {f"row-{number}": ListedRow(None, number if timed else None) for number in numbers}
 
 
-def again(told: ToldRows) -> ToldRows:
+def again(told: SeenRows) -> SeenRows:
     """Return what is remembered after a restart."""
-    remembered = ToldRows.from_json(json.loads(json.dumps(told.to_json())))
+    remembered = SeenRows.from_json(json.loads(json.dumps(told.to_json())))
     assert remembered is not None
     return remembered
 
@@ -26,7 +26,7 @@ def again(told: ToldRows) -> ToldRows:
 @pytest.mark.parametrize("count", [0, 3, MAX_KEPT, MAX_KEPT + 1, 3 * MAX_KEPT])
 def test_what_is_there_is_not_new_and_each_later_row_is_told_once(count: int, *, timed: bool) -> None:
     rows = listed(*range(count), timed=timed)
-    told = again(ToldRows.all_of(rows))
+    told = again(SeenRows.all_of(rows))
     assert told.new(rows) == []
     for number in range(count, count + 5):
         rows |= listed(number, timed=timed)
@@ -42,7 +42,7 @@ def test_what_is_there_is_not_new_and_each_later_row_is_told_once(count: int, *,
 def test_a_hundred_thousand_members_take_less_than_60_kb() -> None:
     began = 1_700_000_000
     rows = listed(*range(began, began + 100_000))
-    told = ToldRows.all_of(rows)
+    told = SeenRows.all_of(rows)
     assert len(json.dumps(told.to_json())) < 60_000
     assert len(told.ids) == MAX_KEPT
     rows |= listed(*range(began + 100_000, began + 105_000))
@@ -53,7 +53,7 @@ def test_a_hundred_thousand_members_take_less_than_60_kb() -> None:
 
 def test_rows_without_a_time_are_never_forgotten() -> None:
     rows = listed(*range(MAX_KEPT), timed=False) | {"late": ListedRow(None, 5), "later": ListedRow(None, 7)}
-    told = ToldRows.all_of(rows)
+    told = SeenRows.all_of(rows)
     assert told.new(rows) == []
     assert told.before == 7
     assert told.new({"new": ListedRow(None, None), "newer": ListedRow(None, 8), "old": ListedRow(None, 6)}) == [
@@ -63,9 +63,9 @@ def test_rows_without_a_time_are_never_forgotten() -> None:
 
 
 def test_a_row_that_shows_late_is_told_as_long_as_it_is_among_the_newest() -> None:
-    told = ToldRows.all_of(listed(*range(0, 2 * MAX_KEPT, 2)))
+    told = SeenRows.all_of(listed(*range(0, 2 * MAX_KEPT, 2)))
     assert told.new(listed(1)) == ["row-1"]
-    told = ToldRows.all_of(listed(*range(0, 4 * MAX_KEPT, 2)))
+    told = SeenRows.all_of(listed(*range(0, 4 * MAX_KEPT, 2)))
     assert told.new(listed(4 * MAX_KEPT - 1, 2 * MAX_KEPT + 1)) == [
         f"row-{4 * MAX_KEPT - 1}",
         f"row-{2 * MAX_KEPT + 1}",
@@ -75,4 +75,4 @@ def test_a_row_that_shows_late_is_told_as_long_as_it_is_among_the_newest() -> No
 
 @pytest.mark.parametrize("value", [None, [], ["a"], {}, {"ids": ["a"]}])
 def test_nothing_is_remembered(value: Any) -> None:
-    assert ToldRows.from_json(value) is None
+    assert SeenRows.from_json(value) is None

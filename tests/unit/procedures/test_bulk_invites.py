@@ -256,7 +256,7 @@ def test_applied_invites_are_not_sent_again_after_a_lost_answer() -> None:
     service = Service(faults=["lost"])
     report = run(service, people(4))
     assert service.sent == [4]
-    assert {entry.reason for entry in report.entries} == {"found when reading back, after an answer was lost or bad"}
+    assert {entry.reason for entry in report.entries} == {"found in the list, after the answer was lost or invalid"}
     assert statuses(report) == {"invited": 4}
 
 
@@ -286,7 +286,7 @@ def test_gives_up_when_every_answer_is_lost() -> None:
         run(service, people(3))
     assert service.sent == [3] * 5
     assert str(error.value) == (
-        "Not everybody was invited (3 rows: 3 unknown): no answer The next try sends only what is missing."
+        "Not everybody was invited (3 rows: 3 unknown): no answer The next try sends only the missing invites."
     )
     assert {(entry.status, entry.reason) for entry in error.value.report.entries} == {("unknown", "no answer")}
     assert isinstance(error.value.cause, WorkspaceOutcomeUnknownError)
@@ -323,7 +323,7 @@ def test_a_refused_chunk_is_bisected_to_the_bad_row() -> None:
         run(service, people(8), settings={"bulk_invite_limit": 8})
     assert service.sent == [8, 4, 4, 2, 2, 1, 1]
     assert str(error.value) == (
-        "The service refused 1 of 8 rows, the others are done. row 3 (p3@example.com): no such mailbox."
+        "The service refused 1 of 8 rows; the others are done. row 3 (p3@example.com): no such mailbox."
     )
     assert statuses(error.value.report) == {"invited": 7, "failed": 1}
     assert error.value.permanent
@@ -430,7 +430,7 @@ def test_an_invite_that_was_not_made_fails_and_is_not_sent_again() -> None:
     service = Service(faults=["liar", "nothing"])
     report = run(service, people(8), on_invalid="skip")
     assert statuses(report) == {"invited": 3, "failed": 5}
-    assert report.entries[3].reason == "the service answered with success, but does not list the invite"
+    assert report.entries[3].reason == "the service reported success, but does not list the invite"
     assert service.sent == [4, 4]
     assert 120 <= sum(service.pauses) <= 121
 

@@ -60,7 +60,7 @@ def delete(answer: Any, *lists: Any, if_missing: str = "fail", pauses: list[floa
         "thing",
         DELETE,
         if_missing,
-        is_there=(lambda: is_listed(INVITES, INVITE_ID)) if lists else None,
+        exists=(lambda: is_listed(INVITES, INVITE_ID)) if lists else None,
         consistency_time=120.0,
     )
     return drive(procedure, respond, pauses)
@@ -99,7 +99,7 @@ def test_the_list_decides_whether_it_is_gone(*, from_service: bool, listed: bool
         "thing",
         DELETE,
         "ignore",
-        is_there=None,
+        exists=None,
         consistency_time=120.0,
         check_gone=lambda error: check_not_listed(error, invites, INVITE_ID),
     )
@@ -131,7 +131,7 @@ def test_a_delete_that_deletes_nothing_is_an_error() -> None:
 
 def test_a_delete_is_believed_where_nothing_may_be_read(caplog: pytest.LogCaptureFixture) -> None:
     assert delete(None, FORBIDDEN)
-    assert "lets nobody check it" in caplog.text
+    assert "this API key may not check it" in caplog.text
 
 
 def changed(answer: Domain, *reads: Any, pauses: list[float] | None = None) -> Domain:

@@ -171,7 +171,7 @@ def test_invalid_addresses_are_refused() -> None:
     for wrong in ("in@b.de", [], None, {"in@b.de": 1}):
         with pytest.raises(WorkspaceInputError, match="emails must be a list with at least one address"):
             check_addresses(wrong)
-    with pytest.raises(WorkspaceInputError, match="'in' is no e-mail address: the address needs exactly one @"):
+    with pytest.raises(WorkspaceInputError, match="'in' is not an e-mail address: the address needs exactly one @"):
         check_addresses(["in"])
 
 
@@ -208,7 +208,7 @@ def test_invites_that_are_not_listed_may_be_listed_later(emails: list[str]) -> N
     condition, seen = build_condition("invites_settled", {"emails": emails}), replace(PEOPLE, consistency_time=120.0)
     early = evaluate(condition, seen, 119.0)
     assert not early.done
-    assert early.message.endswith(". Polling again: invites made just before may not be listed for 120 s")
+    assert early.message.endswith(". Polling again: new invites may not be listed for 120 s")
     assert evaluate(condition, seen, 120.0).done
     assert evaluate(build_condition("invites_settled", {"emails": ["in@b.de"]}), seen, 0.0).done
 
@@ -221,9 +221,9 @@ def test_invites_that_are_not_listed_may_be_listed_later(emails: list[str]) -> N
         ("domain_verified", None, "arguments must be those of the condition domain_verified: domain_id"),
         ("domain_verified", {}, "arguments must be those of the condition domain_verified: domain_id"),
         ("domain_verified", {"domain_id": "d", "x": 1}, "arguments must be those of the condition domain_verified"),
-        ("domain_verified", {"domain_id": None}, "domain_id of the condition domain_verified cannot be something of"),
-        ("members_joined", {"emails": 5}, "emails of the condition members_joined cannot be something of type int"),
-        ("members_joined", {"emails": [5]}, "emails of the condition members_joined cannot be something of type list"),
+        ("domain_verified", {"domain_id": None}, "domain_id of the condition domain_verified must not be of"),
+        ("members_joined", {"emails": 5}, "emails of the condition members_joined must not be of type int"),
+        ("members_joined", {"emails": [5]}, "emails of the condition members_joined must not be of type list"),
         ("members_joined", {"emails": ["a@b.de"], "share": True}, "share of the condition .* of type bool"),
         ("members_joined", {"emails": ["a@b.de"], "share": float("nan")}, "share of the condition .* of type float"),
         ("project_onboarded", {"project_id": "7", "product": 5}, "product of the condition .* of type int"),

@@ -221,7 +221,7 @@ def test_a_create_answered_without_an_id_is_looked_up() -> None:
     assert create(service) == ("it", True)
     assert service.sent == 1
     service = Service("without id", shown_after=CONSISTENCY_TIME + 1)
-    with pytest.raises(WorkspaceNotAppliedError, match="says that the thing was created, and did not"):
+    with pytest.raises(WorkspaceNotAppliedError, match="says that the thing was created, but did not"):
         create(service)
     assert service.sent == 1
 

@@ -61,7 +61,13 @@ CASES: list[tuple[list[Any], Member | Invite | None, str, str, str]] = [
     ([ADA], None, "invite", "8", "neither"),
     ([ADA], invite(is_expired=True), "invite", "8", "neither"),
     ([ADA], invite(), "skip", "1 to 8", "open invite"),
-    ([ADA], invite(level=15), "skip", "15 to 8", "as an owner (owner_level=15), whom no run changes: withdraw it"),
+    (
+        [ADA],
+        invite(level=15),
+        "skip",
+        "15 to 8",
+        "as an owner (owner_level=15), whom a sync never changes: withdraw it by hand",
+    ),
     ([ADA], member(), "change_level", "1 to 8", "another level"),
     ([ADA], member(level=15), "skip", "15 to 8", "owner"),
     ([ADA], member(level=None), "skip", "8", "level"),
@@ -75,7 +81,7 @@ CASES: list[tuple[list[Any], Member | Invite | None, str, str, str]] = [
     (OTHER, member(level=15), "skip", "15", "owner"),
     (OTHER, member(level=None), "skip", "", "level"),
     (OTHER, invite(), "withdraw", "1", "not on the roster"),
-    (OTHER, invite(id=None), "skip", "1", "whose"),
+    (OTHER, invite(id=None), "skip", "1", "its address or id"),
 ]
 
 
@@ -160,7 +166,7 @@ def test_an_implausible_roster_is_refused(rows: list[Any], message: str) -> None
 
 @pytest.mark.parametrize("address", ["", "ada", None])
 def test_a_misspelt_protection_is_refused(address: Any) -> None:
-    with pytest.raises(WorkspaceInputError, match="protected holds"):
+    with pytest.raises(WorkspaceInputError, match="Correct protected: "):
         plan(OTHER, protected=(address,))
 
 
@@ -181,7 +187,7 @@ def test_an_approval_covers_the_approved_changes_and_subsets() -> None:
         plan([ADA], member(level=2)),
         plan(["new@example.com", ADA], member()),
     ):
-        with pytest.raises(WorkspaceInputError, match="not in the approved plan"):
+        with pytest.raises(WorkspaceInputError, match="Not in the approved plan"):
             now.check_approved(approved)
     with pytest.raises(WorkspaceInputError, match=r"invite lin@example\.com"):
         plan(OTHER).check_approved({})
@@ -227,8 +233,8 @@ def test_leavers_go_and_nobody_else() -> None:
 @pytest.mark.parametrize(
     ("leavers", "protected", "message"),
     [
-        ([], [], "no address"),
-        (["ada"], [], "no e-mail address"),
+        ([], [], "leavers is empty"),
+        (["ada"], [], "not an e-mail address"),
         ([7], [], "e-mail"),
         (["a@b.example"], ["x"], "protected"),
     ],
@@ -267,7 +273,7 @@ def test_changes_are_looked_for_in_the_lists_that_show_them() -> None:
 def test_changes_that_do_not_show_are_named(left: list[Member]) -> None:
     planned = plan([ADA], member(), member("bo@example.com"))
     who = "change_level ada@example.com" if len(left) == 1 else "remove bo@example.com"
-    with pytest.raises(WorkspaceNotAppliedError, match=f"^Not done: {who}. Check in the workspace"):
+    with pytest.raises(WorkspaceNotAppliedError, match=f"^Not done: {who}. Check it in the workspace"):
         applied(planned, *left)
     assert sorted(row["status"] for row in planned.report(planned=False)["changes"]) == ["done", "refused"]
 

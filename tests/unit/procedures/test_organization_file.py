@@ -104,30 +104,30 @@ def test_the_examples_are_right() -> None:
         ("name: x", "line 1: name: unknown field (known: complete, domains"),
         ("exports: [{batch_export_id: 7, paused: true}]", "exports.0.batch_export_id: expected a UUID"),
         ("complete: [projects]", "complete.0: Input should be 'members'"),
-        ("complete: [members]", "complete names members, and the file has none: that would remove all"),
-        ("complete: [domains]\ndomains: []", "complete names domains, and the file has none"),
-        ("projects: [{name: a b}, {name: a  b}]", "projects: a b stands twice"),
-        ("domains: [{domain: A.example.com}, {domain: a.example.com.}]", "domains: a.example.com stands twice"),
-        ("projects: [{name: a, dashboards: [{name: x}, {name: x}]}]", "dashboards of a: x stands twice"),
+        ("complete: [members]", "complete names members, but the file has none: this would remove all"),
+        ("complete: [domains]\ndomains: []", "complete names domains, but the file has none"),
+        ("projects: [{name: a b}, {name: a  b}]", "projects: a b is repeated"),
+        ("domains: [{domain: A.example.com}, {domain: a.example.com.}]", "domains: a.example.com is repeated"),
+        ("projects: [{name: a, dashboards: [{name: x}, {name: x}]}]", "dashboards of a: x is repeated"),
         (
             "projects: [{name: a, dashboards: [{name: x, collaborators: [a@b.example, A@b.example]}]}]",
-            "collaborators of x: a@b.example stands twice",
+            "collaborators of x: a@b.example is repeated",
         ),
-        ("members:\n  people: [ada@example.com, Ada@Example.com]", "people: ada@example.com stands twice"),
+        ("members:\n  people: [ada@example.com, Ada@Example.com]", "people: ada@example.com is repeated"),
         (
             "projects: [{name: a, dashboards: [{name: x, variable_key: k}, {name: y, variable_key: k}]}]",
-            "variable_key: k stands twice",
+            "variable_key: k is repeated",
         ),
         ("organization_id: ''", "organization_id: String should have at least 1 character"),
-        ("organizations: {a: {organization_id: x}, b: {organization_id: x}}", "organization_id: x stands twice"),
+        ("organizations: {a: {organization_id: x}, b: {organization_id: x}}", "organization_id: x is repeated"),
         ("organizations: {yes: {}, true: {}}", "organizations: put the name True in quotes"),
         ("projects:\n\t- name: x", "line 2: found character '\\t'"),
         ("projects: []\n---\nprojects: []", "line 2: but found another document"),
         ("projects: [{name: 2026-11-22}]", "projects.0.name: expected a text; put it in quotes"),
         pytest.param("#" * (MAX_CHARACTERS + 1), "put the people into a roster", id="10 MB"),
-        ("projects:\n  - name: x\n    slack_incoming_webhook: abc", "line 3: 'slack_incoming_webhook' holds a secret"),
-        ("domains:\n  - domain: x\n    saml_x509_cert: abc", "line 3: 'saml_x509_cert' holds a secret"),
-        ("projects: []\nprojects: []", "line 2: the key 'projects' stands twice"),
+        ("projects:\n  - name: x\n    slack_incoming_webhook: abc", "line 3: 'slack_incoming_webhook' is a secret"),
+        ("domains:\n  - domain: x\n    saml_x509_cert: abc", "line 3: 'saml_x509_cert' is a secret"),
+        ("projects: []\nprojects: []", "line 2: the key 'projects' is repeated"),
         ("? [a]\n: 3", "line 1: a key must be a text"),
         ("- a", "line 1: expected a mapping such as"),
         ("", "line 1: expected a mapping such as"),
@@ -135,9 +135,9 @@ def test_the_examples_are_right() -> None:
         ("a: !x 3", "could not determine a constructor for the tag '!x'"),
         ("a: 2026-99-99", "line 1: month must be in 1..12"),
         ("[" * 600, "nested too deeply"),
-        ("a: &a [*a]", "more values than a file can have"),
-        ("organizations: {}", "organizations must hold organizations by name"),
-        ("organizations: {a: {}}\nprojects: []", "organizations must hold organizations by name"),
+        ("a: &a [*a]", "too many values"),
+        ("organizations: {}", "organizations must map names to organizations"),
+        ("organizations: {a: {}}\nprojects: []", "organizations must map names to organizations"),
         ("organizations:\n  a: {}\n  b:\n    exports: {}", "line 4: organizations.b.exports: Input should be"),
         ("organizations:\n  a: 3", "line 2: organizations.a: Input should be"),
     ],
@@ -168,7 +168,7 @@ def test_an_organization_is_chosen_by_name() -> None:
         choose_organization(found, "sout", "all.yaml")
     with pytest.raises(WorkspaceInputError, match=r"one of north, south.*several in all.yaml"):
         choose_organization(found, None, "all.yaml")
-    with pytest.raises(WorkspaceInputError, match=r"^organization must be the name of one in all\.yaml"):
+    with pytest.raises(WorkspaceInputError, match=r"^organization must be the name of an organization in all\.yaml"):
         choose_organization(found, ["south"], "all.yaml")  # type: ignore[arg-type]
 
 
@@ -198,11 +198,11 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceInputError, match="is a directory; expected a regular file"):
         load_organizations(str(tmp_path))
     (tmp_path / "a.yaml").write_bytes("projects: [{name: Größe}]".encode("latin-1"))
-    with pytest.raises(WorkspaceInputError, match=r"Save '.*a\.yaml' with the encoding UTF-8: it is not \(byte 20\)"):
+    with pytest.raises(WorkspaceInputError, match=r"Save '.*a\.yaml' with the encoding UTF-8: byte 20 is invalid"):
         load_organizations(str(tmp_path / "a.yaml"))
     (tmp_path / "loop.yaml").symlink_to("loop.yaml")
     with pytest.raises(WorkspaceInputError, match=r"The organization file cannot be read: .*symbolic links"):
         load_organizations(str(tmp_path / "loop.yaml"))
     (tmp_path / "a.yaml").write_text("organization_id: '{{ var.value.organization }}'")
-    with pytest.raises(WorkspaceInputError, match=r"Plan a\.yaml in a Dag: it holds templates"):
+    with pytest.raises(WorkspaceInputError, match=r"Plan a\.yaml in a Dag: it contains templates"):
         load_organizations(str(tmp_path / "a.yaml"))

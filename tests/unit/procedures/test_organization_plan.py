@@ -14,7 +14,12 @@ from airflow_provider_workspace.api.models import (
     User,
 )
 from airflow_provider_workspace.procedures.organization_file import Organization
-from airflow_provider_workspace.procedures.organization_plan import Change, OrganizationPlan, Reading, plan_organization
+from airflow_provider_workspace.procedures.organization_plan import (
+    Change,
+    OrganizationPlan,
+    OrganizationReader,
+    plan_organization,
+)
 from tests.unit.procedures.drive import drive
 
 if TYPE_CHECKING:
@@ -34,8 +39,8 @@ def planned(file: dict[str, Any], **lists: list[Any]) -> list[tuple[str, str]]:
         name = type(operation).__name__
         return ProjectItem(id=3, name="Sales") if name == "GetProject" else Page[Any](results=lists[name])
 
-    reading = Reading("o", 100, find_dashboard, lambda _: "", str)  # type: ignore[arg-type]
-    plan = drive(plan_organization(Organization.model_validate(file), reading), answer)
+    reader = OrganizationReader("o", 100, find_dashboard, lambda _: "", str)  # type: ignore[arg-type]
+    plan = drive(plan_organization(Organization.model_validate(file), reader), answer)
     return [(change.action, change.name) for change in plan.changes]
 
 

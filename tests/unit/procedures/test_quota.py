@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.quota import DAY, HOUR, MARGIN, MIN_BATCH, Quota, seconds_of
+from airflow_provider_workspace.procedures.quota import CLOCK_MARGIN, DAY, HOUR, MIN_BATCH, Quota, parse_timestamp
 
 NOW = 1_800_000_000.0
 
@@ -22,12 +22,12 @@ def test_without_a_limit_everything_may_be_sent() -> None:
 def test_remaining_quota_of_the_hour() -> None:
     sent = [NOW - 600.0] * 30 + [NOW - HOUR - 1] * 100
     assert Quota(per_hour=50).grants(sent, 20, NOW) == (20, None)
-    assert Quota(per_hour=50).grants(sent, 100, NOW) == (20, NOW - 600 + HOUR + MARGIN)
+    assert Quota(per_hour=50).grants(sent, 100, NOW) == (20, NOW - 600 + HOUR + CLOCK_MARGIN)
 
 
 def test_remaining_quota_of_the_day() -> None:
     sent = [NOW - 5 * HOUR] * 195
-    assert Quota(per_hour=50, per_day=200).grants(sent, 100, NOW) == (5, NOW - 5 * HOUR + DAY + MARGIN)
+    assert Quota(per_hour=50, per_day=200).grants(sent, 100, NOW) == (5, NOW - 5 * HOUR + DAY + CLOCK_MARGIN)
 
 
 def test_resumes_when_a_minimum_batch_fits() -> None:
@@ -35,19 +35,19 @@ def test_resumes_when_a_minimum_batch_fits() -> None:
     sent = [NOW - 60.0 * minute for minute in range(50)]
     granted, again = Quota(per_hour=50).grants(sent, 100, NOW)
     assert granted == 0
-    assert again == sorted(sent)[MIN_BATCH - 1] + HOUR + MARGIN
+    assert again == sorted(sent)[MIN_BATCH - 1] + HOUR + CLOCK_MARGIN
 
 
 def test_granted_quota_is_used_up() -> None:
-    assert Quota(per_hour=50).grants([], 120, NOW) == (50, NOW + HOUR + MARGIN)
+    assert Quota(per_hour=50).grants([], 120, NOW) == (50, NOW + HOUR + CLOCK_MARGIN)
 
 
 @pytest.mark.parametrize("ahead", [HOUR, 2 * DAY])
 def test_the_clock_of_the_service_may_be_ahead(ahead: float) -> None:
     quota = Quota()
     quota.note_sent(NOW, [str(number) for number in range(40)])
-    assert quota.refuse([NOW + ahead] * 40, 20, 327.0, NOW) == NOW + HOUR + MARGIN
-    assert quota.refuse([NOW + 30] * 60, 20, 327.0, NOW) == NOW + 30 + HOUR + MARGIN
+    assert quota.refuse([NOW + ahead] * 40, 20, 327.0, NOW) == NOW + HOUR + CLOCK_MARGIN
+    assert quota.refuse([NOW + 30] * 60, 20, 327.0, NOW) == NOW + 30 + HOUR + CLOCK_MARGIN
 
 
 def test_sent_invites_count_even_if_not_listed() -> None:
@@ -60,7 +60,7 @@ def test_sent_invites_count_even_if_not_listed() -> None:
 def test_refused_rows_count() -> None:
     quota = Quota(per_hour=50)
     quota.note_refused_rows(NOW, 20)
-    assert quota.grants([], 100, NOW) == (30, NOW + HOUR + MARGIN)
+    assert quota.grants([], 100, NOW) == (30, NOW + HOUR + CLOCK_MARGIN)
 
 
 # Learned from refusals
@@ -68,16 +68,16 @@ def test_refused_rows_count() -> None:
 
 def test_the_hour_is_learned_and_the_refusal_counts_for_the_day_alone() -> None:
     quota = Quota()
-    assert quota.refuse([NOW - 60.0] * 40, 20, 327.0, NOW) == NOW - 60 + HOUR + MARGIN
+    assert quota.refuse([NOW - 60.0] * 40, 20, 327.0, NOW) == NOW - 60 + HOUR + CLOCK_MARGIN
     assert quota.most(HOUR) == 40
     assert quota.most(DAY) is None
-    assert quota.grants([NOW - 60.0] * 40, 100, NOW + HOUR) == (40, NOW + 2 * HOUR + MARGIN)
+    assert quota.grants([NOW - 60.0] * 40, 100, NOW + HOUR) == (40, NOW + 2 * HOUR + CLOCK_MARGIN)
 
 
 def test_a_refusal_for_more_than_an_hour_is_one_of_the_day() -> None:
     quota = Quota(per_hour=50)
     listed = [NOW - 5 * HOUR] * 180
-    assert quota.refuse(listed, 20, 2 * HOUR, NOW) == NOW - 5 * HOUR + DAY + MARGIN
+    assert quota.refuse(listed, 20, 2 * HOUR, NOW) == NOW - 5 * HOUR + DAY + CLOCK_MARGIN
     assert quota.most(DAY) == 180
     assert quota.most(HOUR) == 50
 
@@ -85,22 +85,22 @@ def test_a_refusal_for_more_than_an_hour_is_one_of_the_day() -> None:
 def test_a_second_refusal_in_an_hour_without_invites_is_one_of_the_day() -> None:
     quota = Quota()
     listed = [NOW - 2 * HOUR] * 30
-    assert quota.refuse(listed, 20, 600.0, NOW) == NOW + HOUR + MARGIN
+    assert quota.refuse(listed, 20, 600.0, NOW) == NOW + HOUR + CLOCK_MARGIN
     quota.refuse(listed, 20, 600.0, NOW + HOUR)
     assert quota.most(DAY) == 30 + 20
 
 
 def test_what_the_configured_limit_does_not_explain_waits_as_asked_and_then_until_the_hour_is_over() -> None:
     quota = Quota(per_hour=50)
-    assert quota.refuse([NOW - 60.0] * 10, 20, 600.0, NOW) == NOW + 600 + MARGIN
-    assert quota.refuse([NOW - 60.0] * 10, 20, 600.0, NOW) == NOW - 60 + HOUR + MARGIN
+    assert quota.refuse([NOW - 60.0] * 10, 20, 600.0, NOW) == NOW + 600 + CLOCK_MARGIN
+    assert quota.refuse([NOW - 60.0] * 10, 20, 600.0, NOW) == NOW - 60 + HOUR + CLOCK_MARGIN
     assert quota.most(HOUR) == 50
 
 
 @pytest.mark.parametrize(("retry_after", "seconds"), [(30.0, 30.0), (None, 5.0)])
 def test_one_refusal_for_a_short_time_teaches_nothing(retry_after: float | None, seconds: float) -> None:
     quota = Quota()
-    assert quota.refuse([NOW - 60.0] * 40, 20, retry_after, NOW) == NOW + seconds + MARGIN
+    assert quota.refuse([NOW - 60.0] * 40, 20, retry_after, NOW) == NOW + seconds + CLOCK_MARGIN
     assert quota.most(HOUR) is None
     quota.refuse([NOW - 60.0] * 40, 20, retry_after, NOW)
     assert quota.most(HOUR) == 40
@@ -174,4 +174,4 @@ def test_limits_hold_and_everything_is_sent_in_the_end(
     ],
 )
 def test_reads_the_times_of_the_service(text: str | None, seconds: float | None) -> None:
-    assert seconds_of(text) == seconds
+    assert parse_timestamp(text) == seconds

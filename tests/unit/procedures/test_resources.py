@@ -24,7 +24,7 @@ def test_a_project_without_an_id_is_an_error_and_nothing_is_created() -> None:
 
     settings: Any = SimpleNamespace(page_size=100, consistency_time=1.0)
     create = CreateProject(organization_id="o", name="Northwind")
-    with pytest.raises(WorkspaceResponseError, match="'Northwind' whose id is not the number"):
+    with pytest.raises(WorkspaceResponseError, match="'Northwind' without a numeric id"):
         drive(create_project(create, settings, if_exists="return", memory=TaskState({})), answer)
     assert [type(operation).__name__ for operation in sent] == ["ListProjects"]
 

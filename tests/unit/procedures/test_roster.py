@@ -47,11 +47,11 @@ def test_valid_addresses_are_accepted(address: str) -> None:
         ("@example.com", "the part before the @ must have 1 to 64 characters"),
         (f"{'x' * 65}@example.com", "the part before the @ must have 1 to 64 characters"),
         (f"ivo@{'x.' * 130}com", "the address is longer than 254 characters"),
-        (".ivo@example.com", "the part before the @ is not that of an address"),
-        ("ivo.@example.com", "the part before the @ is not that of an address"),
-        ("i..vo@example.com", "the part before the @ is not that of an address"),
-        ("<ivo>@example.com", "the part before the @ is not that of an address"),
-        ('"ivo"@example.com', "the part before the @ is not that of an address"),
+        (".ivo@example.com", "the part before the @ is invalid"),
+        ("ivo.@example.com", "the part before the @ is invalid"),
+        ("i..vo@example.com", "the part before the @ is invalid"),
+        ("<ivo>@example.com", "the part before the @ is invalid"),
+        ('"ivo"@example.com', "the part before the @ is invalid"),
         ("ivo@example", "'example' is not a domain"),
         ("ivo@", "'' is not a domain"),
         ("ivo@.com", "'.com' is not a domain"),
@@ -62,14 +62,14 @@ def test_valid_addresses_are_accepted(address: str) -> None:
         ("ivo@example.com\uff0c", "'example.com\uff0c' is not a domain"),
         ("ivo@127.0.0.1", "'127.0.0.1' is not a domain"),
         (f"ivo@{'x' * 64}.com", f"'{'x' * 64}.com' is not a domain"),
-        ("i vo@example.com", "the address holds a blank"),
-        ("ivo@example.com\u2003x", "the address holds a blank"),
-        ("\ufeffivo@example.com", "the address holds an invisible character (U+FEFF)"),
-        ("ivo\u200b@example.com", "the address holds an invisible character (U+200B)"),
-        ("ivo@example.com\x00", "the address holds an invisible character (U+0000)"),
-        ("ivo\n@example.com", "the address holds an invisible character (U+000A)"),
-        ("ivo\ue000@example.com", "the address holds an invisible character (U+E000)"),
-        ("ivo\ud800@example.com", "the address holds an invisible character (U+D800)"),
+        ("i vo@example.com", "the address contains a blank"),
+        ("ivo@example.com\u2003x", "the address contains a blank"),
+        ("\ufeffivo@example.com", "the address contains an invisible character (U+FEFF)"),
+        ("ivo\u200b@example.com", "the address contains an invisible character (U+200B)"),
+        ("ivo@example.com\x00", "the address contains an invisible character (U+0000)"),
+        ("ivo\n@example.com", "the address contains an invisible character (U+000A)"),
+        ("ivo\ue000@example.com", "the address contains an invisible character (U+E000)"),
+        ("ivo\ud800@example.com", "the address contains an invisible character (U+D800)"),
     ],
 )
 def test_invalid_addresses_are_refused(address: str, problem: str) -> None:
@@ -201,7 +201,7 @@ def test_a_single_address_is_checked() -> None:
     assert check_address(" Ivo@Example.COM ") == "Ivo@example.com"
     with pytest.raises(WorkspaceInputError) as error:
         check_address("ivo")
-    assert str(error.value) == "'ivo' is no e-mail address: the address needs exactly one @. Nothing was sent."
+    assert str(error.value) == "'ivo' is not an e-mail address: the address needs exactly one @. Nothing was sent."
 
 
 @pytest.mark.parametrize("rows", ["ada@example.com", b"ada", {"email": "ada@example.com"}, 5, None])
@@ -212,7 +212,7 @@ def test_values_that_are_not_rows_are_refused(rows: Any) -> None:
 
 @pytest.mark.parametrize("address", [None, 5, ["ada@example.com"]])
 def test_an_address_must_be_a_string(address: Any) -> None:
-    with pytest.raises(WorkspaceInputError, match="an e-mail address is expected"):
+    with pytest.raises(WorkspaceInputError, match="an e-mail address must be a text"):
         check_address(address)
 
 
@@ -220,6 +220,7 @@ def test_a_strict_check_keeps_no_row_of_a_wrong_roster() -> None:
     wrong = ["a@example.com", "nobody", {"email": "b@example.com"}, {"level": 1}]
     assert [entry.row for entry in check_roster(wrong, strict=True).invalid] == [2, 4]
     assert check_roster(wrong, strict=True).rows == []
-    assert len(check_roster(wrong).rows) == len(check_roster(iter(wrong), strict=True).rows) == 2
+    assert check_roster(iter(wrong), strict=True).rows == []
+    assert len(check_roster(wrong).rows) == 2
     assert len(check_roster(["nobody"] * 5000, strict=True).invalid) == 1000
     assert len(check_roster(["a@example.com"], strict=True).rows) == 1

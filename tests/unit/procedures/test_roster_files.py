@@ -57,7 +57,7 @@ def test_reads_files(tmp_path: Path, name: str, content: str, rows: list[Any]) -
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.csv", "email,levl\na@example.com,1\n", "has a column 'levl' that no invite has (did you mean 'level'?)"),
+        ("a.csv", "email,levl\na@example.com,1\n", "has the unknown column 'levl' (did you mean 'level'?)"),
         ("a.csv", "email,colour\na@example.com,1\n", "known columns: email, target_email, first_name, level"),
         ("a.csv", "first_name\nAda\n", "has no column 'email'; its columns are first_name"),
         ("a.csv", "", "is empty: expected a header such as email,first_name,level"),
@@ -74,7 +74,7 @@ def test_reads_files(tmp_path: Path, name: str, content: str, rows: list[Any]) -
         ("a.csv", 'email\n"a@example.com\n', "cannot be read: after line 1: unexpected end of data"),
         ("a.json", '{"email": "a@example.com"}', "must hold a JSON array of rows"),
         ("a.json", "[", "cannot be read"),
-        ("a.xlsx", "", "is no roster: expected a name that ends in .csv, .json, .jsonl"),
+        ("a.xlsx", "", "is not a roster: expected a name that ends in .csv, .json, .jsonl"),
     ],
 )
 def test_file_errors_name_the_line(tmp_path: Path, name: str, content: str | bytes, says: str) -> None:
@@ -101,8 +101,8 @@ def test_reads_what_another_task_returned(value: Any) -> None:
     [
         (None, None, "Give either invites=… or path=…"),
         ([], "a.csv", "Give either invites=… or path=…"),
-        ("{'a': 1}", None, "pass the other task's output itself"),
-        ("a@example.com", None, "pass the other task's output itself"),
+        ("{'a': 1}", None, "pass the output of the other task"),
+        ("a@example.com", None, "pass the output of the other task"),
         ({"email": "a@example.com"}, None, "invites must be a list"),
         (5, None, "invites must be a list"),
         ('{"email": "a@example.com"}', None, "invites must be a list"),
@@ -172,7 +172,7 @@ class TestInvitingARoster:
 
 
 def test_a_repeated_key_in_a_rendered_list_is_refused() -> None:
-    with pytest.raises(WorkspaceInputError, match="invites: the key 'email' stands twice in one object"):
+    with pytest.raises(WorkspaceInputError, match="invites: the key 'email' is repeated in one object"):
         list(read_roster('[{"email": "a@example.com", "email": "b@example.com"}]'))
 
 

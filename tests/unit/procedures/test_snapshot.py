@@ -77,7 +77,7 @@ def test_domains_and_projects_are_kept_by_id() -> None:
 def test_people_are_kept_by_address() -> None:
     seen = Reader().run("people")
     assert seen.invites == {"open@example.com": False, "again@example.com": False, "late@example.com": True}
-    assert seen.living() == {"open@example.com", "again@example.com"}
+    assert seen.open_invites() == {"open@example.com", "again@example.com"}
     assert seen.members == {"one@example.com", "two@example.com"}
     assert seen.member_count == 4
 
@@ -146,7 +146,7 @@ class Skipping(Reader):
 
     def find(self, wanted: str) -> Any:
         search = find_row(
-            ListDomains(organization_id="o", limit=2), lambda row: row.id == wanted, told_by=lambda row: row.id
+            ListDomains(organization_id="o", limit=2), lambda row: row.id == wanted, identity=lambda row: row.id
         )
         return drive(search, self.answer)
 
@@ -203,7 +203,7 @@ def test_a_row_that_is_not_found_in_a_short_list_is_an_error() -> None:
 )
 def test_rows_that_do_not_show_which_they_are_prove_nothing(rows: list[Any]) -> None:
     first: Any = ListDomains(organization_id="o")
-    with pytest.raises(WorkspaceIncompleteListError, match="none shows which it is") as found:
+    with pytest.raises(WorkspaceIncompleteListError, match="none of which shows its name") as found:
         drive(find_row(first, lambda _: False), lambda _: Page[Any](results=rows))
     assert found.value.permanent
     assert drive(find_row(first, lambda row: row is rows[0]), lambda _: Page[Any](results=rows)) is rows[0]

@@ -59,7 +59,7 @@ def test_a_person_is_found_by_address() -> None:
         (None, "nobody@example.com", "^Check user_email: no members have the address nobody@example.com"),
         (None, "hidden@example.com", "^Check user_email: no members have"),
         (None, "twin@example.com", "^Pass user_uuid, one of u2, u3: 2 members have the address"),
-        (None, "ada", "is no e-mail address"),
+        (None, "ada", "is not an e-mail address"),
     ],
 )
 def test_anything_but_one_person_is_an_error(user_uuid: str | None, email: str | None, told: str) -> None:
@@ -92,12 +92,12 @@ def is_gone_from_dashboard(
     ("check", "given", "told"),
     [
         (is_gone, "u1", "^Try again: the list of members still shows what was not found. It returned 404"),
-        (is_gone, "m1", "^Pass user_uuid='U1': what was passed is the id of the membership, not of the user"),
+        (is_gone, "m1", "^Pass user_uuid='U1': the id that was passed belongs to the membership, not to the user"),
         (is_gone_from_dashboard, "u1", "^Try again: the list of collaborators still shows"),
         (is_gone_from_dashboard, "U2", "^Try again: the list of collaborators still shows"),
-        (is_gone_from_dashboard, "C1", "^Pass user_uuid='U1': what was passed is the id of the collaborator"),
-        (is_gone_from_dashboard, "c2", "^Pass user_uuid='u2': what was passed is the id of the collaborator"),
-        (is_gone_from_dashboard, "m2", "^Pass user_uuid='u2': what was passed is the id of the membership"),
+        (is_gone_from_dashboard, "C1", "^Pass user_uuid='U1': the id that was passed belongs to the collaborator"),
+        (is_gone_from_dashboard, "c2", "^Pass user_uuid='u2': the id that was passed belongs to the collaborator"),
+        (is_gone_from_dashboard, "m2", "^Pass user_uuid='u2': the id that was passed belongs to the membership"),
     ],
 )
 def test_the_list_tells_who_is_not_gone(check: Callable[[str], None], given: str, told: str) -> None:
@@ -119,7 +119,9 @@ def test_a_dashboard_needs_no_members(caplog: pytest.LogCaptureFixture) -> None:
 
     is_gone_from_dashboard("u9", members=WorkspacePermissionError("403", status=403))
     is_gone_from_dashboard("u9", organization=no_organization)
-    assert [text[:54] for text in caplog.messages] == ["Whether u9 is the id of a user and not of a membership"] * 2
+    assert [text.partition(":")[0] for text in caplog.messages] == [
+        "Cannot check that u9 is the id of a user and not of a membership"
+    ] * 2
 
 
 def test_an_organization_that_cannot_be_sent_is_refused_before_anything_is() -> None:

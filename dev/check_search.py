@@ -1,7 +1,7 @@
 """
-Whether the search of the built documentation leads to the right page: ``make docs`` fails where it does not.
+Check that the search of the built documentation finds the right page first; part of ``make docs``.
 
-Ranks as Sphinx's searchtools.js does for a query, with the weights and the penalty of ``docs/_static/scorer.js``.
+It ranks like Sphinx's searchtools.js with ``docs/_static/scorer.js``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SCORER = (ROOT / "docs" / "_static" / "scorer.js").read_text()
 INTERNALS = re.compile(re.search(r"INTERNALS = /(.*)/;", SCORER).group(1).replace(r"\/", "/"))  # type: ignore[union-attr]
 PENALTY = int(re.search(r"score - (\d+)", SCORER).group(1))  # type: ignore[union-attr]
 WEIGHTS = {name: int(weight) for name, weight in re.findall(r"(\w+): (\d+),", SCORER)}
-# What people type, and the page that ought to come first.
+# Queries, and the page that must come first.
 EXPECTED = {
     "401": "troubleshooting",
     "403": "troubleshooting",
@@ -79,7 +79,7 @@ EXPECTED = {
 
 
 def found(index: dict[str, Any], query: str) -> Iterator[tuple[float, str]]:
-    """Yield each result of a query of lower case: its score and its page."""
+    """Yield the score and page of each result of a lower-case query."""
     pages, titles = index["docnames"], index["titles"]
     for title, places in index["alltitles"].items():
         if query in title.lower() and len(query) >= len(title) / 2:
@@ -88,7 +88,7 @@ def found(index: dict[str, Any], query: str) -> Iterator[tuple[float, str]]:
     for entry, places in index["indexentries"].items():
         if query in entry and len(query) >= len(entry) / 2:
             for page, _, main in places:
-                if main:  # the others come behind everything
+                if main:  # the others rank last
                     yield round(100 * len(query) / len(entry)), pages[page]
     for prefix, objects in index["objects"].items():
         for page, _, priority, _, name in objects:
@@ -104,7 +104,7 @@ def found(index: dict[str, Any], query: str) -> Iterator[tuple[float, str]]:
 
 
 def word_scores(index: dict[str, Any], word: str) -> dict[int, int]:
-    """Return the score of a word on each page that has it: a word of a title counts more than one of the text."""
+    """Return the score of a word on each page; in a title it counts more than in the text."""
     scores: dict[int, int] = {}
     for kind, weight, partial in (("terms", "term", "partialTerm"), ("titleterms", "title", "partialTitle")):
         exact = index[kind].get(word)
@@ -118,13 +118,13 @@ def word_scores(index: dict[str, Any], word: str) -> dict[int, int]:
 
 
 def first(index: dict[str, Any], query: str) -> str | None:
-    """Return the page that comes first; ``None`` if nothing is found."""
+    """Return the first result; ``None`` if there is none."""
     results = [(score - PENALTY * bool(INTERNALS.match(page)), page) for score, page in found(index, query)]
     return max(results, key=lambda result: result[0])[1] if results else None
 
 
 def main() -> int:
-    """Say which words lead elsewhere."""
+    """Print the queries that find another page first."""
     text = (ROOT / "build" / "docs" / "searchindex.js").read_text()
     index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
     wrong = [

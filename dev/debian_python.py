@@ -1,8 +1,7 @@
 """
-A Python that is too new for this machine: unpacked from the packages of Debian unstable, not installed.
+Unpack a Python that is too new for this machine from the packages of Debian unstable, without installing it.
 
-It brings its own C library, and is started with it by a script that stands in its place; everything else, the tests and
-what they start, sees this machine. It needs Debian or Ubuntu's `apt-get` and `dpkg-deb`, and no rights.
+A script in its place starts it with its own C library. This needs `apt-get` and `dpkg-deb`, but no root rights.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ import sys
 from pathlib import Path
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-# Beside Python's own needs: what the wheels of others expect on every machine.
+# Python, and a library that wheels expect on every machine.
 PACKAGES = ("python{python}", "libstdc++6")
 
 
 def unpack(python: str, folder: Path) -> Path | None:
     """
-    Return the program, unpacked below a folder unless it is there already; ``None`` if it cannot be had.
+    Return the interpreter, unpacked below a folder unless it is there; ``None`` if it is not available.
 
-    :param python: such as ``3.14``
+    :param python: version such as ``3.14``
     """
     root = folder / "root"
     program = root / "usr" / "bin" / f"python{python}"
@@ -38,7 +37,7 @@ def unpack(python: str, folder: Path) -> Path | None:
         for used in ("cache", "state"):
             shutil.rmtree(folder / used)
         program.rename(real)
-    # Written anew each time: the checkout may have been moved.
+    # Written each time, since the checkout may have moved.
     loader = next((root / "usr" / "lib").glob("*-linux-gnu*/ld-linux-*.so*"))
     program.write_text(f'#!/bin/sh\nexec {loader} --library-path {loader.parent} --argv0 "$0" {real} "$@"\n')
     program.chmod(0o755)
@@ -46,14 +45,14 @@ def unpack(python: str, folder: Path) -> Path | None:
 
 
 def debian_archive() -> str | None:
-    """Return where this machine gets Debian's packages from."""
+    """Return the URL of the Debian archive that this machine uses."""
     command = ("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages")
     sources = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
     return next((source for source in sources if source.rstrip("/").endswith("/debian")), None)
 
 
 def download(python: str, archive: str, folder: Path) -> bool:
-    """Download Python and everything that it needs, as if nothing were installed; tell whether that worked."""
+    """Download Python with all its dependencies; return whether that worked."""
     for name in ("state/lists/partial", "cache/archives/partial"):
         (folder / name).mkdir(parents=True)
     (folder / "status").touch()

@@ -1,7 +1,7 @@
 """
-Run the example `onboard_organization` through Airflow against a local workspace service, and show what came of it.
+Run the example `onboard_organization` in Airflow against a local workspace service, and show the result.
 
-The workspace stays in build/demo, so the second run finds everything there and changes nothing. --fresh starts over.
+The workspace is kept in build/demo, so a second run finds everything and changes nothing. --fresh starts over.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
 
 DAG = "onboard_organization"
-# What is worth showing of Airflow's log. A step is a task, or one of the tasks it was mapped to.
+# The lines of Airflow's log to show. A step is a task instance.
 STEP = re.compile(r"\[DAG TEST\] (starting|end task) task_id=(\S+) map_index=(-?\d+)")
 FACT = re.compile(
     r"\] (?:Organization \S+: )?(Created (?:the|dashboard) .*?\.(?= )|\d+ to create, [^\[]*|"
@@ -31,7 +31,7 @@ FACT = re.compile(
 
 
 def main() -> None:
-    """Run the Dag, then read everything back from the service."""
+    """Run the Dag, then show the workspace."""
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
     parser.add_argument("--fresh", action="store_true", help="start with a new workspace and a new Airflow")
     parser.add_argument("--home", type=Path, default=ROOT / "build" / "demo", help="folder for both")
@@ -52,7 +52,7 @@ def main() -> None:
 
 def run_dag(env: dict[str, str], log: Path) -> None:
     """
-    Run the Dag and show its steps as they happen.
+    Run the Dag and show its progress.
 
     :raises SystemExit: if it fails
     """
@@ -80,7 +80,7 @@ def run_dag(env: dict[str, str], log: Path) -> None:
 
 
 def show_workspace(env: dict[str, str], home: Path) -> None:
-    """Print what the workspace holds now, read back by the provider's own hook with the connection the Dag used."""
+    """Print the content of the workspace, read with the hook and the connection of the Dag."""
     say("Reading back what the workspace holds now")
     remembered = home / "variables.json"
     log = home / "variables.log"
@@ -108,7 +108,7 @@ def show_workspace(env: dict[str, str], home: Path) -> None:
 
 
 def workspace_rows(hook: WorkspaceHook) -> list[tuple[str, str]]:
-    """Read the lists."""
+    """Return a row for each record in the lists."""
     invites = Counter("expired" if invite.is_expired else "open" for invite in hook.list_invites())
     rows = [("Project", f"{project.name} ({project.id})") for project in hook.list_projects()]
     rows += [
@@ -121,7 +121,7 @@ def workspace_rows(hook: WorkspaceHook) -> list[tuple[str, str]]:
 
 
 def dashboard_rows(hook: WorkspaceHook, variables: dict[str, Any]) -> list[tuple[str, str]]:
-    """Confirm the dashboards that Airflow remembers, which the interface cannot list, by reading each."""
+    """Return a row for each dashboard in Airflow's Variables; the interface has no list of dashboards."""
     remembered = [ids for key, ids in variables.items() if key.startswith("workspace_dashboard_")]
     return [
         ("Dashboard", describe_dashboard(hook, ids["project_id"], ids["dashboard_id"]))
@@ -130,7 +130,7 @@ def dashboard_rows(hook: WorkspaceHook, variables: dict[str, Any]) -> list[tuple
 
 
 def describe_dashboard(hook: WorkspaceHook, project_id: str, dashboard_id: int) -> str:
-    """Read a dashboard and who works on it."""
+    """Describe a dashboard and its collaborators."""
     dashboard = hook.get_dashboard(project_id=project_id, dashboard_id=dashboard_id)
     collaborators = hook.list_dashboard_collaborators(project_id=project_id, dashboard_id=dashboard_id)
     people = ", ".join(str(entry.user and entry.user.email) for entry in collaborators)
@@ -138,7 +138,7 @@ def describe_dashboard(hook: WorkspaceHook, project_id: str, dashboard_id: int) 
 
 
 def show_changes(server: SandboxServer, before: int) -> None:
-    """Say what this run changed, by the list of effects the service keeps."""
+    """Print what this run changed, according to the audit of the service."""
     counted = Counter(effect["operation"] for effect in server.effects()[before:])
     if not counted:
         say("\nThis run created nothing and changed nothing: everything was there.")

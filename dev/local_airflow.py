@@ -1,4 +1,4 @@
-"""What `make demo` and `make ui` share: a local service, and an Airflow of its own in the folder build/."""
+"""A local workspace service and an Airflow in the folder build/, for `make demo` and `make ui`."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from airflow_provider_workspace.sandbox.server import SandboxServer
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "example_dags"
 AIRFLOW = Path(sys.executable).with_name("airflow")
-# How many lines of a log show what went wrong.
+# Number of log lines to show after a failure.
 LINES = 30
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT")
 
 
 def run(main: Callable[[], None]) -> None:
     """
-    Run a program that Ctrl-C, a closed terminal or `kill` may end at any time, without a traceback.
+    Run a program that Ctrl-C, a closed terminal or `kill` ends without a traceback.
 
-    :raises SystemExit: with 130 if it was ended
+    :raises SystemExit: with 130 if it was interrupted
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
@@ -45,7 +45,7 @@ def run(main: Callable[[], None]) -> None:
 
 
 def free_port(wanted: int) -> int:
-    """Return the port that is wanted, or any free one if somebody has it."""
+    """Return the wanted port, or 0 if it is in use."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -58,7 +58,7 @@ def free_port(wanted: int) -> int:
 @contextmanager
 def sandbox(home: Path, *, fresh: bool) -> Iterator[SandboxServer]:
     """
-    Run the service; its state stays in a file of the home, which is this program's alone while it runs.
+    Run the service with its state in a file of the home, which is locked meanwhile.
 
     :raises SystemExit: if the home is in use, or the file cannot be read
     """
@@ -87,9 +87,9 @@ def sandbox(home: Path, *, fresh: bool) -> Iterator[SandboxServer]:
 @contextmanager
 def airflow(env: dict[str, str], *arguments: str, log: Path | None = None) -> Iterator[subprocess.Popen[str]]:
     """
-    Run an airflow command, and end it and all that it has started when the block is left.
+    Run an airflow command; at the end of the block, stop it and its child processes.
 
-    :param log: file for its output; by default it can be read from the process
+    :param log: file for its output; by default a pipe
     """
     with log.open("w") if log else nullcontext(subprocess.PIPE) as output:
         process = subprocess.Popen(
@@ -112,7 +112,7 @@ def airflow(env: dict[str, str], *arguments: str, log: Path | None = None) -> It
 
 
 def environment(home: Path, server: SandboxServer) -> dict[str, str]:
-    """Return the environment of an Airflow that knows the service as ``workspace_default``."""
+    """Return the environment variables of an Airflow with a connection ``workspace_default`` to the service."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -144,14 +144,14 @@ def environment(home: Path, server: SandboxServer) -> dict[str, str]:
         "AIRFLOW__LOGGING__COLORED_CONSOLE_LOG": "False",
         "AIRFLOW_CONN_WORKSPACE_DEFAULT": json.dumps(connection),
         "AIRFLOW_CONN_WORKSPACE_RESEARCH": json.dumps(research),
-        # The service is on this machine: no proxy of the surroundings is asked for it.
+        # The service is on this machine, so no proxy is used.
         "NO_PROXY": ",".join(filter(None, [kept.get("NO_PROXY", kept.get("no_proxy", "")), "127.0.0.1,localhost"])),
     }
 
 
 def migrate(home: Path, env: dict[str, str]) -> None:
     """
-    Make Airflow's database if it is not there or was made by another version.
+    Create Airflow's database if it does not exist or was created by another version.
 
     :raises SystemExit: if that fails, with the end of the log
     """
@@ -172,18 +172,18 @@ def migrate(home: Path, env: dict[str, str]) -> None:
 
 
 def say(text: str) -> None:
-    """Tell the person at the terminal."""
+    """Print a message."""
     print(text, flush=True)
 
 
 def short(path: Path) -> str:
-    """Return a path as people at the top of the checkout would type it."""
+    """Return a path relative to the checkout, if it is below it."""
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
 def give_up(what: str, log: Path) -> None:
     """
-    Show the end of the first traceback of a task in a log, or else the end of the log, and end.
+    Exit with the end of the first traceback of a task in a log, else with the end of the log.
 
     :raises SystemExit: always
     """

@@ -1,8 +1,8 @@
 """
-Write the texts for the event loop from those for workers; ``--check`` only says whether they are current.
+Generate the asynchronous hook and client from the synchronous ones; ``--check`` fails if they are not current.
 
-What is synchronous in one is awaited in the other, and nothing else differs: whatever does differ is in other modules,
-by hand (``hooks/connection.py``, ``client/async_connections.py``, ``client/throttle.py``, ``client/waits.py``).
+They differ only in ``async`` and ``await``. Everything else that differs is written by hand in ``hooks/connection.py``,
+``client/async_connections.py``, ``client/throttle.py`` and ``client/waits.py``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "airflow_provider_workspace"
-# What is written from what, and its first line.
+# Generated file: its source and its first line.
 TWINS = {
     "hooks/workspace_async.py": ("hooks/workspace.py", "The hook for the event loop."),
     "client/aio.py": ("client/sync.py", "The client for the event loop."),
@@ -39,11 +39,11 @@ WORDS = {
     r"\bcalled with each secret\b": "awaited with each secret",
     r"(mask|sleep): Callable\[\[(str|float)\], None\]": r"\1: Callable[[\2], Awaitable[None]]",
     r"from collections\.abc import Callable, Iterable\b": "from collections.abc import Awaitable, Callable, Iterable",
-    r"\byield from (pages\.fresh\(page\))": r"for row in \1:\n                yield row",
+    r"\byield from (pages\.new_rows\(page\))": r"for row in \1:\n                yield row",
     # Both
     r"\bIterator\b": "AsyncIterator",
 }
-# What a class calls that is a coroutine in the twin.
+# Calls of coroutines in the generated code.
 AWAITED = {
     *("self.client.run", "self.organization_or_default", "self.project_or_default", "self.update_dashboard"),
     *("self.send", "self._send_all", "self._mask_all", "self.mask", "self._sleep", "self.close"),
@@ -52,7 +52,7 @@ AWAITED = {
 
 
 def twin_of(source: Path, path: Path, title: str) -> str:
-    """Return the text for the event loop."""
+    """Return the generated code."""
     text = source.read_text()
     inserts: list[tuple[int, str]] = []
     lines = [0]
@@ -70,12 +70,12 @@ def twin_of(source: Path, path: Path, title: str) -> str:
             start, end = start_and_end(node, lines)
             inserts += [(start, "async for row in "), (end, ":\n            yield row")]
     encoded = text.encode()
-    # From the end, so that positions stay right; what is inserted at one place keeps its order.
+    # From the end, so that positions stay valid; inserts at one position keep their order.
     inserts.sort(key=lambda pair: pair[0])
     for at, insert in reversed(inserts):
         encoded = encoded[:at] + insert.encode() + encoded[at:]
     result = encoded.decode().replace("async for row in return ", "async for row in ")
-    # What leads from the one to the other.
+    # Remove what refers to the asynchronous hook.
     result = re.sub(r"__all__ = .*?(?=class )", "", result, flags=re.DOTALL)
     result = re.sub(r"    from [\w.]*hooks\.workspace_async import .*\n", "", result)
     for pattern, word in WORDS.items():
@@ -88,7 +88,7 @@ def twin_of(source: Path, path: Path, title: str) -> str:
 
 
 def start_and_end(node: ast.expr | ast.stmt, lines: list[int]) -> tuple[int, int]:
-    """Return where a node starts and ends, in bytes of the file."""
+    """Return the start and end of a node as byte offsets in the file."""
     return (
         lines[node.lineno - 1] + node.col_offset,
         lines[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0),
@@ -96,7 +96,7 @@ def start_and_end(node: ast.expr | ast.stmt, lines: list[int]) -> tuple[int, int
 
 
 def run(command: list[str], text: str) -> str:
-    """Hand a text to a program and return what it makes of it."""
+    """Return the output of a command with a text as its input."""
     return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
 
 
@@ -106,4 +106,4 @@ if __name__ == "__main__":
         if "--check" not in sys.argv:
             (PACKAGE / name).write_text(twin)
         elif twin != (PACKAGE / name).read_text():
-            sys.exit(f"{name} is not what {source} says: run  python dev/make_async_hook.py")
+            sys.exit(f"{name} is not current. Run: python dev/make_async_hook.py")

@@ -1,4 +1,4 @@
-"""Write what follows from the settings: the connection form, and the table in docs/connection.md."""
+"""Generate the connection form and the table in docs/connection.md from the settings."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ TYPES = {float: "number", int: "integer", bool: "boolean"}
 
 
 def form_type(field: FieldInfo) -> str:
-    """Return the type that the connection form knows for a setting."""
+    """Return the type of a setting in the connection form."""
     types = set(get_args(field.annotation) or [field.annotation]) - {NoneType}
     return TYPES.get(types.pop(), "string") if len(types) == 1 else "string"
 
 
 def choices(field: FieldInfo) -> list[str]:
-    """Return the values to choose from; empty if any will do."""
+    """Return the allowed values; empty if there is no enumeration."""
     return list(get_args(field.annotation)) if get_origin(field.annotation) is Literal else []
 
 
 def default(field: FieldInfo) -> Any:
-    """Return the default as people write it; ``None`` if there is none, or if it depends on another setting."""
+    """Return the default for people; ``None`` if there is none, or if it depends on another setting."""
     value = None if field.default_factory else field.default
     if isinstance(value, bool):
         return value if form_type(field) == "boolean" else str(value).lower()
@@ -79,7 +79,7 @@ def table(source: ModuleType = settings) -> str:
 
 
 def one_line(value: Any) -> str:
-    """Write a value as Python on one line."""
+    """Format a value as Python on one line."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{one_line(key)}: {one_line(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
@@ -89,10 +89,10 @@ def one_line(value: Any) -> str:
 
 def literal(value: Any, margin: str = "", before: int = 0) -> str:
     """
-    Write a value as ruff formats it: on one line if that is short enough.
+    Format a value like ruff: on one line if it is short enough.
 
-    :param margin: spaces before the line
-    :param before: characters before the value in its line
+    :param margin: indentation of the line
+    :param before: number of characters before the value on its line
     """
     line = one_line(value)
     if len(margin) + before + len(line) < WIDTH:
@@ -107,9 +107,9 @@ def literal(value: Any, margin: str = "", before: int = 0) -> str:
 
 def replaced(path: Path, comment: str, text: str) -> str:
     """
-    Return a file with a new text between its marker comments.
+    Return the content of a file with a new text between its marker comments.
 
-    :param comment: how a comment is written there, such as ``# {}``
+    :param comment: format of a comment, such as ``# {}``
     """
     start, end = (comment.format(f"{word} of what dev/make_connection.py writes") for word in ("Start", "End"))
     head, _, rest = path.read_text(encoding="utf-8").partition(f"{start}\n")
@@ -118,7 +118,7 @@ def replaced(path: Path, comment: str, text: str) -> str:
 
 
 def files() -> dict[Path, str]:
-    """Return each file with the text it should have."""
+    """Return the files with their current content."""
     code = f"CONNECTION_FIELDS: dict[str, dict[str, Any]] = {literal(form())}\n"
     return {CODE: replaced(CODE, "# {}", code), PAGE: replaced(PAGE, "<!-- {} -->", f"\n{table()}\n")}
 

@@ -1,4 +1,4 @@
-"""Write docs/endpoints.md: each operation of the interface with its scope, hook method and operator."""
+"""Generate docs/endpoints.md: each operation of the interface with its scope, hook method and operator."""
 
 from __future__ import annotations
 

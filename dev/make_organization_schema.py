@@ -1,7 +1,7 @@
 """
-Write airflow_provider_workspace/organization.schema.json: what an organization file may hold, for editors.
+Generate organization.schema.json, the JSON schema of organization files for editors.
 
---check fails where it is not current. What it holds follows from procedures/organization_file.py.
+It is derived from procedures/organization_file.py. --check fails if it is not current.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TARGET = Path(airflow_provider_workspace.__file__).with_name("organization.schem
 
 
 def main() -> None:
-    """Write it, or say that it is not current."""
+    """Write the schema, or check it."""
     text = json.dumps(json_schema(), indent=2) + "\n"
     if "--check" not in sys.argv:
         TARGET.write_text(text)

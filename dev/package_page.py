@@ -1,9 +1,9 @@
 """
-The README as a package index shows it; hatchling asks for it when it builds.
+A hatchling plugin that prepares the README for a package index.
 
-An index shows the README alone: what it links to and its pictures lie in the repository. If `[project.urls]` in
-`pyproject.toml` names a `Repository`, links lead there, to the files of this release; until then they become plain
-text, and pictures are left out.
+Links and pictures of the README refer to files of the repository. If `[project.urls]` in `pyproject.toml` has a
+`Repository`, they become links to the files of this release there; otherwise links become plain text and pictures are
+removed.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-# A picture or a link; what has an address of its own stays as it is.
+# A picture or link with a relative path.
 RELATIVE = re.compile(r"(?P<picture>!?)\[(?P<text>[^\]]*)\]\((?!https?:|#)(?P<path>[^)\s]+)\)")
 FENCE = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 VERSION = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
 
 
 class PackagePage(MetadataHookInterface):
-    """Sets the field `readme`."""
+    """Sets the metadata field `readme`."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Fill in what `pyproject.toml` calls dynamic."""
+        """Set the dynamic metadata of `pyproject.toml`."""
         root = Path(self.root)
         found = VERSION.search((root / "airflow_provider_workspace" / "__init__.py").read_text(encoding="utf-8"))
         assert found is not None, "no version"  # noqa: S101 - hatchling itself reads it from there
@@ -37,8 +37,8 @@ def page(readme: str, repository: str | None, version: str) -> str:
     """
     Return the README with links that work outside of the repository.
 
-    :param repository: its address; ``None`` if there is none yet
-    :param version: the tag of the release
+    :param repository: URL of the repository; ``None`` if there is none
+    :param version: tag of the release
     """
 
     def replace(link: re.Match[str]) -> str:

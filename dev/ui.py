@@ -10,12 +10,12 @@ import urllib.request
 from local_airflow import ROOT, airflow, environment, free_port, give_up, migrate, run, sandbox, say
 
 HOME = ROOT / "build" / "ui"
-# How long Airflow may take until it answers.
+# Timeout for the start of Airflow.
 SECONDS = 240
 
 
 def main() -> None:
-    """Start both, say where they are, and wait."""
+    """Start both, print their URLs, and wait."""
     parser = argparse.ArgumentParser(prog="make ui", description=__doc__)
     parser.add_argument("--fresh", action="store_true", help="start with a new workspace and a new Airflow")
     parser.add_argument("--port", type=int, default=8080, help="port of the Airflow UI (default: %(default)s)")
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def answers(address: str, process: subprocess.Popen[str]) -> bool:
-    """Wait until Airflow answers, and tell whether it does."""
+    """Wait for Airflow, and return whether it is ready."""
     end = time.monotonic() + SECONDS
     while time.monotonic() < end and process.poll() is None:
         try:

@@ -1,8 +1,8 @@
 """
 `make test-all`: run the tests on each supported Airflow and Python, and print a table.
 
-The session `next` has the newest Airflow and the newest of everything else, pre-releases included. It may fail; it
-says which versions are other than those of the newest supported Airflow, and which tests fail with them.
+The session `next` has the newest versions of everything, including pre-releases. It may fail; it lists the versions
+that differ from the newest supported Airflow, and the tests that fail.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CONSTRAINTS = ROOT / "constraints"
 SESSIONS = ROOT / "build" / "versions"
 UV = Path(sys.executable).with_name("uv")
-# Each release of Airflow, and the file of its versions.
+# Airflow releases with their constraints files.
 AIRFLOWS = {"3.1": "airflow-3.1.txt", "3.2": "airflow-3.2.txt", "3.3": "current.txt"}
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 # The first Airflow for a Python, where it is not the first of all.
@@ -38,8 +38,8 @@ class Session:
     """
     An environment to test in.
 
-    :ivar constraints: the file of its versions; ``None`` for the newest that there are
-    :ivar long: whether what is long is tried there, too
+    :ivar constraints: constraints file; ``None`` for the newest versions
+    :ivar long: whether long tests are included
     """
 
     name: str
@@ -49,7 +49,7 @@ class Session:
 
     @property
     def tests(self) -> str:
-        """Which tests are run, in the words of ``-m``."""
+        """The ``-m`` expression that selects the tests."""
         return "not slow and not e2e" if self.long else "not slow and not e2e and not per_airflow"
 
     @property
@@ -59,18 +59,18 @@ class Session:
 
     @property
     def report(self) -> Path:
-        """What pytest says of its run."""
+        """The JUnit report of pytest."""
         return SESSIONS / f"{self.name}.xml"
 
     @property
     def log(self) -> Path:
-        """What the run printed."""
+        """The output of the run."""
         return SESSIONS / f"{self.name}.log"
 
 
 @dataclass(frozen=True)
 class Result:
-    """How a session ended."""
+    """The result of a session."""
 
     name: str
     outcome: str
@@ -98,9 +98,9 @@ ALL = {
 
 def main() -> None:
     """
-    Run the sessions that are named, or all; what comes after ``--`` is handed to pytest.
+    Run the named sessions, or all; arguments after ``--`` are for pytest.
 
-    :raises SystemExit: with 1 if one failed that may not
+    :raises SystemExit: with 1 if a session other than ``next`` failed
     """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("session", nargs="*", help=f"one of {', '.join(ALL)}; all if none is named")
@@ -122,7 +122,7 @@ def main() -> None:
 
 
 def run(session: Session, pytest: list[str]) -> Result:
-    """Make the environment of a session and run the tests in it."""
+    """Create the environment of a session and run the tests in it."""
     interpreter = next(interpreters(session.python), None) or debian_python.unpack(
         session.python, SESSIONS / f"debian-{session.python}"
     )
@@ -136,7 +136,7 @@ def run(session: Session, pytest: list[str]) -> Result:
         code = subprocess.run(
             [
                 *(session.home / "bin" / "python", "-m", "pytest", "--quiet", "-m", session.tests),
-                # Some of these cannot be imported without the tools of `make e2e`.
+                # Some of these need the dependencies of `make e2e`.
                 "--ignore=tests/e2e",
                 *("--numprocesses", "auto", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"),
                 *("--override-ini", f"cache_dir={session.home / 'pytest-cache'}", f"--junitxml={session.report}"),
@@ -164,7 +164,7 @@ def run(session: Session, pytest: list[str]) -> Result:
 
 
 def interpreters(python: str) -> Iterator[str]:
-    """Find a Python where uv does, and among those of pyenv."""
+    """Yield the Pythons of a version that uv finds, including those of pyenv."""
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     for wanted in (python, *map(str, sorted(pyenv.glob(f"{python}.*/bin/python")))):
         found = subprocess.run(
@@ -175,7 +175,7 @@ def interpreters(python: str) -> Iterator[str]:
 
 
 def make(session: Session, interpreter: str | Path, log: int) -> bool:
-    """Install what a session needs, unless an earlier run did; tell whether that worked."""
+    """Install the environment of a session, unless an earlier run did; return whether that worked."""
     python = session.home / "bin" / "python"
     stamp = session.home / "made-of"
     inputs = [file for file in (session.constraints, ROOT / "pyproject.toml") if file is not None]
@@ -210,7 +210,7 @@ def print_table(results: list[Result]) -> None:
 
 
 def print_changes(session: Session) -> None:
-    """Say which versions a session has other than the newest supported Airflow, and which tests failed there."""
+    """Print the versions of a session that differ from the newest supported Airflow, and the failed tests."""
     command = (UV, "pip", "freeze", "--python", session.home / "bin" / "python")
     installed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
     before = pinned((CONSTRAINTS / "current.txt").read_text())
@@ -226,12 +226,12 @@ def print_changes(session: Session) -> None:
 
 
 def pinned(requirements: str) -> list[tuple[str, str]]:
-    """Read the versions of packages; one that depends on the machine or the Python has several."""
+    """Return the pinned versions; a package with environment markers may have several."""
     return re.findall(r"^([a-z0-9.-]+)==([^\s;\\]+)", requirements, flags=re.MULTILINE)
 
 
 def short(path: Path) -> str:
-    """Return a path as people at the top of the checkout would type it."""
+    """Return a path relative to the checkout."""
     return str(path.relative_to(ROOT))
 
 

@@ -80,7 +80,7 @@ class Endpoint:
     :param path: template that begins with ``/api`` and ends with a slash
     :param scope: scope that the API key needs; ``None`` if the interface does not show one
     :param repeatable: whether the operation is idempotent
-    :param answer: type of the result; ``None`` if the response has no content
+    :param result: type of the result; ``None`` if the response has no content
     :param effect: what it does to a resource
     :param recover: how an unknown outcome is recovered: ``look-up`` if a read shows whether the operation was applied,
         ``none`` if only a person can tell; ``None`` if the operation is repeatable
@@ -98,7 +98,7 @@ class Endpoint:
     path: str
     scope: str | None
     repeatable: bool
-    answer: Any
+    result: Any
     effect: Effect
     recover: Literal["look-up", "none"] | None = None
     look_for: str | None = None
@@ -157,7 +157,7 @@ class Operation(BaseModel, Generic[T]):
     endpoint: ClassVar[Endpoint]
 
     def __class_getitem__(cls, answer: Any) -> Any:
-        """Set the type of the result, for :func:`answer_type`; pydantic would create another class for each."""
+        """Set the type of the result, for :func:`result_type`; pydantic would create another class for each."""
         return GenericAlias(cls, answer)
 
     def __init__(self, /, **fields: Any) -> None:
@@ -282,7 +282,7 @@ def endpoint(
             path=f"/api{path}",
             scope=scope,
             repeatable=repeatable,
-            answer=answer_type(cls),
+            result=result_type(cls),
             effect=does,
             recover=recover,
             look_for=look_for,
@@ -297,7 +297,7 @@ def endpoint(
     return decorate
 
 
-def answer_type(cls: type[Operation[Any]]) -> Any:
+def result_type(cls: type[Operation[Any]]) -> Any:
     """Return the ``T`` of an operation class; ``None`` for ``Operation[None]``."""
     for base in get_original_bases(cls):
         if get_origin(base) is Operation:

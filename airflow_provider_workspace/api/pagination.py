@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 from airflow_provider_workspace.api.outcome import Outcome
-from airflow_provider_workspace.api.request_errors import described
+from airflow_provider_workspace.api.request_errors import describe
 from airflow_provider_workspace.api.response import origin
 from airflow_provider_workspace.api.retry import MAX_READS
 from airflow_provider_workspace.errors import WorkspaceIncompleteListError, WorkspacePaginationError
@@ -27,7 +27,7 @@ SLACK = 100
 
 class Pages(Generic[T]):
     """
-    The pages of one list. For each page call :meth:`fresh`, then :meth:`following`.
+    The pages of one list. For each page call :meth:`new_rows`, then :meth:`next_operation`.
 
     Of the URL in ``next`` only the ``offset`` is used, and only if it has the origin of the connection; requests always
     go to the base URL. So no ``next`` link can send the API key to another server.
@@ -45,8 +45,8 @@ class Pages(Generic[T]):
         self.start: int = getattr(first, "offset", None) or 0
         self.readings: list[_Keys] = []
         self.distinct = 0
-        self.most_ever = 0
-        self.fruitless = 0
+        self.max_count = 0
+        self.unchanged_readings = 0
         self._begin(first)
 
     def _begin(self, first: Operation[Page[T]]) -> None:
@@ -56,13 +56,13 @@ class Pages(Generic[T]):
         self.offset = self.start
         self.asked_for = {self.offset}
         self.rows: list[T] = []
-        self.came = self.without_id = 0
+        self.received = self.without_id = 0
         self.counts: tuple[int, int] | None = None
-        self.before = self.distinct
+        self.distinct_before = self.distinct
 
-    def fresh(self, page: Page[T]) -> list[T]:
+    def new_rows(self, page: Page[T]) -> list[T]:
         """Return the new rows of a page."""
-        if self.repeats(page):
+        if self.is_repeated(page):
             return []
         *earlier, reading = self.readings
         fresh: list[T] = []
@@ -76,7 +76,7 @@ class Pages(Generic[T]):
         self.distinct += len(fresh)
         return fresh
 
-    def following(self, page: Page[T]) -> Operation[Page[T]] | None:
+    def next_operation(self, page: Page[T]) -> Operation[Page[T]] | None:
         """
         Return the operation for the next page, or for the first page of another reading; ``None`` at the end.
 
@@ -84,22 +84,22 @@ class Pages(Generic[T]):
         :raises WorkspacePaginationError: if the list never ends
         :raises WorkspaceIncompleteListError: if the list still has fewer rows than it counts
         """
-        self.came += len(page.results)
+        self.received += len(page.results)
         if page.count is not None:
             least, most = self.counts or (page.count, page.count)
             self.counts = min(least, page.count), max(most, page.count)
         offset = self._next_offset(page)
         if offset is None:
-            return self._again()
+            return self._start_again()
         if offset in self.asked_for:
             raise self._endless(f"the page at offset {self.offset} leads back to offset {offset}")
         # With a count, a page may equal the one before it because rows moved; such a list ends by its count.
         if page.count is None and page.results and page.results == self.rows:
             raise self._endless(f"the page at offset {self.offset} is the one before it once more")
-        if page.count is not None and self.came > 2 * page.count + SLACK:
+        if page.count is not None and self.received > 2 * page.count + SLACK:
             raise self._endless(
-                f"it counts {page.count} rows, gave {self.came}, and has another page. If the service counts wrong, "
-                "set trust_counts to false in the extra of the connection"
+                f"it counts {page.count} rows, gave {self.received}, and has another page. If the service counts "
+                "wrong, set trust_counts to false in the extra of the connection"
             )
         if len(self.asked_for) == MAX_PAGES:
             raise self._endless(f"it has more than {MAX_PAGES} pages")
@@ -112,12 +112,12 @@ class Pages(Generic[T]):
         """Return the offset of the next page; ``None`` if there is none."""
         reached = self.offset + len(page.results)
         if page.next:
-            offset = self.offset_in(page.next)
+            offset = self._offset_in(page.next)
             offset = reached if offset is None else offset
             # An empty page before the end has lost its rows to a delete.
             empty_end = not page.results and (page.count is None or not self.offset < offset < page.count)
             return None if empty_end else offset
-        if not page.results or self.repeats(page):
+        if not page.results or self.is_repeated(page):
             return None
         if page.count is not None:
             return reached if reached < page.count else None
@@ -125,26 +125,24 @@ class Pages(Generic[T]):
         unsaid = "next" not in page.model_fields_set and "limit" in type(self.current).model_fields
         return reached if unsaid else None
 
-    def _again(self) -> Operation[Page[T]] | None:
+    def _start_again(self) -> Operation[Page[T]] | None:
         """Return the operation that starts another reading; ``None`` if the list is complete or has no count."""
         if self.counts is None:
             return None
         least, most = self.counts
-        self.most_ever = max(self.most_ever, most)
-        if len(self.readings[-1]) >= most - self.start or self.distinct >= self.most_ever - self.start:
+        self.max_count = max(self.max_count, most)
+        if len(self.readings[-1]) >= most - self.start or self.distinct >= self.max_count - self.start:
             return None
         reads = len(self.readings)
-        same = len(self.readings[-1]) == self.distinct == self.before
-        self.fruitless = self.fruitless + 1 if same else 0
-        if reads == MAX_READS or self.fruitless == 2:
+        same = len(self.readings[-1]) == self.distinct == self.distinct_before
+        self.unchanged_readings = self.unchanged_readings + 1 if same else 0
+        if reads == MAX_READS or self.unchanged_readings == 2:
             if least < most and self.distinct >= least - self.start:
                 return None  # the list changed while it was read: all rows that were there throughout were read
             msg = (
                 "Try again. If the list stays short because the service counts rows that the API key may not see, or "
                 "counts wrong, set trust_counts to false in the extra of the connection. "
-                + described(
-                    self.first, f"counts {most} rows, and {self.start + self.distinct} came in {reads} readings"
-                )
+                + describe(self.first, f"counts {most} rows, and {self.start + self.distinct} came in {reads} readings")
                 + " Nothing was changed."
             )
             raise WorkspaceIncompleteListError(msg, operation=type(self.first).__name__, outcome=Outcome.REJECTED.value)
@@ -154,15 +152,15 @@ class Pages(Generic[T]):
 
     def _endless(self, why: str) -> WorkspacePaginationError:
         """Build the error for a list that never ends."""
-        msg = f"{described(self.current, f'never ends: {why}')} This is a fault of the service; nothing was changed."
+        msg = f"{describe(self.current, f'never ends: {why}')} This is a fault of the service; nothing was changed."
         name = type(self.current).__name__
         return WorkspacePaginationError(msg, operation=name, outcome=Outcome.REJECTED.value, retryable=False)
 
-    def repeats(self, page: Page[T]) -> bool:
+    def is_repeated(self, page: Page[T]) -> bool:
         """Return whether a service without pagination sent its whole list again."""
         return bool(page.results) and not page.next and page.results == self.rows
 
-    def offset_in(self, link: Any) -> int | None:
+    def _offset_in(self, link: Any) -> int | None:
         """Return the offset in a ``next`` link; ``None`` if it has none or another origin."""
         try:
             target = urljoin(self.base_url, str(link))

@@ -153,7 +153,7 @@ class RequestContext:
         """Return a copy with the secrets of an operation, which the response may repeat."""
         return RequestContext(self.source, (*self.secrets, *op.secrets()))
 
-    def without_key(self, body: bytes) -> bytes:
+    def redacted_body(self, body: bytes) -> bytes:
         """Remove the secrets of the connection from a response."""
         for secret in self.secrets:
             if len(secret) >= MIN_SECRET_LENGTH:
@@ -169,18 +169,18 @@ class RequestContext:
         return text if len(text) <= MAX_DETAIL_LENGTH else text[:MAX_DETAIL_LENGTH] + "…"
 
 
-def described(op: Operation[Any], what: str) -> str:
+def describe(op: Operation[Any], what: str) -> str:
     """Describe what happened to an operation. The path is last, because Airflow's log page cuts long lines."""
     return f"{type(op).__name__} {what} ({op.endpoint.method} {op.path()})."
 
 
-def not_sent(
+def not_sent_error(
     op: Operation[Any], why: str, context: RequestContext, *, retryable: bool = True
 ) -> WorkspaceConnectionError:
     """Build the error for a request that was not sent."""
     return WorkspaceConnectionError(
         f"Check the host, port and proxy of {context.source}. "
-        + described(op, f"was not sent: {context.with_secrets_of(op).redacted(why).rstrip('.: ')}"),
+        + describe(op, f"was not sent: {context.with_secrets_of(op).redacted(why).rstrip('.: ')}"),
         operation=type(op).__name__,
         outcome=Outcome.NOT_SENT.value,
         retryable=retryable,
@@ -202,7 +202,7 @@ def transport_error(
     cure = f"Raise {setting} in the extra of {context.source} if the service needs longer. " if setting else ""
     found = context.with_secrets_of(op).redacted(why).rstrip(".: ")
     return (WorkspaceTimeoutError if setting else WorkspaceTransportError)(
-        cure + described(op, f"was sent, but no complete response arrived: {found}"),
+        cure + describe(op, f"was sent, but no complete response arrived: {found}"),
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
     )
@@ -212,7 +212,7 @@ def too_large_error(op: Operation[Any], limit: int, context: RequestContext) -> 
     """Build the error for a response that is too large."""
     return WorkspaceResponseError(
         f"Raise max_response_bytes in the extra of {context.source} if the service really returns that much. "
-        + described(op, f"returned more than {limit:,} bytes"),
+        + describe(op, f"returned more than {limit:,} bytes"),
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
         retryable=False,
@@ -227,7 +227,7 @@ def unreadable_error(
     content_type = context.redacted(response.headers.get("content-type") or "no content type")
     return WorkspaceResponseError(
         f"Check that the host of {context.source} is the address of the service itself and that no login page or proxy "
-        "responds in its place. " + described(op, f"returned {response.status} with {found}, {content_type[:80]}"),
+        "responds in its place. " + describe(op, f"returned {response.status} with {found}, {content_type[:80]}"),
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
         request_id=context.redacted(response.request_id or "") or None,
@@ -241,7 +241,7 @@ def not_applied_error(
     return WorkspaceNotAppliedError(
         "Check that the service lets this be changed, and that the owner of the API key may: the response shows that "
         f"{type(op).__name__} was not applied: {context.redacted(other)}. "
-        + described(op, f"returned {response.status}"),
+        + describe(op, f"returned {response.status}"),
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
         request_id=context.with_secrets_of(op).redacted(response.request_id or "") or None,
@@ -271,7 +271,7 @@ def status_error(
     said = f": {detail.rstrip('.')}" if detail else " without details"
     error = error_class(
         f"{'It may pass: try again.' if passing else _hint(op, response, context, words, retry_after)} "
-        + described(op, f"returned {status}{about}{said}"),
+        + describe(op, f"returned {status}{about}{said}"),
         status=status,
         code=code,
         detail=detail,
@@ -347,14 +347,14 @@ def _hint(op: Operation[Any], response: Response, context: RequestContext, said:
         when = "later" if retry_after is None else f"in {retry_after:.0f} s"
         return f"Rate limit exceeded: retry {when}, or limit concurrent tasks by an Airflow pool."
     if 300 <= status < 400:
-        where = context.redacted(_place(response.headers.get("location")))
+        where = context.redacted(_redirect_target(response.headers.get("location")))
         return f"The redirect to {where} was not followed. If that is the service, set it as host of {context.source}."
     if status >= 500 or status == 408:
         return "The service or a proxy failed. If it keeps failing, check its status."
     return "The service refused the request."
 
 
-def _place(location: str | None) -> str:
+def _redirect_target(location: str | None) -> str:
     """Return the origin that a redirect leads to, without the parts of the URL that may contain secrets."""
     if not location:
         return "nowhere"

@@ -48,14 +48,14 @@ def parse_response(
     :raises WorkspaceNotAppliedError: if the response to a change shows another value than was sent
     """
     if response.status == 204 and op.endpoint.method == "PATCH":
-        unsaid: T = op.endpoint.answer()  # changed, and no word about the record
+        unsaid: T = op.endpoint.result()  # changed, and no word about the record
         return unsaid
     if 200 <= response.status < 300:
         unreadable = None
         result: T = cast("Any", None)
         try:
-            result = decode(op.endpoint.answer, context.without_key(response.body))
-        except UnreadableAnswerError as found:
+            result = decode(op.endpoint.result, context.redacted_body(response.body))
+        except UnreadableResponseError as found:
             unreadable = str(found)
         if unreadable is not None:  # raised here, so that its traceback does not hold the body
             raise unreadable_error(op, response, context, unreadable)
@@ -108,7 +108,7 @@ def origin(url: str) -> tuple[str, str | None, int | None]:
     return parts.scheme, parts.hostname, parts.port or default
 
 
-class UnreadableAnswerError(ValueError):
+class UnreadableResponseError(ValueError):
     """The body cannot be read; the message says what it is instead."""
 
 
@@ -119,12 +119,12 @@ def decode(answer: Any, body: bytes) -> Any:
     :param answer: ``None``, a resource, ``Resource | None``, ``list[Resource]`` or ``Page[Resource]``
     :param body: the body as received
     :return: an instance of ``answer``
-    :raises UnreadableAnswerError: if the body is cut off, is not JSON, or has another shape
+    :raises UnreadableResponseError: if the body is cut off, is not JSON, or has another shape
     """
     if answer is None:
         if _is_markup(body):
             msg = f"{_MARKUP} ({len(body)} bytes) where nothing or JSON was expected"
-            raise UnreadableAnswerError(msg)
+            raise UnreadableResponseError(msg)
         return None
     if not body.strip():
         if get_origin(answer) is list:
@@ -132,14 +132,14 @@ def decode(answer: Any, body: bytes) -> Any:
         if type(None) in get_args(answer):
             return None
         msg = "an empty body where a record was expected"
-        raise UnreadableAnswerError(msg)
+        raise UnreadableResponseError(msg)
     try:
         return _adapter(answer).validate_json(body)
     except ValidationError as error:
         finding = error.errors(include_url=False, include_context=False, include_input=False)[0]
         if "recursion limit" in finding["msg"]:
             msg = f"JSON that is nested too deeply ({len(body)} bytes)"
-            raise UnreadableAnswerError(msg) from None
+            raise UnreadableResponseError(msg) from None
         return _repair(answer, _parse_json(body))
 
 
@@ -154,7 +154,7 @@ def _parse_json(body: bytes) -> Any:
     """
     Parse JSON.
 
-    :raises UnreadableAnswerError: if the body is not JSON
+    :raises UnreadableResponseError: if the body is not JSON
     """
     try:
         return _replace_surrogates(json.loads(body))
@@ -166,7 +166,7 @@ def _parse_json(body: bytes) -> Any:
         else:
             kind = "something that is not JSON"
         msg = f"{kind} ({len(body)} bytes)"
-        raise UnreadableAnswerError(msg) from None
+        raise UnreadableResponseError(msg) from None
 
 
 def _replace_surrogates(value: Any) -> Any:
@@ -200,7 +200,7 @@ def _repair(answer: Any, value: Any) -> Any:
             path = _field_path(finding["loc"], value)
             if not path or not isinstance(path[-1], str):
                 msg = f"JSON of another shape ({finding['msg']})"
-                raise UnreadableAnswerError(msg) from None
+                raise UnreadableResponseError(msg) from None
             _drop(value, path)
             fields.add(".".join(part for part in path if isinstance(part, str)))
     for name in sorted(fields):
@@ -209,7 +209,7 @@ def _repair(answer: Any, value: Any) -> Any:
         return _adapter(answer).validate_python(value)
     except ValidationError:
         msg = "JSON of another shape"
-        raise UnreadableAnswerError(msg) from None
+        raise UnreadableResponseError(msg) from None
 
 
 def _reshape(answer: Any, value: Any) -> Any:

@@ -142,9 +142,9 @@ class WorkspaceAsyncClient:
         following: Operation[Page[T]] | None = op
         while following is not None:
             page = await self.send(following)
-            for row in pages.fresh(page):
+            for row in pages.new_rows(page):
                 yield row
-            following = pages.following(page)
+            following = pages.next_operation(page)
 
     async def _attempt(self, call: Call[T]) -> T:
         call.note()

@@ -10,7 +10,7 @@ import httpx
 
 from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.client import waits
-from airflow_provider_workspace.client.transport import Body, failed, headers_for, proxy_for, tls_context
+from airflow_provider_workspace.client.transport import Body, attempt_error, headers_for, proxy_for, tls_context
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.request_errors import RequestContext
@@ -48,15 +48,15 @@ class AsyncConnections:
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._settings.total_timeout
         try:
-            return await waits.within(self._settings.total_timeout, self._ask(call, url, exchange))
+            return await waits.within(self._settings.total_timeout, self._send(call, url, exchange))
         except Exception as error:  # noqa: BLE001 - of httpx, httpcore or anyio
-            failure = failed(
+            failure = attempt_error(
                 call.op,
                 error,
                 context,
                 self._settings,
                 sent=exchange.sent,
-                late=clock() >= deadline,
+                overdue=clock() >= deadline,
                 timeout=isinstance(error, httpx.TimeoutException),
             )
         except BaseException as error:  # noqa: BLE001 - such as a cancellation
@@ -67,7 +67,7 @@ class AsyncConnections:
         """Close the connections."""
         await self._http.aclose()
 
-    async def _ask(self, call: Call[Any], url: str, exchange: _Exchange) -> Response:
+    async def _send(self, call: Call[Any], url: str, exchange: _Exchange) -> Response:
         headers = {} if call.request.body is None else {"Content-Type": "application/json"}
         asked = self._http.stream(
             call.request.method,
@@ -76,12 +76,12 @@ class AsyncConnections:
             headers=headers,
             extensions={"trace": exchange.trace},
         )
-        async with asked as exchange.answer:
-            answer = exchange.answer
-            content = Body(answer.headers.get("content-encoding"), self._settings.max_response_bytes)
-            async for piece in answer.aiter_raw():
-                content.add(piece)
-        return Response(answer.status_code, answer.headers, content.whole())
+        async with asked as exchange.response:
+            response = exchange.response
+            received = Body(response.headers.get("content-encoding"), self._settings.max_response_bytes)
+            async for chunk in response.aiter_raw():
+                received.add(chunk)
+        return Response(response.status_code, response.headers, received.content())
 
 
 class _Exchange:
@@ -89,24 +89,24 @@ class _Exchange:
     The progress of an exchange, from the trace events of httpcore.
 
     :ivar sent: whether a byte of the request may have been sent
-    :ivar answer: the response, once its headers were received
+    :ivar response: the response, once its headers were received
     """
 
     sent = False
-    answer: httpx.Response | None = None
+    response: httpx.Response | None = None
 
     async def trace(self, event: str, info: dict[str, Any]) -> None:
         """Record when the request itself is sent, as opposed to a CONNECT to a proxy."""
         if event == "http11.send_request_headers.started" and info["request"].method != b"CONNECT":
             self.sent = True
-        if event == "http11.receive_response_body.complete" and self.answer is not None and _left_over(self.answer):
+        if event == "http11.receive_response_body.complete" and self.response is not None and _left_over(self.response):
             # These bytes would be read as the response to the next request.
-            await self.answer.extensions["network_stream"].aclose()
+            await self.response.extensions["network_stream"].aclose()
 
 
-def _left_over(answer: httpx.Response) -> bytes:
+def _left_over(response: httpx.Response) -> bytes:
     """Return the bytes after a response; httpx has no public way to read them, so a test checks this path."""
-    found: Any = answer
+    found: Any = response
     for name in ("stream", "_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state", "trailing_data"):
         found = getattr(found, name, None)
     return found[0] if found else b""

@@ -14,8 +14,9 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
 from airflow_provider_workspace import __version__
+from airflow_provider_workspace.api.comparison import printable
 from airflow_provider_workspace.api.models import Page, Resource
-from airflow_provider_workspace.api.outcome import Outcome
+from airflow_provider_workspace.api.outcome import Outcome, is_in_doubt
 from airflow_provider_workspace.api.request_errors import final_error
 from airflow_provider_workspace.errors import WorkspaceRateLimitError, WorkspaceRequestError
 
@@ -88,7 +89,7 @@ class Call(Generic[T]):
                     seconds = time.monotonic() - began
                     # The path is last, because Airflow's log page cuts long lines.
                     line = "operation=%s outcome=%s rows=%d attempts=%d seconds=%.3f request_id=%s target=%s"
-                    request_id = _printable(self.request_id)
+                    request_id = "".join(printable(self.request_id or "-").split())[:100]
                     audit.info(line, name, outcome, self.op.rows, attempts, seconds, request_id, target)
 
     def tenacity(self) -> dict[str, Any]:
@@ -107,7 +108,7 @@ class Call(Generic[T]):
         error = state.outcome.exception() if state.outcome else None
         if error is None:
             return False
-        if isinstance(error, WorkspaceRequestError) and error.outcome == Outcome.UNKNOWN.value:
+        if is_in_doubt(error):
             self.may_have_been_applied = True
         if isinstance(error, WorkspaceRateLimitError):
             self.throttled = True
@@ -137,11 +138,6 @@ class Call(Generic[T]):
             may_have_been_applied=self.may_have_been_applied,
             caller_looks_up=self.caller_looks_up,
         )
-
-
-def _printable(request_id: str | None) -> str:
-    """Return a request id as one word for a log line."""
-    return "".join(char for char in request_id or "-" if char.isprintable() and not char.isspace())[:100]
 
 
 def secrets_in(result: object) -> Iterator[str]:

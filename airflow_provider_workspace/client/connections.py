@@ -23,10 +23,10 @@ from urllib3.exceptions import HTTPError
 
 from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.client.transport import (
-    AnswerTooLargeError,
     Body,
+    ResponseTooLargeError,
     UnreadableBodyError,
-    failed,
+    attempt_error,
     headers_for,
     proxy_for,
     tls_context,
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.settings import Settings
 
 # Bytes per read and per write.
-PIECE = 65_536
-WRITTEN = 16_384
+READ_SIZE = 65_536
+WRITE_SIZE = 16_384
 # Exceptions of a failed attempt. Not Exception, because Airflow stops tasks with exceptions of its own.
-FAILURES = (OSError, HTTPError, http.client.HTTPException, ValueError, AnswerTooLargeError, UnreadableBodyError)
+FAILURES = (OSError, HTTPError, http.client.HTTPException, ValueError, ResponseTooLargeError, UnreadableBodyError)
 
 
 class Exchange:
@@ -60,11 +60,11 @@ class Exchange:
         self._received = 0
 
     @property
-    def late(self) -> bool:
+    def overdue(self) -> bool:
         """Whether the total timeout is over."""
         return time.monotonic() >= self.deadline
 
-    def patience(self) -> float:
+    def timeout(self) -> float:
         """
         Return the timeout in seconds for the next read or write.
 
@@ -79,12 +79,12 @@ class Exchange:
         """
         Count received bytes, including headers.
 
-        :raises AnswerTooLargeError: if they exceed the maximum response size
+        :raises ResponseTooLargeError: if they exceed the maximum response size
         """
         self._received += received
         # The maximum is for the body; headers get another chunk.
-        if self._received > self.settings.max_response_bytes + PIECE:
-            raise AnswerTooLargeError
+        if self._received > self.settings.max_response_bytes + READ_SIZE:
+            raise ResponseTooLargeError
 
 
 # The current exchange of a connection; requests cannot pass it down.
@@ -118,9 +118,11 @@ class Connections:
         """
         exchange = Exchange(self._settings)
         try:
-            return self._ask(exchange, call.request.method, url, call.request.body)
+            return self._send(exchange, call.request.method, url, call.request.body)
         except FAILURES as error:
-            failure = failed(call.op, error, context, self._settings, sent=exchange.sent, late=exchange.late)
+            failure = attempt_error(
+                call.op, error, context, self._settings, sent=exchange.sent, overdue=exchange.overdue
+            )
         except BaseException as error:  # noqa: BLE001 - such as when Airflow stops the task
             raise error.with_traceback(None)  # noqa: B904 - the frames below contain the API key
         raise failure  # outside of the except block: the frames of a context would contain the API key
@@ -129,12 +131,12 @@ class Connections:
         """Close the connections."""
         self._adapter.close()
 
-    def _ask(self, exchange: Exchange, method: str, url: str, body: bytes | None) -> Response:
+    def _send(self, exchange: Exchange, method: str, url: str, body: bytes | None) -> Response:
         seconds = min(self._settings.connect_timeout, self._settings.total_timeout)
         verify = self._settings.verify is not False
         token = _exchange.set(exchange)
         try:
-            answer = self._adapter.send(
+            response = self._adapter.send(
                 _prepare(method, url, self._headers, body),
                 stream=True,
                 timeout=(seconds, self._settings.read_timeout),
@@ -143,11 +145,11 @@ class Connections:
             )
         finally:
             _exchange.reset(token)
-        with answer:
-            content = Body(answer.headers.get("Content-Encoding"), self._settings.max_response_bytes)
-            for piece in answer.raw.stream(PIECE, decode_content=False):
-                content.add(piece)
-        return Response(answer.status_code, answer.headers, content.whole())
+        with response:
+            received = Body(response.headers.get("Content-Encoding"), self._settings.max_response_bytes)
+            for chunk in response.raw.stream(READ_SIZE, decode_content=False):
+                received.add(chunk)
+        return Response(response.status_code, response.headers, received.content())
 
 
 def _prepare(method: str, url: str, headers: CaseInsensitiveDict[str], body: bytes | None) -> requests.PreparedRequest:
@@ -184,10 +186,10 @@ class _Adapter(HTTPAdapter):
         """Do nothing; the TLS context has the CA certificates."""
 
 
-class _Bounded(HTTPConnection):
+class _BoundedConnection(HTTPConnection):
     """A connection that obeys the limits of the current exchange."""
 
-    _connects = False
+    _connecting = False
 
     @property
     def is_connected(self) -> bool:
@@ -197,46 +199,46 @@ class _Bounded(HTTPConnection):
 
     def connect(self) -> None:
         """Connect to the service, directly or through a proxy."""
-        self._connects = True
+        self._connecting = True
         try:
             super().connect()
         finally:
-            self._connects = False
+            self._connecting = False
 
     def send(self, data: Any) -> None:
         """Send a part of the request before the deadline."""
         if self.sock is None:
             self.connect()
         exchange, sock = _exchange.get(), cast("ssl.SSLSocket", self.sock)
-        for start in range(0, len(data), WRITTEN):
-            sock.settimeout(exchange.patience())
-            exchange.sent |= not self._connects  # a CONNECT to the proxy is not the request
-            sock.sendall(data[start : start + WRITTEN])
+        for start in range(0, len(data), WRITE_SIZE):
+            sock.settimeout(exchange.timeout())
+            exchange.sent |= not self._connecting  # a CONNECT to the proxy is not the request
+            sock.sendall(data[start : start + WRITE_SIZE])
 
-    def _answer(self, sock: Any, debuglevel: int = 0, method: str | None = None) -> _Answer:
+    def _response(self, sock: Any, debuglevel: int = 0, method: str | None = None) -> _Response:
         """Return a response that is read within the limits of the exchange."""
-        connection = None if self._connects else self  # after the response to a CONNECT, the service sends more
-        return _Answer(_Incoming(sock, connection, _exchange.get()), debuglevel, method)  # type: ignore[arg-type]
+        connection = None if self._connecting else self  # after the response to a CONNECT, the service sends more
+        return _Response(_ResponseStream(sock, connection, _exchange.get()), debuglevel, method)  # type: ignore[arg-type]
 
-    response_class: Any = _answer
+    response_class: Any = _response
 
 
-class _BoundedTls(_Bounded, HTTPSConnection):
+class _BoundedTlsConnection(_BoundedConnection, HTTPSConnection):
     """A bounded connection with TLS."""
 
 
 class _Pool(HTTPConnectionPool):
-    ConnectionCls: Any = _Bounded
+    ConnectionCls: Any = _BoundedConnection
 
 
 class _TlsPool(HTTPSConnectionPool):
-    ConnectionCls: Any = _BoundedTls
+    ConnectionCls: Any = _BoundedTlsConnection
 
 
 POOLS = {"http": _Pool, "https": _TlsPool}
 
 
-class _Answer(http.client.HTTPResponse):
+class _Response(http.client.HTTPResponse):
     """A response that skips 1xx responses before it."""
 
     def begin(self) -> None:
@@ -252,7 +254,7 @@ class _Answer(http.client.HTTPResponse):
             self.will_close = True  # headers that are cut off may lack the length of the body
 
 
-class _Incoming(io.RawIOBase):
+class _ResponseStream(io.RawIOBase):
     """
     The stream that a response is read from.
 
@@ -280,7 +282,7 @@ class _Incoming(io.RawIOBase):
         """Read bytes before the deadline."""
         if self.over:
             return 0
-        self._sock.settimeout(self._exchange.patience())
+        self._sock.settimeout(self._exchange.timeout())
         received: int = self._raw.readinto(buffer)
         self._exchange.count(received)
         return received

@@ -140,8 +140,8 @@ class WorkspaceClient:
         following: Operation[Page[T]] | None = op
         while following is not None:
             page = self.send(following)
-            yield from pages.fresh(page)
-            following = pages.following(page)
+            yield from pages.new_rows(page)
+            following = pages.next_operation(page)
 
     def _attempt(self, call: Call[T]) -> T:
         call.note()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from airflow_provider_workspace import __version__
-from airflow_provider_workspace.api.request_errors import not_sent, too_large_error, transport_error
+from airflow_provider_workspace.api.request_errors import not_sent_error, too_large_error, transport_error
 from airflow_provider_workspace.client.settings import is_loopback, is_url
 from airflow_provider_workspace.errors import WorkspaceConfigError
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.errors import WorkspaceRequestError
 
 # Bytes that are decompressed at once.
-PIECE = 1_000_000
-DECOMPRESSED = ("gzip", "x-gzip", "deflate")
+CHUNK_SIZE = 1_000_000
+COMPRESSIONS = ("gzip", "x-gzip", "deflate")
 # TLS errors that a retry may not meet: the connection broke during the handshake.
-PASSING_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+TRANSIENT_TLS_ERRORS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 
 def headers_for(settings: Settings) -> dict[str, str]:
@@ -105,7 +105,7 @@ def tls_context(verify: bool | str) -> ssl.SSLContext:  # noqa: FBT001 - the set
         raise WorkspaceConfigError(msg) from error
 
 
-class AnswerTooLargeError(Exception):
+class ResponseTooLargeError(Exception):
     """The response exceeds the maximum size."""
 
 
@@ -127,72 +127,72 @@ class Body:
         self._received = 0
         self._content = io.BytesIO()
         name = (encoding or "identity").strip().lower()
-        if name not in ("identity", *DECOMPRESSED):
+        if name not in ("identity", *COMPRESSIONS):
             msg = f"Content-Encoding {name[:40]} was not asked for"
             raise UnreadableBodyError(msg)
-        self._packed = name in DECOMPRESSED
+        self._compressed = name in COMPRESSIONS
         self._deflate = name == "deflate"
         # With these window bits zlib detects gzip and zlib.
-        self._unpacker: Any = zlib.decompressobj(47) if self._packed else None
+        self._decompressor: Any = zlib.decompressobj(47) if self._compressed else None
 
-    def add(self, piece: bytes) -> None:
+    def add(self, chunk: bytes) -> None:
         """
         Add a chunk.
 
-        :raises AnswerTooLargeError: if the body exceeds the limit, before the rest is decompressed
+        :raises ResponseTooLargeError: if the body exceeds the limit, before the rest is decompressed
         :raises UnreadableBodyError: if the chunk cannot be decompressed
         """
-        if self._deflate and not self._received and piece[0] & 0x0F != 8:
-            self._unpacker = zlib.decompressobj(-15)  # raw deflate without a zlib header
-        self._received += len(piece)
+        if self._deflate and not self._received and chunk[0] & 0x0F != 8:
+            self._decompressor = zlib.decompressobj(-15)  # raw deflate without a zlib header
+        self._received += len(chunk)
         if self._received > self._limit:
-            raise AnswerTooLargeError
-        if self._packed:
-            self._unpack(piece)
+            raise ResponseTooLargeError
+        if self._compressed:
+            self._decompress(chunk)
         else:
-            self._keep(piece)
+            self._append(chunk)
 
-    def whole(self) -> bytes:
+    def content(self) -> bytes:
         """
         Return the body.
 
         :raises UnreadableBodyError: if a compressed one is cut off
         """
-        if self._packed and self._received:
-            self._unpack(b"")
-            if not self._unpacker.eof:
+        if self._compressed and self._received:
+            self._decompress(b"")
+            if not self._decompressor.eof:
                 msg = "the compressed body is cut off"
                 raise UnreadableBodyError(msg)
         return self._content.getvalue()
 
-    def _unpack(self, piece: bytes) -> None:
+    def _decompress(self, chunk: bytes) -> None:
         while True:
-            if self._unpacker.eof and piece:  # another gzip member
-                self._unpacker = zlib.decompressobj(47)
+            if self._decompressor.eof and chunk:  # another gzip member
+                self._decompressor = zlib.decompressobj(47)
             try:
-                unpacked = self._unpacker.decompress(piece, PIECE)
+                decompressed = self._decompressor.decompress(chunk, CHUNK_SIZE)
             except zlib.error as error:
                 msg = f"the body cannot be decompressed ({error})"
                 raise UnreadableBodyError(msg) from None
-            self._keep(unpacked)
-            piece = self._unpacker.unconsumed_tail or self._unpacker.unused_data
-            if not piece and len(unpacked) < PIECE:
+            self._append(decompressed)
+            chunk = self._decompressor.unconsumed_tail or self._decompressor.unused_data
+            if not chunk and len(decompressed) < CHUNK_SIZE:
                 return
 
-    def _keep(self, piece: bytes) -> None:
-        if self._content.tell() + len(piece) > self._limit:
-            raise AnswerTooLargeError
-        self._content.write(piece)
+    def _append(self, chunk: bytes) -> None:
+        if self._content.tell() + len(chunk) > self._limit:
+            raise ResponseTooLargeError
+        self._content.write(chunk)
 
 
-def failed(
+def attempt_error(
     op: Operation[Any],
     error: Exception,
     context: RequestContext,
     settings: Settings,
     *,
     sent: bool,
-    late: bool,
+    overdue: bool,
     timeout: bool = False,
 ) -> WorkspaceRequestError:
     """
@@ -200,7 +200,7 @@ def failed(
 
     :param error: exception of a library; it is not kept, because its frames contain the API key
     :param sent: whether a byte of the request may have been sent
-    :param late: whether the total timeout is over
+    :param overdue: whether the total timeout is over
     :param timeout: whether the error is a timeout; a ``TimeoutError`` is recognized without it
     """
     causes = _causes(error)
@@ -209,16 +209,16 @@ def failed(
     why = f"{type(innermost).__name__}: {innermost}"
     if not sent:
         if timeout:
-            seconds = settings.total_timeout if late else settings.connect_timeout
-            return not_sent(op, f"no connection within {seconds:g} s", context)
+            seconds = settings.total_timeout if overdue else settings.connect_timeout
+            return not_sent_error(op, f"no connection within {seconds:g} s", context)
         tls = next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None)
-        if tls is not None and not isinstance(tls, PASSING_TLS):
-            return not_sent(op, f"TLS failed, {type(tls).__name__}: {tls}", context, retryable=False)
+        if tls is not None and not isinstance(tls, TRANSIENT_TLS_ERRORS):
+            return not_sent_error(op, f"TLS failed, {type(tls).__name__}: {tls}", context, retryable=False)
         # Invalid host names and URLs are permanent.
-        return not_sent(op, why, context, retryable=not isinstance(error, ValueError | http.client.InvalidURL))
-    if isinstance(error, AnswerTooLargeError):
+        return not_sent_error(op, why, context, retryable=not isinstance(error, ValueError | http.client.InvalidURL))
+    if isinstance(error, ResponseTooLargeError):
         return too_large_error(op, settings.max_response_bytes, context)
-    if timeout and late:
+    if timeout and overdue:
         return transport_error(op, f"not within {settings.total_timeout:g} s", context, setting="total_timeout")
     if timeout:
         why = f"nothing for {settings.read_timeout:g} s"

@@ -10,7 +10,7 @@ from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.pagination import Pages
 from airflow_provider_workspace.api.procedure import Procedure, send_one
-from airflow_provider_workspace.api.request_errors import described
+from airflow_provider_workspace.api.request_errors import describe
 from airflow_provider_workspace.errors import WorkspaceIncompleteListError
 from airflow_provider_workspace.procedures.roster import address_key
 
@@ -178,16 +178,16 @@ def _each_row(
     rows = identified = 0
     while following is not None:
         page = page or (yield from send_one(following))
-        for row in pages.fresh(page):
+        for row in pages.new_rows(page):
             rows += 1
             identified += bool(identity(row))
             if note(row):
                 return
-        following, page = pages.following(page), None
+        following, page = pages.next_operation(page), None
     if rows and not identified:
         msg = (
             "Check that the owner of the API key may see names and addresses: "
-            f"{described(first, f'gave {rows} rows, none of which shows its name, address or id')} Nothing was changed."
+            f"{describe(first, f'gave {rows} rows, none of which shows its name, address or id')} Nothing was changed."
         )
         raise WorkspaceIncompleteListError(
             msg, operation=type(first).__name__, outcome=Outcome.REJECTED.value, retryable=False

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_workspace.api.models import Page, Resource
 from airflow_provider_workspace.api.operations import OPERATIONS
-from airflow_provider_workspace.api.response import UnreadableAnswerError, decode
+from airflow_provider_workspace.api.response import UnreadableResponseError, decode
 from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
 from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.client.sync import WorkspaceClient
@@ -110,8 +110,8 @@ def check_result(answer: Any, result: Any) -> None:
 @settings(max_examples=200)
 @given(operation=st.sampled_from(OPERATIONS), body=bodies)
 def test_any_body_is_parsed_or_a_named_error(operation: Any, body: bytes) -> None:
-    with suppress(UnreadableAnswerError):
-        check_result(operation.endpoint.answer, decode(operation.endpoint.answer, body))
+    with suppress(UnreadableResponseError):
+        check_result(operation.endpoint.result, decode(operation.endpoint.result, body))
 
 
 Read = Callable[[Any], Any]
@@ -143,7 +143,7 @@ def read(request: pytest.FixtureRequest, service: Recorder) -> Iterator[Read]:
 
 
 def is_list(op: Any) -> bool:
-    return isinstance(op.endpoint.answer, type) and issubclass(op.endpoint.answer, Page)
+    return isinstance(op.endpoint.result, type) and issubclass(op.endpoint.result, Page)
 
 
 # Statuses that say something about the body, or nothing.
@@ -180,7 +180,7 @@ def test_any_response_is_a_result_or_a_named_error(
         assert error.retry_after is None or error.retry_after >= 0  # noqa: PT017 - one of two good ends
         return
     if not is_list(op):
-        check_result(op.endpoint.answer, result)
+        check_result(op.endpoint.result, result)
 
 
 @settings(max_examples=60)

@@ -123,7 +123,7 @@ def answered(op: Operation[Any], record: dict[str, Any]) -> Any:
     """Read an answer as the clients do."""
     if isinstance(op, UpdateMember | UpdateDomain | CreateInvite | VerifyDomain):
         record = record | {"id": ID}
-    return decode(op.endpoint.answer, json.dumps(record).encode())
+    return decode(op.endpoint.result, json.dumps(record).encode())
 
 
 def test_what_is_told_can_be_written_to_a_log() -> None:
@@ -144,7 +144,7 @@ def test_what_is_told_can_be_written_to_a_log() -> None:
 )
 def test_a_success_that_speaks_of_a_failure_is_none(answer: dict[str, Any], fields: list[str]) -> None:
     unpause = UnpauseBatchExport(organization_id="o", batch_export_id=ID)
-    found = differences(unpause, decode(unpause.endpoint.answer, json.dumps(answer).encode()))
+    found = differences(unpause, decode(unpause.endpoint.result, json.dumps(answer).encode()))
     assert [row["field"] for row in found] == fields
     create = CreateProject(organization_id="o", name="Sales")
-    assert differences(create, decode(create.endpoint.answer, json.dumps(answer).encode())) == []
+    assert differences(create, decode(create.endpoint.result, json.dumps(answer).encode())) == []

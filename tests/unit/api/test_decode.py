@@ -25,7 +25,7 @@ from airflow_provider_workspace.api.models import (
     User,
 )
 from airflow_provider_workspace.api.operations import OPERATIONS
-from airflow_provider_workspace.api.response import UnreadableAnswerError, decode
+from airflow_provider_workspace.api.response import UnreadableResponseError, decode
 
 COLLABORATOR = {"id": "c1", "level": 21}
 INVITE = {"id": "i1", "target_email": "a@example.com"}
@@ -63,7 +63,7 @@ def test_an_empty_answer_is_none(body: bytes) -> None:
 
 
 def test_an_html_page_is_an_error() -> None:
-    with pytest.raises(UnreadableAnswerError) as error:
+    with pytest.raises(UnreadableResponseError) as error:
         decode(None, HTML)
     assert str(error.value) == f"an HTML or XML page ({len(HTML)} bytes) where nothing or JSON was expected"
 
@@ -90,7 +90,7 @@ def test_collaborators_are_read_in_each_shape(value: Any, ids: list[str]) -> Non
     [(Page[DashboardCollaborator], {"detail": "no"}), (Page[Invite], {}), (Page[DashboardCollaborator], None)],
 )
 def test_an_object_that_is_no_list_is_an_error(answer: Any, value: Any) -> None:
-    with pytest.raises(UnreadableAnswerError, match="another shape"):
+    with pytest.raises(UnreadableResponseError, match="another shape"):
         decode(answer, as_json(value))
 
 
@@ -117,7 +117,7 @@ def test_sharing_is_read_in_each_shape(value: Any, enabled: Any, token: Any) -> 
 
 @pytest.mark.parametrize("value", [[1], ["on"], "on", {"results": [None]}])
 def test_sharing_of_another_shape_is_an_error(value: Any) -> None:
-    with pytest.raises(UnreadableAnswerError, match="another shape"):
+    with pytest.raises(UnreadableResponseError, match="another shape"):
         decode(DashboardSharing, as_json(value))
 
 
@@ -154,7 +154,7 @@ def test_ids_that_are_numbers_are_read() -> None:
 def test_an_empty_list_may_be_null() -> None:
     assert decode(Page[Invite], b'{"count": 0, "next": null, "results": null}').results == []
     for body in (b'{"count": 3, "results": null}', b'{"results": null, "error": "no"}'):
-        with pytest.raises(UnreadableAnswerError, match="JSON of another shape"):
+        with pytest.raises(UnreadableResponseError, match="JSON of another shape"):
             decode(Page[Invite], body)
 
 
@@ -241,7 +241,7 @@ def test_odd_json_is_read(body: bytes, expected: dict[str, Any]) -> None:
     ],
 )
 def test_an_unreadable_answer_is_an_error(answer: Any, body: bytes, found: str) -> None:
-    with pytest.raises(UnreadableAnswerError) as error:
+    with pytest.raises(UnreadableResponseError) as error:
         decode(answer, body)
     assert str(error.value).startswith(found)
 
@@ -254,14 +254,14 @@ JSON = st.recursive(
     ),
     max_leaves=10,
 )
-ANSWERS = sorted({operation.endpoint.answer for operation in OPERATIONS}, key=str)
+ANSWERS = sorted({operation.endpoint.result for operation in OPERATIONS}, key=str)
 
 
 @given(st.sampled_from(ANSWERS), JSON.map(as_json) | st.binary())
 def test_any_body_is_decoded_or_an_error(answer: Any, body: bytes) -> None:
     try:
         result = decode(answer, body)
-    except UnreadableAnswerError:
+    except UnreadableResponseError:
         return
     rows = result.results if isinstance(result, Page) else result if isinstance(result, list) else [result]
     for row in rows:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_workspace.api import operations
-from airflow_provider_workspace.api.operation import Operation, Request, answer_type, endpoint, path_fields
+from airflow_provider_workspace.api.operation import Operation, Request, endpoint, path_fields, result_type
 from airflow_provider_workspace.api.operations import (
     OPERATIONS,
     CreateDashboard,
@@ -246,7 +246,7 @@ def test_an_operation_needs_a_result_type() -> None:
         """Lacks its type parameter."""
 
     with pytest.raises(TypeError, match=r"Untyped must derive from Operation\[...\]"):
-        answer_type(Untyped)
+        result_type(Untyped)
 
 
 def test_an_unknown_operation_is_an_attribute_error() -> None:

@@ -42,8 +42,8 @@ def walk(*pages: Page[Invite], base_url: str = BASE, offset: int | None = None) 
     steps = Pages(first, base_url)
     offsets: list[int | None] = []
     for read in pages:
-        steps.fresh(read)
-        following = steps.following(read)
+        steps.new_rows(read)
+        following = steps.next_operation(read)
         assert following is None or following.organization_id == "o"  # type: ignore[attr-defined]
         offsets.append(None if following is None else following.offset)  # type: ignore[attr-defined]
     return offsets
@@ -79,19 +79,19 @@ def test_a_page_without_next_and_count_is_followed_until_empty(
 
 def test_collaborators_have_no_pages_unless_they_say_so() -> None:
     steps = Pages(ListDashboardCollaborators(project_id="1", dashboard_id=1), BASE)
-    assert steps.following(Page[DashboardCollaborator](results=[DashboardCollaborator(id="a")])) is None
+    assert steps.next_operation(Page[DashboardCollaborator](results=[DashboardCollaborator(id="a")])) is None
 
 
 def test_a_repeated_page_ends_the_list() -> None:
     steps = Pages(ListInvites(organization_id="o", limit=2), BASE)
     whole = silent("a", "b")
-    assert not steps.repeats(whole)
-    steps.following(whole)
-    assert steps.repeats(whole)
-    assert steps.following(whole) is None
-    assert not steps.repeats(silent("c", "d"))
-    assert steps.repeats(page(None, "a", "b"))
-    assert not steps.repeats(page("?offset=2", "a", "b"))
+    assert not steps.is_repeated(whole)
+    steps.next_operation(whole)
+    assert steps.is_repeated(whole)
+    assert steps.next_operation(whole) is None
+    assert not steps.is_repeated(silent("c", "d"))
+    assert steps.is_repeated(page(None, "a", "b"))
+    assert not steps.is_repeated(page("?offset=2", "a", "b"))
 
 
 def test_an_empty_page_ends_the_list_whatever_follows() -> None:
@@ -131,7 +131,7 @@ def test_next_offset_without_a_url_counts_rows() -> None:
 
 def test_the_request_is_the_first_one_with_another_offset() -> None:
     steps = Pages(ListInvites(organization_id="o", limit=2), BASE)
-    following = steps.following(page("https://evil.example/steal?offset=9", "a", "b"))
+    following = steps.next_operation(page("https://evil.example/steal?offset=9", "a", "b"))
     assert following is not None
     assert following.request().target == "/api/organizations/o/invites/?limit=2&offset=2"
 
@@ -168,7 +168,7 @@ def test_pagination_can_start_at_an_offset() -> None:
 
 @pytest.mark.parametrize(
     "operation",
-    [item for item in OPERATIONS if isinstance(item.endpoint.answer, type) and issubclass(item.endpoint.answer, Page)],
+    [item for item in OPERATIONS if isinstance(item.endpoint.result, type) and issubclass(item.endpoint.result, Page)],
 )
 def test_every_list_operation_takes_an_offset(operation: Any) -> None:
     assert "offset" in operation.model_fields
@@ -213,8 +213,8 @@ class Service:
         following: Any = first
         while following is not None:
             page = self.page(following)
-            came += [int(row.id or 0) for row in pages.fresh(page)]
-            following = pages.following(page)
+            came += [int(row.id or 0) for row in pages.new_rows(page)]
+            following = pages.next_operation(page)
         return came
 
 
@@ -259,19 +259,19 @@ def test_rows_without_an_id_are_counted_as_they_come() -> None:
     rows = [Invite(), Invite(id="a"), Invite()]
     pages = Pages(ListInvites(organization_id="o", limit=3), BASE)
     page = Page[Invite](count=3, next=None, results=rows)
-    assert pages.fresh(page) == rows
-    assert pages.following(page) is None
+    assert pages.new_rows(page) == rows
+    assert pages.next_operation(page) is None
     pages = Pages(ListInvites(organization_id="o", limit=4), BASE)
     came: list[Invite] = []
     for read in range(3):
-        came += pages.fresh(Page[Invite](count=4, next=None, results=rows))
-        assert pages.following(Page[Invite](count=4, next=None, results=rows))
+        came += pages.new_rows(Page[Invite](count=4, next=None, results=rows))
+        assert pages.next_operation(Page[Invite](count=4, next=None, results=rows))
         rest = Page[Invite](count=4, next=None, results=[])
-        assert not pages.fresh(rest)
+        assert not pages.new_rows(rest)
         if read < 2:
-            assert pages.following(rest)
+            assert pages.next_operation(rest)
     with pytest.raises(WorkspaceIncompleteListError, match="3 came in 3 readings"):
-        pages.following(rest)
+        pages.next_operation(rest)
     assert came == rows
 
 
@@ -312,8 +312,8 @@ def test_who_was_skipped_when_somebody_left_is_read_again() -> None:
 def test_a_list_without_a_count_is_taken_as_it_is() -> None:
     pages = Pages(ListInvites(organization_id="o", limit=2), BASE)
     first = page(None, "a")
-    pages.fresh(first)
-    assert pages.following(first) is None
+    pages.new_rows(first)
+    assert pages.next_operation(first) is None
 
 
 # Lists without an end

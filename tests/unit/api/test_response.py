@@ -30,7 +30,7 @@ from airflow_provider_workspace.api.request_errors import (
     RequestContext,
     _parse_error_body,
     final_error,
-    not_sent,
+    not_sent_error,
     transport_error,
 )
 from airflow_provider_workspace.api.response import follow, parse_response
@@ -365,7 +365,7 @@ def test_refused_redirect_error_names_its_target(location: str, where: str) -> N
 
 
 def test_connect_failure_has_outcome_not_sent() -> None:
-    error = not_sent(GET, f"ConnectError: {KEY}.", CONTEXT)
+    error = not_sent_error(GET, f"ConnectError: {KEY}.", CONTEXT)
     assert type(error) is WorkspaceConnectionError
     assert (error.outcome, error.retryable) == ("not_sent", True)
     assert str(error) == (
@@ -432,10 +432,10 @@ def test_final_error_of_a_repeatable_operation_is_the_last_error(op: Operation[A
 
 
 def test_final_error_says_that_an_earlier_attempt_may_have_been_applied() -> None:
-    error = final_error(PAUSE, not_sent(PAUSE, "refused", CONTEXT), 5, may_have_been_applied=True)
+    error = final_error(PAUSE, not_sent_error(PAUSE, "refused", CONTEXT), 5, may_have_been_applied=True)
     assert error.outcome == Outcome.UNKNOWN.value
     assert str(error).endswith("An earlier attempt got no clear answer, so PauseBatchExport may have been applied.")
-    read = final_error(GET, not_sent(GET, "refused", CONTEXT), 5, may_have_been_applied=True)
+    read = final_error(GET, not_sent_error(GET, "refused", CONTEXT), 5, may_have_been_applied=True)
     assert (read.outcome, "earlier" in str(read)) == ("not_sent", False)
 
 

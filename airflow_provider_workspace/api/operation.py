@@ -50,6 +50,14 @@ def _uuid(value: Any) -> str:
         raise ValueError(msg) from None
 
 
+def _text_id(value: Any) -> str:
+    """Write an id out that services give as a number, and the interface types as a string in paths."""
+    if isinstance(value, int | str) and not isinstance(value, bool):
+        return str(value)
+    msg = f"expected a text or a number, not something of type {type(value).__name__}"
+    raise ValueError(msg)
+
+
 def _user_id(value: Any) -> Any:
     """Refuse an e-mail address or a number; the interface does not say more about the form of user ids."""
     if isinstance(value, str) and ("@" in value or value.strip().isdecimal()):
@@ -61,6 +69,8 @@ def _user_id(value: Any) -> Any:
 
 IntegerId = Annotated[int | str, BeforeValidator(_whole_number)]
 """An integer id."""
+TextId = Annotated[int | str, BeforeValidator(_text_id)]
+"""An id of any form."""
 Uuid = Annotated[UUID | str, BeforeValidator(_uuid)]
 """A UUID."""
 UserId = Annotated[str, BeforeValidator(_user_id)]

@@ -149,6 +149,8 @@ def parse_uuids(name: str, value: Any, what: str) -> list[str]:
         found = []
     if not found:
         msg = f"{name} must be a list of {what} (UUID)"
+        if any(text.strip()[:1] == "[" for text in given):
+            msg += ". Pass task.output of the other task, or set render_template_as_native_obj=True on the Dag"
         raise WorkspaceInputError(msg)
     return found
 

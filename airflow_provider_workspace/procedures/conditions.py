@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -301,14 +302,18 @@ def check_share(join: Any) -> float:
     """
     Parse ``all``, ``any`` or a share.
 
+    :param join: as authors give it, or the text of it, as a template renders it
     :return: the share of addresses that must have joined; 0 for ``any``
     :raises WorkspaceInputError: if it is none of these
     """
     shares = {"all": 1.0, "any": 0.0}
     if isinstance(join, str) and join in shares:
         return shares[join]
-    if isinstance(join, int | float) and not isinstance(join, bool) and 0 < join <= 1:
-        return float(join)
+    if isinstance(join, int | float | str) and not isinstance(join, bool):
+        with suppress(ValueError, OverflowError):
+            share = float(join)
+            if 0 < share <= 1:
+                return share
     shown = repr(join[:40]) if isinstance(join, str) else f"something of type {type(join).__name__}"
     msg = f"join is {shown}; expected 'all', 'any', or a share above 0 and up to 1"
     raise WorkspaceInputError(msg)

@@ -4,7 +4,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from airflow_provider_workspace.api.levels import OptionalNumber
 from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator, DashboardSharing, Page
-from airflow_provider_workspace.api.operation import IntegerId, Operation, UserId, endpoint
+from airflow_provider_workspace.api.operation import IntegerId, Operation, TextId, UserId, endpoint
 
 DASHBOARDS = "/environments/{project_id}/dashboards/"
 DASHBOARD = DASHBOARDS + "{dashboard_id}/"
@@ -37,14 +37,14 @@ class DashboardFields(BaseModel):
 class CreateDashboard(DashboardFields, Operation[Dashboard]):
     """Create a dashboard. The interface has no list of dashboards to look it up."""
 
-    project_id: str
+    project_id: TextId
 
 
 @endpoint("GET", DASHBOARD, scope="dashboard:read", repeatable=True)
 class GetDashboard(Operation[Dashboard]):
     """Retrieve a dashboard."""
 
-    project_id: str
+    project_id: TextId
     dashboard_id: IntegerId
 
 
@@ -52,7 +52,7 @@ class GetDashboard(Operation[Dashboard]):
 class UpdateDashboard(DashboardFields, Operation[Dashboard]):
     """Change a dashboard; ``deleted=True`` deletes it."""
 
-    project_id: str
+    project_id: TextId
     dashboard_id: IntegerId
 
 
@@ -66,7 +66,7 @@ class UpdateDashboard(DashboardFields, Operation[Dashboard]):
 class HardDeleteDashboard(Operation[None]):
     """Always refused with 405. Section "Errors"."""
 
-    project_id: str
+    project_id: TextId
     dashboard_id: IntegerId
 
 
@@ -74,7 +74,7 @@ class HardDeleteDashboard(Operation[None]):
 class GetDashboardAccessControls(Operation[Dashboard]):
     """Retrieve a dashboard with the access level of the current user; the interface shows no scope."""
 
-    project_id: str
+    project_id: TextId
     dashboard_id: IntegerId
 
 
@@ -87,7 +87,7 @@ class ListDashboardCollaborators(Operation[Page[DashboardCollaborator]]):
     ``offset`` is not part of the interface; it is sent only to follow a ``next`` link.
     """
 
-    project_id: str
+    project_id: TextId
     dashboard_id: IntegerId
     offset: int | None = Field(default=None, ge=0)
 
@@ -104,7 +104,7 @@ class ListDashboardCollaborators(Operation[Page[DashboardCollaborator]]):
 class AddDashboardCollaborator(Operation[DashboardCollaborator]):
     """Add a collaborator to a dashboard."""
 
-    project_id: str
+    project_id: TextId
     dashboard_id: IntegerId
     user_uuid: UserId
     level: OptionalNumber = None
@@ -114,7 +114,7 @@ class AddDashboardCollaborator(Operation[DashboardCollaborator]):
 class RemoveDashboardCollaborator(Operation[None]):
     """Remove a collaborator from a dashboard."""
 
-    project_id: str
+    project_id: TextId
     dashboard_id: IntegerId
     user_uuid: UserId
 
@@ -123,5 +123,5 @@ class RemoveDashboardCollaborator(Operation[None]):
 class GetDashboardSharing(Operation[DashboardSharing]):
     """Retrieve the sharing configuration of a dashboard, which contains the secret ``access_token``."""
 
-    project_id: str
+    project_id: TextId
     dashboard_id: IntegerId

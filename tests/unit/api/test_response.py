@@ -176,7 +176,7 @@ def test_each_status_maps_to_its_error(status: int, kind: type, outcome: str, re
 
 
 def test_hard_delete_error_names_delete_dashboard() -> None:
-    assert str(refused(HardDeleteDashboard(project_id="1", dashboard_id=7), 405)) == (
+    assert str(refused(HardDeleteDashboard(project_id=1, dashboard_id=7), 405)) == (
         "Dashboards are never hard-deleted: use delete_dashboard, which sets deleted to true. "
         "HardDeleteDashboard returned 405 without details (DELETE /api/environments/1/dashboards/7/)."
     )

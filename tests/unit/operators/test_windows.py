@@ -540,6 +540,8 @@ def test_an_export_to_be_left_paused_may_be_spelled_otherwise(sandbox: SandboxSe
     assert run.open(FIRST, leave_paused=[FIRST.replace("-", "").upper()])["leave_paused"] == [FIRST]
     with pytest.raises(AirflowFailException, match="leave_paused must be a list of batch exports"):
         run.open(FIRST, leave_paused=["all"])
+    with pytest.raises(AirflowFailException, match=r"\(UUID\)\. Pass task.output"):
+        run.open(FIRST, leave_paused=f"['{FIRST}']")
     assert sandbox.requests() == []
 
 

@@ -176,7 +176,7 @@ def test_invalid_addresses_are_refused() -> None:
 
 
 def test_invalid_share_is_refused() -> None:
-    assert [check_share(join) for join in ("all", "any", 1, 0.25)] == [1.0, 0.0, 1.0, 0.25]
+    assert [check_share(join) for join in ("all", "any", 1, 0.25, "0.25")] == [1.0, 0.0, 1.0, 0.25, 0.25]
     for wrong in ("most", 0, 1.1, -1, True, None, float("nan")):
         with pytest.raises(WorkspaceInputError, match="expected 'all', 'any', or a share above 0 and up to 1"):
             check_share(wrong)

@@ -60,7 +60,8 @@ def test_domain_verified_after_dns_is_published(sandbox: SandboxServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("join", "is_done"), [("all", False), ("any", True), (0.5, True), (0.51, False), ("0.5", None), (2, None)]
+    ("join", "is_done"),
+    [("all", False), ("any", True), (0.5, True), (0.51, False), ("0.5", True), ("half", None), (2, None)],
 )
 def test_members_joined(join: Any, is_done: Any) -> None:
     sensor = WorkspaceMembersJoinedSensor(task_id="joined", emails=[GRACE, ADA], join=join)

@@ -24,6 +24,7 @@ pytestmark = [
 ]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "example_dags"
+BROWSER_DAGS = Path(__file__).with_name("browser_dags")
 DAG = "onboard_organization"
 DIALOG = "[role=dialog][data-state=open]"
 TOAST = "[data-scope=toast][data-part=root]"
@@ -38,10 +39,10 @@ def server() -> Iterator[SandboxServer]:
 
 @pytest.fixture(scope="module")
 def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
-    """Airflow with one Dag, which does not know the connection yet."""
+    """Airflow with two Dags, which does not know the connection yet."""
     dags = tmp_path_factory.mktemp("dags")
-    for name in (f"{DAG}.py", "data"):
-        (dags / name).symlink_to(EXAMPLES / name)
+    for file in (EXAMPLES / f"{DAG}.py", EXAMPLES / "data", BROWSER_DAGS / "bulk_invites.py"):
+        (dags / file.name).symlink_to(file)
     running = LiveAirflow(
         tmp_path_factory.mktemp("airflow"),
         dags,
@@ -168,13 +169,17 @@ def test_the_graph_names_its_tasks(run: str, browser: Browser) -> None:
     browser.press("Show Grid")  # Airflow remembers the view
 
 
-def test_the_log_shows_the_report(run: str, browser: Browser) -> None:
+@pytest.mark.usefixtures("form")
+def test_the_log_shows_the_report(airflow: LiveAirflow, browser: Browser) -> None:
+    run_id = airflow.trigger("bulk_invites")
+    assert airflow.finish("bulk_invites", run_id) == "success"
     browser.resize(2 * HEIGHT)  # what cannot be seen of a log is not there
-    browser.open(f"{run}/tasks/organization.members")
+    browser.open(f"{airflow.url}/dags/bulk_invites/runs/{run_id}/tasks/invite_everybody")
     browser.read(
         "operation=CreateInvites outcome=applied rows=20 attempts=1",
-        "Invites: 150 of 150 (100 %), ",
-        "150 rows: 150 invited",
+        "Invites: 220 of 220 (100 %), ",
+        "228 rows: 220 invited, 1 member, 2 duplicate, 5 invalid",
+        "'example.com.' is not a domain",
     )
     browser.press("Press f for fullscreen")
     browser.resize(HEIGHT, LEGIBLE)

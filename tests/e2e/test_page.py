@@ -105,6 +105,7 @@ class Page:
         driver.switch_to.default_content()
         self.browser.open(f"{self.airflow.url}/auth/login")
         driver.delete_all_cookies()
+        driver.execute_script("localStorage.removeItem('token')")  # where Airflow 3.1.0 keeps the session
         driver.add_cookie({"name": "_token", "value": self.airflow.token(user)})
         self.browser.open(f"{self.airflow.url}/plugin/workspace")
         self.enter()

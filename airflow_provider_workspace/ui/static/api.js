@@ -14,6 +14,8 @@ export class ApiError extends Error {
   }
 }
 
+// Airflow 3.1.0 keeps the session here. Null before a 401: later releases prefer the header to the cookie.
+let authorization = null;
 let running = 0;
 const queue = [];
 
@@ -34,17 +36,16 @@ export async function call(method, path, body) {
   const ask = () =>
     fetch(new URL(`api/v2/${path}`, BASE), {
       method,
-      headers,
+      headers: authorization ? { ...headers, Authorization: authorization } : headers,
       body: body === undefined ? undefined : JSON.stringify(body),
       credentials: "same-origin",
     });
   await turn();
   try {
     let answer = await ask();
-    // Airflow 3.1.0 keeps the session here. Never before a 401: later releases prefer the header to the cookie.
     const token = answer.status === 401 ? localStorage.getItem("token") : null;
     if (token) {
-      headers.Authorization = `Bearer ${token.replace(/^"|"$/g, "")}`;
+      authorization = `Bearer ${token.replace(/^"|"$/g, "")}`;
       answer = await ask();
     }
     const text = await answer.text();

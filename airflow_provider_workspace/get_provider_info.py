@@ -123,7 +123,7 @@ CONNECTION_FIELDS: dict[str, dict[str, Any]] = {
         "label": "Consistency time",
         "description": (
             "How long after a request the service may still apply it and its lists may still miss it, in seconds. A "
-            "create whose answer was lost is looked up until then before it is sent again. Default: 2 times the read "
+            "create whose response was lost is looked up until then before it is sent again. Default: 2 times the read "
             "timeout. From 0 to 86400."
         ),
         "schema": {"type": ["number", "null"], "minimum": 0, "maximum": 86400},

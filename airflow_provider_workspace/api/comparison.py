@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +53,7 @@ def ascii_domain(domain: str) -> str:
         return domain
 
 
-def differences(op: Operation[Any], answer: Any) -> list[dict[str, Any]]:
+def differences(op: Operation[Any], result: Any) -> list[dict[str, Any]]:
     """
     Return the fields of a create or change that differ in the response, each as ``field``, ``asked`` and ``got``.
 
@@ -61,37 +61,42 @@ def differences(op: Operation[Any], answer: Any) -> list[dict[str, Any]]:
     fields that the response does not have, secrets, which services mask, and null in a record without an id. A response
     to a change that is not a record may report a failure.
 
-    :param answer: the result; anything but a model has no differences
+    :param result: the result; anything but a model has no differences
     """
-    if op.endpoint.effect not in ("create", "change") or not isinstance(answer, BaseModel):
+    if op.endpoint.effect not in ("create", "change") or not isinstance(result, BaseModel):
         return []
-    asked, got = _compared(op, answer)
+    asked, got = _compared(op, result)
     found = [
         {"field": name, "asked": without_secrets(value), "got": without_secrets(got[name])}
         for name, value in asked.items()
         if name in got and not _same(name, value, got[name])
     ]
-    if op.endpoint.effect == "change" and getattr(answer, "id", None) is None:
-        found += [
-            {"field": name, "asked": None, "got": without_secrets(value)}
-            for name, value in (answer.model_extra or {}).items()
-            if FAILURES.get(name.lower(), lambda _: False)(value)
-        ]
+    if op.endpoint.effect == "change" and getattr(result, "id", None) is None:
+        found += reported_failures(result.model_extra or {})
     return found
 
 
-def unshown(op: Operation[Any], answer: BaseModel) -> list[str]:
+def reported_failures(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the fields of a 2xx response without a record that report a failure, as :func:`differences` does."""
+    return [
+        {"field": name, "asked": None, "got": without_secrets(value)}
+        for name, value in fields.items()
+        if FAILURES.get(name.lower(), lambda _: False)(value)
+    ]
+
+
+def unshown(op: Operation[Any], result: BaseModel) -> list[str]:
     """Return the fields of a change, except secrets, that are missing in the response."""
-    asked, got = _compared(op, answer)
+    asked, got = _compared(op, result)
     return [name for name in asked if name not in got]
 
 
-def _compared(op: Operation[Any], answer: BaseModel) -> tuple[dict[str, Any], dict[str, Any]]:
+def _compared(op: Operation[Any], result: BaseModel) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the fields to compare, as sent and as returned."""
     asked = op.payload() if op.endpoint.shows is None else op.endpoint.shows
     asked = {name: value for name, value in asked.items() if name not in NOT_SHOWN and not is_secret(name)}
-    got = BaseModel.model_dump(answer, mode="json", include=set(asked), exclude_unset=True)  # secrets compare too
-    is_record = getattr(answer, "id", None) is not None
+    got = BaseModel.model_dump(result, mode="json", include=set(asked), exclude_unset=True)  # secrets compare too
+    is_record = getattr(result, "id", None) is not None
     return asked, {name: value for name, value in got.items() if value is not None or is_record}
 
 

@@ -283,8 +283,8 @@ def endpoint(
             raise TypeError(msg)
         if repeatable is (recover is not None) or (recover is None) is not (look_for is None):
             msg = (
-                f"@endpoint of {cls.__name__}: what is not repeatable needs recover='look-up' or 'none' and "
-                "look_for='…', what to look for after an unknown outcome; what is repeatable needs neither"
+                f"@endpoint of {cls.__name__}: an operation that is not repeatable needs recover='look-up' or 'none', "
+                "and look_for='…', what to look for after an unknown outcome; a repeatable one needs neither"
             )
             raise TypeError(msg)
         cls.endpoint = Endpoint(

@@ -71,14 +71,14 @@ HINTS = (
     Hint(
         400,
         r"restriction.level",
-        "Set restriction_level=37 on the dashboard first: services of this kind take collaborators only where editing "
-        "is restricted to them, and with 21 everybody edits.",
+        "Set restriction_level=37 on the dashboard first: services of this kind accept collaborators only if editing "
+        "is restricted; with 21 everybody can edit.",
         "/collaborators/",
     ),
     Hint(
         400,
         r"\blevel\b",
-        "Pass level=37, with which services of this kind let a person edit the dashboard.",
+        "Pass level=37, which allows editing at services of this kind.",
         "/collaborators/",
     ),
     Hint(400, "", "Correct the request; a retry fails the same way."),
@@ -93,8 +93,8 @@ HINTS = (
     Hint(
         403,
         r"does not support",
-        "Use a key of another kind, or do this in the workspace while logged in: no scope helps, since the service "
-        "does not take this request with an API key such as that of {source}.",
+        "Use a key of another kind, or do this in the workspace while logged in: the service refuses this request for "
+        "API keys such as that of {source}, whatever their scopes.",
     ),
     Hint(
         403,
@@ -110,26 +110,26 @@ HINTS = (
     Hint(
         403,
         r"\bplan\b|upgrade|subscription|billing|maximum (limit|number)",
-        "Upgrade the plan of the organization, or remove what counts towards its limit: no scope and no access level "
-        "helps.",
+        "Upgrade the plan of the organization, or remove what counts towards its limit: scopes and access levels do "
+        "not help.",
     ),
     Hint(
         403,
         r"\bfeature|licen[cs]e|premium|enterprise",
-        "Have the feature enabled for the organization: no scope and no access level helps.",
+        "Enable the feature for the organization: scopes and access levels do not help.",
     ),
-    Hint(403, r"change your own", "Let somebody else do this: it is about the owner of the API key of {source}."),
+    Hint(403, r"change your own", "Ask another user to do this: it is about the owner of the API key of {source}."),
     Hint(
         403,
         r"edit|restrict",
         "Make the owner of the API key of {source} a collaborator of the dashboard with level=37, or set its "
-        "restriction_level to 21, with which services of this kind let everybody edit.",
+        "restriction_level to 21, which lets everybody edit at services of this kind.",
         "/dashboards/{dashboard_id}/",
     ),
     Hint(
         403,
         r"level|permission|admin|owner|not allowed|insufficient",
-        "Use the API key of somebody with a higher access level than the owner of that of {source}.",
+        "Use the API key of somebody with a higher access level: that of the owner of the key of {source} is too low.",
     ),
     Hint(403, r"\w", "The owner of the API key of {source} is not allowed to do this."),
     Hint(403, "", "Give the API key of {source} the scope {scope}, or check the access level of its owner."),
@@ -270,7 +270,7 @@ def status_error(
     passing = status in op.endpoint.passing_statuses and attr is None
     said = f": {detail.rstrip('.')}" if detail else " without details"
     error = error_class(
-        f"{'It may pass: try again.' if passing else _hint(op, response, context, words, retry_after)} "
+        f"{'This may be temporary: try again.' if passing else _hint(op, response, context, words, retry_after)} "
         + describe(op, f"returned {status}{about}{said}"),
         status=status,
         code=code,
@@ -401,8 +401,8 @@ def final_error(
     if error.outcome != Outcome.UNKNOWN.value or op.endpoint.repeatable:
         return error
     unknown = WorkspaceOutcomeUnknownError(
-        f"{op.endpoint.look_for} {type(op).__name__} may or may not have been applied, and was not sent again so that "
-        f"nothing is done twice. {error}",
+        f"{op.endpoint.look_for} {type(op).__name__} may or may not have been applied. It was not sent again, because "
+        f"that could apply it twice. {error}",
         operation=error.operation,
         outcome=error.outcome,
         retryable=False,

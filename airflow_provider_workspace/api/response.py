@@ -9,7 +9,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
-from airflow_provider_workspace.api.comparison import describe_differences, differences
+from airflow_provider_workspace.api.comparison import describe_differences, differences, reported_failures
 from airflow_provider_workspace.api.models import Page
 from airflow_provider_workspace.api.request_errors import not_applied_error, status_error, unreadable_error
 
@@ -45,7 +45,8 @@ def parse_response(
     :return: the result; for a PATCH with status 204 a record without fields
     :raises WorkspaceStatusError: for a status other than 2xx
     :raises WorkspaceResponseError: if the body of a 2xx response cannot be read
-    :raises WorkspaceNotAppliedError: if the response to a change shows another value than was sent
+    :raises WorkspaceNotAppliedError: if the response to a change shows another value than was sent, or if the response
+        to a change or remove reports a failure
     """
     if response.status == 204 and op.endpoint.method == "PATCH":
         unsaid: T = op.endpoint.result()  # changed, and no word about the record
@@ -59,11 +60,14 @@ def parse_response(
             unreadable = str(found)
         if unreadable is not None:  # raised here, so that its traceback does not hold the body
             raise unreadable_error(op, response, context, unreadable)
-        other = describe_differences(differences(op, result))
-        if other and op.endpoint.effect == "change":
+        if op.endpoint.effect == "remove":
+            other = describe_differences(_failures_of_remove(context.redacted_body(response.body)))
+        else:
+            other = describe_differences(differences(op, result))
+        if other and op.endpoint.effect != "create":
             raise not_applied_error(op, response, context, other)
         if other:
-            log.warning("%s was applied, but not as asked: %s", type(op).__name__, context.redacted(other))
+            log.warning("%s was applied with differences: %s", type(op).__name__, context.redacted(other))
         if not trust_counts and isinstance(result, Page):
             result.count = None
         return result
@@ -75,6 +79,15 @@ def parse_response(
         raise error
     nothing: T = cast("Any", None)
     return nothing
+
+
+def _failures_of_remove(body: bytes) -> list[dict[str, Any]]:
+    """Return the failures that the 2xx response to a remove reports; a record, or any other body, reports none."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return []
+    return reported_failures(value) if isinstance(value, dict) and value.get("id") is None else []
 
 
 def follow(op: Operation[Any], response: Response, url: str) -> str | None:
@@ -112,42 +125,42 @@ class UnreadableResponseError(ValueError):
     """The body cannot be read; the message says what it is instead."""
 
 
-def decode(answer: Any, body: bytes) -> Any:
+def decode(result_type: Any, body: bytes) -> Any:
     """
     Parse the body of a 2xx response.
 
-    :param answer: ``None``, a resource, ``Resource | None``, ``list[Resource]`` or ``Page[Resource]``
+    :param result_type: ``None``, a resource, ``Resource | None``, ``list[Resource]`` or ``Page[Resource]``
     :param body: the body as received
-    :return: an instance of ``answer``
+    :return: an instance of ``result_type``
     :raises UnreadableResponseError: if the body is cut off, is not JSON, or has another shape
     """
-    if answer is None:
+    if result_type is None:
         if _is_markup(body):
             msg = f"{_MARKUP} ({len(body)} bytes) where nothing or JSON was expected"
             raise UnreadableResponseError(msg)
         return None
     if not body.strip():
-        if get_origin(answer) is list:
+        if get_origin(result_type) is list:
             return []
-        if type(None) in get_args(answer):
+        if type(None) in get_args(result_type):
             return None
         msg = "an empty body where a record was expected"
         raise UnreadableResponseError(msg)
     try:
-        return _adapter(answer).validate_json(body)
+        return _adapter(result_type).validate_json(body)
     except ValidationError as error:
         finding = error.errors(include_url=False, include_context=False, include_input=False)[0]
         if "recursion limit" in finding["msg"]:
             msg = f"JSON that is nested too deeply ({len(body)} bytes)"
             raise UnreadableResponseError(msg) from None
-        return _repair(answer, _parse_json(body))
+        return _repair(result_type, _parse_json(body))
 
 
-def _adapter(answer: Any) -> TypeAdapter[Any]:
+def _adapter(result_type: Any) -> TypeAdapter[Any]:
     """Return the cached validator of a type."""
-    if answer not in _ADAPTERS:
-        _ADAPTERS[answer] = TypeAdapter(answer)
-    return _ADAPTERS[answer]
+    if result_type not in _ADAPTERS:
+        _ADAPTERS[result_type] = TypeAdapter(result_type)
+    return _ADAPTERS[result_type]
 
 
 def _parse_json(body: bytes) -> Any:
@@ -185,16 +198,16 @@ def _is_markup(body: bytes) -> bool:
     return body.lstrip()[:1] == b"<"
 
 
-def _repair(answer: Any, value: Any) -> Any:
+def _repair(result_type: Any, value: Any) -> Any:
     """
     Convert a value to the expected shape, then read fields with unexpected types as null.
 
     A list may be an array, an envelope or a single object; an object may be an array of one.
     """
-    value = _reshape(answer, value)
+    value = _reshape(result_type, value)
     fields: set[str] = set()
     try:
-        return _adapter(answer).validate_python(value)
+        return _adapter(result_type).validate_python(value)
     except ValidationError as error:
         for finding in error.errors(include_url=False, include_context=False, include_input=False):
             path = _field_path(finding["loc"], value)
@@ -204,27 +217,27 @@ def _repair(answer: Any, value: Any) -> Any:
             _drop(value, path)
             fields.add(".".join(part for part in path if isinstance(part, str)))
     for name in sorted(fields):
-        log.warning("Field %s of the answer has another type than the interface says: read as null", name)
+        log.warning("Field %s of the response has another type than in the interface; read as null", name)
     try:
-        return _adapter(answer).validate_python(value)
+        return _adapter(result_type).validate_python(value)
     except ValidationError:
         msg = "JSON of another shape"
         raise UnreadableResponseError(msg) from None
 
 
-def _reshape(answer: Any, value: Any) -> Any:
+def _reshape(result_type: Any, value: Any) -> Any:
     """Convert arrays, envelopes and single objects to the expected shape."""
-    if isinstance(answer, type) and issubclass(answer, Page):
+    if isinstance(result_type, type) and issubclass(result_type, Page):
         if isinstance(value, list):
             return {"results": value}
         if isinstance(value, dict) and "results" not in value and "id" in value:
             return {"results": [value]}
         if isinstance(value, dict) and value.get("results", "") is None and value.get("count") == 0:
             return {**value, "results": []}
-        if value == {} and answer.__pydantic_generic_metadata__["args"][0].empty_list_as_object:
+        if value == {} and result_type.__pydantic_generic_metadata__["args"][0].empty_list_as_object:
             return {"results": []}
         return value
-    if get_origin(answer) is list:
+    if get_origin(result_type) is list:
         if isinstance(value, dict) and isinstance(value.get("results"), list):
             return value["results"]
         if isinstance(value, dict):

@@ -107,7 +107,7 @@ def _place(task: dict[str, Any]) -> dict[str, Any]:
     return {name: task[name] for name in ("dag_id", "run_id", "task_id", "map_index", "state", "since")}
 
 
-def _progress(task: dict[str, Any]) -> Any:
+def _progress(task: dict[str, Any]) -> dict[str, Any] | None:
     """Return the progress of a bulk invite; ``None`` if it has not reported any."""
     from airflow.models.xcom import XComModel
     from airflow.utils.session import create_session
@@ -116,5 +116,13 @@ def _progress(task: dict[str, Any]) -> Any:
     place = (getattr(XComModel, name) == task[name] for name in ("dag_id", "run_id", "task_id", "map_index"))
     with create_session() as session:
         value = session.scalar(select(XComModel.value).where(*place, XComModel.key == PROGRESS))
-    progress = json.loads(value) if isinstance(value, str) else value
-    return progress if isinstance(progress, dict) else None  # an XCom backend may store it elsewhere
+    return parse_progress(value)
+
+
+def parse_progress(value: Any) -> dict[str, Any] | None:
+    """Return a stored XCom if it is a progress; an XCom backend may store a reference instead."""
+    try:
+        progress = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return None
+    return progress if isinstance(progress, dict) else None

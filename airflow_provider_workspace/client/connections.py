@@ -246,7 +246,7 @@ class _Response(http.client.HTTPResponse):
         super().begin()
         while 100 <= self.status < 200:
             if self.status == 101:
-                msg = "101, which nobody asked for"
+                msg = "unexpected status 101"
                 raise http.client.HTTPException(msg)
             self.headers = self.msg = None  # type: ignore[assignment]
             super().begin()

@@ -179,7 +179,7 @@ class Settings(BaseModel):
         le=86_400,
         title="Consistency time",
         description="How long after a request the service may still apply it and its lists may still miss it, in "
-        "seconds. A create whose answer was lost is looked up until then before it is sent again.",
+        "seconds. A create whose response was lost is looked up until then before it is sent again.",
         json_schema_extra={"default_text": "2 times the read timeout"},
     )
     trust_counts: Boolean = Field(

@@ -60,7 +60,7 @@ def proxy_for(settings: Settings) -> str | None:
     if found and scheme.lower() not in ("http", "https"):
         msg = (
             f"Set an http:// proxy as 'proxy' in the extra of {settings.source}, or name {parts.hostname} in NO_PROXY: "
-            f"the environment names a proxy of the kind {scheme}://, which is not supported."
+            f"the environment names a {scheme}:// proxy, which is not supported."
         )
         raise WorkspaceConfigError(msg)
     url = proxy if found else f"http://{proxy}"
@@ -100,7 +100,7 @@ def tls_context(verify: bool | str) -> ssl.SSLContext:  # noqa: FBT001 - the set
     except OSError as error:
         msg = (
             f"Correct 'verify' in the extra of the connection, or {', '.join(names)} in the environment: the "
-            f"certificate authorities in '{bundle}' cannot be read ({error})."
+            f"CA certificates in '{bundle}' cannot be read ({error})."
         )
         raise WorkspaceConfigError(msg) from error
 
@@ -128,7 +128,7 @@ class Body:
         self._content = io.BytesIO()
         name = (encoding or "identity").strip().lower()
         if name not in ("identity", *COMPRESSIONS):
-            msg = f"Content-Encoding {name[:40]} was not asked for"
+            msg = f"unexpected Content-Encoding {name[:40]}"
             raise UnreadableBodyError(msg)
         self._compressed = name in COMPRESSIONS
         self._deflate = name == "deflate"

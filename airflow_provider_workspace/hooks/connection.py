@@ -322,7 +322,7 @@ def _read_api_key(password: str | None, source: str) -> str:
         msg = f"Put the personal API key into the password of {source}: it has no API key."
         raise WorkspaceConfigError(msg)
     if not api_key.isascii() or not api_key.isprintable() or " " in api_key:
-        msg = f"{source}: the API key in the password holds characters that cannot be sent in a header."
+        msg = f"{source}: the API key in the password contains characters that cannot be sent in a header."
         raise WorkspaceConfigError(msg)
     return api_key
 
@@ -351,7 +351,7 @@ def _read_base_url(host: str | None, port: int | None, schema: str | None, sourc
         msg = f"The host of {source} is not a URL: expected something like https://workspace.example.com."
         raise WorkspaceConfigError(msg)
     if parts.username is not None or parts.query or parts.fragment:
-        msg = f"Put the API key into the password: the host of {source} must hold no user, query or fragment."
+        msg = f"Put the API key into the password: the host of {source} must not contain a user, query or fragment."
         raise WorkspaceConfigError(msg)
     if parts.path.rstrip("/").endswith("/api"):
         msg = f"Leave /api out of the host of {source}: every request adds it."
@@ -401,7 +401,7 @@ def _resolve_id(
             try:
                 return str(value)
             except ValueError:
-                msg = f"{name} exceeds Python's integer string limit, so it is no id"
+                msg = f"{name} exceeds Python's integer string limit, so it is not an id"
                 raise WorkspaceInputError(msg) from None
     msg = f"No {name}: pass {name}=…, or set it in the extra of {settings.source}."
     raise WorkspaceConfigError(msg)

@@ -37,8 +37,8 @@ def check_connection(send: Callable[[Operation[Any]], Any], settings: Settings) 
     """
     if settings.organization_id is None:
         msg = (
-            "Put organization_id into the extra: the connection is complete, but without an organization nothing can "
-            "be tested. Tasks that set their own need none."
+            "Put organization_id into the extra: the connection test needs an organization. Without it, the connection "
+            "works for tasks that set their own."
         )
         return False, [msg]
     confirmed: list[str] = []
@@ -47,7 +47,7 @@ def check_connection(send: Callable[[Operation[Any]], Any], settings: Settings) 
     for operation in _probes(settings.organization_id, settings.project_id):
         scope = str(operation.endpoint.scope)
         try:
-            answer = send(operation)
+            result = send(operation)
         except WorkspacePermissionError:
             refused.append(scope)
         except WorkspaceNotFoundError as error:
@@ -59,7 +59,7 @@ def check_connection(send: Callable[[Operation[Any]], Any], settings: Settings) 
         else:
             confirmed.append(scope)
             if isinstance(operation, GetProject):
-                notes.append(f"Project {settings.project_id} is '{answer.name}'")
+                notes.append(f"Project {settings.project_id} is '{result.name}'")
     lines = [
         f"The service at {settings.base_url} accepts the API key",
         f"Organization {settings.organization_id} can be read"

@@ -58,7 +58,7 @@ class StoredFile(RosterFile):
         try:
             self.path = ObjectStoragePath(path)
         except (ValueError, TypeError) as error:
-            msg = f"{path!r} is no URL that Airflow knows: {error}"
+            msg = f"{path!r} is not a valid URL: {error}"
             raise WorkspaceInputError(msg) from None
         self.suffix = self.path.suffix
         # Before Airflow 3.3 it is in the storage options.
@@ -137,7 +137,7 @@ class StoredFile(RosterFile):
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EBUSY:  # s3fs: replaced while it was read
                 raise WorkspaceInputError(self.changed()) from None
-            msg = f"The store of {self} does not work: it cannot be {done} ({type(error).__name__}: {error})"
+            msg = f"The object store failed: {self} cannot be {done} ({type(error).__name__}: {error})"
             raise WorkspaceStorageError(msg) from error
 
 

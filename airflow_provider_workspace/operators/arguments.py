@@ -46,7 +46,7 @@ def check_ids(task: Any, names: Iterable[str]) -> None:
             raise WorkspaceInputError(msg)
         number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
         if not isinstance(value, str | None) and (text or not (number or isinstance(value, UUID))):
-            expected = "a text" if text else "a text or a number"
+            expected = "a string" if text else "a string or a number"
             msg = f"{name} must be {expected}, not {type_name(value)}"
             raise WorkspaceInputError(msg)
 

@@ -343,7 +343,7 @@ def _mistakes_of_yaml(root: Any) -> Iterator[tuple[int, str]]:
             for key, value in node.value:
                 name = key.value if isinstance(key, yaml.ScalarNode) else ""
                 if not name or (name in seen and name != "<<"):
-                    yield (_line(key), f"the key '{name}' is repeated" if name else "a key must be a text")
+                    yield (_line(key), f"the key '{name}' is repeated" if name else "a key must be a string")
                 seen.add(name)
                 if isinstance(value, yaml.ScalarNode) and any(secrets_under(name, value.value)):
                     yield (_line(key), f"'{name}' is a secret: leave it out, and set it in the workspace")
@@ -368,7 +368,7 @@ def _explain(root: Any, above: Iterable[str], finding: Any) -> tuple[int, str]:
     elif kind == "missing":
         message = "this field is required"
     elif kind == "string_type":
-        message = "expected a text; put it in quotes"
+        message = "expected a string; put it in quotes"
     return _line(where), f"{name}: {message}" if name else message
 
 

@@ -154,7 +154,7 @@ def check_address(address: Any) -> str:
     :raises WorkspaceInputError: if it is not an e-mail address
     """
     if not isinstance(address, str):
-        msg = f"an e-mail address must be a text, not something of type {type(address).__name__}"
+        msg = f"an e-mail address must be a string, not something of type {type(address).__name__}"
         raise WorkspaceInputError(msg)
     email = str(_tidy({"target_email": address}).get("target_email", ""))
     problem = address_problem(email)

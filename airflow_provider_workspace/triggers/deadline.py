@@ -114,7 +114,7 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
                 if self.close_task_id is not None:
                     log.warning(
                         "The window of %s / %s is overdue. Its guard resumes the exports now; if the Dag is paused, "
-                        "nobody but the sweep does: run 'airflow workspace windows --resume'.",
+                        "only the sweep does: run 'airflow workspace windows --resume'.",
                         self.dag_id,
                         self.run_id,
                     )
@@ -166,7 +166,7 @@ def check_text(name: str, value: Any) -> None:
         return
     from airflow_provider_workspace.errors import WorkspaceInputError
 
-    msg = f"{name} must be a text, not something of type {type(value).__name__}"
+    msg = f"{name} must be a string, not something of type {type(value).__name__}"
     raise WorkspaceInputError(msg)
 
 

@@ -140,7 +140,7 @@ def test_what_is_no_file(bucket: Any, path: str, kind: type[Exception], says: st
 def test_a_store_that_is_down_is_tried_again(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
     monkeypatch.setenv("AIRFLOW_CONN_DOWN", connection("http://127.0.0.1:9"))
     with pytest.raises(
-        WorkspaceStorageError, match=r"The store of 's3://down@bucket/team.csv' does not work"
+        WorkspaceStorageError, match=r"The object store failed: 's3://down@bucket/team.csv' cannot be read"
     ) as caught:
         list(read_roster(None, file_at("s3://down@bucket/team.csv")))
     assert not caught.value.permanent

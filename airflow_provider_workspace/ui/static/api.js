@@ -1,10 +1,10 @@
-// What the page asks of Airflow: its public REST API, with the session of the person who looks at the page.
+// Requests to Airflow's public REST API with the session of the user.
 
 // The page is at <base>/workspace-ui/.
 export const BASE = new URL("..", document.baseURI);
-// Airflow cuts longer pages to this in silence.
+// Maximum page size; Airflow silently limits larger ones.
 const PAGE = 100;
-// How many calls are under way at once.
+// Maximum parallel calls.
 const MAX_CALLS = 4;
 
 export class ApiError extends Error {
@@ -65,7 +65,7 @@ export async function call(method, path, body) {
   }
 }
 
-// All rows of a list, page by page; at most `most` of them.
+// Read a list page by page, at most `most` rows.
 export async function list(ask, name, most = Infinity) {
   const first = await ask(0, Math.min(PAGE, most));
   const rows = [...first[name]];
@@ -84,7 +84,7 @@ function query(fields) {
 const path = (...parts) => parts.map(encodeURIComponent).join("/");
 
 export function variables(prefix) {
-  // In a pattern "_" stands for any character.
+  // In a pattern, "_" matches any character, so the result is filtered.
   return list(
     (offset, limit) => call("GET", `variables?${query({ variable_key_pattern: `${prefix}%`, order_by: "key", limit, offset })}`),
     "variables",
@@ -95,7 +95,7 @@ export function variable(key) {
   return call("GET", `variables/${path(key)}`);
 }
 
-// The tasks of some operators, those that began last first.
+// Read the tasks of some operators, latest start first.
 export function tasks(operators, filters, most) {
   return list(
     (offset, limit) =>
@@ -105,7 +105,7 @@ export function tasks(operators, filters, most) {
   ).then(({ rows, total }) => ({ rows: rows.filter((row) => operators.includes(row.operator)), total }));
 }
 
-// The task instances of some Dags, runs and task ids, in any combination.
+// Read the task instances of all combinations of these Dags, runs and task ids.
 export function taskInstances(dagIds, runIds, taskIds) {
   return list(
     (page_offset, page_limit) =>

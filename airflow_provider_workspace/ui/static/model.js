@@ -1,19 +1,19 @@
-// What the answers of Airflow mean. Nothing here asks or shows anything.
+// Pure functions that interpret the responses of Airflow.
 
 export const LEASES = "workspace_lease.";
 export const SWEEP = "workspace_window_sweep";
-// As state/leases.py writes them.
+// As written by state/leases.py.
 const REQUIRED = ["dag_id", "run_id", "close_task_id", "service", "workspace_conn_id", "organization_id", "batch_export_id"];
 const STATES = ["opening", "paused", "closing"];
-// States of a closing task that will not run any more.
+// States of a closing task that has ended.
 const OVER = ["success", "failed", "skipped", "removed", "upstream_failed"];
-// What invites: a task that does nothing else, and others, which may have had nobody to invite.
+// Operators that invite: one that does nothing else, and others, which may have nobody to invite.
 export const INVITES = "WorkspaceCreateInvitesOperator";
 export const ORGANIZATION = "WorkspaceApplyOrganizationOperator";
 export const CAMPAIGNS = [INVITES, "WorkspaceSyncMembersOperator", ORGANIZATION];
 export const SWEEPS = ["WorkspaceResumeAbandonedExportsOperator"];
 export const DASHBOARDS = ["WorkspaceCreateDashboardOperator"];
-// How the Variables begin that remember the dashboards of organization files.
+// Prefix of the Variables that store the dashboards of organization files.
 export const DASHBOARD_PREFIX = "workspace_dashboard_";
 export const SENSORS = {
   WorkspaceDomainVerifiedSensor: "Domain verified",
@@ -22,10 +22,10 @@ export const SENSORS = {
   WorkspaceProjectReceivingEventsSensor: "Project receives events",
   WorkspaceProjectOnboardedSensor: "Project onboarded",
 };
-// States of a task that goes on.
+// States of a task that has not ended.
 export const GOES_ON = ["running", "deferred", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule"];
 
-// One Variable that holds no lease is named and hides no other.
+// Parse leases; invalid ones are listed separately.
 export function readLeases(variables) {
   const leases = [];
   const unreadable = [];
@@ -56,8 +56,8 @@ export function windowKey({ dag_id, run_id, dag_run_id, close_task_id, task_id, 
   return JSON.stringify([dag_id, run_id ?? dag_run_id, close_task_id ?? task_id, map_index]);
 }
 
-// Why a window will not close itself any more, or not in time; empty if it is at work.
-// `closing`: the closing tasks by windowKey; null if they may not be read.
+// Return why a window can no longer close itself, or is overdue; empty if it can.
+// `closing`: the closing tasks by windowKey; null if the user may not read them.
 export function whyAbandoned(lease, closing, now) {
   if (now >= lease.until) return "overdue";
   if (closing === null) return "";
@@ -66,7 +66,7 @@ export function whyAbandoned(lease, closing, now) {
   return OVER.includes(task.state) ? `its closing task is ${task.state}` : "";
 }
 
-// What an export is, as far as its lease tells: the words, and how serious it is.
+// Return the state of an export according to its lease, and its tone.
 export function exportState(lease, abandoned) {
   if (lease.resumed_at) return ["Resumed", "good"];
   const paused = Boolean(lease.paused_at);
@@ -76,7 +76,7 @@ export function exportState(lease, abandoned) {
   return paused ? ["Paused", "warn"] : ["Pausing, no answer yet", "warn"];
 }
 
-// The rows of the table of windows: what needs a person first, then export by export.
+// Return the rows of the table of windows: abandoned ones first, then grouped by export.
 export function windowRows(leases, closing, now) {
   const first = new Map();
   const rows = leases.map((lease) => {
@@ -102,7 +102,7 @@ export function sorted(rows, order) {
 // Whether clearing the closing task of an abandoned window makes Airflow run it.
 export const canClear = (row) => row.why !== "" && row.task && OVER.includes(row.task.state);
 
-// The counts of a campaign, in the order of its bar: name, tone, number.
+// Return the counts of a campaign in the order of its bar: name, tone, number.
 export function campaignParts(progress) {
   const { counts = {}, left = 0 } = progress;
   const of = (...names) => names.reduce((sum, name) => sum + (counts[name] ?? 0), 0);
@@ -118,7 +118,7 @@ export function campaignParts(progress) {
 
 const NAMES = ["domain_id", "emails", "project_id", "product"];
 
-// Who waits for what: a group for each organization, as far as the tasks tell.
+// Return the waiting sensors with their organizations.
 export function waitRows(tasks) {
   return tasks.map((task) => {
     const fields = task.rendered_fields ?? {};

@@ -1,13 +1,13 @@
-// The page: asks Airflow every few seconds while somebody looks at it, and shows what the answers mean.
+// The page: polls Airflow while it is visible, and renders the result.
 
 import * as api from "./api.js";
 import * as model from "./model.js";
 
 const SECONDS = 15;
 const MAX_SECONDS = 120;
-// How many rows a list shows before somebody asks for all, and how many are drawn at a time then.
+// Rows of a list before "show all", and rows that are rendered per frame after it.
 const SHOWN = 50;
-// How many tasks of a kind are asked for.
+// Maximum tasks to read per kind.
 const MAX_TASKS = 200;
 const RECENT_CAMPAIGNS = 20;
 
@@ -64,7 +64,7 @@ function tick() {
   }
 }
 
-// Show rows, and touch only those that have changed: the focus stays where it is.
+// Render rows, and replace only those that have changed, to keep the focus.
 function update(parent, rows, keyOf, render) {
   const before = new Map([...parent.children].map((node) => [node.dataset.key, node]));
   let at = parent.firstElementChild;
@@ -89,7 +89,7 @@ function update(parent, rows, keyOf, render) {
   for (const node of before.values()) node.remove();
 }
 
-// The body of a section: what is there already is kept under its name.
+// Return a named element in the body of a section; create it on first use.
 function part(section, name, make) {
   const body = $(section).querySelector(".body");
   let node = body.querySelector(`:scope > [data-part="${name}"]`);
@@ -133,7 +133,7 @@ function show(section, { title, rows, keyOf, render, columns, empty, error, note
   said.hidden = !said.children.length;
 }
 
-// Draw all rows, some in each frame, so that the page never stands still.
+// Render all rows, some per frame, so that the page stays responsive.
 function grow(section) {
   state.shown.set(section, (state.shown.get(section) ?? SHOWN) + SHOWN);
   draw();
@@ -149,7 +149,7 @@ const FORBIDDEN = {
   tasks: "Your role may not read task instances in this Airflow. An Airflow administrator can grant it.",
 };
 
-// What an answer is, or why there is none: one refusal hides no other section.
+// Return a result or the reason for its absence, so that an error affects one section only.
 async function attempt(promise, what) {
   try {
     return { value: await promise };
@@ -183,7 +183,7 @@ async function askWindows() {
   if (read.leases.length) {
     closing = (await attempt(closingTasks(read.leases), "tasks")).value ?? null;
     const isNew = (lease) => !state.abandoned.has(lease.key) && model.whyAbandoned(lease, closing, Date.now());
-    // A window that has closed itself after its leases were read has none any more.
+    // A window that closed after its leases were read has none.
     if (closing && read.leases.some(isNew)) read = model.readLeases(await api.variables(model.LEASES));
     const abandoned = read.leases.filter((lease) => model.whyAbandoned(lease, closing, Date.now()));
     state.abandoned = new Set(abandoned.map((lease) => lease.key));
@@ -203,7 +203,7 @@ async function askCampaigns() {
   const open = rows.filter((task) => model.GOES_ON.includes(task.state));
   const recent = rows.filter((task) => !model.GOES_ON.includes(task.state)).slice(0, RECENT_CAMPAIGNS);
   const read = async (task) => {
-    // While it waits, or when it is over, it writes nothing.
+    // A waiting or finished campaign does not write.
     const version = task.state === "running" ? null : [task.state, task.try_number, task.end_date, task.trigger?.id].join();
     const known = state.progress.get(task.id);
     if (known && version !== null && known.version === version) return { task, ...known };
@@ -318,7 +318,7 @@ async function runSweep(dagId) {
   return `Started ${dagId}: it resumes what abandoned windows left paused. This page shows it in a moment.`;
 }
 
-// A button that asks again before it does something: the frame knows no dialogs.
+// A button with a confirmation step; the sandboxed frame cannot open dialogs.
 function twoSteps(text, question, action) {
   const box = h("span", { class: "action" });
   const first = h("button", { type: "button", class: "act", onclick: () => open(true) }, text);
@@ -444,7 +444,7 @@ function drawCampaigns({ value, error }) {
   return open;
 }
 
-// What a row shows of a task: the rest may change without anything to show.
+// Return the fields of a task that a row shows; changes of others need no update.
 function slim({ id, dag_id, dag_run_id, task_id, map_index, state: its, start_date }) {
   return { id, dag_id, dag_run_id, task_id, map_index, state: its, start_date };
 }
@@ -526,7 +526,7 @@ function soon(seconds) {
 
 async function refresh() {
   clearTimeout(timer);
-  // A page that nobody looks at asks nothing.
+  // A hidden page does not poll.
   if (document.visibilityState !== "visible" || asking) return;
   asking = true;
   document.body.setAttribute("aria-busy", "true");
@@ -548,7 +548,7 @@ function followTheme() {
   try {
     root = window.parent === window ? null : window.parent.document.documentElement;
   } catch {
-    // Somebody else's frame.
+    // The parent has another origin.
   }
   const prefers = matchMedia("(prefers-color-scheme: dark)");
   const apply = () => {
@@ -562,7 +562,7 @@ function followTheme() {
 
 function begin() {
   const root = followTheme();
-  // A link to this page may name a section, or an export, an organization, a Dag to filter by: #…
+  // The fragment of a link is a section, or a text to filter by.
   const wanted = decodeURIComponent((root ? window.parent : window).location.hash.slice(1));
   const section = $(wanted)?.tagName === "SECTION" ? $(wanted) : null;
   if (wanted && !section) {

@@ -270,7 +270,10 @@ def test_long_ids_are_refused() -> None:
     ("row", "says"),
     [
         ({"repeatable": True}, "a POST needs effect='create', 'change' or 'remove'"),
-        ({"repeatable": False, "effect": "create"}, "what is not repeatable needs recover='look-up' or 'none'"),
+        (
+            {"repeatable": False, "effect": "create"},
+            "an operation that is not repeatable needs recover='look-up' or 'none'",
+        ),
         ({"repeatable": False, "effect": "create", "recover": "none"}, "and look_for="),
         ({"repeatable": True, "effect": "create", "look_for": "Look."}, "what is repeatable needs neither"),
     ],

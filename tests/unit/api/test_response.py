@@ -401,7 +401,7 @@ def test_final_error_of_an_unknown_write_says_what_to_check() -> None:
     assert type(error) is WorkspaceOutcomeUnknownError
     assert (error.attempts, error.retryable, error.outcome, error.permanent) == (3, False, "unknown", True)
     assert str(error).startswith("Look for the dashboard in the workspace itself")
-    assert "CreateDashboard may or may not have been applied, and was not sent again so that" in str(error)
+    assert "CreateDashboard may or may not have been applied. It was not sent again, because" in str(error)
     assert str(error).endswith(str(lost))
 
 
@@ -469,6 +469,20 @@ def test_a_success_that_says_the_contrary_is_an_error(op: Operation[Any], body: 
     assert not final_error(op, error.value, 5, may_have_been_applied=True).permanent
 
 
+@pytest.mark.parametrize("body", [b'{"success": false}', b'{"error": "busy"}', b'{"id": null, "status": "failed"}'])
+def test_a_remove_that_reports_a_failure_is_an_error(body: bytes) -> None:
+    with pytest.raises(WorkspaceNotAppliedError, match="DeleteInvite was not applied: ") as error:
+        answer(DELETE, 200, body)
+    assert (error.value.outcome, error.value.retryable) == ("unknown", True)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"ok", b"[]", b'{"success": true}', b'{"id": "i", "status": "failed"}', b'{"deleted": 1}']
+)
+def test_other_bodies_of_a_remove_are_ignored(body: bytes) -> None:
+    assert answer(DELETE, 200, body) is None
+
+
 def test_a_change_that_every_attempt_leaves_undone_is_permanent() -> None:
     op = UpdateMember(organization_id="o", user_uuid=UUID_TEXT, level=8)
     with pytest.raises(WorkspaceNotAppliedError) as error:
@@ -485,4 +499,4 @@ def test_a_change_that_every_attempt_leaves_undone_is_permanent() -> None:
 def test_a_create_that_is_not_as_asked_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     op = CreateProject(organization_id="o", name=f"Shop {KEY}")
     assert answer(op, 201, b'{"id": 7, "name": "Shop"}').id == 7
-    assert caplog.messages == ['CreateProject was applied, but not as asked: name is "Shop" and not "Shop ***"']
+    assert caplog.messages == ['CreateProject was applied with differences: name is "Shop" and not "Shop ***"']

@@ -16,6 +16,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from airflow_provider_workspace.cli.database_status import parse_progress
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.state.leases import Lease, dump
 
@@ -217,6 +218,14 @@ def test_the_command_definitions_import_nothing() -> None:
     assert run.stdout.splitlines()[-1] == f"{modules} set()"
 
 
+@pytest.mark.parametrize(
+    ("value", "progress"),
+    [('{"rows": 3}', {"rows": 3}), ({"rows": 3}, {"rows": 3}), ('"s3://bucket/key"', None), ("s3://bucket/key", None)],
+)
+def test_the_progress_of_an_xcom_backend_is_unknown(value: object, progress: object) -> None:
+    assert parse_progress(value) == progress
+
+
 def test_an_organization_is_imported_and_its_plan_needs_nothing(
     airflow: Airflow,
     airflow_cli: AirflowCli,
@@ -245,4 +254,8 @@ def test_an_organization_is_imported_and_its_plan_needs_nothing(
     run = airflow("workspace", "plan", file)
     assert run.returncode == 1
     assert "line 2: projects.0.nam: unknown field (did you mean 'name'?)" in run.stderr
+    file.write_text("organizations:\n  north: {projects: []}\n  south: {projects: []}")
+    run = airflow("workspace", "plan", file, "--organization-id", sandbox.seed.organization_id)
+    assert run.returncode == 1
+    assert f"Leave out --organization-id: {file} describes 2 organizations." in run.stderr
     assert {entry["method"] for entry in sandbox.requests()} == {"GET"}

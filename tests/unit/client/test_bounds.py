@@ -190,8 +190,8 @@ def test_the_largest_answer_is_read(send: Send, scene: Scene) -> None:
     [
         (answer(200, gzip.compress(b"{}" * 99)[:-9], Content_Encoding="gzip"), "the compressed body is cut off"),
         (answer(200, b"{}", Content_Encoding="gzip"), "the body cannot be decompressed"),
-        (answer(200, b"{}", Content_Encoding="br"), "Content-Encoding br was not asked for"),
-        (answer(200, b"{}", Content_Encoding="gzip, gzip"), "Content-Encoding gzip, gzip was not asked for"),
+        (answer(200, b"{}", Content_Encoding="br"), "unexpected Content-Encoding br"),
+        (answer(200, b"{}", Content_Encoding="gzip, gzip"), "unexpected Content-Encoding gzip, gzip"),
     ],
 )
 def test_a_body_that_is_not_what_it_says_has_outcome_unknown(send: Send, scene: Scene, found: str) -> None:

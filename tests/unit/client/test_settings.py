@@ -161,7 +161,7 @@ def test_a_schema_never_weakens_a_host() -> None:
 
 
 NOT_A_URL = "The host of connection 'w' is not a URL: expected something like https://workspace.example.com."
-TOO_MUCH = "Put the API key into the password: the host of connection 'w' must hold no user, query or fragment."
+TOO_MUCH = "Put the API key into the password: the host of connection 'w' must not contain a user, query or fragment."
 NO_HOST = "Put the URL of the service, such as https://workspace.example.com, into the host of connection 'w'."
 
 PLAIN = (
@@ -224,7 +224,7 @@ def test_a_key_is_needed(password: str | None) -> None:
 @pytest.mark.parametrize("password", ["s3cret key", "s3cret\nkey", "s3crét", "s3cret\u200b", "s3cret\x7f"])
 def test_a_key_must_fit_into_a_header(password: str) -> None:
     assert refused(password=password) == (
-        "connection 'w': the API key in the password holds characters that cannot be sent in a header."
+        "connection 'w': the API key in the password contains characters that cannot be sent in a header."
     )
 
 

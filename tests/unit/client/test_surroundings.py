@@ -85,7 +85,7 @@ def test_a_proxy_of_another_scheme_is_refused(monkeypatch: pytest.MonkeyPatch) -
         WorkspaceClient(Settings("https://host.example.com", "key", source="connection 'w'"))
     assert str(error.value) == (
         "Set an http:// proxy as 'proxy' in the extra of connection 'w', or name host.example.com in NO_PROXY: "
-        "the environment names a proxy of the kind socks5h://, which is not supported."
+        "the environment names a socks5h:// proxy, which is not supported."
     )
     with pytest.raises(WorkspaceConfigError, match="socks5h"):
         WorkspaceAsyncClient(Settings("https://host.example.com", "key"))
@@ -202,7 +202,7 @@ def test_an_unreadable_ca_file_is_an_error(
             client(Settings("https://host.example.com", "key"))
         assert str(error.value).startswith(
             "Correct 'verify' in the extra of the connection, or REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE, SSL_CERT_FILE in "
-            f"the environment: the certificate authorities in '{bundle}' cannot be read ("
+            f"the environment: the CA certificates in '{bundle}' cannot be read ("
         )
 
 

@@ -79,7 +79,7 @@ def test_reads_a_url(tmp_path: Path, conn_id: str, suffix: str, content: str) ->
         ("file://nobody@{0}/a.csv", WorkspaceConfigError, "There is no connection 'nobody': create it, or correct"),
         ("nowhere://{0}/a.csv", WorkspaceInputError, "nowhere://"),
         ("s3://bucket/a.csv", WorkspaceInputError, "Install the Airflow provider for s3://"),
-        ("file://[{0}/a.csv", WorkspaceInputError, "is no URL that Airflow knows"),
+        ("file://[{0}/a.csv", WorkspaceInputError, "is not a valid URL"),
         ("file://{0}/latin.csv", WorkspaceInputError, "'file://{0}/latin.csv' is not in UTF-8 (byte 7)"),
         ("file://{0}/columns.csv", WorkspaceInputError, "'file://{0}/columns.csv' has no column 'email'"),
         ("file://{0}/a.xlsx", WorkspaceInputError, "is not a roster: expected a name that ends in .csv, .json, .jsonl"),
@@ -128,7 +128,7 @@ class StoreError(OSError):
     ("raised", "kind", "says"),
     [
         (PermissionError("Forbidden"), WorkspaceInputError, "team.csv' cannot be read with the credentials"),
-        (StoreError("no route"), WorkspaceStorageError, "does not work: it cannot be read (StoreError: no route)"),
+        (StoreError("no route"), WorkspaceStorageError, "The object store failed"),
         (RuntimeError("EndpointConnectionError"), WorkspaceStorageError, "(RuntimeError: EndpointConnectionError)"),
         (StoreError(16, "FileExpired"), WorkspaceInputError, "it changed while it was read"),
     ],

@@ -212,7 +212,7 @@ def test_values_that_are_not_rows_are_refused(rows: Any) -> None:
 
 @pytest.mark.parametrize("address", [None, 5, ["ada@example.com"]])
 def test_an_address_must_be_a_string(address: Any) -> None:
-    with pytest.raises(WorkspaceInputError, match="an e-mail address must be a text"):
+    with pytest.raises(WorkspaceInputError, match="an e-mail address must be a string"):
         check_address(address)
 
 

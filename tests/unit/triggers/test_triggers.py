@@ -500,7 +500,7 @@ def test_a_trigger_refuses_what_it_cannot_watch() -> None:
         WorkspaceArrivalTrigger(what=what)
     with pytest.raises(WorkspaceInputError, match="condition must be one of"):
         waiting(condition="moon_full").shared_stream_key()
-    with pytest.raises(WorkspaceInputError, match="organization_id must be a text"):
+    with pytest.raises(WorkspaceInputError, match="organization_id must be a string"):
         waiting(organization_id=["o"]).shared_stream_key()
 
 
@@ -510,7 +510,7 @@ def test_a_watcher_has_the_queue_it_names_or_says_why_not(queue: Any) -> None:
         return WorkspaceArrivalTrigger(what="member", queue=queue)
 
     if isinstance(queue, int):
-        with pytest.raises(WorkspaceInputError, match="queue must be a text"):
+        with pytest.raises(WorkspaceInputError, match="queue must be a string"):
             watcher()
     elif not watchers_have_queues():
         with pytest.raises(WorkspaceInputError, match="upgrade to Airflow"):

@@ -147,7 +147,9 @@ def status(args: Namespace) -> None:
     if args.output == "json":
         _print(json.dumps(found, indent=2))
         return
-    broken = [f"Delete or mend the Variable '{key}': {wrong}." for key, wrong in registry.unreadable.items()]
+    broken = [
+        f"Delete or correct the Variable '{key}': {wrong.rstrip('.')}." for key, wrong in registry.unreadable.items()
+    ]
     last = f"Last sweep: {found['last_sweep'] or 'never'}"
     sections = {
         "Windows": [*_lease_lines(leases), *broken, last],

@@ -21,7 +21,7 @@ SENSORS = (
     "WorkspaceProjectReceivingEventsSensor",
 )
 # States of a task that has not ended.
-GOES_ON = ("running", "deferred", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule")
+ACTIVE_RUN_STATES = ("running", "deferred", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule")
 # Maximum tasks to read, latest start first, and maximum finished campaigns to show.
 MAX_TASKS = 1000
 RECENT_CAMPAIGNS = 20
@@ -34,8 +34,8 @@ def campaigns() -> list[dict[str, Any]]:
         for task in _tasks(CAMPAIGNS)
         if task["operator"] != ORGANIZATION or task["fields"].get("part") == "members"
     ]
-    over = [task for task in tasks if task["state"] not in GOES_ON][:RECENT_CAMPAIGNS]
-    shown = [task for task in tasks if task["state"] in GOES_ON or task in over]
+    over = [task for task in tasks if task["state"] not in ACTIVE_RUN_STATES][:RECENT_CAMPAIGNS]
+    shown = [task for task in tasks if task["state"] in ACTIVE_RUN_STATES or task in over]
     found = [(task, _progress(task)) for task in shown]
     return [{**_place(task), "progress": told} for task, told in found if told or task["operator"] == INVITES]
 
@@ -54,7 +54,7 @@ def waits() -> list[dict[str, Any]]:
                 if task["fields"].get(name)
             },
         }
-        for task in _tasks(SENSORS, GOES_ON)
+        for task in _tasks(SENSORS, ACTIVE_RUN_STATES)
     ]
     return sorted(found, key=lambda wait: (str(wait["organization_id"]), str(wait["since"])))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_workspace.state.lease_store import GOES_ON, why_task_over
+from airflow_provider_workspace.state.lease_store import ACTIVE_RUN_STATES, why_task_over
 from airflow_provider_workspace.state.leases import PREFIX
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class DatabaseStore:
             state = session.scalar(run)
             if state is None:
                 return "its run is gone"
-            if state not in GOES_ON:
+            if state not in ACTIVE_RUN_STATES:
                 return "its run is over"
             task = select(TaskInstance.state).where(
                 TaskInstance.dag_id == window.dag_id,

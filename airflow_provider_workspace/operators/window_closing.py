@@ -48,7 +48,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
         """Resume, and fail if the run was marked as failed: Airflow would call it a success after this task."""
-        from airflow_provider_workspace.state.resuming import marked_as_failed, still_paused
+        from airflow_provider_workspace.state.resuming import marked_as_failed, raise_still_paused
         from airflow_provider_workspace.state.task_state import TaskState
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
@@ -68,7 +68,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         }
         memory.write({**state, "max_tries": getattr(ti, "max_tries", None)})
         if done.failed:
-            still_paused(done.failed)
+            raise_still_paused(done.failed)
         if done.wait_until is not None:
             trigger = WorkspaceDeadlineTrigger(end_at=done.wait_until, state=state)
             self.defer(trigger=trigger, method_name="execute_complete")
@@ -174,7 +174,7 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> None:
         """Resume the exports of an overdue window and fail; of a closed one say so."""
-        from airflow_provider_workspace.state.resuming import still_paused
+        from airflow_provider_workspace.state.resuming import raise_still_paused
 
         status = (event or {}).get("status")
         if status == "closed":
@@ -188,7 +188,7 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
         self._context = context
         done = self.close_window()
         if done.failed:
-            still_paused(done.failed)
+            raise_still_paused(done.failed)
         msg = (
             "The window is overdue: after its maximum length the work was still not done. "
             f"Resumed: {', '.join(done.resumed) or 'nothing'}; "
@@ -224,7 +224,7 @@ class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
         from airflow_provider_workspace.state.lease_requests import LeaseServices
         from airflow_provider_workspace.state.lease_store import VariableStore
         from airflow_provider_workspace.state.leases import LeaseRegistry
-        from airflow_provider_workspace.state.resuming import Closer, describe_sweep, still_paused, sweep
+        from airflow_provider_workspace.state.resuming import Closer, describe_sweep, raise_still_paused, sweep
 
         ti = self._context["ti"]
         registry = LeaseRegistry(VariableStore())
@@ -237,7 +237,7 @@ class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
         failed = {export_id: error for row in windows for export_id, error in row["failed"].items()}
         if failed:
             ti.xcom_push(key="return_value", value=result)
-            still_paused(failed, said)
+            raise_still_paused(failed, said)
         if any(row["resumed"] for row in windows) or registry.unreadable:
             if self.fail_if_any:
                 ti.xcom_push(key="return_value", value=result)

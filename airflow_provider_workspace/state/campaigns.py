@@ -1,4 +1,4 @@
-"""What a bulk invite says of itself while it runs, for the status page and ``airflow workspace status``."""
+"""The progress of a bulk invite, for the status page and ``airflow workspace status``."""
 
 from __future__ import annotations
 
@@ -13,21 +13,19 @@ from airflow_provider_workspace.state.leases import iso
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# The XCom that holds it.
+# Key of its XCom.
 PROGRESS = "progress"
-# How long until it is written again.
+# Minimum seconds between two writes.
 SECONDS_BETWEEN = 5.0
 
 
 class CampaignNote:
     """
-    How far a bulk invite got, as an XCom of its task that is written anew every few seconds, and at its end.
-
-    Used in a ``with`` statement around the invites.
+    A context manager that writes the progress of a bulk invite to an XCom every few seconds, and at the end.
 
     :param ti: the task instance; ``None`` outside of a task, where nothing is written
     :param organization_id: organization
-    :ivar report: what became of each row so far
+    :ivar report: the results so far
     """
 
     def __init__(self, ti: Any, organization_id: str) -> None:
@@ -42,28 +40,28 @@ class CampaignNote:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Write down how it ended; what leaves the worker for a while has written when it goes on."""
+        """Write the final progress; a task that defers has written already."""
         if kind is None or issubclass(kind, WorkspaceError):
             self.write()
 
     def progress(self, done: int, total: int) -> None:
-        """Log how far it got, and write it down unless that was done a moment ago."""
+        """Log the progress, and write it unless that was done a few seconds ago."""
         self._log(done, total)
         if time.monotonic() - self._written >= SECONDS_BETWEEN:
             self.write()
 
     def write(self, again_at: float | None = None) -> None:
         """
-        Write down how far it got.
+        Write the progress.
 
-        :param again_at: when it goes on after a wait, in seconds since 1970; ``None`` if it does not wait
+        :param again_at: end of the wait in seconds since 1970; ``None`` if it does not wait
         """
         self._written = time.monotonic()
         if self._ti is not None:
             self._ti.xcom_push(key=PROGRESS, value=self.value(time.time(), again_at))
 
     def value(self, now: float, again_at: float | None) -> dict[str, Any]:
-        """Return plain JSON: ``counts``, what is ``left``, when and why it goes on, and who needs a person."""
+        """Return plain JSON: ``counts``, rows that are ``left``, the wait, and rows that need a person."""
         counts = self.report.counts
         rows = counts.pop("rows")
         named = [entry for entry in self.report.entries if entry.status in NEEDS_ATTENTION]

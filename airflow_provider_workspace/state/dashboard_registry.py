@@ -1,4 +1,4 @@
-"""What Airflow remembers of dashboards, which the interface cannot list."""
+"""Remember dashboards in Airflow, because the interface cannot list them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A task that is about to create a dashboard says so in a Variable of its own.
+# Prefix of the Variables in which tasks note that they are about to create a dashboard.
 PREFIX = "workspace_creating."
 INDEX = "workspace_creating"
-# How often a task checks whether another one is done that creates the same dashboard, and after how many seconds each.
+# How often a task checks whether another task has created the same dashboard, and the seconds between two checks.
 MAX_CHECKS = 12
 SECONDS_BETWEEN_CHECKS = 5.0
 
@@ -41,12 +41,12 @@ SECONDS_BETWEEN_CHECKS = 5.0
 @dataclass(frozen=True, slots=True)
 class DashboardIdentity:
     """
-    Which dashboard is meant; what is ``None`` is not known.
+    The identity of a dashboard; ``None`` means unknown.
 
     :param service: base URL
     :param project_id: project
     :param organization_id: organization of the connection
-    :param name: name that was asked for
+    :param name: name of the dashboard
     """
 
     service: str
@@ -55,7 +55,7 @@ class DashboardIdentity:
     name: str | None = None
 
     def differences(self, remembered: Mapping[str, Any]) -> list[str]:
-        """Say what is remembered otherwise."""
+        """Return the differences from a remembered dashboard, for people."""
         pairs = [(name, remembered.get(name), value) for name, value in asdict(self).items()]
         return [
             f"{name} {was!r} and not {wanted!r}"
@@ -64,23 +64,23 @@ class DashboardIdentity:
         ]
 
     def value(self, dashboard_id: object) -> dict[str, Any]:
-        """Return what is remembered of a dashboard."""
+        """Return the value to remember."""
         return {**asdict(self), "dashboard_id": dashboard_id}
 
 
 class DashboardRegistry:
     """
-    What Airflow remembers of a dashboard: service, organization, project and name, and its ``dashboard_id``.
+    Remembers a dashboard: service, organization, project and name, and its ``dashboard_id``.
 
-    A try that is about to create it notes that first: in a Variable of its own, so that no two tasks write the same
-    one, or, without a key, in the task's own state.
+    Before a try creates it, it notes that: in a Variable of its own, so that no two tasks write the same one, or,
+    without a key, in the state of the task.
 
-    :param key: the Variable that remembers it for all runs; ``None`` to remember it from try to try of the task
-    :param identity: which dashboard is meant
-    :param task: what remembers it from try to try
-    :param owner: the task, and the number of its try
-    :param read_only: remember nothing anew
-    :param variables: where the Variables are; by default as tasks reach them
+    :param key: the Variable that remembers it for all runs; ``None`` to remember it only across tries of the task
+    :param identity: the dashboard
+    :param task: the state of the task
+    :param owner: the task and the number of its try
+    :param read_only: whether to write nothing
+    :param variables: the store of Variables; by default the one for tasks
     """
 
     def __init__(
@@ -105,22 +105,22 @@ class DashboardRegistry:
 
     def find(self) -> Procedure[Dashboard | None]:
         """
-        Return the dashboard that is remembered, if it still exists.
+        Return the remembered dashboard if it still exists.
 
-        :raises WorkspaceInputError: if the Variable holds something else, or another dashboard
-        :raises WorkspaceOutcomeUnknownError: if a create was cut off
+        :raises WorkspaceInputError: if the Variable is invalid or remembers another dashboard
+        :raises WorkspaceOutcomeUnknownError: if a create was interrupted
         """
         return (yield from self._find(self._read(), "fail"))
 
     def get_or_create(self, fields: Any, if_unknown: str) -> Procedure[tuple[Dashboard, bool]]:
         """
-        Return the dashboard that is remembered and still exists, or create it.
+        Return the remembered dashboard if it still exists, else create it.
 
-        :param fields: what to create it with
-        :param if_unknown: what to do if an earlier create was cut off: ``fail``, or ``create`` another one
+        :param fields: fields of the dashboard to create
+        :param if_unknown: what to do if an earlier create was interrupted: ``fail``, or ``create`` another one
         :return: the dashboard, and whether this try created it
-        :raises WorkspaceInputError: if the Variable holds something else, or another dashboard
-        :raises WorkspaceOutcomeUnknownError: if an earlier create was cut off, or the answer to this one was lost
+        :raises WorkspaceInputError: if the Variable is invalid or remembers another dashboard
+        :raises WorkspaceOutcomeUnknownError: if an earlier create was interrupted, or the answer to this one was lost
         :raises WorkspaceDuplicateError: if another task has created it meanwhile
         """
         create = CreateDashboard(project_id=self.identity.project_id, **fields)
@@ -141,38 +141,38 @@ class DashboardRegistry:
                 self._variables.delete(self._note)
             checks += 1
             if other is not None:
-                log.info("Waiting: %s is creating the %s, or was cut off while it did.", " try ".join(owner), self.what)
-                if owner[0] == self.owner[0] or checks > MAX_CHECKS:  # an earlier try of this task, or no end in sight
+                log.info("Waiting: %s is creating the %s, or was interrupted.", " try ".join(owner), self.what)
+                if owner[0] == self.owner[0] or checks > MAX_CHECKS:  # an earlier try of this task, or waited too long
                     if if_unknown != "create":
                         raise self._unknown(" try ".join(owner), other)
                     self._variables.delete(other)
-            # Tasks that came at the same moment must not go on in step. Jitter, not cryptography.
+            # Jitter, so that tasks that began together do not retry together; not cryptography.
             yield Pause(SECONDS_BETWEEN_CHECKS * (0.5 + random.random()))  # noqa: S311
         try:
             dashboard = yield from send_one(create)
         except WorkspaceOutcomeUnknownError as error:
             raise self._unknown("This try", self._note, error.__cause__ or error) from error
         except WorkspaceError:
-            # Refused or not sent. Whatever else ends the task here, a kill among them, leaves the outcome open.
+            # Refused or not sent. After any other end, such as a kill, the outcome is unknown.
             self._end(None)
             raise
         if self.key is not None and self._read() != remembered:
             msg = (
                 f"Keep one of two dashboards: this task created {dashboard.id} in project {self.identity.project_id}, "
-                f"and meanwhile the Airflow Variable '{self.key}' has changed. It holds {json.dumps(self._read())}"
+                f"but the Airflow Variable '{self.key}' has changed meanwhile to {json.dumps(self._read())}"
             )
             raise WorkspaceDuplicateError(msg, operation="CreateDashboard", outcome="applied", retryable=False)
         self._end(dashboard.id)
         return dashboard, True
 
     def _find(self, remembered: Any, if_unknown: str) -> Procedure[Dashboard | None]:
-        """Return the dashboard that is remembered, if it is the one that is meant and still exists."""
+        """Return the remembered dashboard if it is the right one and still exists."""
         if remembered is None:
             return None
         if not isinstance(remembered, Mapping) or "dashboard_id" not in remembered:
             msg = (
                 f"Put {self._json(123)} with the id of the dashboard into the Airflow Variable '{self.key}', "
-                "or delete it: it holds something else"
+                "or delete it: its value is not a dashboard"
             )
             raise WorkspaceInputError(msg)
         dashboard_id = remembered["dashboard_id"]
@@ -198,9 +198,9 @@ class DashboardRegistry:
 
     def _check(self, dashboard_id: object, remembered: Mapping[str, Any]) -> None:
         """
-        Compare what is remembered with what is asked for.
+        Check that the remembered dashboard is the right one.
 
-        :raises WorkspaceInputError: if it is another dashboard
+        :raises WorkspaceInputError: if it is another one
         """
         differences = self.identity.differences(remembered)
         if differences and self.key is not None:
@@ -218,13 +218,13 @@ class DashboardRegistry:
             raise WorkspaceInputError(msg)
 
     def _json(self, dashboard_id: object) -> str:
-        """Return what the Variable holds of a dashboard."""
+        """Return the value of the Variable as JSON."""
         return json.dumps(self.identity.value(dashboard_id), ensure_ascii=False)
 
     def _unknown(
         self, who: str, variable: str | None, cause: BaseException | None = None
     ) -> WorkspaceOutcomeUnknownError:
-        """Return the error of a create that may have been done, with what to do."""
+        """Return the error for a create whose outcome is unknown, with the cure."""
         if self.key is not None:
             cure = (
                 f"If it exists, put its id into the Airflow Variable '{self.key}' as {self._json(123)}; if not, "
@@ -235,12 +235,12 @@ class DashboardRegistry:
                 f"If it exists, set variable_key, and put its id into that Airflow Variable as {self._json(123)}; "
                 "if not, set if_unknown='create'."
             )
-        why = str(cause) if cause else f"{who} was cut off: there may be one."
+        why = str(cause) if cause else f"{who} was interrupted: the dashboard may exist."
         msg = f"Look for {self.what}. {cure} Then clear this task. {why}"
         return WorkspaceOutcomeUnknownError(msg, operation="CreateDashboard", retryable=False)
 
     def _read(self) -> Any:
-        """Return what is remembered; ``None`` if nothing is."""
+        """Return the remembered value; ``None`` if there is none."""
         if self.key is not None:
             text = self._variables.read(self.key)
             try:
@@ -249,21 +249,21 @@ class DashboardRegistry:
                 return text
         remembered = self.task.read()
         if remembered is None and self.task.age(self.what) is not None:
-            return {"dashboard_id": None}  # the try before may have created it: nothing can tell
+            return {"dashboard_id": None}  # the earlier try may have created it
         return remembered
 
     def _begin(self) -> tuple[str | None, tuple[str, str]]:
         """
         Note that this try is about to create it.
 
-        :return: the Variable of another try that is about to, and which task and try that is; ``None`` if there is none
+        :return: the note of another try and its task and try number; ``None`` if there is no other
         """
         if self.key is None:
             self.task.write(self.identity.value(None))
             return None, ("", "")
         owner = str(self.owner[0]), str(self.owner[1])
         if self._variables.read(self._note) is not None:
-            return self._note, owner  # it was here before
+            return self._note, owner  # this try was interrupted before
         self._variables.add(self._note, json.dumps([*owner, self.key]))
         for name in self._notes():
             text = self._variables.read(name) if name != self._note else None
@@ -273,7 +273,7 @@ class DashboardRegistry:
         return None, ("", "")
 
     def _end(self, dashboard_id: int | None) -> None:
-        """Remember the dashboard; or nothing, if there is none."""
+        """Remember the dashboard, or delete the note if there is none."""
         if self.read_only:
             return
         if self.key is None:
@@ -286,5 +286,5 @@ class DashboardRegistry:
         self._variables.delete(self._note)
 
     def _notes(self) -> list[str]:
-        """Return the Variables of tries that are about to create it."""
+        """Return the notes of tries that are about to create it."""
         return [name for name in self._variables.list_keys() if name.startswith(self._prefix)]

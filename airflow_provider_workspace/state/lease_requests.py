@@ -1,8 +1,8 @@
 """
-Requests to pause and resume, each noted in the lease before it is sent.
+Send requests to pause and resume, each noted in the lease first.
 
-A request whose answer is missing may take effect later: after a time-out, and after its process was killed. So the
-lease says until when. Once the service has answered, the note is taken back.
+A request without an answer may take effect later: after a timeout, or after its process was killed. The note in the
+lease says until when. It is removed when the service answers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Note = Literal["late_pause_until", "late_resume_until"]
 
 
 class ExportService(Protocol):
-    """Pauses and resumes exports; tests have one that delays."""
+    """Pauses and resumes exports."""
 
     policy: RetryPolicy
     consistency_time: float
@@ -49,7 +49,7 @@ class HookService:
     """
     Pauses and resumes with a hook, one attempt at a time.
 
-    :param hook: its connection must lead where the leases say
+    :param hook: a hook for the service of the leases
     """
 
     def __init__(self, hook: WorkspaceHook) -> None:
@@ -60,7 +60,7 @@ class HookService:
         self.base_url = settings.base_url
         self.policy = settings.retry_policy()
         self.consistency_time = settings.consistency_time
-        # Each attempt is noted by itself, so no client may repeat one unseen.
+        # Each attempt is noted in the lease, so the client must not retry by itself.
         self._client = WorkspaceClient(settings.model_copy(update={"max_attempts": 1}), mask=hook.client.mask)
 
     def close(self) -> None:
@@ -101,7 +101,7 @@ class HookService:
 
 
 class LeaseServices:
-    """The services of leases, each by the connection that its lease names; used in a ``with`` statement."""
+    """A context manager for the services of leases, one for each connection."""
 
     def __init__(self) -> None:
         self._services: dict[str, HookService] = {}
@@ -119,7 +119,7 @@ class LeaseServices:
         """
         Return the service of a lease.
 
-        :raises WorkspaceConfigError: if its connection is gone
+        :raises WorkspaceConfigError: if its connection does not exist
         """
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook
         from airflow_provider_workspace.version_compat import AirflowNotFoundException
@@ -129,14 +129,12 @@ class LeaseServices:
             try:
                 self._services[conn_id] = HookService(WorkspaceHook(conn_id))
             except AirflowNotFoundException as error:
-                msg = (
-                    f"Add connection '{conn_id}' again: batch export {lease.batch_export_id} was paused by it. {error}"
-                )
+                msg = f"Add connection '{conn_id}' again: it paused batch export {lease.batch_export_id}. {error}"
                 raise WorkspaceConfigError(msg) from error
         return self._services[conn_id]
 
     def url_for(self, lease: Lease) -> str:
-        """Return where people find the export of a lease; nothing if its connection is gone."""
+        """Return the URL of the export of a lease; an empty string if its connection does not exist."""
         from airflow_provider_workspace.links import url_for
 
         ids = {"organization_id": lease.organization_id, "batch_export_id": lease.batch_export_id}
@@ -157,13 +155,13 @@ def send_noted(
     sleep: Callable[[float], None] = waits.sleep,
 ) -> Lease:
     """
-    Pause or resume, again where that may help, and note each attempt first.
+    Send a pause or resume, with retries, and note each attempt in the lease first.
 
-    :param note: which of the notes; it also says which of the requests
-    :param unanswered: until when an earlier request without an answer may take effect
-    :return: the lease with the note as it is after an answer; it is not written yet
+    :param note: the field for the note, which also decides between pause and resume
+    :param unanswered: time until which an earlier request without an answer may take effect
+    :return: the lease without the note of the answered request; the caller writes it
     :raises WorkspaceError: if the service refuses, nothing can be sent, or no attempt was answered
-    :raises WindowClosedError: if somebody else has closed the window
+    :raises WindowClosedError: if another task closes the window
     """
     send = service.pause if note == "late_pause_until" else service.resume
     attempt = 0
@@ -182,7 +180,7 @@ def send_noted(
                 raise
             # Jitter, not cryptography.
             pause = service.policy.wait(attempt, error.retry_after, random.random())  # noqa: S311
-            log.warning("Attempt %d of %d: %s Again in %.1f s.", attempt, service.policy.max_attempts, error, pause)
+            log.warning("Attempt %d of %d: %s Retrying in %.1f s.", attempt, service.policy.max_attempts, error, pause)
             sleep(pause)
         else:
             answered: dict[str, Any] = {note: unanswered}

@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 
 # Before Airflow 3.3 Variables cannot be listed: this one lists the keys of the leases.
 INDEX = "workspace_leases"
-# How often a window looks whether its entry in the index stayed, after how many seconds each.
+# How often a window checks that its entry stays in the index, and the seconds between two checks.
 CHECKS_OF_ENTRY = 2
 SECONDS_BETWEEN_CHECKS = 0.7
 MAX_WRITES = 20
-# A Variable that is listed and not found is read again: Airflow answers a passing error with "not found".
-READS = 3
-# States of a closing task that will not run any more.
-OVER = ("success", "failed", "skipped", "removed", "upstream_failed")
-# States of a run that goes on.
-GOES_ON = ["queued", "running"]
-# States of the closing task in which the window is open.
-BEFORE_CLOSING = (None, "scheduled", "queued")
+# A Variable that is listed but not found is read again: Airflow reports a transient error as "not found".
+MAX_READS = 3
+# States of a closing task that will not run again.
+FINISHED_STATES = ("success", "failed", "skipped", "removed", "upstream_failed")
+# States of a run that is not over.
+ACTIVE_RUN_STATES = ["queued", "running"]
+# States of the closing task while the window is open.
+OPEN_STATES = (None, "scheduled", "queued")
 
 
 class VariableStore:
     """
-    Leases as Variables, for tasks and triggers; or other notes that must not overwrite each other.
+    Stores leases as Variables, for tasks and triggers; also other notes that must not overwrite each other.
 
-    :param prefix: how the keys begin
+    :param prefix: prefix of the keys
     :param index: the Variable that lists the keys before Airflow 3.3
-    :param description: what the Airflow UI shows beside each
+    :param description: description of each Variable in the Airflow UI
     """
 
     def __init__(
@@ -56,13 +56,13 @@ class VariableStore:
 
     def read(self, key: str) -> str | None:
         """
-        Return a value; ``None`` only if it is certain that there is none.
+        Return a value; ``None`` only if there certainly is none.
 
         :raises WorkspaceError: if it cannot be read
         """
         from airflow.sdk import Variable
 
-        for _ in range(READS):
+        for _ in range(MAX_READS):
             value: str | None = Variable.get(key, default=None)
             if value is not None:
                 return value
@@ -94,11 +94,11 @@ class VariableStore:
             self._write_index([entry for entry in self._index() if entry != key])
 
     def why_over(self, window: Window) -> str | None:
-        """Say why a window cannot close itself any more; ``None`` if it can."""
+        """Return why a window cannot close itself any more; ``None`` if it can."""
         from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance as Ti
 
         run: dict[str, Any] = {"dag_id": window.dag_id, "run_ids": [window.run_id]}
-        if Ti.get_dr_count(**run, states=GOES_ON) == 0:
+        if Ti.get_dr_count(**run, states=ACTIVE_RUN_STATES) == 0:
             return "its run is over" if Ti.get_dr_count(**run) else "its run is gone"
         return why_task_over(Ti.get_task_states(**run, task_ids=[window.close_task_id]).get(window.run_id, {}), window)
 
@@ -107,7 +107,7 @@ class VariableStore:
 
         try:
             keys = json.loads(Variable.get(self.index, default="[]"))
-        except (ValueError, ImportError):  # the latter outside of a task, as in tests of Dags: there is nobody to ask
+        except (ValueError, ImportError):  # ImportError outside of a task, as in tests of Dags
             keys = None
         return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []
 
@@ -117,7 +117,7 @@ class VariableStore:
         Variable.set(self.index, json.dumps(keys), description=f"Keys of Variables that begin with {self.prefix}")
 
     def _add_to_index(self, key: str) -> None:
-        """Add a key, look a moment later whether it stayed, and add it again if another window has overwritten it."""
+        """Add a key, check that it stays, and add it again if another window overwrites the index."""
         stayed = 0
         for _ in range(MAX_WRITES):
             keys = self._index()
@@ -128,39 +128,39 @@ class VariableStore:
             else:
                 stayed = 0
                 self._write_index([*keys, key])
-            # Windows that open at the same moment must not go on in step.
+            # Jitter, so that windows that open together do not retry together.
             waits.sleep(SECONDS_BETWEEN_CHECKS * (0.5 + random.random()))  # noqa: S311
-        msg = f"Try again: the Variable '{self.index}' is overwritten all the time. Nothing was sent."
+        msg = f"Try again: other windows keep overwriting the Variable '{self.index}'. Nothing was sent."
         raise WorkspaceError(msg)
 
 
 def is_open(window: Window) -> bool:
     """
-    Tell whether a window is open: its run goes on and its closing task has not begun.
+    Return whether a window is open: its run is active and its closing task has not begun.
 
-    Runs in a task or in the triggerer, and asks Airflow's execution API.
+    Runs in a task or in the triggerer, and calls Airflow's execution API.
     """
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance as Ti
 
     run: dict[str, Any] = {"dag_id": window.dag_id, "run_ids": [window.run_id]}
     states = Ti.get_task_states(**run, task_ids=[window.close_task_id]).get(window.run_id, {})
     known, state = closing_state(states, window)
-    return known and state in BEFORE_CLOSING and Ti.get_dr_count(**run, states=GOES_ON) > 0
+    return known and state in OPEN_STATES and Ti.get_dr_count(**run, states=ACTIVE_RUN_STATES) > 0
 
 
 def why_task_over(states: Mapping[str, Any], window: Window) -> str | None:
     """
-    Say why the closing task of a run that goes on will not run any more; ``None`` if it will.
+    Return why the closing task of an active run will not run again; ``None`` if it will.
 
     :param states: states by task id, as Airflow returns them
     """
     known, state = closing_state(states, window)
     if not known:
         return "its closing task is gone"
-    return f"its closing task is {state}" if state in OVER else None
+    return f"its closing task is {state}" if state in FINISHED_STATES else None
 
 
 def closing_state(states: Mapping[str, Any], window: Window) -> tuple[bool, str | None]:
-    """Return whether a run has the closing task, and its state: Airflow puts the index behind a mapped task's id."""
+    """Return whether a run has the closing task, and its state; ids of mapped tasks end with their index."""
     task_id = window.close_task_id if window.map_index < 0 else f"{window.close_task_id}_{window.map_index}"
     return task_id in states, getattr(states.get(task_id), "value", states.get(task_id))

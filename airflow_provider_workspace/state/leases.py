@@ -24,22 +24,22 @@ log = logging.getLogger(__name__)
 
 # Airflow takes keys of up to 250 characters and encodes none: hence digests in place of run ids.
 PREFIX = "workspace_lease."
-# Says when the sweep ran last.
+# The Variable with the time of the last sweep.
 SWEEP = "workspace_window_sweep"
 STATES = ("opening", "paused", "closing")
 TIMES = frozenset({"since", "until", "paused_at", "resumed_at", "late_pause_until", "late_resume_until"})
 
 
 class WindowClosedError(WorkspaceError):
-    """Somebody else, such as the guard or the sweep, has closed the window meanwhile."""
+    """The window was closed meanwhile, such as by the guard or the sweep."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
     """
-    A window: a run of a Dag, and the task that closes it there.
+    A maintenance window: a Dag run and the task in it that closes the window.
 
-    :param map_index: which one it is in a mapped task group; -1 outside of one
+    :param map_index: index in a mapped task group; -1 outside of one
     """
 
     dag_id: str
@@ -49,11 +49,11 @@ class Window:
 
     @property
     def key(self) -> str:
-        """The part of a Variable's key that is the same for all leases of the window."""
+        """The prefix of the Variable keys of all leases of the window."""
         return f"{PREFIX}{digest(self.dag_id, self.run_id, self.close_task_id, str(self.map_index))}."
 
     def __str__(self) -> str:
-        """Return what people call it."""
+        """Return its name for people."""
         index = f" [{self.map_index}]" if self.map_index >= 0 else ""
         return f"{self.dag_id} / {self.run_id} / {self.close_task_id}{index}"
 
@@ -61,19 +61,21 @@ class Window:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
     """
-    What a window holds of an export. Times are seconds since 1970, and ISO 8601 in the Variable.
+    The hold of a window on an export. Times are seconds since 1970, and ISO 8601 in the Variable.
 
     :param service: base URL of the service
-    :param owner: whom to ask: the owner of the task that opened the window
-    :param state: ``opening`` until the export is paused, ``closing`` as soon as somebody resumes it
-    :param until: when the window is over at the latest, whatever its tasks do
-    :param resume_fields: what the request that resumes carries besides the fields of the interface
-    :param paused_at: when the service first said that it paused the export; ``None`` if it never did
-    :param resumed_at: when the service said that it resumed the export for this window
-    :param late_pause_until: until then a pause whose answer is missing may take effect
-    :param late_resume_until: the same of a resume
+    :param owner: owner of the task that opened the window
+    :param state: ``opening`` until the export is paused, ``closing`` as soon as a resume is about to be sent
+    :param since: when the window was opened
+    :param until: when the window is overdue
+    :param leave_paused: whether the export stays paused when the window closes
+    :param resume_fields: fields of the resume request besides those of the interface
+    :param paused_at: when the service first confirmed the pause; ``None`` if it never did
+    :param resumed_at: when the service confirmed the resume for this window
+    :param late_pause_until: time until which a pause without an answer may take effect
+    :param late_resume_until: time until which a resume without an answer may take effect
     :param refused: why the service refused to pause the export
-    :param closer: which try of which task resumes it
+    :param closer: the task and try that resumes it
     """
 
     dag_id: str
@@ -105,7 +107,7 @@ class Lease:
 
     @property
     def export_key(self) -> str:
-        """The end of a Variable's key that is the same for all leases of the export."""
+        """The suffix of the Variable keys of all leases of the export."""
         return f"{self.batch_export_id}.{digest(self.service, self.organization_id.strip().lower())[:12]}"
 
     @property
@@ -115,7 +117,7 @@ class Lease:
 
     @property
     def never_paused(self) -> bool:
-        """Whether this window cannot have paused the export."""
+        """Whether this window certainly did not pause the export."""
         return self.paused_at is None and self.late_pause_until is None
 
     def to_dict(self) -> dict[str, Any]:
@@ -126,19 +128,21 @@ class Lease:
     @classmethod
     def from_dict(cls, value: object) -> Lease:
         """
-        Read what :meth:`to_dict` returned; fields that a newer release of this package adds are left out.
+        Parse what :meth:`to_dict` returned; fields that a newer release of this package adds are ignored.
 
-        :raises ValueError: saying what is wrong with it
+        :raises ValueError: if it is not a lease
         """
         if not isinstance(value, Mapping):
             msg = f"it is {type(value).__name__}, not an object"
-            raise ValueError(msg)  # noqa: TRY004 - one error for all that is wrong with a record
+            raise ValueError(msg)  # noqa: TRY004 - one error type for invalid leases
         given = {name: value[name] for name in FIELDS if name in value}
         missing = [name for name in REQUIRED if not (isinstance(given.get(name), str) and given[name])]
         if missing or given.get("state") not in STATES:
             msg = f"it has no usable {', '.join(missing or ['state'])}"
             raise ValueError(msg)
-        return cls(**{**given, **{name: seconds(name, given[name]) for name in TIMES if given.get(name) is not None}})
+        return cls(
+            **{**given, **{name: parse_time(name, given[name]) for name in TIMES if given.get(name) is not None}}
+        )
 
 
 FIELDS = [field.name for field in dataclasses.fields(Lease)]
@@ -146,14 +150,14 @@ REQUIRED = [field.name for field in dataclasses.fields(Lease) if field.default i
 
 
 class LeaseStore(Protocol):
-    """What leases need of Airflow; tests have one in memory, and the command line reads the database."""
+    """Stores leases: in Variables, in Airflow's database for the command line, in memory for tests."""
 
     def list_keys(self) -> list[str]:
         """Return the keys of all leases."""
         ...
 
     def read(self, key: str) -> str | None:
-        """Return a value; ``None`` only if it is certain that there is none."""
+        """Return a value; ``None`` only if there certainly is none."""
         ...
 
     def add(self, key: str, value: str) -> None:
@@ -169,7 +173,7 @@ class LeaseStore(Protocol):
         ...
 
     def why_over(self, window: Window) -> str | None:
-        """Say why a window cannot close itself any more; ``None`` if it can."""
+        """Return why a window cannot close itself any more; ``None`` if it can."""
         ...
 
 
@@ -177,21 +181,20 @@ class LeaseRegistry:
     """
     Reads and writes leases.
 
-    :param store: where they are
+    :param store: stores them
     """
 
     def __init__(self, store: LeaseStore) -> None:
         self.store = store
         self.unreadable: dict[str, str] = {}
-        """Keys of Variables that hold no lease, and what is wrong with each."""
+        """Keys of Variables that are not a lease or cannot be read, and why."""
 
     def all(self, *, window: Window | None = None, skip_failed: bool = False) -> list[Lease]:
         """
-        Return the leases, the oldest first; a Variable of another shape is named and skipped.
+        Return the leases, the oldest first, without Variables that are not a lease.
 
-        :param window: only those of this window
-        :param skip_failed: whether to name and skip a Variable that Airflow cannot read, such as an encrypted one whose
-            Fernet key is gone
+        :param window: return only the leases of this window
+        :param skip_failed: whether to skip a Variable that Airflow cannot read, such as one whose Fernet key is gone
         :raises WorkspaceError: if Airflow cannot read a Variable that it lists
         """
         found: list[Lease | None] = []
@@ -208,7 +211,7 @@ class LeaseRegistry:
         return sorted(filter(None, found), key=lambda lease: (lease.since, lease.key))
 
     def other_keys(self, lease: Lease) -> list[str]:
-        """Return the keys of the leases that other windows have of the same export."""
+        """Return the keys of the leases of other windows on the same export."""
         ours = lease.window.key
         return [
             key
@@ -217,7 +220,7 @@ class LeaseRegistry:
         ]
 
     def read_all(self, keys: Iterable[str]) -> list[Lease]:
-        """Return the leases of keys; without those that are gone by now, and without what is no lease."""
+        """Return the leases of keys, without those that are gone and without Variables that are not a lease."""
         return [lease for lease in map(self.read, keys) if lease is not None]
 
     def read(self, key: str) -> Lease | None:
@@ -229,11 +232,11 @@ class LeaseRegistry:
             return load(text)
         except (ValueError, TypeError, RecursionError) as error:
             self.unreadable[key] = str(error)
-            log.warning("The Variable '%s' is no lease of a maintenance window and is skipped: %s.", key, error)
+            log.warning("Skipping the Variable '%s', which is not a lease of a maintenance window: %s.", key, error)
             return None
 
     def add(self, lease: Lease) -> None:
-        """Write the lease of a window that opens; what an earlier try of the run has left to come is kept."""
+        """Write the lease of a window that opens; keep what an earlier try may have left in progress."""
         earlier = self.read(lease.key)
         if earlier is not None:
             kept = {name: getattr(earlier, name) for name in ("paused_at", "late_pause_until", "late_resume_until")}
@@ -242,9 +245,9 @@ class LeaseRegistry:
 
     def update(self, lease: Lease, **changes: Any) -> Lease:
         """
-        Change a lease, unless somebody else has closed the window, or closes it.
+        Change a lease that nobody else closes.
 
-        :raises WindowClosedError: if so
+        :raises WindowClosedError: if another task closes the window or has closed it
         """
         current = self.read(lease.key)
         if current is None or current.closer != lease.closer:
@@ -255,39 +258,39 @@ class LeaseRegistry:
         return changed
 
     def claim(self, lease: Lease, closer: str, **changes: Any) -> Lease:
-        """Change a lease as the one who closes it from now on."""
+        """Change a lease, and become its closer."""
         changed = dataclasses.replace(lease, closer=closer, **changes)
         self.store.write(lease.key, dump(changed))
         return changed
 
     def remove(self, lease: Lease) -> None:
-        """Give a lease up; whether somebody else has, does not matter."""
+        """Delete a lease unless another task closes it."""
         current = self.read(lease.key)
         if current is not None and current.closer == lease.closer:
             self.store.delete(lease.key)
 
     def note_sweep(self, now: float) -> None:
-        """Write down that the sweep has run."""
+        """Record the time of a sweep."""
         self.store.write(SWEEP, iso(now))
 
     def last_sweep(self) -> float | None:
-        """Return when the sweep ran last; ``None`` if it never did."""
+        """Return the time of the last sweep; ``None`` if there was none."""
         text = self.store.read(SWEEP)
         try:
-            return seconds(SWEEP, text)
+            return parse_time(SWEEP, text)
         except ValueError:
             return None
 
 
 def why_abandoned(store: LeaseStore, lease: Lease, now: float) -> str | None:
-    """Say why a window will not close itself any more, or not in time; ``None`` if it is at work."""
+    """Return why a window is abandoned; ``None`` if it is not."""
     if now >= lease.until:
         return f"overdue since {iso(lease.until)}"
     return store.why_over(lease.window)
 
 
 def still_holding(store: LeaseStore, others: list[Lease], clock: Callable[[], float]) -> list[Lease]:
-    """Return the leases of those windows that hold their export: they have paused it and will resume it."""
+    """Return the leases that hold their export: its window paused it and will resume it."""
     return [other for other in others if other.state == "paused" and why_abandoned(store, other, clock()) is None]
 
 
@@ -298,35 +301,35 @@ def dump(lease: Lease) -> str:
 
 def load(text: str) -> Lease:
     """
-    Read the value of a Variable.
+    Parse the value of a Variable.
 
-    :raises ValueError: saying what is wrong with it
+    :raises ValueError: if it is not a lease
     """
     return Lease.from_dict(json.loads(text))
 
 
 @cache
 def digest(*parts: str) -> str:
-    """Return what stands for some texts in a key."""
+    """Return a digest of some texts for a key."""
     return sha256("\n".join(parts).encode(errors="surrogatepass")).hexdigest()[:20]
 
 
 def iso(time: float) -> str:
-    """Write a time as people read it."""
+    """Format a time as ISO 8601."""
     return datetime.fromtimestamp(time, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def seconds(name: str, text: object) -> float:
+def parse_time(name: str, text: object) -> float:
     """
-    Read a time.
+    Parse a time in ISO 8601.
 
-    :raises ValueError: if it is none
+    :raises ValueError: if it is invalid
     """
     try:
         time = datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp()
     except (ValueError, OverflowError):
         time = math.nan
     if not math.isfinite(time):
-        msg = f"its {name} is no time"
+        msg = f"its {name} is not a time"
         raise ValueError(msg)
     return time

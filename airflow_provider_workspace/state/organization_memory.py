@@ -1,4 +1,4 @@
-"""What Airflow knows of an organization that the service does not show: dashboards, and exports in a window."""
+"""What Airflow knows about an organization that the service does not show: dashboards, and exports in a window."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.organization_file import DashboardEntry
     from airflow_provider_workspace.state.leases import LeaseStore
 
-# How the Variables begin that remember the dashboards of organization files.
+# Prefix of the Variables that remember the dashboards of organization files.
 PREFIX = "workspace_dashboard_"
 
 
@@ -38,7 +38,7 @@ def variable_key(organization_id: str, project: str, entry: DashboardEntry) -> s
 
 
 def identity_of(settings: Settings, organization_id: str, project_id: str, entry: DashboardEntry) -> DashboardIdentity:
-    """Return which dashboard is meant."""
+    """Return the identity of a dashboard of an organization file."""
     return DashboardIdentity(settings.base_url, project_id, organization_id, entry.name)
 
 
@@ -46,9 +46,9 @@ def organization_reader(
     organization_id: str, settings: Settings, store: Callable[[], LeaseStore] = VariableStore
 ) -> OrganizationReader:
     """
-    Return what reads an organization.
+    Return the reader of an organization.
 
-    :param store: makes what reads the Variables of Airflow
+    :param store: makes the store of Variables
     """
 
     def find_dashboard(project: str, project_id: str, entry: DashboardEntry) -> Procedure[Dashboard | None]:
@@ -75,8 +75,8 @@ def remembered_dashboards(organization_id: str, settings: Settings, store: Lease
     """
     Return the dashboards of an organization that Airflow remembers for organization files.
 
-    :param store: lists and reads Variables
-    :return: by project id the ids of the dashboards, each with the key of its Variable
+    :param store: the store of Variables
+    :return: keys of Variables by dashboard id, by project id
     """
     found: dict[str, dict[str, str]] = {}
     for key in store.list_keys():
@@ -85,5 +85,5 @@ def remembered_dashboards(organization_id: str, settings: Settings, store: Lease
             if (value["service"], value["organization_id"]) == (settings.base_url, organization_id):
                 found.setdefault(str(value["project_id"]), {})[str(int(value["dashboard_id"]))] = key
         except (ValueError, KeyError, TypeError):  # noqa: PERF203 - a few rounds
-            continue  # a Variable of somebody else's
+            continue  # not a Variable of this package
     return found

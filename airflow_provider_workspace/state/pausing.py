@@ -1,8 +1,8 @@
 """
-Pausing the exports of a window that opens.
+Pause the exports of a window that opens.
 
-The order makes it safe beside windows that close: pause, say so in the lease, and only then read the other leases.
-Whoever closes says so first and reads then, so at least one of the two sees the other.
+The order makes concurrent windows safe: pause, write the lease, then read the other leases. A window that closes writes
+its lease before it reads the others as well, so at least one of the two sees the other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A pause that takes longer may have missed a window that has opened, paused and closed meanwhile: three tasks.
+# During a longer pause another window may have opened, paused and closed, which takes three tasks.
 SHORTEST_WINDOW = 1.0
 MAX_REASON_LENGTH = 300
 
@@ -32,10 +32,10 @@ MAX_REASON_LENGTH = 300
 @dataclass
 class Paused:
     """
-    What came of pausing.
+    The result of pausing.
 
-    :ivar paused: exports that are paused, and that no other window can still resume
-    :ivar waiting: exports that another window may still be resuming, and until when: pause them again after that
+    :ivar paused: exports that are paused and that no other window is resuming
+    :ivar waiting: exports that another window may be resuming, and until when; pause them again after that
     """
 
     paused: list[str] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Pauser:
     """
     Pauses the exports of a window.
 
-    :param service: where the exports are
+    :param service: the service of the exports
     """
 
     registry: LeaseRegistry
@@ -57,10 +57,10 @@ class Pauser:
 
     def pause_all(self, leases: list[Lease]) -> Paused:
         """
-        Pause one export after the other; the first that is refused ends it.
+        Pause one export after the other, up to the first failure.
 
         :raises WorkspaceRequestError: if one could not be paused
-        :raises WindowClosedError: if somebody else has closed the window meanwhile
+        :raises WindowClosedError: if another task closes the window
         """
         done = Paused()
         for lease in leases:
@@ -75,13 +75,13 @@ class Pauser:
         """
         Pause an export.
 
-        :return: ``None`` if no other window can undo it; else when to call again
+        :return: ``None`` if no other window is resuming it; else when to call again
         """
         began = self.clock()
-        # What came between an earlier try, or a wait, and this call, nobody knows.
-        once_more = lease.state == "paused"
-        if not once_more:
-            once_more = bool(self.registry.other_keys(lease))
+        # Another window may have resumed it since an earlier try or before a wait: then pause it again.
+        pause_again = lease.state == "paused"
+        if not pause_again:
+            pause_again = bool(self.registry.other_keys(lease))
             lease = self._pause_first(lease)
         keys = self.registry.other_keys(lease)
         until = max((other.late_resume_until or 0.0 for other in self.registry.read_all(keys)), default=0.0)
@@ -90,13 +90,13 @@ class Pauser:
                 "Batch export %s: another window is resuming it; pausing it again after that.", lease.batch_export_id
             )
             return until
-        if once_more or keys or self.clock() - began > SHORTEST_WINDOW:
+        if pause_again or keys or self.clock() - began > SHORTEST_WINDOW:
             self.registry.update(self._send(lease))
         log.info("Paused batch export %s.", lease.batch_export_id)
         return None
 
     def _pause_first(self, lease: Lease) -> Lease:
-        """Pause, and write into the lease that this window holds the export from now on, or why it does not."""
+        """Pause, and write into the lease that this window holds the export, or why the service refused."""
         try:
             lease = self._send(lease)
         except WorkspaceRequestError as error:

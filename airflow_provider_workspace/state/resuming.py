@@ -1,8 +1,8 @@
 """
-Resuming the exports of a window that is over, whoever closes it: its closing task, its guard, or the sweep.
+Resume the exports of a window that is over; used by its closing task, its guard, and the sweep.
 
-The order makes it safe beside windows that open: say in the lease that a resume is about to come, read the leases of
-other windows, and resume unless one of them has paused the export and is at work.
+The order makes concurrent windows safe: write into the lease that a resume is about to be sent, read the leases of
+other windows, and resume unless another active window has paused the export.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ log = logging.getLogger(__name__)
 @dataclass
 class Closed:
     """
-    What became of exports.
+    The result of closing, by export.
 
-    :ivar resumed: they run
-    :ivar held: they stay paused, because these other windows hold them
-    :ivar left_paused: they stay paused, because the author wants it
-    :ivar never_paused: the window had not paused them, and why not where the service said it
-    :ivar fields_refused: they run, but the service refused what ``resume_fields`` asked for, and how
-    :ivar failed: they could not be resumed
-    :ivar wait_until: when to call again: until then a request whose answer is missing may take effect
+    :ivar resumed: exports that were resumed
+    :ivar held: exports that stay paused, and the other windows that hold them
+    :ivar left_paused: exports that stay paused because of ``leave_paused``
+    :ivar never_paused: exports that the window did not pause, and why if the service refused
+    :ivar fields_refused: exports that were resumed without ``resume_fields``, and why the service refused these
+    :ivar failed: exports that could not be resumed
+    :ivar wait_until: when to call again, because a request without an answer may take effect until then
     """
 
     resumed: list[str] = field(default_factory=list)
@@ -55,8 +55,8 @@ class Closer:
     """
     Closes windows.
 
-    :param name: who closes, and in which try: two who close the same window must differ
-    :param service_for: where the export of a lease is
+    :param service_for: returns the service of a lease
+    :param name: the task and try that closes; must differ between tasks that may close the same window
     """
 
     registry: LeaseRegistry
@@ -66,14 +66,14 @@ class Closer:
     sleep: Callable[[float], None] = waits.sleep
 
     def close_all(self, leases: Iterable[Lease]) -> Closed:
-        """Close one lease after the other; an export that cannot be resumed does not keep the others paused."""
+        """Close one lease after the other; an export that cannot be resumed does not stop the others."""
         done = Closed()
         for lease in leases:
             export_id = lease.batch_export_id
             try:
                 self.close(lease, done)
             except WindowClosedError:
-                log.info("Batch export %s: somebody else is resuming it.", export_id)
+                log.info("Batch export %s: another task is resuming it.", export_id)
             except WorkspaceError as error:
                 log.exception("Batch export %s could not be resumed", export_id)
                 done.failed[export_id] = error
@@ -81,9 +81,9 @@ class Closer:
 
     def close(self, lease: Lease, done: Closed) -> None:
         """
-        Resume an export that nobody else holds, and give the lease up.
+        Resume an export that no other window holds, and delete the lease.
 
-        :param done: where to write what became of it
+        :param done: receives the result
         :raises WorkspaceError: if it could not be resumed; the lease stays
         """
         export_id = lease.batch_export_id
@@ -101,7 +101,7 @@ class Closer:
             self._wait(lease, done)
             return
         service = self.service_for(lease)
-        # A request of an earlier try, or of somebody else, may be under way.
+        # A request of an earlier try, or of another task, may be in progress.
         unanswered = lease.late_resume_until if (lease.late_resume_until or 0.0) > now else None
         lease = self.registry.claim(
             lease, self.name, state="closing", late_resume_until=max(unanswered or 0.0, now + service.consistency_time)
@@ -111,7 +111,7 @@ class Closer:
         late_pause = lease.late_pause_until if (lease.late_pause_until or 0.0) > self.clock() else None
         if held_by:
             done.held[export_id] = [str(other.window) for other in held_by]
-            log.info("Batch export %s stays paused for %s.", export_id, ", ".join(done.held[export_id]))
+            log.info("Batch export %s stays paused, held by %s.", export_id, ", ".join(done.held[export_id]))
             if lease.resume_fields and any(other.resume_fields != lease.resume_fields for other in held_by):
                 log.warning("It will be resumed with the resume_fields of that window, not with those of this one.")
             lease = dataclasses.replace(lease, late_resume_until=unanswered, resumed_at=None)
@@ -130,7 +130,7 @@ class Closer:
             self.registry.remove(lease)
 
     def _resume(self, lease: Lease, service: ExportService, unanswered: float | None, done: Closed) -> Lease:
-        """Resume; without the ``resume_fields`` if the service refuses them, a paused export is the greater loss."""
+        """Resume, without the ``resume_fields`` if the service refuses them: a paused export is worse."""
         send = partial(send_noted, self.registry, note="late_resume_until", service=service, unanswered=unanswered)
         try:
             return send(lease=lease, clock=self.clock, sleep=self.sleep)
@@ -143,7 +143,7 @@ class Closer:
         return send(lease=lease, clock=self.clock, sleep=self.sleep)
 
     def _wait(self, lease: Lease, done: Closed) -> None:
-        """Check a lease again when nothing without an answer can take effect any more."""
+        """Keep a lease until no request without an answer can take effect any more."""
         until = max(lease.late_pause_until or 0.0, lease.late_resume_until or 0.0)
         log.warning(
             "Batch export %s: a request without an answer may still take effect. Checking again at %s.",
@@ -155,9 +155,9 @@ class Closer:
 
 def sweep(closer: Closer) -> list[dict[str, Any]]:
     """
-    Close the windows that will not close themselves any more, or not in time; never one that is at work.
+    Close the abandoned windows; an active window is never closed.
 
-    :return: for each of them who it is, why it was abandoned, and what became of its exports
+    :return: for each of them its name, why it was abandoned, and the results for its exports
     """
     swept: list[dict[str, Any]] = []
     by_window: dict[Window, list[Lease]] = {}
@@ -166,11 +166,11 @@ def sweep(closer: Closer) -> list[dict[str, Any]]:
     for window, leases in by_window.items():
         now = closer.clock()
         why = why_abandoned(closer.registry.store, leases[0], now)
-        at_it = any((lease.late_resume_until or 0.0) > now for lease in leases)
-        # A window that is merely late may be closing itself at this moment.
-        if why is None or (at_it and closer.registry.store.why_over(window) is None):
+        resuming = any((lease.late_resume_until or 0.0) > now for lease in leases)
+        # A window that is overdue may be closing itself right now.
+        if why is None or (resuming and closer.registry.store.why_over(window) is None):
             continue
-        # It may have closed itself after its leases were read, which would explain that its run is over.
+        # It may have closed itself after its leases were read, and its run may be over for that reason.
         left = closer.registry.all(window=window, skip_failed=True)
         if not left:
             continue
@@ -195,29 +195,29 @@ def sweep(closer: Closer) -> list[dict[str, Any]]:
 
 
 def describe_sweep(windows: Iterable[dict[str, Any]], unreadable: Mapping[str, str]) -> str:
-    """Say in a few lines what a sweep did."""
+    """Return the result of a sweep for people."""
     lines = []
     for row in windows:
-        became = [
+        results = [
             f"resumed {', '.join(row['resumed'])}" if row["resumed"] else "",
             f"STILL PAUSED {', '.join(row['failed'])}" if row["failed"] else "",
             f"held by others {', '.join(row['held'])}" if row["held"] else "",
             f"to be resumed again after {row['again_after']}" if row["again_after"] else "",
         ]
         lines.append(
-            f"Abandoned window {row['window']} ({row['why']}): {'; '.join(filter(None, became)) or 'given up'}."
+            f"Abandoned window {row['window']} ({row['why']}): {'; '.join(filter(None, results)) or 'not paused'}."
         )
-    lines += [f"Delete or mend the Variable '{key}': {wrong}." for key, wrong in unreadable.items()]
+    lines += [f"Delete or correct the Variable '{key}': {wrong.rstrip('.')}." for key, wrong in unreadable.items()]
     return "\n".join(lines)
 
 
-def still_paused(failed: Mapping[str, object], said: str = "") -> NoReturn:
+def raise_still_paused(failed: Mapping[str, object], said: str = "") -> NoReturn:
     """
-    Say which exports are still paused.
+    Raise the error that names the exports still paused.
 
-    Never permanent: a paused export is worth every retry, for somebody may mend the key meanwhile.
+    The error is never permanent: every retry may succeed, for example after somebody has corrected the API key.
 
-    :param said: what else there is to say
+    :param said: text to append
     """
     named = "; ".join(f"{export_id}: {error}" for export_id, error in failed.items())
     msg = (
@@ -228,7 +228,7 @@ def still_paused(failed: Mapping[str, object], said: str = "") -> NoReturn:
 
 
 def marked_as_failed(ti: Any, outcome_task_id: str, work_task_ids: Iterable[str]) -> bool:
-    """Tell whether a person ended the run: then its work has failed and what came after was skipped."""
+    """Return whether a person marked the run as failed: then its work failed and the outcome task was skipped."""
     states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id], task_ids=[outcome_task_id, *work_task_ids]).get(
         ti.run_id, {}
     )

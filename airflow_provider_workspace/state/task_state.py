@@ -1,4 +1,4 @@
-"""What Airflow remembers of a task from try to try."""
+"""What Airflow remembers of a task across its tries."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 KEY = "airflow_provider_workspace"
-# When a retry began that finds nothing of the try before it.
+# Start of a retry that cannot read the state of the earlier try.
 RETRY_BEGAN = "retry_began"
-# How often the try sent what it begins.
+# Number of sends in this try.
 SENDS = "sends"
 
 
 class TaskState:
     """
-    A value that a retry of the task finds, also one after a killed worker.
+    A value that survives retries of the task and killed workers.
 
-    Airflow keeps it since 3.3. Before, a value lasts as long as the try, and a retry cannot know what was begun.
+    Airflow stores it since 3.3. Before, it lasts as long as the try, and a retry does not know what was begun.
 
     :param context: context of the task
-    :param carried: plain JSON that the operator takes along when it defers; it holds the value where Airflow keeps none
-    :param dry_run: remember nothing, for nothing is done
+    :param carried: plain JSON that the operator keeps across deferrals; holds the value before Airflow 3.3
+    :param dry_run: whether to store nothing
     :param clock: returns the seconds since 1970
     :param key: name of the value
     """
@@ -43,43 +43,43 @@ class TaskState:
             self._carried.setdefault(RETRY_BEGAN, clock())
 
     def read(self) -> Any:
-        """Return what an earlier try, or this one, remembered; ``None`` if nothing."""
+        """Return the value of this try or an earlier one; ``None`` if there is none."""
         return self._carried.get(self._key) if self._store is None else self._store.get(self._key)
 
     def write(self, value: Any) -> None:
-        """Remember plain JSON."""
+        """Store plain JSON."""
         if self._store is None:
             self._carried[self._key] = value
         else:
             self._store.set(self._key, value)
 
     def forget(self) -> None:
-        """Remember nothing."""
+        """Delete the value."""
         if self._store is None:
             self._carried.pop(self._key, None)
         else:
             self._store.delete(self._key)
 
     def begin(self, what: str) -> None:
-        """Note that this is sent now, before each time, or that it may be under way still."""
+        """Note that a request is about to be sent, or may still be in progress."""
         self.write({"begun": what, "at": self._clock()})
 
     def count_send(self) -> int:
-        """Count that it is sent, and return how often this try did so; a try that defers goes on counting."""
+        """Count one more send and return the number of sends in this try, deferrals included."""
         self._carried[SENDS] = self._carried.get(SENDS, 0) + 1
         sends: int = self._carried[SENDS]
         return sends
 
     def has_begun(self, what: str) -> bool:
-        """Tell whether an earlier try, or this one, noted that it begins this."""
+        """Return whether this try or an earlier one noted that it sends this."""
         note = self.read()
         return isinstance(note, Mapping) and note.get("begun") == what
 
     def age(self, what: str) -> float | None:
         """
-        Return how many seconds ago this was begun at the latest; ``None`` if certainly nobody did.
+        Return how many seconds ago this may have been sent last; ``None`` if it certainly was not.
 
-        A retry that can know nothing of the try before it counts from its own beginning.
+        A retry that cannot read the state of the earlier try counts from its own start.
         """
         at = self.read()["at"] if self.has_begun(what) else self._carried.get(RETRY_BEGAN)
         return None if at is None else max(0.0, self._clock() - at)

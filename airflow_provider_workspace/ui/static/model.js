@@ -47,7 +47,7 @@ function readLease(key, given) {
   const lease = { ...given, key, map_index: Number.isInteger(given.map_index) ? given.map_index : -1 };
   for (const name of ["since", "until"]) {
     lease[name] = Date.parse(given[name]);
-    if (Number.isNaN(lease[name])) throw new Error(`its ${name} is no time`);
+    if (Number.isNaN(lease[name])) throw new Error(`its ${name} is not a time`);
   }
   return lease;
 }

@@ -199,7 +199,7 @@ def test_status_says_what_is_paused_and_hides_no_lease_behind_a_broken_one(
     assert airflow("variables", "set", "workspace_dashboard_sales", '{"dashboard_id": 7}').returncode == 0
     run = airflow("workspace", "status")
     assert "ABANDONED: its run is gone  owner data-team" in run.stdout, run.stderr
-    assert "Delete or mend the Variable 'workspace_lease.broken'" in run.stdout
+    assert "Delete or correct the Variable 'workspace_lease.broken'" in run.stdout
     said = airflow("workspace", "status", "-o", "json").stdout
     found = json.loads(said[said.index("{\n") :])  # Airflow 3.2 logs to standard output
     assert [row["batch_export_id"] for row in found["windows"]] == [lease.batch_export_id]

@@ -346,7 +346,8 @@ def test_an_interrupted_create_is_not_repeated(
     connect()
     monkeypatch.setenv("AIRFLOW_VAR_OVERVIEW", '{"project_id": "1", "dashboard_id": null}')
     with pytest.raises(
-        AirflowFailException, match=r"Look for dashboard 'Overview' in project 1\..* was cut off: there may be one\."
+        AirflowFailException,
+        match=r"Look for dashboard 'Overview' in project 1\..* was interrupted: the dashboard may exist\.",
     ):
         run(dashboards.WorkspaceCreateDashboardOperator, name="Overview", variable_key="overview")
     assert effects(sandbox) == []

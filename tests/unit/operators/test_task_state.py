@@ -172,7 +172,7 @@ def test_an_interrupted_dashboard_create_is_not_repeated(
     killed_after("CreateDashboard")
     with pytest.raises(Killed):
         dashboard().execute(context)
-    with pytest.raises(AirflowFailException, match="was cut off: there may be one"):
+    with pytest.raises(AirflowFailException, match="was interrupted: the dashboard may exist"):
         dashboard().execute(context)
     assert len(sandbox.effects("create_dashboard")) == 1
     dashboard(if_unknown="create").execute(context)

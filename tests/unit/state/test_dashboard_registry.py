@@ -222,7 +222,7 @@ def test_a_refused_create_leaves_nothing_behind(service: Service, variables: Var
 def test_a_killed_try_is_an_error_for_the_next_one(service: Service, variables: Variables) -> None:
     killed = Task(service)
     killed.send()
-    retry = pytest.raises(WorkspaceOutcomeUnknownError, match=r"task try 1 was cut off: there may be one\.$")
+    retry = pytest.raises(WorkspaceOutcomeUnknownError, match=r"task try 1 was interrupted: the dashboard may exist\.$")
     with retry:
         Task(service, number=2)
     assert len(notes(variables)) == 1
@@ -236,7 +236,7 @@ def test_a_try_of_another_task_that_never_ends_is_an_error_after_a_while(service
     killed = Task(service, "another")
     killed.send()
     waiting = Task(service)
-    with pytest.raises(WorkspaceOutcomeUnknownError, match="another try 1 was cut off: there may be one"):
+    with pytest.raises(WorkspaceOutcomeUnknownError, match="another try 1 was interrupted: the dashboard may exist"):
         waiting.go_on()
     assert 30 < waiting.waited < 120
     assert Task(service, if_unknown="create").go_on()[1]

@@ -1,4 +1,4 @@
-"""Ask a person before anything is sent: the plan under **Required Actions**, and then nothing but what was approved."""
+"""Ask a person to approve a plan under **Required Actions**, and send only what was approved."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.state.task_state import TaskState
 
 REJECT = "Reject"
-# Where a task remembers what it may send.
+# Key of the approval in the task state.
 GRANT = "airflow_provider_workspace_approved"
-# MySQL keeps questions of 65,535 bytes.
+# MySQL stores up to 65,535 bytes.
 MAX_BODY = 60_000
 
 
 class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     """
-    Base of the operators that can ask a person before they write.
+    Base of the operators that can ask a person for approval before they write.
 
-    The question shows the plan, and each answer names the plan it is about. If the plan needs something else by the
-    time it is approved, the task fails and sends nothing. What was approved is kept in the task state (Airflow 3.3), so
-    a retry goes on with it; before 3.3 a retry asks again about what is left. A task that is cleared asks again.
+    The question shows the plan, and each answer names its plan. If the plan has changed when it is approved, the task
+    fails and sends nothing. The approval is kept in the task state (Airflow 3.3), so a retry continues with it; before
+    3.3 a retry asks again about the remaining changes. A cleared task asks again.
 
-    The XCom ``approved`` says what was approved: ``plan``, ``by``, ``at``.
+    The XCom ``approved`` has ``plan``, ``by`` and ``at``.
 
-    :param require_approval: show the plan to a person, under **Required Actions** in the Airflow UI, and send it once
-        they approve. Nobody is asked if there is nothing to do
-    :param approvers: ids of the Airflow users who may answer; the answer of one is enough. By default everybody may
-        whose role allows it
+    :param require_approval: whether to show the plan under **Required Actions** in the Airflow UI, and send it only
+        after a person approves it. An empty plan needs no approval
+    :param approvers: ids of the Airflow users who may answer; one answer is enough. By default every user whose role
+        permits it
     :param approval_timeout: how long to wait for the answer, a timedelta or seconds; then the task fails. By default
         there is no limit
     :param approval_subject: headline of the question
-    :param fail_on_reject: whether a rejected task fails. By default it is skipped, as is what depends on it
-    :param notifiers: called when the question is asked, such as one that sends a message to a chat
+    :param fail_on_reject: whether a rejected task fails. By default it is skipped, with the tasks that depend on it
+    :param notifiers: callables that are called when the question is asked, such as Airflow notifiers
     """
 
     template_fields: Collection[str] = (
@@ -75,7 +75,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         self.notifiers = notifiers
 
     def execute(self, context: Context) -> Any:
-        """Ask if nobody has approved yet; else do what was approved."""
+        """Ask for approval, or do what was approved."""
         result = super().execute(context)
         if self.require_approval:
             self._grant.forget()
@@ -83,10 +83,10 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
     def execute_approved(self, context: Context, event: Mapping[str, Any], plan: str, changes: list[str]) -> Any:
         """
-        Go on with the answer.
+        Continue with the answer.
 
-        :param event: the answer, or why there is none
-        :param plan: digest of the plan that was asked about
+        :param event: the answer, or the error if there is none
+        :param plan: digest of the plan in the question
         :param changes: digests of its changes
         """
         self._context = context
@@ -110,14 +110,14 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
     def await_approval(self, subject: str, plan: str, changes: Sequence[Any]) -> None:
         """
-        Return if a person has approved these changes, or none has to; else ask, and leave the worker.
+        Return if these changes are approved or need no approval; else ask, and defer the task.
 
-        It is to be called before the first write, each time that the task begins.
+        Call it before the first write, in each try.
 
-        :param subject: headline of the question, unless the author gave one
-        :param plan: the changes as people read them, in lines
-        :param changes: each change as plain JSON: what of it must stay the same for an approval to hold
-        :raises WorkspaceInputError: if there is a change that was not approved, or the question cannot be asked
+        :param subject: headline of the question, unless the author set ``approval_subject``
+        :param plan: the changes for people, in lines
+        :param changes: for each change the parts that must not change after an approval, as plain JSON
+        :raises WorkspaceInputError: if a change was not approved, or the question cannot be asked
         """
         from airflow_provider_workspace.errors import WorkspaceInputError
 
@@ -136,11 +136,11 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
                 f"plan {granted['plan']}, which {granted['by']} approved"
             )
             raise WorkspaceInputError(msg)
-        if self.do_xcom_push:  # in each try, for Airflow deletes what earlier ones pushed
+        if self.do_xcom_push:  # in each try: Airflow deletes the XComs of earlier tries
             self._context["ti"].xcom_push(key="approved", value={name: granted[name] for name in ("plan", "by", "at")})
 
     def work(self, hook: WorkspaceHook) -> Any:
-        """Carry the procedure out; one that has no plan of its own asks about its write."""
+        """Run the procedure; if it has no plan of its own, ask about its write."""
         self._approval_seconds()
         settings = hook.client.settings
         # What was approved for one organization is not for another, where the connection may lead by then.
@@ -153,14 +153,14 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
     @property
     def task_state(self) -> TaskState:
-        """What this task remembers from try to try; nothing while it only asks."""
+        """The state of the task across its tries; empty until the plan is approved."""
         from airflow_provider_workspace.state.task_state import TaskState
 
         asks = self.require_approval and self._granted() is None
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run or asks, clock=time.time)
 
     def _await_approval_of(self, planned: Planned) -> None:
-        """Ask about a single request."""
+        """Ask for the approval of a single request."""
         plan = planned.to_dict(return_secrets=False)
         lines = [f"{plan['action']}  {plan['request']}", f"  why: {plan['why']}"]
         lines += [f"  {name}: {json.dumps(value)}" for name, value in plan["fields"].items()]
@@ -170,7 +170,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         self.await_approval("Send this change to the workspace?", text, [[plan["request"], fields]])
 
     def _ask(self, subject: str, plan: str, digests: list[str]) -> NoReturn:
-        """Put the question, and leave the worker until it is answered."""
+        """Ask the question, and defer the task until it is answered."""
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.operators.arguments import parse_names
         from airflow_provider_workspace.version_compat import ask_person, await_answer
@@ -188,8 +188,8 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         )
         if asked != options:
             msg = (
-                f"Start a new run to have plan {name} approved: this Airflow goes on showing the question of an "
-                f"earlier try ({asked[0]})"
+                f"Start a new run to have plan {name} approved: Airflow still shows the question of an earlier try "
+                f"({asked[0]})"
             )
             raise WorkspaceInputError(msg)
         self.log.info("Waiting until plan %s is approved, under Required Actions.", name)
@@ -200,27 +200,27 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         )
 
     def _granted(self) -> Mapping[str, Any] | None:
-        """Return what was approved; nothing that was approved before the task was cleared."""
+        """Return the approval; ``None`` if there is none since the task was cleared last."""
         grant = self._grant.read()
         return grant if isinstance(grant, Mapping) and grant.get("max_tries") == self._max_tries else None
 
     @property
     def _grant(self) -> TaskState:
-        """Where the approval is remembered."""
+        """The task state with the approval."""
         from airflow_provider_workspace.state.task_state import TaskState
 
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=GRANT)
 
     @property
     def _max_tries(self) -> int | None:
-        """How many tries the task has; each time that it is cleared they become more."""
+        """The number of tries of the task, which increases each time it is cleared."""
         return getattr(self._context.get("ti"), "max_tries", None)
 
     def _approval_seconds(self) -> float | None:
         """
-        Return how long to wait for an answer; ``None`` for ever.
+        Return the seconds to wait for an answer; ``None`` for no limit.
 
-        :raises WorkspaceInputError: if that is no length
+        :raises WorkspaceInputError: if it is not a length of time
         """
         if self.approval_timeout is None:
             return None
@@ -229,7 +229,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         return parse_seconds("approval_timeout", self.approval_timeout, least=1)
 
     def _fails_on_reject(self) -> bool:
-        """Read the switch: an answer comes before the other arguments are read."""
+        """Return the parsed switch: an answer is handled before the arguments are parsed."""
         from airflow_provider_workspace.operators.arguments import parse_switches
 
         parse_switches(self)
@@ -237,17 +237,17 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
 
 def digest(value: Any) -> str:
-    """Return 12 letters and digits that tell plain JSON from any other."""
+    """Return a digest of plain JSON, 12 characters."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _approve_option(plan: str) -> str:
-    """Return the option that approves this plan and no other."""
+    """Return the option that approves a plan."""
     return f"Approve plan {plan}"
 
 
 def question(plan: str, name: str, changes: int) -> str:
-    """Return the body of a question: Markdown, and short enough for each database."""
+    """Return the Markdown body of a question, short enough for every database."""
     kept = plan.encode()[:MAX_BODY].decode(errors="ignore").replace("```", "'''")
     if kept != plan.replace("```", "'''"):
         kept = f"{kept[: kept.rfind(chr(10))]}\n… the log of the task has the rest"

@@ -1,4 +1,4 @@
-"""Arguments that hold several values, as authors and templates deliver them."""
+"""Parse and check arguments, which may be rendered templates."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from uuid import UUID
 
 from airflow_provider_workspace.errors import WorkspaceInputError
 
-# What a template leaves where there was no value.
+# What a template renders to if there is no value.
 NO_VALUES = ("", "None", "none", "null", "Undefined")
-# Fields that hold a text; all others that are checked end in ``_id`` or ``uuid``.
+# Fields with a text. The other checked fields end with ``_id`` or ``uuid``.
 TEXTS = ("domain", "name", "product", "target_email", "user_email", "variable_key", "workspace_conn_id")
-# Far below Python's integer string limit; an id or a count has fewer digits.
+# More than any id or count, and far below Python's integer string limit.
 MAX_NUMBER = 10**100
-# What a switch may be rendered to.
+# What a switch may render to.
 SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
-# Nothing that is waited for takes longer than a year.
+# No wait may be longer than a year.
 MAX_SECONDS = 366 * 86_400.0
-# Seconds since 1970 in the year 5138: what is later is no time, but milliseconds.
+# The year 5138 in seconds since 1970: a larger number is in milliseconds.
 MAX_TIME = 1e11
 
 
 def check_ids(task: Any, names: Iterable[str]) -> None:
     """
-    Refuse an id, name, address or product whose template found nothing, and what can be none of these.
+    Refuse an id, name, address or product that is invalid, or whose template rendered to nothing.
 
-    :param names: the fields of the task that are templates
+    :param names: the templated fields of the task
     :raises WorkspaceInputError: naming the field
     """
     for name in names:
@@ -38,11 +38,11 @@ def check_ids(task: Any, names: Iterable[str]) -> None:
         if not (text or name.endswith(("_id", "uuid"))):
             continue
         if isinstance(value, str) and value.strip() in NO_VALUES:
-            msg = f"Check the task that {name} comes from: its template found no value and was rendered to '{value}'"
+            msg = f"Check the task that {name} comes from: its template found no value and rendered to '{value}'"
             raise WorkspaceInputError(msg)
-        # In a name the service decides what may stand: some turn a tab into a blank.
+        # Not in names, where the service decides: some replace a tab with a blank.
         if isinstance(value, str) and name != "name" and not value.strip().isprintable():
-            msg = f"{name} holds characters that cannot be printed: {value[:40]!a}"
+            msg = f"{name} contains characters that cannot be printed: {value[:40]!a}"
             raise WorkspaceInputError(msg)
         number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
         if not isinstance(value, str | None) and (text or not (number or isinstance(value, UUID))):
@@ -53,47 +53,50 @@ def check_ids(task: Any, names: Iterable[str]) -> None:
 
 def parse_choice(name: str, value: Any, choices: Collection[str]) -> str:
     """
-    Read an argument that is one of some words.
+    Parse an argument with a fixed set of values.
 
-    :raises WorkspaceInputError: if it is none of them
+    :raises WorkspaceInputError: if it has another value
     """
     if isinstance(value, str) and value in choices:
         return value
-    shown = repr(value[:40]) if isinstance(value, str) else type_name(value)
-    msg = f"{name} is {shown}; expected {' or '.join(map(repr, choices))}"
+    msg = f"{name} is {shown(value)}; expected {' or '.join(map(repr, choices))}"
     raise WorkspaceInputError(msg)
 
 
 def parse_switches(task: Any) -> None:
     """
-    Read the switches of a task, which templates leave as text.
+    Parse the switches of a task, which templates render to text.
 
-    :raises WorkspaceInputError: naming the one that is neither true nor false
+    :raises WorkspaceInputError: if one is neither true nor false
     """
     for name in task.switches:
         value = getattr(task, name)
         word = str(value).strip().lower() if isinstance(value, bool | str) or value in (0, 1) else None
         if word not in SWITCHES:
-            shown = repr(value[:40]) if isinstance(value, str) else type_name(value)
-            msg = f"{name.removeprefix('is_')} must be true or false, not {shown}"
+            msg = f"{name.removeprefix('is_')} must be true or false, not {shown(value)}"
             raise WorkspaceInputError(msg)
         if value is not SWITCHES[word]:
             setattr(task, name, SWITCHES[word])
 
 
 def type_name(value: Any) -> str:
-    """Say what kind of value this is: its text may be endless, or a secret."""
+    """Describe a value by its type: its text may be very long, or a secret."""
     return f"something of type {type(value).__name__}"
+
+
+def shown(value: Any) -> str:
+    """Describe a value by the beginning of its text, or else by its type."""
+    return repr(value[:40]) if isinstance(value, str) else type_name(value)
 
 
 def parse_fields(name: str, value: Any, taken: Collection[str] = ()) -> dict[str, Any]:
     """
-    Read an argument that holds fields by name.
+    Parse an argument with fields by name.
 
     :param name: the argument, for messages
     :param value: a mapping, or the same as JSON text; ``None`` for no fields
     :param taken: names that are arguments of their own
-    :raises WorkspaceInputError: if it is no such mapping
+    :raises WorkspaceInputError: if it is not a mapping, or names one of these
     """
     fields = _read_text(value)
     if fields is None:
@@ -106,21 +109,21 @@ def parse_fields(name: str, value: Any, taken: Collection[str] = ()) -> dict[str
         raise WorkspaceInputError(msg)
     for key in fields:
         if key in taken:
-            msg = f"{name} holds '{key}', which is an argument of its own: pass {key}=…"
+            msg = f"Pass {key}=…: {name} holds '{key}', which is an argument of its own"
             raise WorkspaceInputError(msg)
-        if key == "self":  # the one name that Python itself would stumble over
-            msg = f"{name} holds 'self', which no resource of the interface has"
+        if key == "self":  # it would collide with the argument of a method
+            msg = f"{name} holds 'self', which is not a field of the interface"
             raise WorkspaceInputError(msg)
     return dict(fields)
 
 
 def parse_names(name: str, value: Any) -> list[str]:
     """
-    Read an argument that holds names or ids.
+    Parse an argument with names or ids.
 
     :param name: the argument, for messages
     :param value: a list of texts, the same as JSON text, or a single text; ``None`` for none
-    :raises WorkspaceInputError: if it is nothing of that kind
+    :raises WorkspaceInputError: if it is none of these
     """
     names = _read_text(value)
     if names is None:
@@ -130,17 +133,17 @@ def parse_names(name: str, value: Any) -> list[str]:
     several = isinstance(names, Iterable) and not isinstance(names, Mapping | bytes)
     listed: list[Any] = [str(item) if isinstance(item, UUID) else item for item in names] if several else []
     if not several or not all(isinstance(item, str) for item in listed):
-        msg = f"{name} must be a list of names, and is or holds something else"
+        msg = f"{name} must be a list of texts"
         raise WorkspaceInputError(msg)
     return listed
 
 
 def parse_uuids(name: str, value: Any, what: str) -> list[str]:
     """
-    Read an argument that holds UUIDs, and return each once.
+    Parse an argument with UUIDs, and return each once.
 
-    :param what: what they are, for messages
-    :raises WorkspaceInputError: if there is none, or one is no UUID
+    :param what: the resources that they identify, for messages
+    :raises WorkspaceInputError: if there is none, or one is not a UUID
     """
     given = parse_names(name, value)
     try:
@@ -157,9 +160,9 @@ def parse_uuids(name: str, value: Any, what: str) -> list[str]:
 
 def parse_integer(name: str, value: Any) -> int:
     """
-    Read an argument that holds a whole number.
+    Parse an argument with an integer.
 
-    :raises WorkspaceInputError: if it is none
+    :raises WorkspaceInputError: if it is not an integer
     """
     text = value.strip() if isinstance(value, str) else value
     if isinstance(text, str) and text.isdecimal() and len(text) < 20:
@@ -172,9 +175,9 @@ def parse_integer(name: str, value: Any) -> int:
 
 def parse_maximum(name: str, value: Any) -> int | None:
     """
-    Read an argument that limits a number of things; ``None`` is no limit, but the text ``None`` is an error.
+    Parse an argument with a maximum; ``None`` means no limit, but the text ``None`` is an error.
 
-    :raises WorkspaceInputError: if it is no whole number, or below zero
+    :raises WorkspaceInputError: if it is not an integer, or negative
     """
     if value is None:
         return None
@@ -187,7 +190,7 @@ def parse_maximum(name: str, value: Any) -> int | None:
 
 def parse_access_level(name: str, value: Any) -> int | None:
     """
-    Read an argument that is an access level, as a number or by name; ``None`` if there is none.
+    Parse an argument with an access level, a number or a name; ``None`` if it is not set.
 
     :raises WorkspaceInputError: if it is neither
     """
@@ -196,61 +199,55 @@ def parse_access_level(name: str, value: Any) -> int | None:
     try:
         return None if value is None else parse_level(value)
     except ValueError as error:
-        shown = repr(value[:40]) if isinstance(value, str) else type_name(value)
-        msg = f"{name}: {error}; found {shown}"
+        msg = f"{name}: {error}; found {shown(value)}"
         raise WorkspaceInputError(msg) from None
 
 
 def parse_seconds(name: str, value: Any, *, least: float = 0.0) -> float:
     """
-    Read an argument that holds a length of time.
+    Parse an argument with a length of time.
 
-    :param value: a timedelta, a number of seconds, or the text of one, as a template leaves it
-    :param least: seconds that are too few if there are fewer
-    :raises WorkspaceInputError: if it is none, or longer than a year
+    :param value: a timedelta, or a number of seconds, also as text
+    :param least: minimum in seconds
+    :raises WorkspaceInputError: if it is neither, too short or longer than a year
     """
-    seconds = math.nan
-    if isinstance(value, timedelta):
-        seconds = value.total_seconds()
-    elif isinstance(value, int | float | str) and not isinstance(value, bool):
-        try:
-            seconds = float(value)
-        except (ValueError, OverflowError):
-            seconds = math.nan
+    seconds = value.total_seconds() if isinstance(value, timedelta) else _parse_number(value)
     if least <= seconds <= MAX_SECONDS:
         return seconds
-    shown = repr(value[:40]) if isinstance(value, str) else str(value) if isinstance(value, float | timedelta) else ""
-    msg = (
-        f"{name} must be a timedelta or a number of seconds, from {least:g} s to a year, not "
-        f"{shown or type_name(value)}"
-    )
+    found = str(value) if isinstance(value, float | timedelta) else shown(value)
+    msg = f"{name} must be a timedelta or a number of seconds, from {least:g} s to a year, not {found}"
     raise WorkspaceInputError(msg)
 
 
 def parse_time(name: str, value: Any) -> float:
     """
-    Read an argument that is a moment.
+    Parse an argument with a time.
 
-    :param value: seconds since 1970, or the text of them, as a template leaves it
-    :raises WorkspaceInputError: if it is none
+    :param value: seconds since 1970, also as text
+    :raises WorkspaceInputError: if it is not a time
     """
-    seconds = math.nan
-    if isinstance(value, int | float | str) and not isinstance(value, bool):
-        try:
-            seconds = float(value)
-        except (ValueError, OverflowError):
-            seconds = math.nan
+    seconds = _parse_number(value)
     if 0 <= seconds <= MAX_TIME:
         return seconds
     msg = f"{name} must be a number of seconds since 1970, not {type_name(value)}"
     raise WorkspaceInputError(msg)
 
 
+def _parse_number(value: Any) -> float:
+    """Parse a number or its text; NaN if it is neither."""
+    if not isinstance(value, int | float | str) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return math.nan
+
+
 def check_task_ids(task: Any, names: Iterable[str]) -> None:
     """
-    Refuse what cannot be the id of a task or of a task group.
+    Refuse invalid ids of tasks and task groups.
 
-    :param names: the fields of the task that are ids; only ``close_task_id`` must be there
+    :param names: the fields of the task with such ids; only ``close_task_id`` is required
     :raises WorkspaceInputError: naming the field
     """
     for name in names:
@@ -262,7 +259,7 @@ def check_task_ids(task: Any, names: Iterable[str]) -> None:
 
 
 def _read_text(value: Any) -> Any:
-    """Read JSON text of a mapping or list, which a template that is not rendered natively leaves; else the value."""
+    """Parse the JSON text of a mapping or list, to which a template may render; return any other value as it is."""
     if isinstance(value, str) and value.strip()[:1] in ("{", "["):
         try:
             return json.loads(value)

@@ -1,4 +1,4 @@
-"""What all operators share: the hook, errors that no retry can mend, results without secrets."""
+"""Base classes of the operators: hook, permanent errors, dry run, results without secrets."""
 
 from __future__ import annotations
 
@@ -33,40 +33,40 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# The longest pause of a procedure, in seconds, that a worker waits for; a longer one is left to the triggerer.
+# The longest pause in seconds that a worker waits for; longer ones are deferred to the triggerer.
 MAX_PAUSE_ON_WORKER = 60.0
 
 
 class WorkspaceOperator(BaseOperator):
     """
-    Base of the operators: asks the service once and returns plain JSON.
+    Base of the operators: calls the service and returns plain JSON.
 
-    Where the result is a record with an ``id``, the id is an XCom of its own, so that ``task.output["id"]`` works. An
-    operator that creates one record pushes the XCom ``created``: whether this try made it, or found it there.
+    If the result is a record with an ``id``, the id is also pushed as the XCom ``id``, so that ``task.output["id"]``
+    works. An operator that creates a record pushes the XCom ``created``: whether this task created it or found it.
 
-    Where the record has other fields than were asked for, the XCom ``not_applied`` lists them: ``field``, ``asked`` and
-    ``got``.
+    If the record differs from what was requested, the XCom ``not_applied`` lists the fields, each with ``field``,
+    ``asked`` and ``got``.
 
-    An error that the same request would meet again (wrong input, a key without the scope, an unknown id) fails the
-    task at once; every other error leaves it to the task's own retries.
+    A permanent error (invalid input, a key without the scope, an unknown id) fails the task without retries; after any
+    other error Airflow retries the task.
 
     :param workspace_conn_id: connection to the service
-    :param return_secrets: whether the result keeps the fields that hold secrets, such as a project's ``api_token``.
-        XCom is neither masked nor encrypted: ask for them only where nobody else can read it
+    :param return_secrets: whether the result includes secret fields, such as a project's ``api_token``. XCom is
+        neither masked nor encrypted: use it only where nobody else can read the XCom
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "return_secrets")
     switches: Collection[str] = ("return_secrets",)
-    """The fields that are true or false; each is a template too."""
+    """The boolean fields; each of them is templated."""
     operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
     resource_kind: str
-    """The resource that the task's link leads to: a key of ``client.settings.RESOURCE_PATHS``."""
+    """The resource of the task's link: a key of ``client.settings.RESOURCE_PATHS``."""
     workspace_url: str = ""
     created: bool | None = None
     not_applied: Sequence[Mapping[str, Any]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let every switch be a template."""
+        """Template every switch."""
         super().__init_subclass__(**kwargs)
         cls.template_fields = tuple(dict.fromkeys((*cls.template_fields, *cls.switches)))
 
@@ -84,7 +84,7 @@ class WorkspaceOperator(BaseOperator):
         self.return_secrets: Any = return_secrets
 
     def __setattr__(self, key: str, value: Any) -> None:
-        """Mask a secret as soon as it is an argument: Airflow shows rendered fields before the task runs."""
+        """Mask secrets in arguments: Airflow shows rendered fields before the task runs."""
         super().__setattr__(key, value)
         if key in self.template_fields:
             for secret in secrets_under(key, value):
@@ -98,7 +98,7 @@ class WorkspaceOperator(BaseOperator):
         return WorkspaceHook(self.workspace_conn_id)
 
     def execute(self, context: Context) -> Any:
-        """Ask the service, and return what it answered as plain JSON."""
+        """Call the service and return the result as plain JSON."""
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.operators.arguments import check_ids, parse_switches
 
@@ -114,7 +114,7 @@ class WorkspaceOperator(BaseOperator):
         except WorkspaceError as error:
             if error.permanent and not has_own_retry_policy(self):
                 msg = f"{type(error).__name__}: {error}"
-                raise AirflowFailException(msg) from None  # one traceback in the log; __context__ has the error
+                raise AirflowFailException(msg) from None  # only one traceback in the log
             raise
         if isinstance(result, dict) and "id" in result and "ti" in context and self.do_xcom_push:
             context["ti"].xcom_push(key="id", value=result["id"])
@@ -132,11 +132,11 @@ class WorkspaceOperator(BaseOperator):
             ...
 
     def work(self, hook: WorkspaceHook) -> Any:
-        """Do what the operator is for; each operator has its own."""
+        """Do the work of the operator and return its result."""
         raise NotImplementedError
 
     def link_to(self, hook: WorkspaceHook, result: Any = None) -> None:
-        """Set where the task's link leads: by the operator's own ids, or by that of the record it returns."""
+        """Set the URL of the task's link from the ids of the operator, or from the id of its result."""
         ids = {name: value for name, value in vars(self).items() if name.endswith("_id")}
         its_id = f"{self.resource_kind}_id"
         if its_id not in ids and isinstance(result, dict) and "id" in result:
@@ -146,10 +146,10 @@ class WorkspaceOperator(BaseOperator):
 
     def parse_fields(self, name: str, *taken: str) -> dict[str, Any]:
         """
-        Read an argument that holds fields by name.
+        Parse an argument with fields by name.
 
         :param taken: names that are arguments of their own
-        :raises WorkspaceInputError: if it holds something else
+        :raises WorkspaceInputError: if it is not a mapping, or names one of these
         """
         if getattr(self, name) is None:
             return {}
@@ -158,11 +158,11 @@ class WorkspaceOperator(BaseOperator):
         return parse_fields(name, getattr(self, name), taken)
 
     def given(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return the arguments of these names that are not ``None``: what an author leaves out is not sent."""
+        """Return the named arguments that are not ``None``; the others are not sent."""
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def plain(self, resource: Resource) -> dict[str, Any]:
-        """Turn an answer into plain JSON, without secrets unless they are asked for."""
+        """Return a record as plain JSON, without secrets unless ``return_secrets`` is set."""
         return resource.to_dict(return_secrets=self.return_secrets)
 
 
@@ -170,31 +170,30 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     """
     Base of the operators that write.
 
-    :param dry_run: decide as always, but send nothing that writes. The plan is the result, and in the log:
-        ``action`` (``create``, ``change``, ``remove`` or ``skip``) and ``why``; ``operation``, ``request`` and
-        ``fields`` of what would be sent, or what was ``found`` instead. Operators for many people have reports
-        of their own
+    :param dry_run: send no writes; log and return the plan instead: ``action`` (``create``, ``change``, ``remove`` or
+        ``skip``) and ``why``; then ``operation``, ``request`` and ``fields`` of the write, or the record that was
+        ``found``. Operators for many people return reports of their own
     """
 
     has_own_dry_run = False
-    """Whether the procedure knows itself what it may send in a dry run."""
+    """Whether the procedure handles a dry run itself."""
     switches: Collection[str] = ("return_secrets", "is_dry_run")
     campaign: CampaignNote | None = None
-    """What the status page is told of the invites that the task sends."""
+    """Progress of the invites that the task sends, for the status page."""
 
     def __init__(self, *, dry_run: bool | str | XComArg = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        # Airflow's operators have a method dry_run.
+        # Not dry_run, which is a method of Airflow's operators.
         self.is_dry_run: Any = dry_run
-        # What a deferral takes along: see TaskState.
+        # State that is kept across deferrals, see TaskState.
         self._carried: dict[str, Any] = {}
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[Any]:
-        """Yield what is to be sent and return the result; each operator has its own."""
+        """Yield the operations to send and return the result."""
         raise NotImplementedError
 
     def work(self, hook: WorkspaceHook) -> Any:
-        """Carry the procedure out, in a dry run up to its first write."""
+        """Run the procedure, in a dry run up to its first write."""
         procedure = self.procedure(hook)
         if not self.is_dry_run or self.has_own_dry_run:
             return self.run_procedure(hook, procedure)
@@ -203,7 +202,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         return describe(hook.client.run(until_first_write(procedure)), return_secrets=self.return_secrets)
 
     def run_procedure(self, hook: WorkspaceHook, procedure: Procedure[T]) -> T:
-        """Carry a procedure out, and hand a long pause to the triggerer: after it the task begins again."""
+        """Run a procedure; at a long pause, defer the task and run it again from the start afterwards."""
         from airflow_provider_workspace.api.procedure import leave_at_long_pause
 
         return hook.client.run(leave_at_long_pause(procedure, MAX_PAUSE_ON_WORKER, self.defer_for))
@@ -211,7 +210,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     def invite_people(
         self, rows: Iterable[Mapping[str, Any] | str], hook: WorkspaceHook, organization_id: str, **options: Any
     ) -> Procedure[InvitesReport]:
-        """Invite everybody who is missing, and tell the status page; the options are those of ``invite_all``."""
+        """Invite people and report the progress to the status page; the options are those of ``invite_all``."""
         from airflow_provider_workspace.procedures.bulk_invites import invite_all
         from airflow_provider_workspace.state.campaigns import CampaignNote
 
@@ -234,7 +233,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
             )
 
     def defer_for(self, seconds: float) -> None:
-        """Leave the worker, and take along what the task remembers."""
+        """Defer the task, with the state that it keeps."""
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
         end_at = time.time() + seconds
@@ -245,15 +244,15 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         self.defer(trigger=trigger, method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:
-        """Begin again after a wait, with what the task remembers."""
+        """Run again after a deferral, with the state that the task kept."""
         self._carried = dict((event or {}).get("state") or {})
         return self.execute(context)
 
     def reported(self, file: ReportFile | None, report: dict[str, Any]) -> dict[str, Any]:
         """
-        Write a report into its file, if there is one, and return what of it is the result.
+        Write a report to its file, if there is one, and return the result of the task.
 
-        :raises WorkspaceError: if it cannot be written; then all of it is the XCom ``report``
+        :raises WorkspaceError: if the file cannot be written; then the XCom ``report`` has the whole report
         """
         from airflow_provider_workspace.errors import WorkspaceError
 
@@ -268,7 +267,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         return file.excerpt(report)
 
     def push_report(self, file: ReportFile | None, report: dict[str, Any]) -> None:
-        """Report although the task fails: as the XCom ``report``. The error of the task counts, not that of a file."""
+        """Push the XCom ``report`` of a task that fails; an error of the file is logged only."""
         from airflow_provider_workspace.errors import WorkspaceError
 
         try:
@@ -281,31 +280,31 @@ class WorkspaceWriteOperator(WorkspaceOperator):
 
     @property
     def task_state(self) -> TaskState:
-        """What this task remembers from try to try; nothing in a dry run."""
+        """The state of the task across its tries; empty in a dry run."""
         from airflow_provider_workspace.state.task_state import TaskState
 
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run, clock=time.time)
 
     def try_identity(self) -> tuple[str, int]:
-        """Return which task this is, and the number of its try."""
+        """Return the name of the task and the number of its try."""
         ti = self._context.get("ti")
         names = ("dag_id", "run_id", "task_id", "map_index")
         return " / ".join(str(getattr(ti, name, "-")) for name in names), getattr(ti, "try_number", 1)
 
     def compared(self, create: Operation[Any], record: Resource) -> dict[str, Any]:
-        """Return a record as plain JSON, and note what it has otherwise than it was asked for."""
+        """Return a record as plain JSON, and note how it differs from what was requested."""
         from airflow_provider_workspace.api.comparison import describe_differences, differences
 
         self.not_applied = differences(create, record)
-        if self.not_applied and not self.created:  # of a create the client has logged it
-            self.log.warning("It exists, with other fields: %s", describe_differences(self.not_applied))
+        if self.not_applied and not self.created:  # after a create the client logs it
+            self.log.warning("The existing record differs: %s", describe_differences(self.not_applied))
         return self.plain(record)
 
     def parse_choice(self, name: str, *choices: str) -> str:
         """
-        Read an argument that is one of some words.
+        Parse an argument with a fixed set of values.
 
-        :raises WorkspaceInputError: if it is none of them
+        :raises WorkspaceInputError: if it has another value
         """
         from airflow_provider_workspace.operators.arguments import parse_choice
 
@@ -313,10 +312,10 @@ class WorkspaceWriteOperator(WorkspaceOperator):
 
     def nulls(self, set_null: Sequence[str], *taken: str) -> dict[str, None]:
         """
-        Return the fields that the argument ``set_null`` names.
+        Return the fields to set to null.
 
         :param taken: names that are arguments of their own
-        :raises WorkspaceInputError: if it names one of these, or is no list of names
+        :raises WorkspaceInputError: if it names one of these, or is not a list of names
         """
         from airflow_provider_workspace.operators.arguments import parse_fields, parse_names
 
@@ -325,21 +324,20 @@ class WorkspaceWriteOperator(WorkspaceOperator):
 
 class WorkspaceListOperator(WorkspaceOperator):
     """
-    Base of the operators that list: reads page after page and keeps only what is asked for.
+    Base of the operators that list: reads all pages and returns the selected rows.
 
-    :param where: keep rows whose fields have these values; a dot leads into a nested object, a list holds
-        alternatives: ``{"is_expired": True, "user.email": ["a@example.com", "b@example.com"]}``. Letter case does not
-        count in e-mail addresses. ``extra.`` before a name means a field that the interface does not name
-    :param fields: fields to keep of each row, written as in ``where``; by default all
-    :param count_only: return only how many rows there are
-    :param max_rows: most rows to return. XCom is no place for long lists: where there are more, the task fails and
-        says so, for a list that is silently cut would be taken for the whole
+    :param where: return rows whose fields have these values. A dot selects a field of a nested object, a list holds
+        alternatives: ``{"is_expired": True, "user.email": ["a@example.com", "b@example.com"]}``. E-mail addresses are
+        compared regardless of letter case. Prefix a field that the interface does not name with ``extra.``
+    :param fields: fields to return of each row, written as in ``where``; by default all
+    :param count_only: return only the number of rows
+    :param max_rows: maximum number of rows, because XCom is not made for long lists. The task fails if there are more
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "where", "fields")
     switches: Collection[str] = ("return_secrets", "count_only")
     row_model: str
-    """The record that the list holds: a name in ``api.models``."""
+    """Name of the row's class in ``api.models``."""
 
     def __init__(
         self,
@@ -357,11 +355,11 @@ class WorkspaceListOperator(WorkspaceOperator):
         self.max_rows = max_rows
 
     def rows(self, hook: WorkspaceHook) -> Iterable[Resource]:
-        """Ask for the list; each operator has its own."""
+        """Return the rows of the list."""
         raise NotImplementedError
 
     def work(self, hook: WorkspaceHook) -> list[dict[str, Any]] | int:
-        """Read the list to its end, one page at a time."""
+        """Read the list, one page at a time."""
         from airflow_provider_workspace.api import models
         from airflow_provider_workspace.operators.arguments import parse_integer, parse_names
         from airflow_provider_workspace.operators.row_filter import check_fields, check_where, filter_rows
@@ -380,7 +378,7 @@ class WorkspaceListOperator(WorkspaceOperator):
 
 class WorkspaceOrganizationListOperator(WorkspaceListOperator):
     """
-    Base of the operators that list what an organization has.
+    Base of the operators that list resources of an organization.
 
     :param organization_id: organization; by default that of the connection
     """

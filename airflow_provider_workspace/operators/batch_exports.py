@@ -22,7 +22,7 @@ class WorkspacePauseBatchExportOperator(WorkspaceWriteOperator):
 
     :param batch_export_id: batch export (UUID)
     :param organization_id: organization; by default that of the connection
-    :param body: fields of section "Batch export" to send along; most services need none
+    :param body: fields of section "Batch export" for the request body; most services need none
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "batch_export_id", "body")
@@ -60,9 +60,9 @@ class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
 
     :param batch_export_id: batch export (UUID)
     :param organization_id: organization; by default that of the connection
-    :param body: fields of section "Batch export" to send along; most services need none
-    :param resume_fields: fields that the interface does not name, such as ``{"backfill": True}`` where the service
-        then exports what was missed. They are sent as they are, and nothing checks them
+    :param body: fields of section "Batch export" for the request body; most services need none
+    :param resume_fields: fields that the interface does not name, such as ``{"backfill": True}`` if the service then
+        exports the missed intervals. They are sent as they are, without a check
     """
 
     template_fields: Collection[str] = (

@@ -1,4 +1,4 @@
-"""Operators for the dashboards of a project and the people who work on them."""
+"""Operators for dashboards and their collaborators."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
-# The fields of section "Dashboard" that may be written.
+# The writable fields of section "Dashboard".
 WRITABLE = (
     "name",
     "description",
@@ -36,14 +36,14 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
     """
     Create a dashboard. Scopes ``dashboard:write`` and, to confirm a remembered one, ``dashboard:read``.
 
-    The interface has no list of dashboards, so whether one is there cannot be looked up. With ``variable_key`` Airflow
-    remembers it: service, organization, project, name and id. The next run confirms the id by reading it and creates
-    nothing; if the Variable is about another dashboard, it fails. After a try that was cut off in between, or whose
-    answer was lost, the error says what to look for. Tasks that create the same at once wait for each other.
+    The interface has no list of dashboards, so an existing one cannot be looked up. With ``variable_key`` Airflow
+    remembers it: service, organization, project, name and id. The next run reads the dashboard by its id and creates
+    nothing; it fails if the Variable remembers another dashboard. If a try was interrupted or its answer was lost, the
+    error says what to look for. Tasks that create the same dashboard at the same time wait for each other.
 
     :param project_id: project; by default that of the connection
-    :param variable_key: Airflow Variable that remembers the dashboard, one for each dashboard; ``None`` creates one in
-        each run, and from Airflow 3.3 on no second one when a task is tried again
+    :param variable_key: Airflow Variable that remembers the dashboard, one for each dashboard. ``None`` creates one in
+        each run; from Airflow 3.3 on, a retry creates no second one
     :param if_unknown: what to do if an earlier try may have created it: ``fail``, or ``create`` another one
     :param name: name of the dashboard
     :param description: description of the dashboard
@@ -97,7 +97,7 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
         self.restriction_level: Any = restriction_level
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Create it unless it is remembered and still there."""
+        """Create it unless it is remembered and exists."""
         from airflow_provider_workspace.api.operations.dashboards import CreateDashboard
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.operators.arguments import type_name
@@ -227,11 +227,11 @@ class WorkspaceUpdateDashboardOperator(WorkspaceWriteOperator):
 
 class WorkspaceDeleteDashboardOperator(WorkspaceWriteOperator):
     """
-    Delete a dashboard the only way there is: set ``deleted`` to true. Scope ``dashboard:write``.
+    Delete a dashboard: set ``deleted`` to true, because the service refuses DELETE. Scope ``dashboard:write``.
 
     :param dashboard_id: dashboard
     :param project_id: project; by default that of the connection
-    :param if_missing: ``ignore`` or ``fail`` if there is no such dashboard, or no longer
+    :param if_missing: ``ignore`` or ``fail`` if the dashboard does not exist
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "project_id", "dashboard_id")
@@ -293,10 +293,10 @@ class WorkspaceGetDashboardAccessControlsOperator(WorkspaceGetDashboardOperator)
 
 class WorkspaceGetDashboardSharingOperator(WorkspaceGetDashboardOperator):
     """
-    Retrieve how a dashboard is shared. Scope ``sharing_configuration:read``.
+    Retrieve the sharing configuration of a dashboard. Scope ``sharing_configuration:read``.
 
-    Of several configurations the result is the first that is enabled, else the first; of none, ``enabled`` is false.
-    ``access_token`` is a secret: the result holds it only with ``return_secrets=True``.
+    If there are several, the result is the first one that is enabled, else the first; if there is none, ``enabled`` is
+    false. ``access_token`` is a secret: the result includes it only with ``return_secrets=True``.
 
     :param dashboard_id: dashboard
     :param project_id: project; by default that of the connection
@@ -309,7 +309,7 @@ class WorkspaceGetDashboardSharingOperator(WorkspaceGetDashboardOperator):
 
 class WorkspaceListDashboardCollaboratorsOperator(WorkspaceListOperator):
     """
-    List the people who may work on a dashboard. Scope ``dashboard:read``.
+    List the collaborators of a dashboard. Scope ``dashboard:read``.
 
     :param dashboard_id: dashboard
     :param project_id: project; by default that of the connection
@@ -327,24 +327,24 @@ class WorkspaceListDashboardCollaboratorsOperator(WorkspaceListOperator):
         self.project_id: Any = project_id
 
     def rows(self, hook: WorkspaceHook) -> Iterable[DashboardCollaborator]:
-        """Ask for the collaborators."""
+        """Return the collaborators."""
         return hook.list_dashboard_collaborators(dashboard_id=self.dashboard_id, project_id=self.project_id)
 
 
 class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
     """
-    Let a person work on a dashboard. Scopes ``dashboard:write`` and, to look whether they do, ``dashboard:read``.
+    Add a collaborator to a dashboard. Scopes ``dashboard:write`` and, for the look-up, ``dashboard:read``.
 
     :param dashboard_id: dashboard
     :param user_uuid: the person (UUID, ``user.uuid`` of the member)
     :param user_email: the person's e-mail address instead, looked up among the members of the organization. Scope
         ``organization_member:read``
-    :param level: access level; the interface does not show which there are. Services of this kind require it: 37 lets
+    :param level: access level; the interface does not show the values. Services of this kind require it: 37 lets
         them edit
     :param project_id: project; by default that of the connection
     :param organization_id: organization of the members; by default that of the connection
-    :param if_exists: ``return`` the person's entry as it is, or ``fail``. The interface cannot change a level, so an
-        entry with another level stays as it is and the log warns
+    :param if_exists: ``return`` an existing collaborator, or ``fail``. The interface cannot change a level; if it
+        differs, the log has a warning
     """
 
     template_fields: Collection[str] = (
@@ -380,7 +380,7 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
         self.if_exists = if_exists
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Add them unless they are there."""
+        """Add them unless they are a collaborator."""
         from airflow_provider_workspace.api.operations.dashboards import AddDashboardCollaborator
         from airflow_provider_workspace.procedures.resources import add_collaborator
         from airflow_provider_workspace.procedures.users import find_user
@@ -409,7 +409,7 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
 
 class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
     """
-    Take a person off a dashboard. Scopes ``dashboard:write`` and, where they are not on it, ``dashboard:read``.
+    Remove a collaborator from a dashboard. Scopes ``dashboard:write`` and, for the check, ``dashboard:read``.
 
     :param dashboard_id: dashboard
     :param user_uuid: the person (UUID, ``user.uuid`` of the member)
@@ -417,7 +417,7 @@ class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
         ``organization_member:read``
     :param project_id: project; by default that of the connection
     :param organization_id: organization of the members; by default that of the connection
-    :param if_missing: ``ignore`` or ``fail`` if the person is not on the dashboard
+    :param if_missing: ``ignore`` or ``fail`` if the person is not a collaborator
     """
 
     template_fields: Collection[str] = (

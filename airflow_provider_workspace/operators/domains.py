@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
-# The fields of section "Domain" that may be written, besides its name.
+# The writable fields of section "Domain", besides its name.
 SETTINGS = (
     "jit_provisioning_enabled",
     "sso_enforcement",
@@ -39,21 +39,21 @@ class WorkspaceListDomainsOperator(WorkspaceOrganizationListOperator):
     row_model = "Domain"
 
     def rows(self, hook: WorkspaceHook) -> Iterable[Domain]:
-        """Ask for the domains."""
+        """Return the domains."""
         return hook.list_domains(organization_id=self.organization_id)
 
 
 class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
     """
-    Claim a domain; it counts once it is verified. Scopes ``organization:write`` and ``organization:read``.
+    Claim a domain, which then has to be verified. Scopes ``organization:write`` and ``organization:read``.
 
     The result holds ``verification_challenge``, the value to publish in the DNS.
 
     :param domain: the domain, such as ``example.com``
     :param organization_id: organization; by default that of the connection
-    :param if_exists: ``return`` the organization's domain of that name as it is, or ``fail``
-    :param jit_provisioning_enabled: whether people with an address in the domain join by themselves
-    :param sso_enforcement: which single sign-on is enforced
+    :param if_exists: ``return`` the existing domain of the organization, or ``fail``
+    :param jit_provisioning_enabled: whether people with an address in the domain join automatically
+    :param sso_enforcement: the enforced single sign-on
     :param saml_entity_id: SAML entity id
     :param saml_acs_url: SAML address
     :param saml_x509_cert: SAML certificate
@@ -136,8 +136,8 @@ class WorkspaceUpdateDomainOperator(WorkspaceWriteOperator):
     :param domain_id: domain (UUID)
     :param organization_id: organization; by default that of the connection
     :param domain: the domain, such as ``example.com``
-    :param jit_provisioning_enabled: whether people with an address in the domain join by themselves
-    :param sso_enforcement: which single sign-on is enforced
+    :param jit_provisioning_enabled: whether people with an address in the domain join automatically
+    :param sso_enforcement: the enforced single sign-on
     :param saml_entity_id: SAML entity id
     :param saml_acs_url: SAML address
     :param saml_x509_cert: SAML certificate
@@ -195,11 +195,11 @@ class WorkspaceUpdateDomainOperator(WorkspaceWriteOperator):
 
 class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
     """
-    Delete a domain. Scopes ``organization:write`` and, for an unknown one, ``organization:read``.
+    Delete a domain. Scopes ``organization:write`` and, for the check, ``organization:read``.
 
     :param domain_id: domain (UUID)
     :param organization_id: organization; by default that of the connection
-    :param if_missing: ``ignore`` or ``fail`` if there is no such domain
+    :param if_missing: ``ignore`` or ``fail`` if the domain does not exist
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "domain_id")
@@ -238,16 +238,16 @@ class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
 
 class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
     """
-    Ask the service to verify a domain now, and return the domain. The interface shows no scope for this.
+    Request the verification of a domain, and return the domain. The interface shows no scope for this.
 
-    A domain is not verified for having been asked about: read ``is_verified`` of the result, or wait with
-    :class:`~airflow_provider_workspace.sensors.workspace.WorkspaceDomainVerifiedSensor`. Where the service does not let
-    personal API keys ask, only that remains, with ``ask_verification=False``.
+    The domain may not be verified afterwards: read ``is_verified`` of the result, or wait with
+    :class:`~airflow_provider_workspace.sensors.workspace.WorkspaceDomainVerifiedSensor`. If the service does not accept
+    this request from personal API keys, use only the sensor, with ``ask_verification=False``.
 
     :param domain_id: domain (UUID)
     :param organization_id: organization; by default that of the connection
     :param fail_unverified: whether the task fails if the domain is not verified afterwards
-    :param body: fields of section "Domain" to send along; most services need none
+    :param body: fields of section "Domain" for the request body; most services need none
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "domain_id", "body")
@@ -270,7 +270,7 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
         self.body: Any = body
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Ask, then read: the answer need not say whether it worked."""
+        """Request it, then read the domain: the response need not show the result."""
         from airflow_provider_workspace.api.operations.domains import GetDomain, VerifyDomain
         from airflow_provider_workspace.api.outcome import refuses_kind_of_key
         from airflow_provider_workspace.api.procedure import send_one
@@ -284,8 +284,8 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
             if refuses_kind_of_key(error):
                 cure = (
                     "Use WorkspaceDomainVerifiedSensor with ask_verification=False instead: it waits until the service "
-                    "verifies the domain by itself, or somebody does in the workspace, since the service takes this "
-                    "request from people who are logged in and not with a personal API key."
+                    "or a person in the workspace verifies the domain. The service does not accept this request with a "
+                    "personal API key."
                 )
                 error.args = (f"{cure} {error}",)
             raise

@@ -1,4 +1,4 @@
-"""Operators for the invites into an organization."""
+"""Operators for the invites of an organization."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.bulk_invites import InvitesReport
 
-# The fields of section "Invite" that may be written, besides the address.
+# The writable fields of section "Invite", besides the address.
 SETTINGS = (
     "first_name",
     "level",
@@ -40,7 +40,7 @@ class WorkspaceListInvitesOperator(WorkspaceOrganizationListOperator):
     row_model = "Invite"
 
     def rows(self, hook: WorkspaceHook) -> Iterable[Invite]:
-        """Ask for the invites."""
+        """Return the invites."""
         return hook.list_invites(organization_id=self.organization_id)
 
 
@@ -50,7 +50,7 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
 
     :param target_email: address of the person
     :param organization_id: organization; by default that of the connection
-    :param if_exists: ``return`` an invite of the address that has not expired as it is, or ``fail``
+    :param if_exists: ``return`` an open invite of the address, or ``fail``
     :param first_name: the person's first name
     :param level: access level: a number, which the interface does not show, or ``member``, ``admin`` or ``owner``, for
         1, 8 and 15, which services of this kind use
@@ -94,7 +94,7 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
         self.combine_pending_invites: Any = combine_pending_invites
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Invite them unless they hold an invite that has not expired."""
+        """Invite them unless they have an open invite."""
         from airflow_provider_workspace.api.operations.invites import CreateInvite, ListInvites
         from airflow_provider_workspace.procedures.create_or_get import create_or_get
         from airflow_provider_workspace.procedures.roster import address_key, check_address
@@ -123,11 +123,11 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
 
 class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
     """
-    Withdraw an invite. Scopes ``organization_member:write`` and, for an unknown one, ``organization_member:read``.
+    Withdraw an invite. Scopes ``organization_member:write`` and, for the check, ``organization_member:read``.
 
     :param invite_id: invite (UUID)
     :param organization_id: organization; by default that of the connection
-    :param if_missing: ``ignore`` or ``fail`` if there is no such invite
+    :param if_missing: ``ignore`` or ``fail`` if the invite does not exist
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "invite_id")
@@ -168,31 +168,31 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
     """
     Invite many people, each once. Scopes ``organization_member:write`` and ``organization_member:read``.
 
-    Every row is checked before anything is sent. Repeated addresses, members and people who hold an invite that has
-    not expired are left out; the others are invited in chunks of the connection's ``bulk_invite_limit``. After a lost
-    answer, a killed worker or a retry it is read back who was invited; once the connection's ``consistency_time`` is
-    over, only the rest is sent.
+    Every row is checked before anything is sent. Repeated addresses, members and people with an open invite are left
+    out; the others are invited in chunks of the connection's ``bulk_invite_limit``. After a lost answer, a killed
+    worker or a retry, the task reads who was invited; once the connection's ``consistency_time`` is over, it sends only
+    the missing invites.
 
-    Limits of invites per hour and per day are kept, or learned from the first refusal. What they hold back waits in the
-    triggerer and then goes on; only a task that could invite nobody for two days fails.
+    Limits of invites per hour and per day are observed, or learned from the first refusal. When a limit is reached, the
+    task defers until it may continue. It fails only if it could invite nobody for two days.
 
-    With ``dry_run=True`` nobody is invited, and the report and its table in the log say who would be: ``planned``.
+    With ``dry_run=True`` nobody is invited; people to invite have the status ``planned`` in the report.
 
-    The result is ``{"counts": {...}, "addresses": [...]}``: one entry per row with ``row`` (from 1), ``email``,
-    ``status`` and ``reason``. If somebody could not be invited, the task fails, and the XCom ``report`` holds it.
+    The result is ``{"counts": {...}, "addresses": [...]}``, with ``row`` (from 1), ``email``, ``status`` and ``reason``
+    of each row. If some people were not invited, the task fails and pushes this report as the XCom ``report``.
 
-    :param invites: rows (mappings with the fields of an invite, ``email`` is understood for ``target_email``) or just
+    :param invites: rows (mappings with the fields of an invite; ``email`` is accepted for ``target_email``) or
         addresses: a list, or the XCom of another task
-    :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``. On
-        the worker, or what ``airflow.sdk.ObjectStoragePath`` takes, such as ``s3://conn_id@bucket/team.csv``
+    :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``; on
+        the worker, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
     :param organization_id: organization; by default that of the connection
-    :param on_invalid: ``fail`` before anything is sent if a row is wrong, or ``skip`` such rows
+    :param on_invalid: ``fail`` before anything is sent if a row is invalid, or ``skip`` such rows
     :param defaults: fields for all rows that do not have them, such as ``{"level": 1, "send_email": False}``
-    :param max_per_hour: most invites of the organization within an hour, whoever sends them; by default the
-        ``invites_per_hour`` of the connection. Counted are the invites that the service lists, and what this task sent
-    :param max_per_day: likewise within a day
-    :param report_path: file for the whole report, ``.csv`` or ``.json``, named as ``path`` is. The result then has
-        ``counts``, ``report_path`` and in ``needs_attention`` up to 1,000 rows that somebody has to look at
+    :param max_per_hour: limit of invites of the organization per hour, those of other senders included; by default the
+        ``invites_per_hour`` of the connection. Invites count that the service lists or that this task sent
+    :param max_per_day: limit per day; by default the ``invites_per_day`` of the connection
+    :param report_path: file for the whole report, ``.csv`` or ``.json``, on the worker or in an object store. The
+        result then has ``counts``, ``report_path``, and up to 1,000 rows in ``needs_attention``
     """
 
     template_fields: Collection[str] = (
@@ -230,7 +230,7 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         self.report_path: Any = report_path
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        """Invite, and show the report also where not everybody was invited."""
+        """Invite, and report also if the task fails."""
         from airflow_provider_workspace.hooks.files import open_report
         from airflow_provider_workspace.procedures.invites_report import (
             NEEDS_ATTENTION,
@@ -249,7 +249,7 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         return self.reported(file, report.to_dict())
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[InvitesReport]:
-        """Read the rows, invite who is missing, and report on each row."""
+        """Read the rows and invite the missing people."""
         from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.procedures.roster_files import read_roster
 

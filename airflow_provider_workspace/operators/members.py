@@ -27,7 +27,7 @@ class WorkspaceListMembersOperator(WorkspaceOrganizationListOperator):
     row_model = "Member"
 
     def rows(self, hook: WorkspaceHook) -> Iterable[Member]:
-        """Ask for the members."""
+        """Return the members."""
         return hook.list_members(organization_id=self.organization_id)
 
 
@@ -35,7 +35,7 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
     """
     Change the access level of a member. Scope ``organization_member:write``.
 
-    To look the person up it needs ``organization_member:read`` as well.
+    A look-up by ``user_email`` also needs ``organization_member:read``.
 
     :param user_uuid: the member's user (UUID, ``user.uuid`` of the member)
     :param user_email: the member's e-mail address instead, looked up among the members
@@ -72,7 +72,7 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
         organization_id = hook.organization_or_default(self.organization_id)
         page_size = hook.client.settings.page_size
         user_uuid = yield from find_user(self.user_uuid, self.user_email, lambda: organization_id, page_size)
-        # A template delivers text; the operation refuses what is no whole number.
+        # May be the text of a template, which the operation parses.
         level: Any = self.level
         update = UpdateMember(organization_id=organization_id, user_uuid=user_uuid, level=level)
         members = ListMembers(organization_id=organization_id, limit=page_size)
@@ -90,14 +90,13 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
     """
     Remove a member from an organization. Scope ``organization_member:write``.
 
-    To look the person up, by the address or where the service does not know the id, it needs
-    ``organization_member:read`` as well.
+    A look-up by ``user_email``, and the check of an unknown id, also need ``organization_member:read``.
 
     :param user_uuid: the member's user (UUID, ``user.uuid`` of the member)
-    :param user_email: the member's e-mail address instead, looked up among the members. An address that no member has
-        is an error, unless an earlier try of the task has removed them
+    :param user_email: the member's e-mail address instead, looked up among the members. An unknown address is an error,
+        unless an earlier try of the task removed the member
     :param organization_id: organization; by default that of the connection
-    :param if_missing: ``ignore`` or ``fail`` if there is no such member
+    :param if_missing: ``ignore`` or ``fail`` if the person is not a member
     """
 
     template_fields: Collection[str] = (
@@ -162,39 +161,39 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
 
 class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
     """
-    Make the members of an organization those of a roster.
+    Make the members of an organization match a roster.
 
-    Scopes ``organization_member:read`` and, to carry the plan out, ``organization_member:write``.
+    Scopes ``organization_member:read`` and, to apply the plan, ``organization_member:write``.
 
-    Who is missing is invited; who holds an open invite counts as there. Levels that differ are changed; where a row
-    has no level, any is right. Members who are not on the roster are removed, their open invites withdrawn. All of it
-    is planned before anything is sent, and the plan is a table in the log. A second run finds nothing to do, and a
-    retry goes on where the try before ended.
+    People on the roster who are neither members nor invited are invited. Levels that differ are changed; a row without
+    a level matches any. Members who are not on the roster are removed, and their open invites withdrawn. Everything is
+    planned before anything is sent, and the log shows the plan as a table. A second run changes nothing, and a retry
+    continues where the earlier try ended.
 
-    The result is the plan: ``pending`` (how many changes), ``counts``, ``changes`` (``action``, ``email``,
+    The result is the plan: ``pending`` (number of changes), ``counts``, ``changes`` (``action``, ``email``,
     ``old_level``, ``level``, ``why``, ``target``) and the ``table``.
 
-    :param roster: rows (mappings with ``email``, ``level`` and other fields of an invite) or just addresses: a list, or
-        the XCom of another task
-    :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``. On
-        the worker, or what ``airflow.sdk.ObjectStoragePath`` takes, such as ``s3://conn_id@bucket/team.csv``
-    :param leavers: in place of a roster, the addresses of people who leave: they are removed and their open invites
-        withdrawn, and nobody else is touched
-    :param protected: addresses of members who are never removed or changed. Name the owner of the connection's API key:
-        the interface cannot tell whose it is, and a key whose owner is removed is worth nothing
+    :param roster: rows (mappings with ``email``, ``level`` and other fields of an invite) or addresses: a list, or the
+        XCom of another task
+    :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``; on
+        the worker, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
+    :param leavers: instead of a roster, the addresses of people who leave: they are removed and their open invites
+        withdrawn, and nobody else is changed
+    :param protected: addresses of members who are never removed or changed. Include the owner of the connection's API
+        key: the interface does not show whose key it is, and without its owner the key stops working
     :param organization_id: organization; by default that of the connection
     :param defaults: fields for all rows that do not have them, such as ``{"send_email": False}``. A ``level`` here is
-        the level of every member whose row names none
-    :param max_removals: how many members and open invites may go in one run; if it would be more, the task fails and
-        sends nothing, for the roster may have been cut. ``None`` for any number
-    :param owner_level: members of this level and above are neither removed nor changed: a whole number, or ``member``
-        (1), ``admin`` (8), ``owner`` (15). The interface does not show which levels there are; services of its kind
-        have these. ``None`` treats owners like others
-    :param approved: an earlier plan, the result of a task with ``dry_run=True``: if there is a change now that it does
-        not hold, the task fails and sends nothing
-    :param report_path: file for all changes, each with its ``status``, ``.csv`` or ``.json``, named as ``path`` is. The
-        result then has ``pending``, ``counts``, ``report_path`` and in ``needs_attention`` up to 1,000 changes that
-        somebody has to look at. A dry run whose result is ``approved`` later needs its changes in the result
+        the level of every member whose row has none
+    :param max_removals: maximum number of members and open invites to remove in one run. If there are more, the task
+        fails and sends nothing, because the roster may be truncated. ``None`` for any number
+    :param owner_level: members of this level and above are neither removed nor changed: a number, or ``member`` (1),
+        ``admin`` (8) or ``owner`` (15), the levels of services of this kind; the interface does not show them. ``None``
+        treats owners like others
+    :param approved: an earlier plan, the result of a task with ``dry_run=True``: if the plan has a change that this one
+        does not have, the task fails and sends nothing
+    :param report_path: file for all changes with their ``status``, ``.csv`` or ``.json``, on the worker or in an object
+        store. The result then has ``pending``, ``counts``, ``report_path``, and up to 1,000 changes in
+        ``needs_attention``. Do not set it in a dry run whose result is passed as ``approved``
     """
 
     template_fields: Collection[str] = (
@@ -241,7 +240,7 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         self.report_path: Any = report_path
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Plan, and carry the plan out unless this is a dry run."""
+        """Plan, and apply the plan unless this is a dry run."""
         from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
         from airflow_provider_workspace.hooks.files import file_at, open_report
         from airflow_provider_workspace.operators.arguments import parse_access_level, parse_maximum
@@ -279,7 +278,7 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         plan.check_removals(max_removals)
         if self.approved is not None:
             if not isinstance(self.approved, Mapping):
-                msg = "Pass the output of the task with dry_run=True as approved: what it holds is not a plan"
+                msg = "Pass the output of the task with dry_run=True as approved: its value is not a plan"
                 raise WorkspaceInputError(msg)
             plan.check_approved(self.approved)
         self.await_approval(

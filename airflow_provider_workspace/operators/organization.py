@@ -1,4 +1,4 @@
-"""Operators for organization files: plan what it takes, and make one part of it so."""
+"""Operators for organization files: plan all parts, and apply one part."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     """
     Base of the operators for organization files.
 
-    :param file: path of the organization file, relative to the Dag file, or what ``airflow.sdk.ObjectStoragePath``
-        takes, such as ``s3://conn_id@bucket/northwind.yaml``; or its content as a mapping. Templates inside the file
-        are rendered
-    :param organization: name of the organization, where the file has several
+    :param file: path of the organization file, relative to the Dag file; or a URL for
+        ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/northwind.yaml``; or its content as a mapping.
+        Templates in the file are rendered
+    :param organization: name of the organization, if the file has several
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "file", "organization")
@@ -51,7 +51,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     def plan(
         self, hook: WorkspaceHook, parts: Collection[str] | None = None
     ) -> Procedure[tuple[OrganizationPlan, Organization, OrganizationReader]]:
-        """Read the file, compare, and log the plan."""
+        """Read the file, plan, and log the plan."""
         from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.links import url_for
         from airflow_provider_workspace.procedures.organization_file import choose_organization, load_organizations
@@ -70,12 +70,12 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
 
     @property
     def file_name(self) -> str:
-        """The file, as people are told of it."""
+        """Name of the file, for messages."""
         return "the organization" if isinstance(self.file, Mapping) else str(self.file).rpartition("/")[2]
 
     @property
     def title(self) -> str:
-        """Which organization it is, for the names of mapped tasks and for approvals."""
+        """Name of the organization, for mapped tasks and approvals."""
         return self.organization or self.file_name
 
     def path(self) -> str | Mapping[str, Any]:
@@ -96,7 +96,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         """
         Render the templates in a file.
 
-        :raises WorkspaceInputError: if they are none
+        :raises WorkspaceInputError: if a template is invalid
         """
         from jinja2 import TemplateError
 
@@ -108,22 +108,22 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
             line = getattr(error, "lineno", None)
             msg = f"Correct the template in the organization file{f', line {line}' if line else ''}: {error}"
             raise WorkspaceInputError(msg) from None
-        # With render_template_as_native_obj a file that looks like a Python value becomes one.
+        # With render_template_as_native_obj, text that looks like a Python value becomes one.
         return rendered if isinstance(rendered, str) else json.dumps(rendered, default=str)
 
 
 class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, WorkspaceApprovalMixin):
     """
-    Compare an organization with its file, and say what it takes to make it so; nothing is sent that writes.
+    Compare an organization with its file, and plan the changes; sends no writes.
 
-    Scopes ``project:read``, ``organization:read``, ``organization_member:read`` and ``dashboard:read``, as far as the
-    file has projects, domains, members and dashboards.
+    Scopes ``project:read``, ``organization:read``, ``organization_member:read`` and ``dashboard:read``, if the file has
+    projects, domains, members and dashboards.
 
-    The plan is a table in the log: ``+`` create, ``~`` change, ``-`` remove, and ``!`` for what cannot be known or not
-    be changed by the interface. The result is ``pending`` (how many changes), ``differences`` (these, and what a person
-    must change), ``counts``, ``changes`` and the ``table``.
+    The plan is a table in the log: ``+`` create, ``~`` change, ``-`` remove, and ``!`` for what the interface cannot
+    show or change. The result is ``pending`` (number of changes), ``differences`` (these, and changes that a person must
+    make), ``counts``, ``changes`` and the ``table``.
 
-    :param fail_on_difference: whether the task fails if the organization is not as its file says: a drift check
+    :param fail_on_difference: whether the task fails if the organization differs from its file: a drift check
     """
 
     template_fields: Collection[str] = (
@@ -140,7 +140,7 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         """Plan all parts."""
         plan, _, _ = yield from self.plan(hook)
         if self.fail_on_difference and plan.differences:
-            msg = f"The organization is not as its file says: {plan.differences} differences.\n{plan.table()}"
+            msg = f"The organization differs from its file: {plan.differences} differences.\n{plan.table()}"
             raise AirflowFailException(msg)
         changes = [change.approval_key() for change in plan.changes if change.sends]
         named = "" if isinstance(self.file, Mapping) and not self.organization else f" ({self.title})"
@@ -150,11 +150,11 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
 
 class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
     """
-    Make one part of an organization what its file says.
+    Apply one part of an organization file.
 
-    The part is planned anew, and only what differs is sent, with the look-ups and retries of the operators for single
-    resources; so a retry goes on where the try before ended, and a second run changes nothing. The result is the plan
-    of the part that was carried out.
+    The task plans the part again and sends only the differences, with the look-ups and retries of the operators for
+    single resources. So a retry continues where the earlier try ended, and a second run changes nothing. The result is
+    the applied plan of the part.
 
     ==================== =========================================================== ================================
     part                 what it does                                                scopes
@@ -167,16 +167,16 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
     ``members``          invites people, changes levels; removes if complete         ``organization_member:write``
     ``dashboards``       creates and changes dashboards; a Variable remembers each   ``dashboard:write``
     ``collaborators``    adds members to dashboards; removes others if complete      ``dashboard:write``
-    ``exports``          pauses and resumes, but leaves what a window holds alone    ``batch_export:write``
+    ``exports``          pauses and resumes; skips exports that a window holds       ``batch_export:write``
     ==================== =========================================================== ================================
 
     :param part: which part
     :param approved: an earlier plan, the result of
-        :class:`~airflow_provider_workspace.operators.organization.WorkspacePlanOrganizationOperator`: if there is a
-        change now that it does not hold, the task fails and sends nothing; ``None`` to make every change
-    :param poke_interval: how often to ask for the verification of domains: a timedelta or seconds. More than a minute
-        is waited for without a worker slot
-    :param timeout: how long to wait for it: a timedelta or seconds
+        :class:`~airflow_provider_workspace.operators.organization.WorkspacePlanOrganizationOperator`: if the plan has a
+        change that this one does not have, the task fails and sends nothing. ``None`` to apply every change
+    :param poke_interval: time between two requests to verify the domains: a timedelta or seconds. If it is more than a
+        minute, the task defers
+    :param timeout: how long to wait for the verification: a timedelta or seconds
     """
 
     template_fields: Collection[str] = (*WorkspaceOrganizationOperator.template_fields, "part", "approved")
@@ -197,7 +197,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         self.timeout = timeout
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Plan the part, and make its changes."""
+        """Plan the part, and apply it."""
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.operators.arguments import parse_seconds
         from airflow_provider_workspace.procedures.bulk_invites import wait_for_consistency
@@ -207,7 +207,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         timeout = parse_seconds("timeout", self.timeout)
         part = self.parse_choice("part", *PARTS)
         if self.approved is not None and not isinstance(self.approved, Mapping):
-            msg = "Pass the output of WorkspacePlanOrganizationOperator as approved: what it holds is not a plan"
+            msg = "Pass the output of WorkspacePlanOrganizationOperator as approved: its value is not a plan"
             raise WorkspaceInputError(msg)
         if part == "members":
             yield from wait_for_consistency(self.task_state, hook.client.settings.consistency_time)
@@ -232,7 +232,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
     def check_applied(
         self, hook: WorkspaceHook, plan: OrganizationPlan, wanted: Organization, part: str
     ) -> Procedure[None]:
-        """Plan the part once more after its changes: nothing may be left."""
+        """Plan the part again after its changes, and check that nothing is left."""
         from airflow_provider_workspace.procedures.changes import check_done
         from airflow_provider_workspace.procedures.organization_plan import plan_organization
         from airflow_provider_workspace.state.organization_memory import organization_reader
@@ -251,7 +251,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             yield from check_done(f"the part '{part}' is done", sent[0], is_done, settings.consistency_time)
 
     def memory_of(self, change: Change) -> TaskState:
-        """Return what the task remembers of one change."""
+        """Return the task state of one change."""
         from airflow_provider_workspace.state.leases import digest
         from airflow_provider_workspace.state.task_state import KEY, TaskState
 
@@ -259,7 +259,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         return TaskState(self._context, carried, clock=time.time, key=f"{KEY}.{digest(change.name)}")
 
     def apply(self, hook: WorkspaceHook, change: Change, organization_id: str) -> Procedure[None]:
-        """Make one change."""
+        """Apply one change."""
         from airflow_provider_workspace.api import operations as ops
         from airflow_provider_workspace.api.procedure import send_one
         from airflow_provider_workspace.errors import WorkspaceInputError
@@ -271,11 +271,9 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         if change.action == "differs" and change.part == "dashboards":
             raise WorkspaceInputError(change.why)
         if change.action in ("differs", "unknown"):
-            self.log.warning("Left as it is:%s", change.line())
+            self.log.warning("Not changed:%s", change.line())
         elif operation is None:
-            msg = (
-                f"Make the parts before '{self.part}' first: they are not done, so there is no place for {change.name}"
-            )
+            msg = f"Apply the parts before '{self.part}' first: {change.name} depends on them"
             raise WorkspaceInputError(msg)
         elif isinstance(operation, ops.projects.CreateProject):
             yield from resources.create_project(operation, settings, **known)
@@ -310,7 +308,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             self.log.info("%s dashboard %s, '%s'.", "Created" if created else "Found", dashboard.id, dashboard.name)
 
     def apply_members(self, hook: WorkspaceHook, plan: OrganizationPlan, organization_id: str) -> Procedure[None]:
-        """Change the members as the member sync does."""
+        """Apply the changes to members with the member sync."""
         from airflow_provider_workspace.procedures.member_sync import apply
 
         yield from apply(
@@ -323,9 +321,9 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
     def wait_for_verification(self, plan: OrganizationPlan, pause: float, timeout: float) -> Procedure[None]:
         """
-        Ask for the verification of domains until all are verified.
+        Request the verification of domains until all are verified.
 
-        :raises AirflowFailException: if they are not in time
+        :raises AirflowFailException: if one is not verified in time
         """
         from airflow_provider_workspace.api.operations.domains import GetDomain, VerifyDomain
         from airflow_provider_workspace.api.procedure import Pause, send_one
@@ -351,7 +349,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
                 yield Pause(pause)
 
     def unverified(self, hook: WorkspaceHook, wanted: Organization, organization_id: str) -> Procedure[list[Any]]:
-        """Return the domains of the file whose challenge is to be published."""
+        """Return the domains of the file that are not verified yet."""
         from airflow_provider_workspace.api.operations.domains import ListDomains
         from airflow_provider_workspace.procedures.resources import domain_key
         from airflow_provider_workspace.procedures.snapshot import read_rows

@@ -41,26 +41,26 @@ class WorkspaceListProjectsOperator(WorkspaceOrganizationListOperator):
     row_model = "ProjectItem"
 
     def rows(self, hook: WorkspaceHook) -> Iterable[ProjectItem]:
-        """Ask for the projects."""
+        """Return the projects."""
         return hook.list_projects(organization_id=self.organization_id)
 
 
 class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
     """
-    Create a project. Scopes ``project:write`` and, to look whether it is there, ``project:read``.
+    Create a project. Scopes ``project:write`` and, for the look-up, ``project:read``.
 
-    Names of projects need not be unique for the service, so the task looks for the name before it creates, and again
-    after it: if another task has created one of that name at the same time, it fails and names both. How many blanks
-    there are between words, and the Unicode form, make no difference.
+    The service does not require unique names, so the task looks the name up before and after the create. If another
+    task creates a project of the same name at the same time, the task fails and names both. Names are compared
+    regardless of the number of blanks and of the Unicode form.
 
     :param name: name of the project
     :param organization_id: organization; by default that of the connection
-    :param if_exists: ``return`` the project of that name as it is, or ``fail``
-    :param product_description: what the product is, in words
+    :param if_exists: ``return`` an existing project of this name, or ``fail``
+    :param product_description: description of the product
     :param timezone: time zone of the project, such as ``Europe/Berlin``
-    :param app_urls: addresses of the product
+    :param app_urls: URLs of the product
     :param is_demo: whether the project holds demonstration data
-    :param anonymize_ips: whether IP addresses are made anonymous
+    :param anonymize_ips: whether IP addresses are anonymized
     :param access_control: whether access is controlled
     :param settings: any other field of section "Fields accepted on project creation", by its name there
     """
@@ -101,7 +101,7 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
         self.settings: Any = settings
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Create it unless there is one of that name."""
+        """Create it unless one with its name exists."""
         from airflow_provider_workspace.api.operations.projects import CreateProject
         from airflow_provider_workspace.procedures.resources import create_project
 

@@ -1,4 +1,4 @@
-"""Filtering the rows of a list: what ``where`` and ``fields`` name, checked, and the rows they keep."""
+"""Filter the rows of a list by ``where`` and ``fields``."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from pydantic import BaseModel, TypeAdapter
 from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.api.secrets import is_secret
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.operators.arguments import type_name
+from airflow_provider_workspace.operators.arguments import shown
 from airflow_provider_workspace.procedures.roster import address_key
 from airflow_provider_workspace.version_compat import AirflowFailException
 
-# Before a field that the interface does not name, and the service sends nevertheless.
+# Prefix of a field that the service sends although the interface does not name it.
 EXTRA = "extra."
 SCALARS = {str, int, float, bool, NoneType}
 
 
 def check_where(where: Mapping[str, Any], model: type[BaseModel], *, return_secrets: bool) -> dict[str, Any]:
     """
-    Check what ``where`` names and read its values: a template delivers text for numbers and truth values.
+    Check the fields of ``where`` and parse its values, which templates may render to text.
 
-    :param model: the record that the list holds
-    :param return_secrets: whether the rows have the fields that hold secrets
-    :raises WorkspaceInputError: if there is no such field, or a value is none that it can have
+    :param model: class of the rows
+    :param return_secrets: whether the rows include secret fields
+    :raises WorkspaceInputError: if a field is unknown, or a value does not have its type
     """
     read: dict[str, Any] = {}
     for path, wanted in where.items():
@@ -40,9 +40,9 @@ def check_where(where: Mapping[str, Any], model: type[BaseModel], *, return_secr
 
 def check_fields(fields: Sequence[str], model: type[BaseModel], *, return_secrets: bool) -> list[str]:
     """
-    Check what ``fields`` names.
+    Check the fields of ``fields``.
 
-    :raises WorkspaceInputError: if there is no such field
+    :raises WorkspaceInputError: if a field is unknown
     """
     for path in fields:
         _type_at("fields", path, model, return_secrets=return_secrets)
@@ -50,36 +50,36 @@ def check_fields(fields: Sequence[str], model: type[BaseModel], *, return_secret
 
 
 def _type_at(argument: str, path: str, model: type[BaseModel], *, return_secrets: bool) -> Any:
-    """Return the type of the field that a path leads to; ``Any`` where the interface does not show it."""
+    """Return the type of the field at a path; ``Any`` if the interface does not show it."""
     annotation: Any = model
     for part in [] if path.startswith(EXTRA) else path.split("."):
         record = _record_in(annotation)
         if record is None and not set(get_args(annotation) or (annotation,)) <= SCALARS:
-            return Any  # below a field of free form
+            return Any  # inside a free-form field
         if record is None or part not in record.model_fields:
             known = list(_paths(model))
             close = get_close_matches(path, known, n=1)
             hint = f"did you mean '{close[0]}'? " if close else ""
             msg = (
-                f"{argument} names {path[:80]!r}, which no row has: {hint}Known are "
-                f"{', '.join(known)}. For a field that the interface does not name, write '{EXTRA}' before it"
+                f"{argument} names {path[:80]!r}, which is unknown: {hint}Known fields are "
+                f"{', '.join(known)}. Prefix a field that the interface does not name with '{EXTRA}'"
             )
             raise WorkspaceInputError(msg)
         if is_secret(part) and not return_secrets:
-            msg = f"{argument} names {path!r}, which is a secret: set return_secrets=True"
+            msg = f"Set return_secrets=True: {argument} names {path!r}, which is a secret"
             raise WorkspaceInputError(msg)
         annotation = record.model_fields[part].annotation
     return Any if path.startswith(EXTRA) else annotation
 
 
 def _record_in(annotation: Any) -> type[BaseModel] | None:
-    """Return the record that a field holds; ``None`` if it holds something else."""
+    """Return the class of a nested record; ``None`` if the field is not a record."""
     classes = (item for item in (annotation, *get_args(annotation)) if isinstance(item, type))
     return next((item for item in classes if issubclass(item, BaseModel)), None)
 
 
 def _paths(model: type[BaseModel]) -> Iterator[str]:
-    """Yield the paths of a record's fields, those of the records in it included."""
+    """Yield the paths of all fields of a record, nested records included."""
     for name, field in model.model_fields.items():
         yield name
         below = _record_in(field.annotation)
@@ -88,19 +88,18 @@ def _paths(model: type[BaseModel]) -> Iterator[str]:
 
 
 def _read_value(path: str, value: Any, annotation: Any) -> Any:
-    """Read a wanted value as the field would hold it."""
+    """Parse a wanted value to the type of its field."""
     if annotation is Any or not set(get_args(annotation)) <= SCALARS:
         return value
     if path.endswith("level") and isinstance(value, str):
         value = LEVELS.get(value.strip().lower(), value)
     try:
         if isinstance(value, bool) and bool not in get_args(annotation):
-            raise ValueError  # noqa: TRY301 - pydantic would read true as 1
+            raise ValueError  # noqa: TRY301 - pydantic would parse true as 1
         return TypeAdapter(annotation).validate_python(value)
     except ValueError:
         expected = " or ".join(item.__name__ for item in get_args(annotation) if item is not NoneType)
-        shown = repr(value[:40]) if isinstance(value, str) else type_name(value)
-        msg = f"where compares {path} with {shown}; expected {expected}"
+        msg = f"where compares {path} with {shown(value)}; expected {expected}"
         raise WorkspaceInputError(msg) from None
 
 
@@ -113,12 +112,12 @@ def filter_rows(
     max_rows: int,
 ) -> list[dict[str, Any]] | int:
     """
-    Read rows to their end and keep what is asked for.
+    Return the selected rows, or their number.
 
-    :param where: path -> value, or values, of the rows to keep
-    :param fields: paths to keep of each row; none for all
-    :param count_only: return how many rows there are
-    :param max_rows: most rows to keep
+    :param where: wanted value, or values, by path
+    :param fields: paths to keep of each row; empty for all
+    :param count_only: whether to return only the number of rows
+    :param max_rows: maximum number of rows
     :raises AirflowFailException: if there are more
     """
     kept: list[dict[str, Any]] = []
@@ -140,7 +139,7 @@ def filter_rows(
 
 
 def _value_at(row: Mapping[str, Any], path: str) -> Any:
-    """Return the value at a path with dots; ``None`` where there is nothing."""
+    """Return the value at a path; ``None`` if there is none."""
     value: Any = row
     for part in path.removeprefix(EXTRA).split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -148,7 +147,7 @@ def _value_at(row: Mapping[str, Any], path: str) -> Any:
 
 
 def _matches(path: str, value: Any, wanted: Any) -> bool:
-    """Tell whether a value is the wanted one, or one of those; letter case does not count in e-mail addresses."""
+    """Return whether a value is wanted; e-mail addresses are compared regardless of letter case."""
     if isinstance(wanted, list | tuple | set):
         return any(_matches(path, value, item) for item in wanted)
     if path.endswith("email") and isinstance(value, str) and isinstance(wanted, str):

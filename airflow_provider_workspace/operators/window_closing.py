@@ -1,7 +1,7 @@
 """
-The tasks that resume exports: the one that closes a window, the guard of its length, and the sweep over all windows.
+The tasks that resume exports: close a window, guard its length, and sweep over all windows.
 
-They work from the leases of windows, never from what the Dag file says by then.
+They work from the leases of windows, so later edits of the Dag file have no effect.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
     """
     Close a window: resume the exports that no other open window holds. Scope ``batch_export:write``.
 
-    It retries only what failed. Each export is resumed once, with the connection that paused it. The result is
-    ``{"resumed": [ids], "held": {id: [windows]}, "left_paused": [ids], "never_paused": {id: why}}``.
+    A retry resumes only the exports that failed. Each export is resumed once, with the connection that paused it. The
+    result is ``{"resumed": [ids], "held": {id: [windows]}, "left_paused": [ids], "never_paused": {id: why}}``.
 
     :param open_task_id: the task that opened the window
-    :param outcome_task_id: the task that fails with the work; ``None`` if there is none
+    :param outcome_task_id: the task that fails if the work fails; ``None`` if there is none
     """
 
     def __init__(self, *, open_task_id: str | None = None, outcome_task_id: str | None = None, **kwargs: Any) -> None:
@@ -42,12 +42,12 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
 
     @property
     def window(self) -> Window:
-        """The window of this run: the one that this task closes, unless it was given another."""
+        """The window that this task closes, or that of ``close_task_id``."""
         self.close_task_id = self.close_task_id or self._context["ti"].task_id
         return super().window
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
-        """Resume, and fail if the run was marked as failed: Airflow would call it a success after this task."""
+        """Resume; fail if the run was marked as failed, because Airflow would report success after this task."""
         from airflow_provider_workspace.state.resuming import marked_as_failed, raise_still_paused
         from airflow_provider_workspace.state.task_state import TaskState
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
@@ -55,7 +55,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         ti = self._context["ti"]
         memory = TaskState(self._context)
         kept = memory.read() or {}
-        # Airflow keeps it when the task is cleared, which raises max_tries: then the window was opened anew.
+        # Airflow keeps the state of a cleared task, whose max_tries is higher: then the window was opened again.
         is_retry = kept.get("max_tries") == getattr(ti, "max_tries", None)
         earlier: Mapping[str, Any] = self._state or (kept if is_retry else {})
         done = self.close_window()
@@ -91,28 +91,28 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         return {name: value for name, value in state.items() if name != "fields_refused"}
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:
-        """Go on after a wait: resume once more what a request without an answer may have paused."""
+        """Continue after a deferral: resume again what a request without an answer may have paused."""
         self._state = (event or {}).get("state") or {}
         return self.execute(context)
 
     def close_window(self) -> Closed:
-        """Close what the window holds."""
+        """Resume the exports that the window holds."""
         from airflow_provider_workspace.state.lease_requests import LeaseServices
         from airflow_provider_workspace.state.resuming import Closed, Closer
 
         ti = self._context["ti"]
         registry = self.registry()
         leases = registry.all(window=self.window)
-        leases += self.rebuilt(registry)
+        leases += self.rebuild_leases(registry)
         if not leases:
-            self.log.info("The window holds nothing any more.")
+            self.log.info("The window was closed already.")
             return Closed()
         with LeaseServices() as services:
             self.workspace_url = services.url_for(leases[-1])
             return Closer(registry, services, f"{ti.task_id}#{ti.try_number}").close_all(leases)
 
-    def rebuilt(self, registry: LeaseRegistry) -> list[Lease]:
-        """Return leases of the window whose Variable holds something else by now, from what ``open`` returned."""
+    def rebuild_leases(self, registry: LeaseRegistry) -> list[Lease]:
+        """Rebuild the leases of the window whose Variables were overwritten, from the result of ``open``."""
         from airflow_provider_workspace.state.leases import Lease
 
         window = self.window
@@ -145,7 +145,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
 
 class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOperator):
     """
-    Watch in the triggerer that a window is closed in time; if not, resume its exports and fail.
+    Wait until a window is closed; if it is overdue, resume its exports and fail. Deferred, without a worker slot.
 
     :param close_task_id: the task that closes the window
     """
@@ -154,7 +154,7 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
         super().__init__(close_task_id=close_task_id, **kwargs)
 
     def execute(self, context: Context) -> None:
-        """Wait until the window is closed or overdue, as its leases say."""
+        """Wait until the window is closed or overdue."""
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
         self._context = context
@@ -173,7 +173,7 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
         self.defer(trigger=trigger, method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> None:
-        """Resume the exports of an overdue window and fail; of a closed one say so."""
+        """Resume the exports of an overdue window and fail."""
         from airflow_provider_workspace.state.resuming import raise_still_paused
 
         status = (event or {}).get("status")
@@ -182,7 +182,7 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
             return
         if status == "unwatched":
             self.log.warning(
-                "This run has no triggerer ('airflow dags test'): nobody watches the length of the window."
+                "This run has no triggerer ('airflow dags test'): the length of the window is not guarded."
             )
             return
         self._context = context
@@ -190,26 +190,25 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
         if done.failed:
             raise_still_paused(done.failed)
         msg = (
-            "The window is overdue: after its maximum length the work was still not done. "
-            f"Resumed: {', '.join(done.resumed) or 'nothing'}; "
-            f"held by other windows: {', '.join(done.held) or 'nothing'}. "
-            "Look at the tasks of the window; they were not stopped."
+            "The window is overdue: its work was not done within the maximum length. Check its tasks, which were not "
+            f"stopped. Resumed: {', '.join(done.resumed) or 'none'}; "
+            f"held by other windows: {', '.join(done.held) or 'none'}."
         )
         raise AirflowFailException(msg)
 
 
 class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
     """
-    Resume the batch exports of maintenance windows that will not do it themselves. Scope ``batch_export:write``.
+    Resume the batch exports of abandoned maintenance windows. Scope ``batch_export:write``.
 
-    A window is abandoned if its run is over or gone, if its closing task was skipped, removed or has failed, or if
-    it is overdue. A window that is at work is never touched, and an export that another window holds stays paused.
+    A window is abandoned if its run is over or deleted, if its closing task was skipped, removed or has failed, or if
+    it is overdue. An active window is never closed, and an export that another window holds stays paused.
 
-    One Dag with this task, every few minutes, serves all windows of an Airflow, whatever their connection. The result
-    is ``{"windows": [{"window", "why", "resumed", "held", "failed", …}], "unreadable": {variable: what is wrong}}``.
+    One Dag with this task, scheduled every few minutes, serves all windows and connections of an Airflow. The result is
+    ``{"windows": [{"window", "why", "resumed", "held", "failed", …}], "unreadable": {variable: error}}``.
 
-    :param fail_if_any: fail if a window had to be closed, after closing it, so that the notifiers of the task tell
-        somebody: exports were paused for longer than they should. With ``False`` it is a warning in the log
+    :param fail_if_any: whether the task fails after it has closed a window, so that its notifiers are called: the
+        exports were paused for too long. Otherwise the log has a warning
     """
 
     switches: Collection[str] = (*WorkspaceOperator.switches, "fail_if_any")
@@ -220,7 +219,7 @@ class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
         self.fail_if_any: Any = fail_if_any
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
-        """Close what is abandoned, and say what that was."""
+        """Close the abandoned windows and return them."""
         from airflow_provider_workspace.state.lease_requests import LeaseServices
         from airflow_provider_workspace.state.lease_store import VariableStore
         from airflow_provider_workspace.state.leases import LeaseRegistry

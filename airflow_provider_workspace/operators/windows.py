@@ -1,8 +1,8 @@
 """
 The tasks of a maintenance window; see :func:`~airflow_provider_workspace.task_groups.maintenance_window`.
 
-Windows over the same export may overlap: the last one to end resumes it. Each window has a lease for each export, and
-what is resumed follows from the leases, never from what the Dag file says by then.
+Windows over the same export may overlap: the last one to end resumes it. Each window has a lease for each export. The
+leases decide what is resumed, so later edits of the Dag file have no effect.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.state.leases import LeaseRegistry, Window
 
-# How long a window without a maximum length may be open, besides the time that it drains and holds.
+# Maximum length of a window without max_length, besides drain and hold.
 MAX_WINDOW = timedelta(days=1)
-# How long a worker waits for another window to resume an export; after that the triggerer does.
+# How long a worker waits for another window to resume an export before it defers.
 WAIT_ON_WORKER = 10.0
 POLL_INTERVAL = 1.0
-# A sweep runs every few minutes; if none has run for so many seconds, there is none.
+# If no sweep has run for so many seconds, this Airflow has no Dag for it.
 SWEEP_MISSED = 3600.0
 
 
@@ -57,7 +57,7 @@ class WorkspaceWindowOperator(WorkspaceOperator):
         return Window(ti.dag_id, ti.run_id, self.close_task_id, -1 if map_index is None else map_index)
 
     def registry(self) -> LeaseRegistry:
-        """Return the leases."""
+        """Return the registry of leases."""
         from airflow_provider_workspace.state.lease_store import VariableStore
         from airflow_provider_workspace.state.leases import LeaseRegistry
 
@@ -66,20 +66,19 @@ class WorkspaceWindowOperator(WorkspaceOperator):
 
 class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
     """
-    Open a window: write a lease for each export. Pauses nothing and asks the service nothing.
+    Open a window: write a lease for each export. Sends no requests.
 
-    The result says what the window holds: ``{"opened_at": seconds since 1970, "until", "batch_export_ids", …}``.
+    The result describes the window: ``{"opened_at": seconds since 1970, "until", "batch_export_ids", …}``.
 
     :param batch_export_ids: batch exports (UUID)
     :param organization_id: organization; by default that of the connection
     :param close_task_id: the task that closes the window
-    :param group_id: the task group, for those who read the leases
+    :param group_id: id of the task group, shown with the leases
     :param hold: how long the window is held open: timedelta, seconds, or a template of them
-    :param drain: how long exports under way get to end before the work begins
-    :param max_length: after which time others resume the exports; ``None`` for a day, besides ``drain`` and ``hold``
+    :param drain: time for running exports to end before the work begins: timedelta, seconds, or a template of them
+    :param max_length: time after which the window is overdue; ``None`` for a day, besides ``drain`` and ``hold``
     :param leave_paused: batch exports that stay paused
-    :param resume_fields: fields that the request that resumes carries besides those of the interface; nothing checks
-        them
+    :param resume_fields: fields of the resume request that the interface does not name; they are not checked
     """
 
     template_fields: Collection[str] = (
@@ -117,7 +116,7 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
         self.resume_fields: Any = resume_fields
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        """Check everything, then write the leases."""
+        """Check the arguments, then write the leases."""
         from airflow_provider_workspace.api.operations.batch_exports import UnpauseBatchExport
         from airflow_provider_workspace.operators.arguments import parse_names, parse_uuids
         from airflow_provider_workspace.state.leases import Lease, iso
@@ -128,7 +127,7 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
         given = parse_names("leave_paused", self.leave_paused)
         leave_paused = set(parse_uuids("leave_paused", given, "batch exports") if given else ())
         resume_fields = self.parse_fields("resume_fields") or None
-        for export_id in export_ids:  # refuses now what could not be sent when the window closes
+        for export_id in export_ids:  # refuse now a resume request that would be invalid later
             UnpauseBatchExport(
                 organization_id=organization_id, batch_export_id=export_id, resume_fields=resume_fields
             ).request()
@@ -154,7 +153,7 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
                     resume_fields=resume_fields,
                 )
             )
-        self.log.info("The window is over at %s at the latest.", iso(until))
+        self.log.info("The window is overdue at %s.", iso(until))
         if opened_at - (registry.last_sweep() or 0.0) > SWEEP_MISSED:
             self.warn_without_sweep(registry, window)
         if conf.getboolean("core", "multi_team", fallback=False):
@@ -175,7 +174,7 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
         }
 
     def warn_without_sweep(self, registry: LeaseRegistry, window: Window) -> None:
-        """Say what nobody looks after."""
+        """Warn that no sweep runs, and name the windows that were abandoned."""
         from airflow_provider_workspace.state.leases import why_abandoned
 
         self.log.warning(
@@ -210,8 +209,7 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
     """
     Pause the exports that the window holds. Scope ``batch_export:write``.
 
-    If another window is resuming one of them, it waits for that, without a worker slot if it takes long, and pauses it
-    once more.
+    If another window is resuming one of them, the task waits for that, deferred if it takes long, and pauses it again.
     """
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
@@ -246,16 +244,16 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
                 leases = [lease for lease in registry.all(window=window) if lease.batch_export_id in done.waiting]
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:  # noqa: ARG002
-        """Go on after a wait."""
+        """Continue after a deferral."""
         return self.execute(context)
 
 
 class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
     """
-    Hold a window open for a fixed time, in the triggerer and not on a worker.
+    Hold a window open for a fixed time; deferred, without a worker slot.
 
-    :param opened_at: when the time began, in seconds since 1970
-    :param length: length of the time, or its seconds
+    :param opened_at: start of the time in seconds since 1970
+    :param length: length of the time, a timedelta or seconds
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "opened_at", "length")
@@ -268,7 +266,7 @@ class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
         self.opened_at: Any = opened_at
         self.length: Any = length
 
-    def work(self, hook: WorkspaceHook) -> None:  # noqa: ARG002 - asks the service nothing
+    def work(self, hook: WorkspaceHook) -> None:  # noqa: ARG002 - sends no requests
         """Wait."""
         from airflow_provider_workspace.operators.arguments import parse_seconds, parse_time
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
@@ -277,6 +275,6 @@ class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
         self.defer(trigger=WorkspaceDeadlineTrigger(end_at=end_at), method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> dict[str, float]:  # noqa: ARG002
-        """Say that the time is over, and when."""
+        """Return the end of the time."""
         self.log.info("Held for %s.", self.length)
         return {"ended_at": time.time()}

@@ -140,7 +140,7 @@ def test_example_makes_the_documented_changes_and_no_others(
 def test_onboarding_is_idempotent_and_drift_is_noticed(server: SandboxServer, run_dag: RunDag) -> None:
     server.reset()
     drift = run_dag("check_organization")
-    assert "The organization is not as its file says: " in drift.stdout, drift.stdout[-3000:]
+    assert "The organization differs from its file: " in drift.stdout, drift.stdout[-3000:]
     assert drift.returncode != 0
     assert server.effects() == []
     first = run_dag("onboard_organization")

@@ -119,6 +119,6 @@ def test_drift_is_noticed(airflow: LiveAirflow, server: SandboxServer) -> None:
     later = airflow.trigger("check_north")
     assert airflow.finish("check_north", later) == "failed"
     said = log(airflow, "check_north", later)
-    assert "The organization is not as its file says: 2 differences." in said
+    assert "The organization differs from its file: 2 differences." in said
     assert "+ invite ada@northwind.example.com" in said
     assert Counter(effect["operation"] for effect in server.effects()) == EFFECTS

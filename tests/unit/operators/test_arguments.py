@@ -32,7 +32,9 @@ def test_invalid_fields_are_refused(value: Any) -> None:
 
 
 def test_a_field_that_is_an_argument_is_refused() -> None:
-    with pytest.raises(WorkspaceInputError, match="body holds 'domain_id', which is an argument of its own"):
+    with pytest.raises(
+        WorkspaceInputError, match="Pass domain_id=…: body holds 'domain_id', which is an argument of its own"
+    ):
         parse_fields("body", {"domain_id": "x"}, taken=("domain_id",))
 
 
@@ -86,7 +88,7 @@ def test_a_choice_must_be_known() -> None:
         (
             "domain_id",
             "None",
-            "Check the task that domain_id comes from: its template found no value and was rendered to 'None'",
+            "Check the task that domain_id comes from: its template found no value and rendered to 'None'",
         ),
         ("name", " ", "Check the task that name comes from: its template found no value"),
         ("variable_key", "None", "Check the task that variable_key comes from"),
@@ -105,7 +107,7 @@ def test_invalid_ids_and_addresses_are_refused(name: str, value: Any, says: str)
 
 
 def test_an_id_that_cannot_be_printed_is_refused() -> None:
-    with pytest.raises(WorkspaceInputError, match=r"project_id holds characters that cannot be printed: '\\x00'"):
+    with pytest.raises(WorkspaceInputError, match=r"project_id contains characters that cannot be printed: '\\x00'"):
         check_ids(SimpleNamespace(project_id="\x00"), ["project_id"])
 
 

@@ -95,7 +95,7 @@ def test_an_unapproved_change_stops_the_run(sandbox: SandboxServer, connect: Con
     plan = sync(dry_run=True)
     with pytest.raises(AirflowFailException, match=r"remove grace\.analyst@example\.com"):
         sync([row for row in ROSTER if row != "grace.analyst@example.com"], approved=plan)
-    with pytest.raises(AirflowFailException, match="what it holds is not a plan"):
+    with pytest.raises(AirflowFailException, match="its value is not a plan"):
         sync(approved="{'pending': 4}")
     assert effects(sandbox) == []
 

@@ -258,13 +258,13 @@ def test_a_plan_that_was_not_approved_is_refused(sandbox: SandboxServer, run: Ru
     run.file["projects"].append({"name": "Southwind"})
     with pytest.raises(AirflowFailException, match=r"(?s)^WorkspaceInputError: Plan again.*\+ project Southwind"):
         run.apply("projects", approved=plan)
-    with pytest.raises(AirflowFailException, match="what it holds is not a plan"):
+    with pytest.raises(AirflowFailException, match="its value is not a plan"):
         run.apply("projects", approved="None")
     assert effects(sandbox) == {}
 
 
 def test_parts_need_those_before_them(sandbox: SandboxServer, run: Run) -> None:
-    with pytest.raises(AirflowFailException, match="Make the parts before 'dashboards' first"):
+    with pytest.raises(AirflowFailException, match="Apply the parts before 'dashboards' first"):
         run.apply("dashboards")
     with pytest.raises(AirflowFailException, match="part is 'project'; expected 'projects' or"):
         run.apply("project")

@@ -120,8 +120,8 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
     projects, domains, members and dashboards.
 
     The plan is a table in the log: ``+`` create, ``~`` change, ``-`` remove, and ``!`` for what the interface cannot
-    show or change. The result is ``pending`` (number of changes), ``differences`` (these, and changes that a person must
-    make), ``counts``, ``changes`` and the ``table``.
+    show or change. The result is ``pending`` (number of changes), ``differences`` (these, and changes that a person
+    must make), ``counts``, ``changes`` and the ``table``.
 
     :param fail_on_difference: whether the task fails if the organization differs from its file: a drift check
     """

@@ -59,7 +59,7 @@ def test_valid_names_are_accepted(value: Any, names: list[str]) -> None:
 
 @pytest.mark.parametrize("value", [5, [5], [None], {"a": 1}, b"ab"])
 def test_invalid_names_are_refused(value: Any) -> None:
-    with pytest.raises(WorkspaceInputError, match="fields must be a list of names"):
+    with pytest.raises(WorkspaceInputError, match="fields must be a list of texts"):
         parse_names("fields", value)
 
 

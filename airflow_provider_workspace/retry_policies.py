@@ -1,4 +1,4 @@
-"""Airflow's retries of a task, decided by the error. Airflow 3.3 and newer; older ones use the task's own settings."""
+"""A retry policy for tasks, which decides by the error; needs Airflow 3.3."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.errors import WorkspaceError
 
-# Tasks that were asked to come back at the same moment do so over this part of their wait, and over a second at least.
+# Jitter, as a part of the delay and at least a second, so that delayed tasks do not retry together.
 SPREAD = 0.1
-# How often a try may come back without using up a retry, where Airflow can do that (3.4).
+# Maximum number of reschedules of a try that use up no retry (Airflow 3.4).
 MAX_RESCHEDULES = 10
 
 
 class WorkspaceRetryPolicy(RetryPolicy):
     """
-    Fails at once what no retry can mend, and comes back when the service said.
+    Fails a task without retries after a permanent error, and respects ``Retry-After``.
 
-    A permanent error (400, 401, 403, 404, 405, a wrong connection, a write that nobody looks up) fails the task. After
-    an answer with ``Retry-After`` (429, 503) the task runs again when that time is over. On Airflow 3.4 that uses up no
-    retry, ten times in each try, and a task without retries comes back as well. Everything else is up to the task's
-    own ``retries`` and ``retry_delay``.
+    Permanent errors are 400, 401, 403, 404, 405, an invalid connection, and a create with an unknown outcome that is
+    not looked up. After an answer with ``Retry-After`` (429, 503) the task is retried when that time is over. On
+    Airflow 3.4 this uses up no retry, up to ten times in each try, and also works for a task without retries. After any
+    other error the ``retries`` and ``retry_delay`` of the task apply.
 
-    Operators and sensors of this package have it unless their author gives another ``retry_policy``. A task of your own
-    that uses the hook can have it as well: ``@task(retries=3, retry_policy=WorkspaceRetryPolicy())``.
+    Operators and sensors of this package use it unless they are given another ``retry_policy``. Tasks that use the hook
+    can use it as well: ``@task(retries=3, retry_policy=WorkspaceRetryPolicy())``.
     """
 
     def evaluate(
@@ -39,26 +39,29 @@ class WorkspaceRetryPolicy(RetryPolicy):
         max_tries: int,  # noqa: ARG002
         context: Context | None = None,
     ) -> RetryDecision:
-        """Decide what becomes of the task."""
+        """Decide whether and when to retry the task."""
         error = _workspace_error(exception)
         if error is None:
             return RetryDecision.default()
         if error.permanent:
-            return RetryDecision.fail(reason=f"{type(error).__name__}: a retry fails the same way, or does it twice")
+            return RetryDecision.fail(
+                reason=f"{type(error).__name__}: a retry would fail the same way, or repeat a write"
+            )
         if error.retry_after is None:
             return RetryDecision.default()
         # Jitter, not cryptography.
         seconds = error.retry_after + random.random() * max(1.0, SPREAD * error.retry_after)  # noqa: S311
         delay, reason = timedelta(seconds=seconds), f"The service asked to come back in {error.retry_after:.0f} s"
         decision: RetryDecision = RetryDecision.retry(delay, reason)
-        # At the bound Airflow would retry after the task's own delay: so the bound is kept here.
+        # The maximum is checked here, because Airflow would ignore the delay once it is reached.
         reschedule = getattr(RetryDecision, "reschedule", None)
-        if reschedule is not None and _reschedules(context) < MAX_RESCHEDULES:
+        rescheduled = (context or {}).get("task_reschedule_count", 0)
+        if reschedule is not None and rescheduled < MAX_RESCHEDULES:
             decision = reschedule(delay, max_reschedules=MAX_RESCHEDULES, reason=reason)
         return decision
 
     def serialize(self) -> dict[str, Any]:
-        """Return plain JSON: there is nothing to set."""
+        """Return plain JSON: the policy has no parameters."""
         return {}
 
     @classmethod
@@ -66,24 +69,18 @@ class WorkspaceRetryPolicy(RetryPolicy):
         """Return the policy."""
         return cls()
 
-    # By hand: making a dataclass would cost every Dag file more than the rest of this module.
+    # Not a dataclass, whose creation would cost every Dag file more than the rest of this module.
     def __eq__(self, other: object) -> bool:
-        """Compare: all are alike."""
+        """Compare: all instances are equal."""
         return isinstance(other, WorkspaceRetryPolicy)
 
     def __hash__(self) -> int:
-        """All are alike."""
+        """Return the same hash for all instances."""
         return hash(WorkspaceRetryPolicy)
 
 
-def _reschedules(context: Context | None) -> int:
-    """Return how often this try was rescheduled before."""
-    count: int = (context or {}).get("task_reschedule_count", 0)
-    return count
-
-
 def _workspace_error(exception: BaseException | None) -> WorkspaceError | None:
-    """Return the error of this package that an exception is, or that caused it."""
+    """Return the exception, or the cause of it, that is an error of this package."""
     from airflow_provider_workspace.errors import WorkspaceError
 
     while exception is not None and not isinstance(exception, WorkspaceError):

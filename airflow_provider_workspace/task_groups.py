@@ -1,4 +1,4 @@
-"""Compositions of tasks."""
+"""Task groups: maintenance windows and organizations."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.operators.base import WorkspaceOperator
     from airflow_provider_workspace.operators.organization import Part
 
-# What the default_args of a Dag must not change in the tasks of a window: otherwise it would not open or not close.
-OWN: dict[str, Any] = {
+# Arguments of window tasks that default_args must not change, because the window would not open or not close.
+WINDOW_TASK_ARGS: dict[str, Any] = {
     "depends_on_past": False,
     "wait_for_downstream": False,
     "ignore_first_depends_on_past": True,
@@ -39,18 +39,22 @@ OWN: dict[str, Any] = {
     "retry_exponential_backoff": False,
     "max_retry_delay": None,
 }
-# Resuming is retried hardest of all: about an hour in all.
-RESUME: dict[str, Any] = {
-    **OWN,
+# Retry the task that resumes for about an hour.
+CLOSE_TASK_ARGS: dict[str, Any] = {
+    **WINDOW_TASK_ARGS,
     "retries": 15,
     "retry_delay": timedelta(seconds=15),
     "retry_exponential_backoff": True,
     "max_retry_delay": timedelta(minutes=5),
 }
 
-# What the tasks of a group have unless the author says otherwise.
-RETRIES: dict[str, Any] = {"retries": 3, "retry_delay": timedelta(seconds=30), "retry_exponential_backoff": True}
-# The parts of an organization file: what the Airflow UI shows, and which parts come before.
+# Default retries of the tasks of an organization.
+DEFAULT_RETRIES: dict[str, Any] = {
+    "retries": 3,
+    "retry_delay": timedelta(seconds=30),
+    "retry_exponential_backoff": True,
+}
+# The parts of an organization file: display name, and the parts that come before.
 STEPS: dict[Part, tuple[str, tuple[Part, ...]]] = {
     "projects": ("Create the projects", ()),
     "domains": ("Claim the domains", ()),
@@ -78,61 +82,58 @@ def maintenance_window(
     resume_args: dict[str, Any] | None = None,
 ) -> Iterator[TaskGroup]:
     """
-    Build a maintenance window around the tasks made inside the ``with`` statement.
+    Build a maintenance window around the tasks that are created inside the ``with`` statement.
 
-    ``open`` and ``pause`` set it up, the author's tasks are the work, ``close`` tears it down and resumes the exports
-    whatever happened: the work failed, was killed, timed out or was marked as failed, or only some exports could be
-    paused. A resume that fails is retried for about an hour and then fails the run with an error that names the exports
-    still paused; work that fails fails the run through ``outcome``, a leaf of the group. Where Airflow does not run
-    ``close`` at all, because the Dag was paused, edited or deleted meanwhile or its ``dagrun_timeout`` is over, a Dag
-    with :class:`~airflow_provider_workspace.operators.window_closing.WorkspaceResumeAbandonedExportsOperator` resumes
-    the exports: add one to each Airflow.
+    ``open`` and ``pause`` are the setup, the author's tasks are the work, and ``close`` is the teardown. ``close``
+    resumes the exports also if the work failed, was killed, timed out or was marked as failed, or if only some exports
+    could be paused. A failed resume is retried for about an hour; then the run fails with an error that names the
+    exports still paused. If the work fails, ``outcome``, a leaf of the group, fails the run. Airflow does not run
+    ``close`` if the Dag was paused, edited or deleted meanwhile, or if its ``dagrun_timeout`` is over. Then a Dag with
+    :class:`~airflow_provider_workspace.operators.window_closing.WorkspaceResumeAbandonedExportsOperator` resumes the
+    exports: add one to each Airflow.
 
-    The interface has no way to read whether an export is paused: the window knows what it asked for, not what
-    somebody else did meanwhile. An export that was paused before the window is resumed at its end, unless it is in
-    ``leave_paused``.
+    The interface cannot show whether an export is paused, so the window does not notice what others do meanwhile. An
+    export that was paused before the window is resumed at its end, unless it is in ``leave_paused``.
 
     :param group_id: id of the task group; the ids of the author's tasks are not prefixed
-    :param batch_export_ids: batch exports (UUID), or a template or XCom of a list. What it says when the window opens
-        counts to its end
+    :param batch_export_ids: batch exports (UUID), or a template or XCom of a list; evaluated when the window opens
     :param organization_id: organization; by default that of the connection
     :param workspace_conn_id: connection to the service
-    :param drain: how long to wait between pausing and the work, without a worker slot: pausing stops new runs of an
-        export, not the one that is under way. A timedelta, seconds, or a template of them
-    :param hold: keep the window open at least that long, drained time not counted, without a worker slot; the work may
-        then be empty. A timedelta, seconds, or a template of them
-    :param max_length: resume after that time even if the work still hangs, watched without a worker slot. The run
-        fails then; the work is not stopped. A timedelta, seconds, or a template of them. Without it the sweep takes a
-        window for abandoned after a day, besides ``drain`` and ``hold``: work that takes longer needs a ``max_length``
+    :param drain: how long to wait between the pause and the work, without a worker slot: a pause stops new runs of an
+        export, but not a running one. A timedelta, seconds, or a template of them
+    :param hold: minimum time to keep the window open, after ``drain``, without a worker slot; the work may then be
+        empty. A timedelta, seconds, or a template of them
+    :param max_length: time after which the exports are resumed and the run fails; the work is not stopped. It is
+        watched without a worker slot. A timedelta, seconds, or a template of them. Without it, the sweep treats a
+        window as abandoned after a day, besides ``drain`` and ``hold``: longer work needs a ``max_length``
     :param leave_paused: batch exports of the window that are not resumed
-    :param resume_fields: fields that the request that resumes carries and that the interface does not name, such as
-        ``{"backfill": True}`` where the service then exports what was missed. They are sent as they are, and nothing
-        checks them
-    :param on_overdue: Airflow notifiers that tell somebody when ``max_length`` is over
+    :param resume_fields: fields of the resume request that the interface does not name, such as ``{"backfill": True}``
+        if the service then exports the missed intervals. They are sent as they are, without a check
+    :param on_overdue: Airflow notifiers that are called when ``max_length`` is over
     :param resume_args: arguments for the task that resumes, such as ``retries``
-    :return: the task group of the work. The window opens as soon as the run begins; ``before >> work.parent_group``
-        lets it open later, and ``work >> after`` lets a task follow
-    :raises ValueError: if there is neither work nor ``hold``, ``on_overdue`` without ``max_length``, or a length that
-        is none
+    :return: the task group of the work. The window opens when the run begins; use ``before >> work.parent_group`` to
+        open it later, and ``work >> after`` for a task that follows
+    :raises ValueError: if there is neither work nor ``hold``, if ``on_overdue`` is given without ``max_length``, or if
+        a length of time is invalid
     """
     from airflow.providers.standard.operators.empty import EmptyOperator
 
     if on_overdue is not None and max_length is None:
-        msg = "on_overdue needs max_length: without it no window is ever overdue"
+        msg = "on_overdue needs max_length"
         raise ValueError(msg)
     _check_length("drain", drain)
     _check_length("hold", hold)
     _check_length("max_length", max_length, least=1.0)
-    own, resume = dict(OWN), {**RESUME, **(resume_args or {})}
+    own, resume = dict(WINDOW_TASK_ARGS), {**CLOSE_TASK_ARGS, **(resume_args or {})}
     if default_retry_policy() is not None:
         own["retry_policy"] = default_retry_policy()
         resume.setdefault("retry_policy", default_retry_policy())
     own["workspace_conn_id"] = workspace_conn_id
-    with TaskGroup(group_id, tooltip="Pause batch exports, work, resume them whatever happens") as window:
+    with TaskGroup(group_id, tooltip="Pause batch exports, work, always resume them") as window:
         close = WorkspaceCloseMaintenanceWindowOperator(
             task_id="close",
             task_display_name="Resume the exports",
-            doc_md="Runs **whatever happened** to the work. If it fails, its error names what is still paused.",
+            doc_md="**Always** runs, also if the work fails. If it fails, its error names the exports still paused.",
             open_task_id=f"{window.group_id}.open",
             outcome_task_id=f"{window.group_id}.outcome",
             **resume,
@@ -155,7 +156,7 @@ def maintenance_window(
         pause = WorkspacePauseWindowExportsOperator(
             task_id="pause",
             task_display_name="Pause the exports",
-            doc_md="Pauses one export after the other. If that fails half-way, the window is closed again.",
+            doc_md="Pauses one export after the other. If one cannot be paused, the window is closed again.",
             close_task_id=close.task_id,
             **own,
         )
@@ -165,7 +166,7 @@ def maintenance_window(
             ready = WorkspaceHoldMaintenanceWindowOperator(
                 task_id="drain",
                 task_display_name=f"Drain for {drain}" if isinstance(drain, timedelta) else "Drain",
-                doc_md="Lets exports that were under way come to their end, without a worker slot.",
+                doc_md="Gives running exports time to end, without a worker slot.",
                 opened_at=_result(pause.task_id, "paused_at"),
                 length=drain,
                 **own,
@@ -178,18 +179,18 @@ def maintenance_window(
                 WorkspaceHoldMaintenanceWindowOperator(
                     task_id=f"{group_id}.hold",
                     task_display_name=f"Hold for {hold}" if isinstance(hold, timedelta) else "Hold the window",
-                    doc_md="Keeps the window open for its time, without a worker slot.",
+                    doc_md="Keeps the window open, without a worker slot.",
                     opened_at=began,
                     length=hold,
                     **own,
                 )
         if not work.children:
-            msg = f"The window '{group_id}' has nothing to do: make tasks inside the with statement, or give hold=…"
+            msg = f"The window '{group_id}' has no work: create tasks inside the with statement, or set hold"
             raise ValueError(msg)
         outcome = EmptyOperator(
             task_id="outcome",
             task_display_name="Outcome of the work",
-            doc_md="Does nothing. It makes the run fail if the work failed, though the exports were resumed.",
+            doc_md="Does nothing. Fails the run if the work failed, although the exports were resumed.",
             **{name: value for name, value in own.items() if name not in ("workspace_conn_id", "retry_policy")},
         )
         opened >> pause
@@ -226,22 +227,22 @@ def workspace_organization(
     **task_args: Any,
 ) -> None:
     """
-    Build a task group that makes an organization what its file says: a plan, a task for each part, a report.
+    Build a task group that makes an organization match its file: a plan, a task for each part, and a report.
 
-    Each task plans its part anew and sends only what differs, so a second run changes nothing. The order is: projects,
-    then dashboards; domains, ``publish``, verification, then members; last the collaborators.
+    Each task plans its part again and sends only the differences, so a second run changes nothing. The order is:
+    projects, then dashboards; domains, ``publish``, verification, then members; last the collaborators.
 
     :param group_id: id of the task group
     :param file: organization file, relative to the Dag file, or its content as a mapping. A list, or the XCom of one,
-        maps the group: one that fails does not keep the others from going on. Its items are files, or mappings with
-        ``file`` and, where they differ, ``organization`` and ``workspace_conn_id``
-    :param organization: name of the organization, where the file has several
+        maps the group; an organization that fails does not stop the others. Its items are files, or mappings with
+        ``file`` and optionally ``organization`` and ``workspace_conn_id``
+    :param organization: name of the organization, if the file has several
     :param workspace_conn_id: connection to the service
-    :param publish: makes the task that publishes the challenges of domains in your DNS, such as a ``@task`` function.
-        It is called with the XCom of a list of domains: ``domain`` and ``verification_challenge`` of each. ``None``
-        where the DNS is somebody else's; the log of ``verification`` then says what to publish
-    :param require_approval: ask a person to approve the plan; then exactly that is sent, or nothing
-    :param dry_run: only plan, and fail if the organization is not as its file says: a drift check
+    :param publish: creates the task that publishes the challenges of domains in your DNS, such as a ``@task`` function.
+        It is called with the XCom of a list of domains, each with ``domain`` and ``verification_challenge``. ``None``
+        if you do not control the DNS; the log of ``verification`` then shows what to publish
+    :param require_approval: whether a person has to approve the plan; only approved changes are sent
+    :param dry_run: whether to plan only, and fail if the organization differs from its file: a drift check
     :param plan_args: more arguments for the task ``plan``, such as ``{"approvers": ["ada"]}``
     :param verification_args: more arguments for the task ``verification``, such as ``{"timeout": 3600}``
     :param task_args: arguments for each of the tasks, such as ``pool``; by default they have 3 retries
@@ -255,7 +256,12 @@ def workspace_organization(
 
     single = {"organization": organization, "workspace_conn_id": workspace_conn_id}
 
-    @task(task_id="report", task_display_name="Report", doc_md="Logs what was changed.", **{**RETRIES, **task_args})
+    @task(
+        task_id="report",
+        task_display_name="Report",
+        doc_md="Logs what was changed.",
+        **{**DEFAULT_RETRIES, **task_args},
+    )
     def report(parts: list[Mapping[str, Any]]) -> dict[str, int]:
         """Log what the run changed."""
         changes = [change for part in parts for change in part["changes"]]
@@ -263,14 +269,14 @@ def workspace_organization(
             print(part["table"])  # noqa: T201 - the log of the task
         return {action: sum(change["action"] == action for change in changes) for action in parts[0]["counts"]}
 
-    @task_group(group_id=group_id, tooltip="Make an organization what its file says")
-    def one(file: Any, organization: Any, workspace_conn_id: Any) -> None:
+    @task_group(group_id=group_id, tooltip="Make an organization match its file")
+    def organization_group(file: Any, organization: Any, workspace_conn_id: Any) -> None:
         common: dict[str, Any] = {
             "file": file,
             "organization": organization,
             "workspace_conn_id": workspace_conn_id,
             "map_index_template": "{{ task.title }}",
-            **RETRIES,
+            **DEFAULT_RETRIES,
             **task_args,
         }
         plan = WorkspacePlanOrganizationOperator(
@@ -283,30 +289,30 @@ def workspace_organization(
         )
         if dry_run:
             return
-        made: dict[str, Any] = {}
+        tasks: dict[str, Any] = {}
         for part, (name, before) in STEPS.items():
-            made[part] = WorkspaceApplyOrganizationOperator(
+            tasks[part] = WorkspaceApplyOrganizationOperator(
                 task_id=part,
                 task_display_name=name,
-                doc_md=f"Plans the {part} anew, and makes the changes that the file asks for.",
+                doc_md=f"Plans the {part} again, and applies the changes.",
                 part=part,
                 approved=plan.output if require_approval else None,
                 **{**common, **(verification_args or {} if part == "verification" else {})},
             )
-            [plan, *(made[other] for other in before)] >> made[part]
+            [plan, *(tasks[other] for other in before)] >> tasks[part]
         if publish is not None:
-            publish(made["domains"].output["unverified"]) >> made["verification"]
-        report([step.output for step in made.values()])
+            publish(tasks["domains"].output["unverified"]) >> tasks["verification"]
+        report([step.output for step in tasks.values()])
 
     def arguments_of(item: Any) -> dict[str, Any]:
         return {**single, **(item if isinstance(item, Mapping) and "file" in item else {"file": item})}
 
     if isinstance(file, XComArg):
-        one.expand_kwargs(file.map(arguments_of))
+        organization_group.expand_kwargs(file.map(arguments_of))
     elif isinstance(file, list):
-        one.expand_kwargs([arguments_of(item) for item in file])
+        organization_group.expand_kwargs([arguments_of(item) for item in file])
     else:
-        one(file, **single)
+        organization_group(file, **single)
 
 
 def _result(task_id: str, name: str) -> str:
@@ -316,9 +322,9 @@ def _result(task_id: str, name: str) -> str:
 
 def _check_length(name: str, value: object, *, least: float = 0.0) -> None:
     """
-    Refuse a length that is none while the Dag file is read; a template is read when the window opens.
+    Refuse an invalid length of time while the Dag is parsed; a template is checked when the window opens.
 
-    :raises ValueError: naming it
+    :raises ValueError: naming the argument
     """
     if value is None or (isinstance(value, str) and "{{" in value):
         return

@@ -1,5 +1,5 @@
 """
-Audit access every week: members without a second factor, expired invites, and administrators who stay away.
+Audit access every week: members without a second factor, expired invites, and inactive administrators.
 
 Nothing is changed. The findings are
 
@@ -41,7 +41,7 @@ from airflow_provider_workspace.operators.members import WorkspaceListMembersOpe
             minimum=1,
             maximum=3650,
             title="Days",
-            description="An administrator who did not log in for so long counts as away.",
+            description="Administrators who did not log in for this many days are reported.",
         ),
     },
 )
@@ -87,8 +87,8 @@ def access_audit() -> None:
             *(
                 {
                     "email": row["user.email"],
-                    "finding": "administrator away",
-                    "since": row["last_login"] or "ever",
+                    "finding": "administrator inactive",
+                    "since": row["last_login"] or "never",
                 }
                 for row in admins
                 if (row["last_login"] or "") < before
@@ -104,7 +104,7 @@ def access_audit() -> None:
         ]
         header = {"email": "email", "finding": "finding", "since": "since"}
         for row in (header, *findings):
-            print(f"{row['email']:<40} {row['finding']:<20} {row['since']}")
+            print(f"{row['email']:<40} {row['finding']:<24} {row['since']}")
         with Path(file).open("w", newline="") as target:
             csv.DictWriter(target, header).writerows((header, *findings))
         return findings

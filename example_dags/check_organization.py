@@ -1,7 +1,7 @@
 """
-Notice drift: a run fails, and its log has the differences, when an organization is no longer as its file says.
+Detect drift: a run fails and logs the differences if an organization differs from its file.
 
-It sends nothing. Whoever shall know gets an `on_failure_callback`. The Dag `onboard_organization` makes it so again.
+It sends no writes. Add an `on_failure_callback` to notify somebody. The Dag `onboard_organization` applies the file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from airflow_provider_workspace.task_groups import workspace_organization
 # [START howto_check_organization]
 @dag(schedule="@daily", catchup=False, tags=["workspace", "example"], doc_md=__doc__)
 def check_organization() -> None:
-    """Plan, and fail if there is anything to do."""
+    """Plan, and fail if there are differences."""
     workspace_organization(file="data/northwind.yaml", dry_run=True)
     # [END howto_check_organization]
 

@@ -1,11 +1,11 @@
 """
-Start onboarding when somebody makes a new project, without a schedule and without a worker that waits.
+Start onboarding when somebody creates a project, without a schedule and without a waiting worker.
 
 1. A watcher in the triggerer polls the organization's projects every 30 seconds.
 2. Each new one becomes an event of the asset `workspace_projects`, and each event starts a run.
 3. The run gives the project its first dashboard.
 
-The triggerer remembers which events it has sent, so a restart neither repeats nor misses a project. A run by hand finds
+The triggerer remembers which events it has sent, so a restart neither repeats nor misses a project. A manual run has
 no event and does nothing.
 """
 
@@ -41,9 +41,9 @@ new_project = Asset(
 def event_driven_onboarding() -> None:
     """Give each new project its first dashboard."""
 
-    @task(task_display_name="Read which project is new")
+    @task(task_display_name="Read the new projects")
     def read_event(triggering_asset_events: dict[Asset, list[object]]) -> list[dict[str, str]]:
-        """Several projects may have arrived since the last run; by hand there is none."""
+        """Return the new projects: several since the last run, or none in a manual run."""
         events = triggering_asset_events[new_project]
         payloads = [event.extra["payload"] for event in events]  # type: ignore[attr-defined]
         return [

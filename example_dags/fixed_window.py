@@ -1,7 +1,7 @@
 """
-Keep batch exports paused for a fixed time every week, without a worker slot and with nothing to run meanwhile.
+Keep batch exports paused for a fixed time every week, without a worker slot and without tasks in between.
 
-For maintenance that somebody else does, at a time you know. A run by hand can ask for another length.
+Use it for maintenance that somebody else does at a known time. A manual run can set another length.
 
 If an export cannot be resumed, the run fails and names it.
 """
@@ -50,7 +50,7 @@ def fixed_window() -> None:
         batch_export_ids="{{ params.batch_export_ids }}",
         hold="{{ params.minutes * 60 }}",
     ):
-        pass  # tasks are welcome here, too
+        pass  # you can add tasks here
     # [END howto_fixed_window]
 
 

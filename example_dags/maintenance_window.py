@@ -1,8 +1,8 @@
 """
-Pause batch exports, do maintenance, and resume them whatever happens.
+Pause batch exports, do maintenance, and always resume them.
 
-The work may fail, hang, be killed or be marked as failed: **the exports are resumed**, after two hours at the latest.
-If one cannot be resumed, the run fails and names it.
+**The exports are resumed** also if the work fails, hangs, is killed or is marked as failed, after two hours at the
+latest. If one cannot be resumed, the run fails and names it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
-Onboard an organization as a file says: a project with three dashboards, a domain, 150 people and the analyst.
+Onboard an organization from a file: a project with three dashboards, a domain, 150 people and the analyst.
 
-`data/northwind.yaml` says what the organization should look like. Each part is a task that compares, and sends only
-what differs, so **a second run changes nothing**. The Dag `check_organization` notices when it is no longer so.
+`data/northwind.yaml` describes the organization. Each part is a task that compares and sends only the differences, so
+**a second run changes nothing**. The Dag `check_organization` detects drift from the file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FILE = Param(
     type="string",
     pattern=r"^data/[\w-]+\.yaml$",
     title="Organization file",
-    description="What the organization should look like: a YAML file in the folder data beside this Dag.",
+    description="The organization: a YAML file in the folder data beside this Dag.",
 )
 
 
@@ -33,7 +33,7 @@ def onboard_organization() -> None:
 
     @task(task_display_name="Publish the DNS challenges")
     def publish_challenges(domains: list[dict[str, str]]) -> None:
-        """Replace this with the operator of your DNS: it tells the sandbox's simulated DNS."""
+        """Publish to the simulated DNS of the sandbox. Replace this with the operator of your DNS."""
         import requests
 
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook

@@ -1,8 +1,8 @@
 """
 Onboard several organizations at once: the same steps for each, mapped over a list.
 
-Each organization has a connection of its own, with a key that may act on it. One that fails does not keep the others
-from going on. A second run changes nothing.
+Each organization has its own connection with a key for it. An organization that fails does not stop the others. A
+second run changes nothing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def onboard_organizations() -> None:
 
     @task(task_display_name="Read the organizations")
     def organizations(params: dict[str, list[dict[str, object]]]) -> list[dict[str, object]]:
-        """Read them from wherever you keep them: a file, a Variable, a table."""
+        """Read them from your own source: a file, a Variable, a table."""
         return params["organizations"]
 
     # [START howto_mapping]

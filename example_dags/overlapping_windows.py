@@ -2,10 +2,10 @@
 Two maintenance windows over the same export that overlap: the one that ends last resumes it.
 
 - **Maintain the warehouse** opens its window, and so does **Maintain the network**.
-- When the warehouse's window closes, the export **stays paused**, for the network's is still open.
+- When the warehouse's window closes, the export **stays paused**, because the network's is still open.
 - When the network's window closes, the export is resumed.
 
-The windows need not know of each other, nor be in the same Dag.
+The windows do not know each other, and may be in different Dags.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def overlapping_windows() -> None:
         second = maintain_network()
     # [END howto_overlapping_windows]
 
-    # So that they overlap here as well: the network's work begins when the warehouse's is done.
+    # Makes them overlap in this example: the network's work begins when the warehouse's is done.
     first >> second
 
 

@@ -1,11 +1,11 @@
 """
-Resume the batch exports of maintenance windows that did not do it themselves. Add this Dag once to each Airflow.
+Resume the batch exports of abandoned maintenance windows. Add this Dag once to each Airflow.
 
-A window closes itself, also after failed work, as long as Airflow runs its tasks. It does not where the Dag was
-paused, edited or deleted meanwhile, or its `dagrun_timeout` is over. This Dag finds such windows and resumes their
-exports.
+A window closes itself, also after failed work, as long as Airflow runs its tasks. Airflow does not run them if the Dag
+was paused, edited or deleted meanwhile, or if its `dagrun_timeout` is over. This Dag finds such windows and resumes
+their exports.
 
-If it had to, **its run fails and names the window**: put your notifier into its `on_failure_callback`.
+If it finds one, **its run fails and names the window**: add your notifier as its `on_failure_callback`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from airflow_provider_workspace.operators.window_closing import WorkspaceResumeA
     doc_md=__doc__,
 )
 def resume_abandoned_exports() -> None:
-    """Look after all windows."""
+    """Sweep over all windows."""
     # [START howto_window_sweep]
     WorkspaceResumeAbandonedExportsOperator(
         task_id="sweep",
         task_display_name="Resume the exports of abandoned windows",
-        doc_md="Closes windows that will not close themselves. **Fails** if there was one.",
+        doc_md="Closes abandoned windows. **Fails** if there was one.",
         retries=2,
         retry_delay=timedelta(seconds=30),
     )

@@ -1,9 +1,8 @@
 """
-Keep the members in step with a roster: plan, let a person approve the plan, and apply what was approved.
+Keep the members in sync with a roster: plan, let a person approve the plan, and apply it.
 
 The plan is a table in the log and under **Required Actions**: who would be invited, get another level, or be removed.
-Nothing is sent before somebody approves, and then nothing but what was in the table. Nobody is asked about nothing.
-**A second run changes nothing.**
+Only approved changes are sent. An empty plan needs no approval. **A second run changes nothing.**
 """
 
 from __future__ import annotations
@@ -30,13 +29,12 @@ ROSTERS = Path(__file__).parent / "data"
             type="string",
             pattern=r"^[\w-]+\.csv$",
             title="Roster",
-            description="Who is to be a member: a CSV file in the folder data beside this Dag, "
-            "with the columns email, level.",
+            description="The members: a CSV file in the folder data beside this Dag, with the columns email, level.",
         ),
     },
 )
 def sync_members() -> None:
-    """Plan, ask, do."""
+    """Plan, ask, apply."""
     # [START howto_approve_members]
     WorkspaceSyncMembersOperator(
         task_id="sync_members",

@@ -1,7 +1,7 @@
 """
-Sensors: one poll on the worker, then either more of them or the triggerer's.
+Sensors: poll once on the worker, then poke, reschedule or defer.
 
-All in one module, as the hooks are: opening a module costs a Dag file as much as a sensor does.
+All sensors are in one module, because importing a module costs a Dag file as much as a sensor does.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.conditions import Result
     from airflow_provider_workspace.procedures.snapshot import Snapshot
 
-# How much longer than the trigger's own deadline Airflow waits before it ends the task without a word from it.
+# How long after the deadline of the trigger Airflow fails the task if the trigger does not fire.
 GRACE = timedelta(minutes=15)
 
 
@@ -41,28 +41,27 @@ class WorkspaceSensor(BaseSensorOperator):
     """
     Base of the sensors.
 
-    The result is what the condition found. ``mode``, ``poke_interval``, ``timeout`` and ``soft_fail`` are those of
-    Airflow's sensors. A wrong key, a missing scope or an unknown id fails the task at once; a poll that fails otherwise
-    is followed by the next one.
+    ``mode``, ``poke_interval``, ``timeout`` and ``soft_fail`` are those of Airflow's sensors. A wrong key, a missing
+    scope or an unknown id fails the task without retries; after any other failed poll the sensor polls again.
 
     :param workspace_conn_id: connection to the service
-    :param deferrable: whether to wait in the triggerer, without a worker slot; ``None`` for what
-        ``[operators] default_deferrable`` says
+    :param deferrable: whether to wait in the triggerer, without a worker slot; ``None`` for the default
+        ``[operators] default_deferrable``
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "deferrable")
     switches: Collection[str] = ("deferrable",)
-    """The fields that are true or false; each is a template too."""
+    """The boolean fields; each of them is templated."""
     operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
     workspace_url: str = ""
     resource_kind: str
-    """The resource that the task's link leads to: a key of ``client.settings.RESOURCE_PATHS``."""
+    """The resource of the task's link: a key of ``client.settings.RESOURCE_PATHS``."""
     ask_verification = False
     poke_interval: float
     organization_id: str | None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let every switch be a template."""
+        """Template every switch."""
         super().__init_subclass__(**kwargs)
         cls.template_fields = tuple(dict.fromkeys((*cls.template_fields, *cls.switches)))
 
@@ -92,14 +91,14 @@ class WorkspaceSensor(BaseSensorOperator):
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         """
-        Return the name of the condition and its fields; each sensor has its own.
+        Return the name of the condition and its fields.
 
-        :raises WorkspaceInputError: if an argument is wrong
+        :raises WorkspaceInputError: if an argument is invalid
         """
         raise NotImplementedError
 
     def execute(self, context: Context) -> Any:
-        """Poll once; if that is not enough, wait as the mode says."""
+        """Poll once; if the condition is not met, poke, reschedule or defer."""
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.operators.arguments import parse_seconds, parse_switches
 
@@ -154,10 +153,10 @@ class WorkspaceSensor(BaseSensorOperator):
 
     def poll_once(self, *, first: bool) -> Result | None:
         """
-        Poll from the worker.
+        Poll on the worker.
 
-        :param first: whether what is waited for must be there
-        :return: what the condition says; ``None`` if the poll failed and the next one may not
+        :param first: whether to fail if the record does not exist
+        :return: the result of the condition; ``None`` if the poll failed but the next one may succeed
         """
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -195,15 +194,15 @@ class WorkspaceSensor(BaseSensorOperator):
             if error.permanent:
                 msg = f"{type(error).__name__}: {error}"
                 raise AirflowFailException(msg) from None
-            self.log.warning("Polling failed and will be retried: %s", error)
+            self.log.warning("The poll failed and will be retried: %s", error)
             return None
         return result
 
     def confirm(self, hook: WorkspaceHook, result: Result) -> None:
         """
-        Ask for the record itself: a list may lag behind, and not show yet what was just made.
+        Read the record itself, because a list may not show a new record yet.
 
-        :raises WorkspaceInputError: if there is no such record
+        :raises WorkspaceInputError: if it does not exist
         """
         from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotFoundError
 
@@ -214,16 +213,16 @@ class WorkspaceSensor(BaseSensorOperator):
             raise WorkspaceInputError(msg) from None
 
     def retrieve(self, hook: WorkspaceHook) -> None:
-        """Ask for the record that is waited for; sensors that wait for people have none."""
+        """Read the record; sensors that wait for people have none."""
 
     def ask(self, hook: WorkspaceHook) -> None:
-        """Ask the service for something before the poll; only domains have such a question."""
+        """Send a request before the poll; only the sensor for domains has one."""
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:  # noqa: ARG002
         """
-        End the wait as the trigger's event says.
+        Return the result of the trigger, or raise its error.
 
-        :raises AirflowSensorTimeout: if the time is over; the task is skipped instead with ``soft_fail``
+        :raises AirflowSensorTimeout: if the timeout is over; with ``soft_fail`` the task is skipped instead
         """
         status = (event or {}).get("status")
         message = (event or {}).get("message", "")
@@ -251,11 +250,10 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
 
     :param domain_id: domain (UUID)
     :param organization_id: organization; by default that of the connection
-    :param ask_verification: whether to ask the service at each poll to verify the domain now; without, the sensor only
-        polls whether somebody or something else got it verified. The interface shows no scope for asking; where the
-        service does not let personal API keys ask, the sensor says so and polls without
-    :param start_from_trigger: whether the triggerer begins and ends the wait, so that it never takes a worker slot.
-        Templates in the ids need Airflow 3.3; ``timeout`` then begins anew when the triggerer restarts
+    :param ask_verification: whether to request the verification at each poll. The interface shows no scope for this
+        request; if the service does not accept it from personal API keys, the sensor logs that and only polls
+    :param start_from_trigger: whether to start in the triggerer, without any worker slot. Templates in the ids then
+        need Airflow 3.3, and ``timeout`` starts again when the triggerer restarts
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "domain_id")
@@ -300,11 +298,11 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
         return "domain_verified", {"domain_id": str(self.domain_id).strip().lower()}
 
     def retrieve(self, hook: WorkspaceHook) -> None:
-        """Ask for the domain."""
+        """Read the domain."""
         hook.get_domain(domain_id=self.domain_id)
 
     def ask(self, hook: WorkspaceHook) -> None:
-        """Ask for verification; if that is not for this kind of key, do not ask again."""
+        """Request the verification; stop doing so if the service does not accept it from this kind of key."""
         from airflow_provider_workspace.procedures.verification import ask_verification
 
         self.ask_verification = hook.client.run(ask_verification(self._organization_id, self.domain_id))
@@ -346,7 +344,7 @@ class WorkspaceMembersJoinedSensor(WorkspaceSensor):
 
 class WorkspaceInvitesSettledSensor(WorkspaceSensor):
     """
-    Wait until nobody's invite is open: accepted, expired or gone. Scope ``organization_member:read``.
+    Wait until no invite is open: accepted, expired or gone. Scope ``organization_member:read``.
 
     The result is ``{"accepted": [addresses], "expired": […], "gone": […], "open": []}``.
 
@@ -396,7 +394,7 @@ class WorkspaceProjectReceivingEventsSensor(WorkspaceSensor):
         return "project_receiving_events", {"project_id": str(self.project_id).strip()}
 
     def retrieve(self, hook: WorkspaceHook) -> None:
-        """Ask for the project."""
+        """Read the project."""
         hook.get_project(project_id=self.project_id)
 
 
@@ -407,7 +405,7 @@ class WorkspaceProjectOnboardedSensor(WorkspaceSensor):
     The result is ``{"project_id": …, "name": …, "completed": [products]}``.
 
     :param project_id: project
-    :param product: product whose onboarding counts, a key of ``has_completed_onboarding_for``; by default any, or
+    :param product: product, a key of ``has_completed_onboarding_for``; by default any of them, or
         ``completed_snippet_onboarding``
     :param organization_id: organization; by default that of the connection
     """
@@ -433,5 +431,5 @@ class WorkspaceProjectOnboardedSensor(WorkspaceSensor):
         return "project_onboarded", {"project_id": str(self.project_id).strip(), "product": self.product}
 
     def retrieve(self, hook: WorkspaceHook) -> None:
-        """Ask for the project."""
+        """Read the project."""
         hook.get_project(project_id=self.project_id)

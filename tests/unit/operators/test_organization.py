@@ -190,7 +190,7 @@ def test_nothing_is_removed_unless_a_list_is_complete(sandbox: SandboxServer, ru
     ]
     with pytest.raises(AirflowFailException, match=r"raise max_removals=6: 7 would be removed"):
         run.plan_of({**run.file, "max_removals": 6})
-    with pytest.raises(AirflowFailException, match="not as its file says: 8 differences"):
+    with pytest.raises(AirflowFailException, match="differs from its file: 8 differences"):
         run.plan(fail_on_difference=True)
     assert len(sandbox.effects()) == before
     run.file["max_removals"] = None

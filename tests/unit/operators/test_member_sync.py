@@ -222,7 +222,7 @@ def test_a_level_that_stays_as_it_was_does_not_stop_the_others(sandbox: SandboxS
     """The service answers 200 and shows the old level."""
     connect()
     sandbox.inject("said_otherwise", "update_member", times=None)
-    with pytest.raises(AirflowFailException, match=r"change_level .*: the answer shows .* level is 1 and not 8"):
+    with pytest.raises(AirflowFailException, match=r"change_level .*: the response shows .* level is 1 and not 8"):
         sync()
     assert [change for change in CHANGES if change != "update_member"] == [
         change for change in effects(sandbox) if change != "update_member"

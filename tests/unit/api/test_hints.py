@@ -81,7 +81,7 @@ CASES: list[tuple[Operation[Any], int, str | dict[str, Any], str]] = [
     (MEMBER, 403, "You are not a member of the organization.", "Check organization_id"),
     (PROJECT, 403, "You must upgrade your plan to create more projects.", "Upgrade the plan"),
     (PROJECT, 403, "You have reached the maximum limit of allowed projects.", "Upgrade the plan"),
-    (VERIFY, 403, "This feature is part of the premium offering.", "Have the feature enabled"),
+    (VERIFY, 403, "This feature is part of the premium offering.", "Enable the feature"),
     (MEMBER, 403, "You can't change your own access level.", "Ask another user to do this"),
     (MEMBER, 403, "You can only act on levels up to your own.", "Use the API key of somebody with a higher"),
     (PROJECT, 403, "Your organization access level is insufficient.", "Use the API key of somebody with a higher"),

@@ -275,7 +275,7 @@ def test_long_ids_are_refused() -> None:
             "an operation that is not repeatable needs recover='look-up' or 'none'",
         ),
         ({"repeatable": False, "effect": "create", "recover": "none"}, "and look_for="),
-        ({"repeatable": True, "effect": "create", "look_for": "Look."}, "what is repeatable needs neither"),
+        ({"repeatable": True, "effect": "create", "look_for": "Look."}, "a repeatable one needs neither"),
     ],
 )
 def test_a_row_that_lacks_a_decision_is_refused(row: dict[str, Any], says: str) -> None:

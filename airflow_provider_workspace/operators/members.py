@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Member
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.procedures.member_sync import MemberPlan
 
 
 class WorkspaceListMembersOperator(WorkspaceOrganizationListOperator):
@@ -241,23 +242,43 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Plan, and apply the plan unless this is a dry run."""
-        from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
-        from airflow_provider_workspace.hooks.files import file_at, open_report
+        from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.hooks.files import open_report
+        from airflow_provider_workspace.procedures.member_sync import NEEDS_ATTENTION, REPORT_FIELDS, apply
+
+        organization_id = hook.organization_or_default(self.organization_id)
+        file = open_report(self.report_path, "changes", REPORT_FIELDS, NEEDS_ATTENTION)
+        plan = yield from self.plan(hook, organization_id)
+        self.await_approval(
+            f"Make these changes to the members of organization {organization_id}?", plan.table(), plan.approval_key()
+        )
+        if not self.is_dry_run:
+            try:
+                yield from apply(
+                    plan,
+                    organization_id,
+                    lambda rows: self.invite_people(rows, hook, organization_id),
+                    page_size=hook.client.settings.page_size,
+                    consistency_time=hook.client.settings.consistency_time,
+                )
+            except WorkspaceError:
+                if file:
+                    self.push_report(file, plan.report(planned=False))
+                raise
+        return self.reported(file, plan.report(planned=self.is_dry_run)) if file else plan.to_dict()
+
+    def plan(self, hook: WorkspaceHook, organization_id: str) -> Procedure[MemberPlan]:
+        """Read the roster and the lists, plan, log the plan and check it."""
+        from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.operators.arguments import parse_access_level, parse_maximum
         from airflow_provider_workspace.procedures.bulk_invites import wait_for_consistency
-        from airflow_provider_workspace.procedures.member_sync import (
-            NEEDS_ATTENTION,
-            REPORT_FIELDS,
-            apply,
-            read_and_plan,
-        )
+        from airflow_provider_workspace.procedures.member_sync import read_and_plan
         from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_value
 
         settings = hook.client.settings
-        organization_id = hook.organization_or_default(self.organization_id)
         max_removals = parse_maximum("max_removals", self.max_removals)
         owner_level = parse_access_level("owner_level", self.owner_level)
-        file = open_report(self.report_path, "changes", REPORT_FIELDS, NEEDS_ATTENTION)
         leavers = None if self.leavers is None else rows_of_value(self.leavers, "leavers")
         roster: Iterable[Any] = ()
         if leavers is None:
@@ -281,20 +302,4 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
                 msg = "Pass the output of the task with dry_run=True as approved: its value is not a plan"
                 raise WorkspaceInputError(msg)
             plan.check_approved(self.approved)
-        self.await_approval(
-            f"Make these changes to the members of organization {organization_id}?", plan.table(), plan.approval_key()
-        )
-        if not self.is_dry_run:
-            try:
-                yield from apply(
-                    plan,
-                    organization_id,
-                    lambda rows: self.invite_people(rows, hook, organization_id),
-                    page_size=settings.page_size,
-                    consistency_time=settings.consistency_time,
-                )
-            except WorkspaceError:
-                if file:
-                    self.push_report(file, plan.report(planned=False))
-                raise
-        return self.reported(file, plan.report(planned=self.is_dry_run)) if file else plan.to_dict()
+        return plan

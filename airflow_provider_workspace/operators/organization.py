@@ -218,12 +218,12 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             return plan.to_dict()
         if part == "members":
             yield from self.apply_members(hook, plan, reader.organization_id)
-        elif part == "verification":
+            return plan.to_dict()
+        if part == "verification":
             yield from self.wait_for_verification(plan, pause, timeout)
-        for change in plan.changes if part != "members" else ():
+        for change in plan.changes:
             yield from self.apply(hook, change, reader.organization_id)
-        if part != "members":
-            yield from self.check_applied(hook, plan, wanted, part)
+        yield from self.check_applied(hook, plan, wanted, part)
         if part == "domains" and "ti" in self._context:
             unverified = yield from self.unverified(hook, wanted, reader.organization_id)
             self._context["ti"].xcom_push(key="unverified", value=unverified)

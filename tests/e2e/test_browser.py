@@ -97,7 +97,7 @@ def run(browser: Browser, airflow: LiveAirflow, form: str) -> str:  # noqa: ARG0
     """Start the Dag through its form, follow the run to its end, and return its page."""
     browser.open(f"{airflow.url}/dags/{DAG}")
     browser.press("Trigger")
-    browser.read("Organization file", "What the organization should look like", selector=DIALOG)
+    browser.read("Organization file", "The organization: a YAML file", selector=DIALOG)
     browser.click("//*[@role='dialog']//button[normalize-space()='Trigger']")
     airflow.wait_for(lambda: airflow.call("GET", f"dags/{DAG}/dagRuns")["dag_runs"], 120, "the run")
     run_id = airflow.call("GET", f"dags/{DAG}/dagRuns")["dag_runs"][0]["dag_run_id"]

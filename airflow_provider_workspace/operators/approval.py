@@ -241,6 +241,27 @@ def digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
 
 
+def planned_for(hook: WorkspaceHook, organization_id: str) -> str:
+    """Return the service and organization of a plan."""
+    return f"{hook.client.settings.base_url} {organization_id}"
+
+
+def check_planned_for(approved: Mapping[str, Any], now: str) -> None:
+    """
+    Refuse an approved plan of another organization, where the connection may have led when it was made.
+
+    :param approved: the earlier plan, the result of a task
+    :param now: the service and organization that are planned for now
+    :raises WorkspaceInputError: naming both
+    """
+    from airflow_provider_workspace.errors import WorkspaceInputError
+
+    then = approved.get("planned_for", now)
+    if then != now:
+        msg = f"Plan again, and have it approved: the approved plan is for {then}, and this task is for {now}"
+        raise WorkspaceInputError(msg)
+
+
 def _approve_option(plan: str) -> str:
     """Return the option that approves a plan."""
     return f"Approve plan {plan}"

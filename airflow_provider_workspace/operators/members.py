@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin
+from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, check_planned_for, planned_for
 from airflow_provider_workspace.operators.base import WorkspaceOrganizationListOperator, WorkspaceWriteOperator
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
     continues where the earlier try ended.
 
     The result is the plan: ``pending`` (number of changes), ``counts``, ``changes`` (``action``, ``email``,
-    ``old_level``, ``level``, ``why``, ``target``) and the ``table``.
+    ``old_level``, ``level``, ``why``, ``target``), the ``table``, and ``planned_for``: service and organization.
 
     :param roster: rows (mappings with ``email``, ``level`` and other fields of an invite) or addresses: a list, or the
         XCom of another task
@@ -265,7 +265,9 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
                 if file:
                     self.push_report(file, plan.report(planned=False))
                 raise
-        return self.reported(file, plan.report(planned=self.is_dry_run)) if file else plan.to_dict()
+        if file:
+            return self.reported(file, plan.report(planned=self.is_dry_run))
+        return {**plan.to_dict(), "planned_for": planned_for(hook, organization_id)}
 
     def plan(self, hook: WorkspaceHook, organization_id: str) -> Procedure[MemberPlan]:
         """Read the roster and the lists, plan, log the plan and check it."""
@@ -301,5 +303,6 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
             if not isinstance(self.approved, Mapping):
                 msg = "Pass the output of the task with dry_run=True as approved: its value is not a plan"
                 raise WorkspaceInputError(msg)
+            check_planned_for(self.approved, planned_for(hook, organization_id))
             plan.check_approved(self.approved)
         return plan

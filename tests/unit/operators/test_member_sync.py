@@ -100,6 +100,17 @@ def test_an_unapproved_change_stops_the_run(sandbox: SandboxServer, connect: Con
     assert effects(sandbox) == []
 
 
+def test_an_approved_plan_is_for_its_organization_alone(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    plan = sync([*ROSTER, "nobody.yet@example.com"], dry_run=True)
+    connect(host=sandbox.url.replace("127.0.0.1", "localhost"))
+    with pytest.raises(
+        AirflowFailException, match=r"Plan again, .* is for http://127\S+ 0190\S+, .* for http://localhost"
+    ):
+        sync([*ROSTER, "nobody.yet@example.com"], approved=plan)
+    assert effects(sandbox) == []
+
+
 def test_protected_people_stay_and_owners_are_removed_only_if_allowed(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     others = ["adam.admin@example.com", "noah.newton@example.com"]

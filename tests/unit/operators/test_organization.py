@@ -260,6 +260,8 @@ def test_a_plan_that_was_not_approved_is_refused(sandbox: SandboxServer, run: Ru
         run.apply("projects", approved=plan)
     with pytest.raises(AirflowFailException, match="its value is not a plan"):
         run.apply("projects", approved="None")
+    with pytest.raises(AirflowFailException, match="the approved plan is for another one, and this task is for http"):
+        run.apply("projects", approved={**plan, "planned_for": "another one"})
     assert effects(sandbox) == {}
 
 

@@ -21,6 +21,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceInputError,
     WorkspaceOutcomeUnknownError,
 )
+from airflow_provider_workspace.procedures.invites_report import InvitesReport
 from airflow_provider_workspace.version_compat import (
     AirflowFailException,
     aget_connection,
@@ -46,8 +47,8 @@ T = TypeVar("T")
 # Accepted connection types: the own one, and those that are not of another system.
 CONNECTION_TYPES = (None, "", "workspace", "generic", "http", "https")
 
-# A task that uses the hook may return a record; whoever reads it from XCom has this module as well.
-allow_in_xcom(Resource.__subclasses__())
+# A task that uses the hook may return a record or report; whoever reads it from XCom has this module as well.
+allow_in_xcom([*Resource.__subclasses__(), InvitesReport])
 
 
 class WorkspaceDoNotRetryError(WorkspaceOutcomeUnknownError, AirflowFailException):

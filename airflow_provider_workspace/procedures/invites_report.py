@@ -52,6 +52,15 @@ class InvitesReport:
         """Return plain JSON: ``counts`` and ``addresses``, one per row."""
         return {"counts": self.counts, "addresses": [entry.to_dict() for entry in self.entries]}
 
+    def serialize(self) -> dict[str, Any]:
+        """Return plain JSON, for Airflow: a ``@task`` may return the report."""
+        return self.to_dict()
+
+    @staticmethod
+    def deserialize(report: dict[str, Any], _version: int) -> dict[str, Any]:
+        """Return what the next task gets from XCom: plain JSON."""
+        return report
+
     def table(self) -> str:
         """Return the summary and a line for each row that was not invited, for the log."""
         lines = [self.summary()]

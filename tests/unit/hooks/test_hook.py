@@ -249,3 +249,14 @@ def test_a_record_passes_through_xcom_without_its_secrets(call: Call, connect: C
     (read,) = serde.deserialize(json.loads(json.dumps(stored)))  # type: ignore[attr-defined]
     assert type(read) is type(project)
     assert read.to_dict() == project.to_dict()
+
+
+@pytest.mark.needs_airflow("3.3", "objects that a provider lets into XCom")
+def test_a_report_of_invites_is_plain_json_for_the_next_task(call: Call, connect: Connect) -> None:
+    from airflow.sdk import serde
+
+    connect()
+    report = call("create_invites", invites=["new.person@example.com"])
+    stored: Any = serde.serialize(report)
+    read: Any = serde.deserialize(json.loads(json.dumps(stored)))
+    assert read == report.to_dict()

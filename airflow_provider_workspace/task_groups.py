@@ -48,8 +48,10 @@ CLOSE_TASK_ARGS: dict[str, Any] = {
     "max_retry_delay": timedelta(minutes=5),
 }
 
-# Default retries of the tasks of an organization.
-DEFAULT_RETRIES: dict[str, Any] = {
+# The tasks of an organization pass XComs on and have an order, whatever the default_args of the Dag.
+TASK_DEFAULTS: dict[str, Any] = {
+    "do_xcom_push": True,
+    "trigger_rule": "all_success",
     "retries": 3,
     "retry_delay": timedelta(seconds=30),
     "retry_exponential_backoff": True,
@@ -260,7 +262,7 @@ def workspace_organization(
         task_id="report",
         task_display_name="Report",
         doc_md="Logs what was changed.",
-        **{**DEFAULT_RETRIES, **task_args},
+        **{**TASK_DEFAULTS, **task_args},
     )
     def report(parts: list[Mapping[str, Any]]) -> dict[str, int]:
         """Log what the run changed."""
@@ -276,7 +278,7 @@ def workspace_organization(
             "organization": organization,
             "workspace_conn_id": workspace_conn_id,
             "map_index_template": "{{ task.title }}",
-            **DEFAULT_RETRIES,
+            **TASK_DEFAULTS,
             **task_args,
         }
         plan = WorkspacePlanOrganizationOperator(

@@ -106,6 +106,12 @@ def test_an_organization_is_a_plan_its_parts_and_a_report() -> None:
     assert not dag.get_task("organization.plan").is_mapped
 
 
+def test_default_args_break_neither_the_xcoms_nor_the_order_of_an_organization() -> None:
+    with DAG("defaults", schedule=None, default_args={"do_xcom_push": False, "trigger_rule": "all_done"}) as dag:
+        workspace_organization(file="northwind.yaml")
+    assert {(task.do_xcom_push, task.trigger_rule) for task in dag.tasks} == {(True, "all_success")}
+
+
 def test_a_drift_check_is_one_task_that_fails() -> None:
     with DAG("drift", schedule=None) as dag:
         workspace_organization("north", file="northwind.yaml", dry_run=True, retries=0)

@@ -108,6 +108,7 @@ def test_uuids_are_normalized(value: UUID | str) -> None:
     ("operation", "fields", "complaint"),
     [
         (GetDashboard, {"project_id": "1", "dashboard_id": "x"}, "field 'dashboard_id': expected a whole number"),
+        (GetDashboard, {"project_id": True, "dashboard_id": 1}, "field 'project_id': expected a text or a number, not"),
         (GetDashboard, {"project_id": "1", "dashboard_id": "-7"}, "field 'dashboard_id': expected a whole number"),
         (GetDashboard, {"project_id": "1", "dashboard_id": "9" * 5000}, "field 'dashboard_id': Exceeds the limit"),
         (GetDashboard, {"project_id": "1", "dashboard_id": None}, "field 'dashboard_id': expected a whole number"),

@@ -218,7 +218,7 @@ def test_a_window_campaigns_waits_and_dashboards_are_shown(page: Page, server: S
     page.until(lambda: "Goes on in" in page.section("invites"), "the campaign that waits", 200)
     page.until(lambda: "Invites settled" in page.section("waits"), "the wait")
     page.until(lambda: "1 export was left paused" in page.section("windows"), "the abandoned window")
-    page.until(lambda: "workspace_dashboard_sales" in page.section("dashboards"), "the dashboard")
+    page.until(lambda: "dashboards / create" in page.section("dashboards"), "the dashboard")
     assert page.paused() == paused_in(server) == {FIRST, SECOND, THIRD}
     windows = page.section("windows")
     assert windows.index(THIRD) < windows.index(FIRST), "what needs a person comes first"

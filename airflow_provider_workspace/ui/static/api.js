@@ -96,13 +96,32 @@ export function variable(key) {
 }
 
 // Read the tasks of some operators, latest start first.
-export function tasks(operators, filters, most) {
-  return list(
+export async function tasks(operators, filters, most) {
+  const { rows, total } = await list(
     (offset, limit) =>
       call("GET", `dags/~/dagRuns/~/taskInstances?${query({ operator: operators, order_by: "-start_date", ...filters, limit, offset })}`),
     "task_instances",
     most,
-  ).then(({ rows, total }) => ({ rows: rows.filter((row) => operators.includes(row.operator)), total }));
+  );
+  return { rows: await withFields(rows.filter((row) => operators.includes(row.operator))), total };
+}
+
+// The rendered fields of each try, once they were asked for.
+const renderedFields = new Map();
+
+// Before 3.3, Airflow leaves the rendered fields out of the list above, but not of the one below.
+async function withFields(rows) {
+  const tryOf = (row) => `${row.id} ${row.try_number}`;
+  const unknown = rows.filter(
+    (row) => row.start_date && Object.keys(row.rendered_fields ?? {}).length === 0 && !renderedFields.has(tryOf(row)),
+  );
+  if (unknown.length) {
+    const all = (name) => [...new Set(unknown.map((row) => row[name]))];
+    for (const row of unknown) renderedFields.set(tryOf(row), {});
+    for (const row of await taskInstances(all("dag_id"), all("dag_run_id"), all("task_id")))
+      renderedFields.set(tryOf(row), row.rendered_fields);
+  }
+  return rows.map((row) => ({ ...row, rendered_fields: renderedFields.get(tryOf(row)) ?? row.rendered_fields }));
 }
 
 // Read the task instances of all combinations of these Dags, runs and task ids.

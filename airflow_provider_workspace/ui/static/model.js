@@ -123,10 +123,9 @@ export function waitRows(tasks) {
   return tasks.map((task) => {
     const fields = task.rendered_fields ?? {};
     const known = fields.organization_id && fields.organization_id !== "None";
-    const connection = fields.workspace_conn_id; // Airflow 3.1.0 lists no rendered fields
     return {
       task,
-      organization: known ? fields.organization_id : connection ? `organization of connection ${connection}` : "unknown organization",
+      organization: known ? fields.organization_id : `organization of connection ${fields.workspace_conn_id ?? "?"}`,
       what: SENSORS[task.operator] ?? task.operator,
       which: NAMES.filter((name) => fields[name]).map((name) => shorten(fields[name])).join(", "),
     };

@@ -198,8 +198,7 @@ async function askSweep() {
 
 async function askCampaigns() {
   const found = await api.tasks(model.CAMPAIGNS, {}, MAX_TASKS);
-  // Airflow 3.1.0 lists no rendered fields.
-  const rows = found.rows.filter((task) => task.operator !== model.ORGANIZATION || (task.rendered_fields?.part ?? "members") === "members");
+  const rows = found.rows.filter((task) => task.operator !== model.ORGANIZATION || task.rendered_fields?.part === "members");
   const open = rows.filter((task) => model.GOES_ON.includes(task.state));
   const recent = rows.filter((task) => !model.GOES_ON.includes(task.state)).slice(0, RECENT_CAMPAIGNS);
   const read = async (task) => {

@@ -1,4 +1,4 @@
-"""An Airflow of many parts: scheduler, API server, Dag processor, and Celery workers by Redis and PostgreSQL."""
+"""An Airflow of many parts: scheduler, API server, triggerer, Dag processor, and Celery workers with Redis."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class CeleryAirflow(LiveAirflow):
     def start(self) -> None:
         """Start all parts, and return when the API answers, the Dags are there and the workers are ready."""
         subprocess.run([AIRFLOW, "db", "migrate"], env=self.env, check=True, capture_output=True)
-        for part in ("api-server", "scheduler", "dag-processor"):
+        for part in ("api-server", "scheduler", "dag-processor", "triggerer"):
             self.begin(part, part)
         for name in self.workers:
             pid = str(self.home / f"{name}.pid")

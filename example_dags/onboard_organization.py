@@ -33,7 +33,7 @@ def onboard_organization() -> None:
 
     @task(task_display_name="Publish the DNS challenges")
     def publish_challenges(domains: list[dict[str, str]]) -> None:
-        """Publish to the simulated DNS of the sandbox. Replace this with the operator of your DNS."""
+        """Publish to the DNS of the sandbox. Replace this with the operator of your DNS."""
         import requests
 
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook

@@ -88,9 +88,9 @@ def test_a_permanent_error_fails_without_retry(airflow: LiveAirflow) -> None:
 
 
 def seconds_of(timestamp: str) -> float:
-    from airflow_provider_workspace.procedures.quota import seconds_of
+    from airflow_provider_workspace.procedures.quota import parse_timestamp
 
-    seconds = seconds_of(timestamp)
+    seconds = parse_timestamp(timestamp)
     assert seconds is not None
     return seconds
 

@@ -96,6 +96,9 @@ class RosterFile:
         except FileNotFoundError:
             msg = f"There is no file {self} on this worker"
             raise WorkspaceInputError(msg) from None
+        except ValueError as error:  # such as a null byte
+            msg = f"{self} is not a path: {error}"
+            raise WorkspaceInputError(msg) from None
         mode = found.st_mode
         if not stat.S_ISREG(mode):
             kind = (

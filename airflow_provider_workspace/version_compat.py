@@ -173,14 +173,17 @@ def asset_stores(trigger: object) -> list[Any]:
     return [*getattr(store, "_by_name", {}).values(), *getattr(store, "_by_uri", {}).values()] or [store]
 
 
-def allow_in_xcom(classes: Iterable[type]) -> None:
-    """Let tasks read objects of these classes that other tasks returned; before 3.3 only the configuration can."""
+def allow_in_xcom(names: Iterable[str]) -> None:
+    """
+    Let tasks read objects of these classes that other tasks returned; before 3.3 only the configuration can.
+
+    ``serde.allow_class`` takes classes, for which each Dag file that imports a hook would import every model.
+    """
     try:
-        from airflow.sdk.serde import allow_class
+        from airflow.sdk.serde import _extra_allowed  # pyright: ignore[reportPrivateUsage]
     except ImportError:  # before 3.3
         return
-    for cls in classes:
-        allow_class(cls)
+    _extra_allowed.update(names)
 
 
 @cache

@@ -13,7 +13,6 @@ from uuid import UUID
 
 from airflow.sdk import BaseHook
 
-from airflow_provider_workspace.api.models import Resource
 from airflow_provider_workspace.client.settings import EXTRAS, Settings, is_loopback, unknown_key
 from airflow_provider_workspace.errors import (
     WorkspaceConfigError,
@@ -21,7 +20,6 @@ from airflow_provider_workspace.errors import (
     WorkspaceInputError,
     WorkspaceOutcomeUnknownError,
 )
-from airflow_provider_workspace.procedures.invites_report import InvitesReport
 from airflow_provider_workspace.version_compat import (
     AirflowFailException,
     aget_connection,
@@ -48,7 +46,12 @@ T = TypeVar("T")
 CONNECTION_TYPES = (None, "", "workspace", "generic", "http", "https")
 
 # A task that uses the hook may return a record or report; whoever reads it from XCom has this module as well.
-allow_in_xcom([*Resource.__subclasses__(), InvitesReport])
+RECORDS = (
+    *("User", "Dashboard", "DashboardCollaborator", "DashboardSharing", "BatchExport"),
+    *("Domain", "Invite", "Member", "ProjectItem", "Project"),
+)
+REPORT = "airflow_provider_workspace.procedures.invites_report.InvitesReport"
+allow_in_xcom([*(f"airflow_provider_workspace.api.models.{name}" for name in RECORDS), REPORT])
 
 
 class WorkspaceDoNotRetryError(WorkspaceOutcomeUnknownError, AirflowFailException):

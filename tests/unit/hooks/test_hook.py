@@ -6,6 +6,8 @@ import asyncio
 import json
 import logging
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -14,8 +16,10 @@ from uuid import uuid4
 import pytest
 from airflow.sdk._shared.secrets_masker import redact
 
+from airflow_provider_workspace.api.models import Resource
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError, WorkspacePermissionError
 from airflow_provider_workspace.hooks import progress
+from airflow_provider_workspace.hooks.connection import RECORDS
 from airflow_provider_workspace.hooks.progress import ProgressLog
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -249,6 +253,17 @@ def test_a_record_passes_through_xcom_without_its_secrets(call: Call, connect: C
     (read,) = serde.deserialize(json.loads(json.dumps(stored)))  # type: ignore[attr-defined]
     assert type(read) is type(project)
     assert read.to_dict() == project.to_dict()
+
+
+def test_every_record_may_be_read_from_xcom() -> None:
+    assert set(RECORDS) == {record.__name__ for record in Resource.__subclasses__()}
+
+
+def test_importing_the_hook_imports_no_model() -> None:
+    code = "import sys, airflow_provider_workspace.hooks.workspace as _; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "airflow_provider_workspace.hooks.connection" in loaded
+    assert "airflow_provider_workspace.api.models" not in loaded
 
 
 @pytest.mark.needs_airflow("3.3", "objects that a provider lets into XCom")

@@ -281,6 +281,10 @@ class Settings(BaseModel):
         yield None, self.__dict__.get("base_url")  # missing during validation
         yield "source", self.__dict__.get("source")
 
+    def place(self, organization_id: str) -> str:
+        """Return the service and an organization; an edited connection may lead to others."""
+        return f"{self.base_url} {organization_id}"
+
     def secrets(self) -> tuple[str, ...]:
         """Return the API key and the password of the proxy, which must not appear in logs and messages."""
         password = urlsplit(self.proxy or "").password or ""

@@ -241,11 +241,6 @@ def digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def planned_for(hook: WorkspaceHook, organization_id: str) -> str:
-    """Return the service and organization of a plan."""
-    return f"{hook.client.settings.base_url} {organization_id}"
-
-
 def check_planned_for(approved: Mapping[str, Any], now: str) -> None:
     """
     Refuse an approved plan of another organization, where the connection may have led when it was made.

@@ -216,7 +216,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
 
         self.campaign = CampaignNote(self._context.get("ti"), organization_id)
         # By place: after a deferral the connection may lead elsewhere, where nobody was invited yet.
-        place = f"{hook.client.settings.base_url} {organization_id}"
+        place = hook.client.settings.place(organization_id)
         with self.campaign:
             return (
                 yield from invite_all(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, check_planned_for, planned_for
+from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, check_planned_for
 from airflow_provider_workspace.operators.base import WorkspaceOrganizationListOperator, WorkspaceWriteOperator
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
                 raise
         if file:
             return self.reported(file, plan.report(planned=self.is_dry_run))
-        return {**plan.to_dict(), "planned_for": planned_for(hook, organization_id)}
+        return {**plan.to_dict(), "planned_for": hook.client.settings.place(organization_id)}
 
     def plan(self, hook: WorkspaceHook, organization_id: str) -> Procedure[MemberPlan]:
         """Read the roster and the lists, plan, log the plan and check it."""
@@ -303,6 +303,6 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
             if not isinstance(self.approved, Mapping):
                 msg = "Pass the output of the task with dry_run=True as approved: its value is not a plan"
                 raise WorkspaceInputError(msg)
-            check_planned_for(self.approved, planned_for(hook, organization_id))
+            check_planned_for(self.approved, hook.client.settings.place(organization_id))
             plan.check_approved(self.approved)
         return plan

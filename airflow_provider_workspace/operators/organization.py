@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, check_planned_for, planned_for
+from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, check_planned_for
 from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 
@@ -145,7 +145,7 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         changes = [change.approval_key() for change in plan.changes if change.sends]
         named = "" if isinstance(self.file, Mapping) and not self.organization else f" ({self.title})"
         self.await_approval(f"Make these changes to the organization{named}?", plan.table(), changes)
-        return {**plan.to_dict(), "planned_for": planned_for(hook, reader.organization_id)}
+        return {**plan.to_dict(), "planned_for": hook.client.settings.place(reader.organization_id)}
 
 
 class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
@@ -213,7 +213,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             yield from wait_for_consistency(self.task_state, hook.client.settings.consistency_time)
         plan, wanted, reader = yield from self.plan(hook, (part,))
         if self.approved is not None:
-            check_planned_for(self.approved, planned_for(hook, reader.organization_id))
+            check_planned_for(self.approved, hook.client.settings.place(reader.organization_id))
             plan.check_approved(self.approved)
         if self.is_dry_run:
             return plan.to_dict()

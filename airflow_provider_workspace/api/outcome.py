@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from airflow_provider_workspace.errors import WorkspacePermissionError, WorkspaceRequestError, WorkspaceStatusError
+from airflow_provider_workspace.errors import WorkspacePermissionError, WorkspaceRequestError
 
 
 class Outcome(str, Enum):
@@ -38,11 +38,6 @@ def outcome_of_status(status: int) -> Outcome:
     if (400 <= status < 500 and status != 408) or status in (304, 307, 308):
         return Outcome.REJECTED
     return Outcome.UNKNOWN
-
-
-def refuses_all(result: object) -> bool:
-    """Return whether similar requests will be refused as well: for the key, the organization or a rate limit."""
-    return isinstance(result, WorkspaceStatusError) and result.status in (401, 403, 404, 405, 429)
 
 
 def refuses_kind_of_key(result: object) -> bool:

@@ -23,17 +23,21 @@ class Send:
     """
     Send operations, possibly in parallel; the generator receives their results or errors in the same order.
 
+    After an error no other operation is started. The result of those that were not sent is ``None``.
+
     :param operations: operations to send
     :param why: reason for a dry run
     :param caller_looks_up: whether the procedure looks up a write whose response was lost before the procedure, or a
         retry of the task, sends it again
     :param note: called before each attempt, so that a task can remember that the request may be under way
+    :param must_stop: whether to start no other operation; called before each
     """
 
     operations: Sequence[Operation[Any]]
     why: str = "the task asks for it"
     caller_looks_up: bool = False
     note: Callable[[], object] | None = None
+    must_stop: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import tenacity
 
-from airflow_provider_workspace.api.outcome import refuses_all
 from airflow_provider_workspace.api.pagination import Pages
 from airflow_provider_workspace.api.procedure import Pause
 from airflow_provider_workspace.api.request_errors import RequestContext
@@ -115,17 +114,17 @@ class WorkspaceClient:
             return result
 
     def _send_all(self, step: Send) -> list[Any]:
-        """Send operations in parallel and return results or errors; stop at a refusal that applies to all of them."""
-        refused: list[WorkspaceRequestError] = []
+        """Send operations in parallel and return results or errors, and ``None`` for those that are not sent."""
+        stopped = False
 
         def send(op: Operation[Any]) -> Any:
-            if refused:
-                return refused[0]
+            nonlocal stopped
+            if stopped or step.must_stop():
+                return None
             try:
                 return self.send(op, caller_looks_up=step.caller_looks_up, note=step.note)
             except WorkspaceRequestError as error:
-                if refuses_all(error):
-                    refused.append(error)
+                stopped = True
                 return error
 
         return self._parallel.map(send, step.operations)

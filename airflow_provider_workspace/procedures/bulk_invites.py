@@ -54,6 +54,8 @@ INVITING = "invites"
 NOTE_SECONDS = 5.0
 # How many chunks may have an unknown outcome before they are looked up; until then the others are sent.
 MAX_IN_DOUBT = 40
+# While nothing goes wrong, so many requests for each that may be under way are handed out at once.
+REQUESTS_AHEAD = 8
 # After so many refusals in a row, the invalid rows are searched for first.
 REFUSALS_BEFORE_SPLIT = 4
 # The longest wait for a limit, and the longest time without a new invite, in seconds.
@@ -268,7 +270,7 @@ class _Campaign:
             return
         chunks = self.chunks()
         while chunks and not self.must_read():
-            batch = [chunks.popleft() for _ in range(min(self.width, len(chunks)))]
+            batch = [chunks.popleft() for _ in range(min(self.batch_size(), len(chunks)))]
             requests = [
                 CreateInvites(
                     organization_id=self.organization_id,
@@ -277,7 +279,7 @@ class _Campaign:
                 )
                 for rows, _ in batch
             ]
-            results = yield Send(requests, caller_looks_up=True, note=self.note)
+            results = yield Send(requests, caller_looks_up=True, note=self.note, must_stop=self.clock.is_stale)
             limited = self.record(batch, results)
             self.progress(self.rows.total - len(self.rows.open), self.rows.total)
             if limited:
@@ -309,6 +311,11 @@ class _Campaign:
         chunks.extend((rest[start : start + size], False) for start in range(0, len(rest), size))
         return chunks
 
+    def batch_size(self) -> int:
+        """Return how many requests to hand out at once: more than may be under way, while nothing goes wrong."""
+        steady = self.width == self.settings.max_concurrency and not self.rows.doubts and not self.rows.suspects
+        return self.width * REQUESTS_AHEAD if steady else self.width
+
     def must_read(self) -> bool:
         """Return whether the lists must be read before more is sent."""
         rows = self.rows
@@ -333,20 +340,21 @@ class _Campaign:
         :return: number of rows that were refused for a limit
         :raises WorkspaceInvitesIncompleteError: if other requests would be refused as well
         """
-        limited: dict[int, int] = {}
+        limited = 0
         fatal: WorkspaceRequestError | None = None
         for (rows, is_part), result in zip(batch, results, strict=True):
-            if not isinstance(result, WorkspaceRequestError):
+            if result is None or isinstance(result, WorkspaceRateLimitError):  # not sent, or refused for the limit
+                if result is not None:
+                    self.limited = result
+                    limited += len(rows)
+                if is_part:
+                    self.rows.parts.append(rows)
+            elif not isinstance(result, WorkspaceRequestError):
                 self.invite_count += self.rows.accept(rows, result, self.clock.now())
             elif is_in_doubt(result):
                 self.rows.doubt(rows, result, self.clock.now())
                 self.noted_at = -math.inf
                 self.note()  # it may take effect within the consistency time from now
-            elif isinstance(result, WorkspaceRateLimitError):
-                self.limited = result
-                limited.setdefault(id(result), len(rows))  # requests that were not sent share the error
-                if is_part:
-                    self.rows.parts.append(rows)
             elif isinstance(result, WorkspaceStatusError) and result.status in (400, 403, 409, 422):
                 fatal = self.rows.refuse(rows, result, self.clock.now()) or fatal
             else:
@@ -355,7 +363,7 @@ class _Campaign:
                     self.rows.finish(row, "not_sent", str(result))
         if fatal is not None:
             raise self.rows.incomplete(fatal) from fatal
-        return sum(limited.values())
+        return limited
 
     # Waiting
 

@@ -150,10 +150,10 @@ def test_a_process_that_slept_sends_only_what_was_under_way(
         if type(operation).__name__ == "CreateInvites":
             sent.append(len(sent))
             if len(sent) == 3:
+                advance(300)
                 with pytest.MonkeyPatch.context() as awake, closing(WorkspaceHook()) as other:
                     awake.setattr(WorkspaceClient, "send", send)
                     other.create_invites(PEOPLE)
-                advance(300)
         return send(self, operation, **options)
 
     with pytest.MonkeyPatch.context() as patch, closing(WorkspaceHook()) as hook:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow_provider_workspace.api.procedure import Pause, Procedure
+from airflow_provider_workspace.api.procedure import Pause, Procedure, Send
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
@@ -13,12 +13,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def drive(procedure: Procedure[T], answer: Callable[[Operation[Any]], Any], pauses: list[float] | None = None) -> T:
+def drive(
+    procedure: Procedure[T],
+    answer: Callable[[Operation[Any]], Any],
+    pauses: list[float] | None = None,
+    at_once: int = 4,
+) -> T:
     """
     Return the result of a procedure.
 
     :param answer: returns the result or the error of an operation
     :param pauses: where to note how long the procedure would have waited
+    :param at_once: ``max_concurrency``
     """
     try:
         step = next(procedure)
@@ -27,7 +33,21 @@ def drive(procedure: Procedure[T], answer: Callable[[Operation[Any]], Any], paus
                 (pauses if pauses is not None else []).append(step.seconds)
                 step = procedure.send([])
             else:
-                step = procedure.send([answer(operation) for operation in step.operations])
+                step = procedure.send(send_all(step, answer, at_once))
     except StopIteration as stop:
         result: T = stop.value
         return result
+
+
+def send_all(step: Send, answer: Callable[[Operation[Any]], Any], at_once: int = 4) -> list[Any]:
+    """
+    Return the results of a step as a client does: after an error no other operation is started.
+
+    :param at_once: ``max_concurrency``; so many operations are under way when one fails
+    """
+    results: list[Any] = []
+    for operation in step.operations:
+        ended = results[: max(0, len(results) - at_once + 1)]
+        stopped = step.must_stop() or any(isinstance(result, Exception) for result in ended)
+        results.append(None if stopped else answer(operation))
+    return results

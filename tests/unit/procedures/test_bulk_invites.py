@@ -35,7 +35,7 @@ from airflow_provider_workspace.procedures.bulk_invites import (
 from airflow_provider_workspace.procedures.invite_rows import MAX_REFUSALS
 from airflow_provider_workspace.procedures.roster import Entry
 from airflow_provider_workspace.procedures.suspension import MAX_READINGS
-from tests.unit.procedures.drive import drive
+from tests.unit.procedures.drive import drive, send_all
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
@@ -161,7 +161,7 @@ def run(service: Service, rows: Iterable[Any], **options: Any) -> InvitesReport:
         clock=lambda: service.now,
         **options,
     )
-    return drive(steps, service.answer, service.pauses)
+    return drive(steps, service.answer, service.pauses, settings.get("max_concurrency", 4))
 
 
 def people(count: int) -> list[str]:
@@ -512,7 +512,7 @@ def test_a_part_waits_for_a_limit() -> None:
                 waited.append(step.seconds)
                 step = steps.send([])
             else:
-                step = steps.send([service.answer(operation) for operation in step.operations])
+                step = steps.send(send_all(step, service.answer))
     except StopIteration as stop:
         report: InvitesReport = stop.value
     assert statuses(report) == {"invited": 7, "failed": 1}
@@ -631,7 +631,7 @@ def test_that_something_is_sent_is_noted_every_few_seconds_and_when_an_answer_is
                 step.note()
                 step.note()
                 begun.append(memory.begun)
-            step = steps.send([service.answer(operation) for operation in step.operations])
+            step = steps.send(send_all(step, service.answer))
     except StopIteration:
         assert begun == [1, 1]
         assert memory.begun == 2

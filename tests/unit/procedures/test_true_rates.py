@@ -13,6 +13,7 @@ from airflow_provider_workspace.api.models import Invite
 from airflow_provider_workspace.api.procedure import Pause
 from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.procedures.bulk_invites import WorkspaceInvitesIncompleteError, invite_all
+from tests.unit.procedures.drive import send_all
 from tests.unit.procedures.true_rates import RatedOrganization
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def campaign(service: RatedOrganization, rows: list[str], *, deferred: bool = Tr
                         break
                     step = procedure.send([])
                 else:
-                    step = procedure.send([service.answer(operation) for operation in step.operations])
+                    step = procedure.send(send_all(step, service.answer))
         except StopIteration as stop:
             report: InvitesReport = stop.value
             return report

@@ -1,4 +1,4 @@
-"""What a service says it did, compared with what it was asked."""
+"""Responses compared with what was asked."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ ID = "0190c0de-0000-4000-8000-0000000000e1"
 
 
 @pytest.mark.parametrize("text", ["Café Müller", "Cafe\u0301 Mu\u0308ller", "  Café\tMüller ", "Café  \u00a0Müller\n"])
-def test_texts_that_differ_in_blanks_and_unicode_form_are_equal(text: str) -> None:
-    """Services trim and join blanks, and compose letters with their accents."""
+def test_texts_differing_in_blanks_or_unicode_form_are_equal(text: str) -> None:
+    """Services trim and collapse blanks, and normalize Unicode."""
     assert normal_text(text) == "Café Müller"
 
 
-def test_case_counts_in_texts() -> None:
-    """Two projects may differ in it."""
+def test_texts_differing_in_case_are_different() -> None:
+    """Two projects may have names that differ only in case."""
     assert normal_text("Sales") != normal_text("sales")
 
 
 def update(**fields: Any) -> UpdateDashboard:
-    """A change of a dashboard."""
+    """Return an update of a dashboard with these fields."""
     return UpdateDashboard(project_id="1", dashboard_id=7, **fields)
 
 
@@ -69,9 +69,9 @@ def update(**fields: Any) -> UpdateDashboard:
     ],
     ids=str,
 )
-def test_what_means_the_same_is_no_difference(op: Operation[Any], got: dict[str, Any]) -> None:
-    """Neither spelling nor what an answer need not show."""
-    assert differences(op, answered(op, {"id": 7} | got)) == []
+def test_equivalent_values_are_no_difference(op: Operation[Any], got: dict[str, Any]) -> None:
+    """Other spellings, and fields that a response may leave out, are no differences."""
+    assert differences(op, parse(op, {"id": 7} | got)) == []
 
 
 @pytest.mark.parametrize(
@@ -108,25 +108,25 @@ def test_what_means_the_same_is_no_difference(op: Operation[Any], got: dict[str,
     ids=str,
 )
 def test_differences_name_the_field_and_both_values(op: Operation[Any], got: dict[str, Any], told: str) -> None:
-    """And no secret."""
-    assert describe_differences(differences(op, answered(op, {"id": 7} | got))) == told
+    """The message contains no secret."""
+    assert describe_differences(differences(op, parse(op, {"id": 7} | got))) == told
 
 
-def test_null_in_an_answer_that_is_no_record_says_nothing() -> None:
-    """A service may answer a change with nothing but nulls."""
+def test_null_in_a_response_without_a_record_is_no_difference() -> None:
+    """A service may return only nulls for an update."""
     assert differences(update(name="Sales"), Dashboard(name=None)) == []
     assert differences(update(name="Sales"), Dashboard(name="Other")) != []
     assert differences(update(name="Sales"), None) == []
 
 
-def answered(op: Operation[Any], record: dict[str, Any]) -> Any:
-    """Read an answer as the clients do."""
+def parse(op: Operation[Any], record: dict[str, Any]) -> Any:
+    """Parse a response as the clients do."""
     if isinstance(op, UpdateMember | UpdateDomain | CreateInvite | VerifyDomain):
         record = record | {"id": ID}
     return decode(op.endpoint.result, json.dumps(record).encode())
 
 
-def test_what_is_told_can_be_written_to_a_log() -> None:
+def test_difference_messages_are_printable() -> None:
     told = describe_differences([{"field": "name", "asked": "\ud800", "got": "x"}])
     assert told == 'name is "x" and not "?"'
 
@@ -142,7 +142,7 @@ def test_what_is_told_can_be_written_to_a_log() -> None:
         ({"id": ID, "status": "failed", "error": "last run"}, []),
     ],
 )
-def test_a_success_that_speaks_of_a_failure_is_none(answer: dict[str, Any], fields: list[str]) -> None:
+def test_a_2xx_body_that_reports_a_failure_is_a_refusal(answer: dict[str, Any], fields: list[str]) -> None:
     unpause = UnpauseBatchExport(organization_id="o", batch_export_id=ID)
     found = differences(unpause, decode(unpause.endpoint.result, json.dumps(answer).encode()))
     assert [row["field"] for row in found] == fields

@@ -1,4 +1,4 @@
-"""What comes back with a success: every shape the interface leaves open, and every way to be broken."""
+"""Bodies of successful responses: every shape that the interface leaves open, and unreadable ones."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def warnings() -> Iterator[list[str]]:
     module.log.removeHandler(handler)
 
 
-# Shapes the interface does not show
+# Shapes that the interface leaves open
 
 
 @pytest.mark.parametrize("body", [b"", b" \n", b"{}", b"null", b"[]", b'{"paused": true}', b"OK", b"\xff"])
-def test_an_empty_answer_is_none(body: bytes) -> None:
+def test_an_empty_body_is_none(body: bytes) -> None:
     assert decode(None, body) is None
 
 
@@ -89,7 +89,7 @@ def test_collaborators_are_read_in_each_shape(value: Any, ids: list[str]) -> Non
     ("answer", "value"),
     [(Page[DashboardCollaborator], {"detail": "no"}), (Page[Invite], {}), (Page[DashboardCollaborator], None)],
 )
-def test_an_object_that_is_no_list_is_an_error(answer: Any, value: Any) -> None:
+def test_an_object_in_place_of_a_list_is_an_error(answer: Any, value: Any) -> None:
     with pytest.raises(UnreadableResponseError, match="another shape"):
         decode(answer, as_json(value))
 
@@ -146,7 +146,7 @@ def test_verify_is_read_in_each_shape(body: bytes, verified: Any) -> None:
     assert ("nothing" if domain is None else domain.is_verified) == verified
 
 
-def test_ids_that_are_numbers_are_read() -> None:
+def test_numeric_ids_are_read() -> None:
     page = decode(Page[Invite], as_json({"count": 1, "results": [{"id": 7, "target_email": "a@example.com"}]}))
     assert page.results[0].id == "7"
 
@@ -205,13 +205,13 @@ def test_next_of_a_page_is_kept(following: Any) -> None:
         (b'{"tiles": %s1%s}' % (b"[" * 150, b"]" * 150), {}),
     ],
 )
-def test_odd_json_is_read(body: bytes, expected: dict[str, Any]) -> None:
+def test_unusual_json_is_read(body: bytes, expected: dict[str, Any]) -> None:
     result = decode(Dashboard, body).to_dict()
     assert expected.items() <= result.items()
     json.dumps(result, allow_nan=False)
 
 
-# What cannot be read
+# Unreadable bodies
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_odd_json_is_read(body: bytes, expected: dict[str, Any]) -> None:
         (list[Invite], b"true", "JSON of another shape (Input should be"),
     ],
 )
-def test_an_unreadable_answer_is_an_error(answer: Any, body: bytes, found: str) -> None:
+def test_an_unreadable_body_is_an_error(answer: Any, body: bytes, found: str) -> None:
     with pytest.raises(UnreadableResponseError) as error:
         decode(answer, body)
     assert str(error.value).startswith(found)
@@ -258,7 +258,7 @@ ANSWERS = sorted({operation.endpoint.result for operation in OPERATIONS}, key=st
 
 
 @given(st.sampled_from(ANSWERS), JSON.map(as_json) | st.binary())
-def test_any_body_is_decoded_or_an_error(answer: Any, body: bytes) -> None:
+def test_any_body_is_decoded_or_raises(answer: Any, body: bytes) -> None:
     try:
         result = decode(answer, body)
     except UnreadableResponseError:

@@ -1,4 +1,4 @@
-"""What each refusal says to do: services tell those of one status apart by words alone."""
+"""The hint of each refusal. Refusals with the same status differ only in their text."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ CASES: list[tuple[Operation[Any], int, str | dict[str, Any], str]] = [
     (UPDATE, 400, {"attr": "restriction_level", "detail": "Not a valid choice."}, "Correct the request"),
     (UPDATE, 403, "You don't have edit permissions for this dashboard.", "Make the owner of the API key of conn"),
     (ADD, 403, "Only people with edit access may add collaborators.", "Make the owner of the API key of conn"),
-    # Why a key may not
+    # Permissions of a key
     (
         PROJECT,
         403,
@@ -86,7 +86,7 @@ CASES: list[tuple[Operation[Any], int, str | dict[str, Any], str]] = [
     (MEMBER, 403, "You can only act on levels up to your own.", "Use the API key of somebody with a higher"),
     (PROJECT, 403, "Your organization access level is insufficient.", "Use the API key of somebody with a higher"),
     (PROJECT, 403, "You shall not pass.", "The owner of the API key of conn is not allowed to do this"),
-    # A key that is right
+    # A valid key
     (
         UNPAUSE,
         401,
@@ -106,14 +106,12 @@ def hint_for(op: Operation[Any], status: int, said: str | dict[str, Any]) -> str
 
 
 @pytest.mark.parametrize(("op", "status", "said", "hint"), CASES, ids=lambda value: str(value)[:60])
-def test_each_refusal_has_the_hint_that_fits(
-    op: Operation[Any], status: int, said: str | dict[str, Any], hint: str
-) -> None:
+def test_each_refusal_has_its_hint(op: Operation[Any], status: int, said: str | dict[str, Any], hint: str) -> None:
     assert hint_for(op, status, said).startswith(hint)
 
 
 def test_every_hint_is_reached() -> None:
-    """A row that another one hides helps nobody."""
+    """No row of the table is shadowed by an earlier one."""
     unpause_400 = hint_for(UNPAUSE, 400, {"attr": "name", "detail": "Too long."})
     told = unpause_400 + "".join(hint_for(op, status, said) for op, status, said, _ in CASES)
     missing = [hint.cure for hint in HINTS if hint.cure.partition("{")[0] not in told]

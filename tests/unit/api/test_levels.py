@@ -37,7 +37,7 @@ def level_of(value: Any) -> Any:
         ("OWNER", 15),
     ],
 )
-def test_a_level_is_any_whole_number_or_a_name(value: Any, level: int) -> None:
+def test_levels_may_be_integers_or_names(value: Any, level: int) -> None:
     assert level_of(value) == level
     invite = CreateInvite(organization_id="o", target_email="ada@example.com", level=value)
     assert invite.payload()["level"] == level
@@ -46,7 +46,7 @@ def test_a_level_is_any_whole_number_or_a_name(value: Any, level: int) -> None:
 
 
 @pytest.mark.parametrize("value", [True, False, 8.5, math.nan, math.inf, 10**200, "8.5", "boss", "", None, [8]])
-def test_what_is_no_level_is_refused_by_name(value: Any) -> None:
+def test_invalid_levels_are_refused(value: Any) -> None:
     with pytest.raises(WorkspaceInputError) as error:
         level_of(value)
     assert str(error.value) == (
@@ -55,7 +55,7 @@ def test_what_is_no_level_is_refused_by_name(value: Any) -> None:
     )
 
 
-def test_a_row_may_have_no_level() -> None:
+def test_the_level_of_a_row_is_optional() -> None:
     (row,) = check_roster(["ada@example.com"]).rows
     assert row.level is None
     assert CreateInvite(organization_id="o", target_email="a@example.com", level=None).payload()["level"] is None
@@ -64,7 +64,7 @@ def test_a_row_may_have_no_level() -> None:
 
 
 def test_levels_of_dashboards_have_no_names() -> None:
-    """They are of another kind: 37 lets people edit."""
+    """Their levels are of another kind: 37 is "can edit"."""
     add = AddDashboardCollaborator(project_id="1", dashboard_id=1, user_uuid="u", level="37")
     assert add.payload()["level"] == 37
     assert UpdateDashboard(project_id="1", dashboard_id=1, restriction_level=None).payload() == {

@@ -1,4 +1,4 @@
-"""Answers keep everything, and tell no secret by accident."""
+"""Records keep all fields and hide secrets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SECRET = "s3cret-value"
         ("id", False),
     ],
 )
-def test_which_fields_are_secret(field: str, secret: bool) -> None:  # noqa: FBT001
+def test_secret_fields(field: str, secret: bool) -> None:  # noqa: FBT001
     assert is_secret(field) is secret
 
 
@@ -56,5 +56,5 @@ def test_secrets_are_found_redacted_and_dropped(resource: Resource) -> None:
     assert SECRET in resource.to_dict(return_secrets=True).values()
 
 
-def test_repr_of_a_model() -> None:
+def test_repr_of_a_model_hides_secrets() -> None:
     assert repr(Domain(id="d1", is_verified=False)) == "Domain(id='d1', is_verified=False)"

@@ -1,4 +1,4 @@
-"""What goes out: paths, queries and bodies in their final form, and what is refused before anything is sent."""
+"""Requests: paths, queries and bodies as they are sent, and input that is refused before sending."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def test_paths_are_absolute_end_in_a_slash_and_name_fields(operation: type[Opera
 
 def test_an_operation_needs_a_result_type() -> None:
     class Untyped(Operation):  # type: ignore[type-arg]
-        """Lacks its type parameter."""
+        """An operation without a type parameter."""
 
     with pytest.raises(TypeError, match=r"Untyped must derive from Operation\[...\]"):
         result_type(Untyped)
@@ -279,15 +279,15 @@ def test_long_ids_are_refused() -> None:
         ({"repeatable": True, "effect": "create", "look_for": "Look."}, "a repeatable one needs neither"),
     ],
 )
-def test_a_row_that_lacks_a_decision_is_refused(row: dict[str, Any], says: str) -> None:
+def test_an_incomplete_endpoint_row_is_refused(row: dict[str, Any], says: str) -> None:
     with pytest.raises(TypeError, match=f"@endpoint of Invented: .*{says}"):
 
         @endpoint("POST", "/invented/", scope=None, **row)
         class Invented(Operation[None]):
-            """Not in the interface."""
+            """An operation that does not exist."""
 
 
-def test_a_module_of_operations_is_imported_when_it_is_asked_for() -> None:
+def test_modules_of_operations_are_imported_lazily() -> None:
     code = (
         "import sys; from airflow_provider_workspace.api import operations\n"
         "name = operations.__name__ + '.members'\n"

@@ -1,4 +1,4 @@
-"""The walk through a list: always to its end, never round in circles, never to another host."""
+"""Pagination: it reads to the end, detects loops, and never leaves the host."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def page(following: Any, *ids: str) -> Page[Invite]:
     return Page[Invite](next=following, results=[Invite(id=id_) for id_ in ids])
 
 
-def walk(*pages: Page[Invite], base_url: str = BASE, offset: int | None = None) -> list[int | None]:
-    """Return the offsets asked for after the first one; ``None`` where the list ended."""
+def requested_offsets(*pages: Page[Invite], base_url: str = BASE, offset: int | None = None) -> list[int | None]:
+    """Return the requested offsets after the first one, then ``None`` for the end of the list."""
     first = (
         ListInvites(organization_id="o", limit=2) if offset is None else ListInvites(organization_id="o", offset=offset)
     )
@@ -50,11 +50,11 @@ def walk(*pages: Page[Invite], base_url: str = BASE, offset: int | None = None) 
 
 
 @pytest.mark.parametrize("last", [None, "", False])
-def test_the_list_ends_where_nothing_follows(last: Any) -> None:
-    assert walk(page(last, "a", "b")) == [None]
+def test_a_list_ends_without_a_next_page(last: Any) -> None:
+    assert requested_offsets(page(last, "a", "b")) == [None]
 
 
-def silent(*ids: str, count: int | None = None) -> Page[Invite]:
+def without_next(*ids: str, count: int | None = None) -> Page[Invite]:
     """An array, or an envelope without ``next``."""
     return Page[Invite](results=[Invite(id=id_) for id_ in ids], **({} if count is None else {"count": count}))
 
@@ -62,40 +62,40 @@ def silent(*ids: str, count: int | None = None) -> Page[Invite]:
 @pytest.mark.parametrize(
     ("pages", "offsets"),
     [
-        ([silent("a", "b"), silent("c"), silent()], [2, 3, None]),
-        ([silent("a", "b"), silent("c", "d"), silent()], [2, 4, None]),
-        ([silent("a"), silent()], [1, None]),
-        ([silent("a", "b", "c"), silent("a", "b", "c")], [3, None]),
-        ([silent("a", "b", count=2)], [None]),
-        ([silent("a", count=3), silent("b", count=3), silent("c", count=3)], [1, 2, None]),
-        ([silent(count=3)], [None]),
+        ([without_next("a", "b"), without_next("c"), without_next()], [2, 3, None]),
+        ([without_next("a", "b"), without_next("c", "d"), without_next()], [2, 4, None]),
+        ([without_next("a"), without_next()], [1, None]),
+        ([without_next("a", "b", "c"), without_next("a", "b", "c")], [3, None]),
+        ([without_next("a", "b", count=2)], [None]),
+        ([without_next("a", count=3), without_next("b", count=3), without_next("c", count=3)], [1, 2, None]),
+        ([without_next(count=3)], [None]),
     ],
 )
 def test_a_page_without_next_and_count_is_followed_until_empty(
     pages: list[Page[Invite]], offsets: list[int | None]
 ) -> None:
-    assert walk(*pages) == offsets
+    assert requested_offsets(*pages) == offsets
 
 
-def test_collaborators_have_no_pages_unless_they_say_so() -> None:
+def test_collaborators_have_one_page_unless_next_is_set() -> None:
     steps = Pages(ListDashboardCollaborators(project_id="1", dashboard_id=1), BASE)
     assert steps.next_operation(Page[DashboardCollaborator](results=[DashboardCollaborator(id="a")])) is None
 
 
 def test_a_repeated_page_ends_the_list() -> None:
     steps = Pages(ListInvites(organization_id="o", limit=2), BASE)
-    whole = silent("a", "b")
+    whole = without_next("a", "b")
     assert not steps.is_repeated(whole)
     steps.next_operation(whole)
     assert steps.is_repeated(whole)
     assert steps.next_operation(whole) is None
-    assert not steps.is_repeated(silent("c", "d"))
+    assert not steps.is_repeated(without_next("c", "d"))
     assert steps.is_repeated(page(None, "a", "b"))
     assert not steps.is_repeated(page("?offset=2", "a", "b"))
 
 
-def test_an_empty_page_ends_the_list_whatever_follows() -> None:
-    assert walk(page(f"{BASE}/?offset=2", "a"), page(f"{BASE}/?offset=4")) == [2, None]
+def test_an_empty_page_ends_the_list_despite_next() -> None:
+    assert requested_offsets(page(f"{BASE}/?offset=2", "a"), page(f"{BASE}/?offset=4")) == [2, None]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_an_empty_page_ends_the_list_whatever_follows() -> None:
         ("https://HOST.example.com:443/elsewhere/?offset=30", 30),
         ("?offset=30", 30),
         ("/api/x/?limit=2&offset=30#frag", 30),
-        # Names no offset, or not one to believe: as many rows further as came.
+        # No offset, or an implausible one: the offset grows by the rows of the page.
         (f"{BASE}/?cursor=abc", 2),
         (f"{BASE}/?offset=", 2),
         (f"{BASE}/?offset=many", 2),
@@ -122,14 +122,14 @@ def test_an_empty_page_ends_the_list_whatever_follows() -> None:
     ],
 )
 def test_next_offset(following: Any, offset: int) -> None:
-    assert walk(page(following, "a", "b")) == [offset]
+    assert requested_offsets(page(following, "a", "b")) == [offset]
 
 
 def test_next_offset_without_a_url_counts_rows() -> None:
-    assert walk(page("https://anywhere.example/?offset=30", "a", "b"), base_url="") == [2]
+    assert requested_offsets(page("https://anywhere.example/?offset=30", "a", "b"), base_url="") == [2]
 
 
-def test_the_request_is_the_first_one_with_another_offset() -> None:
+def test_following_requests_differ_only_in_the_offset() -> None:
     steps = Pages(ListInvites(organization_id="o", limit=2), BASE)
     following = steps.next_operation(page("https://evil.example/steal?offset=9", "a", "b"))
     assert following is not None
@@ -147,23 +147,23 @@ def test_the_request_is_the_first_one_with_another_offset() -> None:
 )
 def test_an_endless_list_is_an_error(pages: list[Page[Invite]]) -> None:
     with pytest.raises(WorkspacePaginationError) as error:
-        walk(*pages)
+        requested_offsets(*pages)
     assert str(error.value).startswith("ListInvites never ends: the page at offset ")
     assert error.value.permanent
 
 
-def test_a_row_that_comes_twice_in_a_row_is_no_loop_in_a_list_that_counts() -> None:
-    """With one row a page, as when somebody joins at the front of the list."""
+def test_a_repeated_row_is_no_loop_in_a_list_with_a_count() -> None:
+    """Each page has one row, and somebody joins at the front of the list."""
     pages = [page(f"?offset={offset}", "a").model_copy(update={"count": 3}) for offset in (1, 2)]
-    assert walk(*pages) == [1, 2]
+    assert requested_offsets(*pages) == [1, 2]
 
 
 def test_a_row_that_moved_to_the_next_page_is_not_a_loop() -> None:
-    assert walk(page("?offset=2", "a", "b"), page("?offset=4", "x", "b"), page(None, "c")) == [2, 4, None]
+    assert requested_offsets(page("?offset=2", "a", "b"), page("?offset=4", "x", "b"), page(None, "c")) == [2, 4, None]
 
 
 def test_pagination_can_start_at_an_offset() -> None:
-    assert walk(page("?cursor=x", "a", "b", "c"), page("?cursor=y", "d"), offset=10) == [13, 14]
+    assert requested_offsets(page("?cursor=x", "a", "b", "c"), page("?cursor=y", "d"), offset=10) == [13, 14]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_every_list_operation_takes_an_offset(operation: Any) -> None:
     assert "offset" in operation.model_fields
 
 
-# Lists that come with fewer rows than they count
+# Lists with fewer rows than their count
 
 
 class Service:
@@ -206,7 +206,7 @@ class Service:
         return Page[Invite](count=len(self.ids), next=link, results=[Invite(id=str(number)) for number in sent.ids])
 
     def read(self, limit: int = 10, offset: int | None = None) -> list[int]:
-        """Return the ids that come; each is counted as often as it came."""
+        """Return how often each id was read."""
         first = ListInvites(organization_id="o", limit=limit, **({} if offset is None else {"offset": offset}))
         pages = Pages(first, BASE)
         came: list[int] = []
@@ -219,14 +219,14 @@ class Service:
 
 
 @pytest.mark.parametrize("fault", [None, next_null, last_row_missing, empty_page, moving, at_most_seven])
-def test_all_rows_come_each_once(fault: Any) -> None:
+def test_each_row_is_returned_once(fault: Any) -> None:
     service = Service(35, fault)
     assert sorted(service.read()) == service.ids
     if fault in (None, next_null, at_most_seven):
         assert {limit for _, limit in service.asked} == {10}, "it is read once"
 
 
-def test_a_list_that_is_known_to_be_short_is_an_error() -> None:
+def test_an_incomplete_list_is_an_error() -> None:
     service = Service(35, hidden)
     with pytest.raises(WorkspaceIncompleteListError) as error:
         service.read()
@@ -238,7 +238,7 @@ def test_a_list_that_is_known_to_be_short_is_an_error() -> None:
     assert error.value.outcome == "rejected"
 
 
-def test_a_list_that_keeps_giving_other_rows_is_read_a_few_times() -> None:
+def test_a_list_that_keeps_changing_is_read_a_few_times() -> None:
     service = Service(1000, one_by_chance)
     with pytest.raises(WorkspaceIncompleteListError, match=f"came in {MAX_READS} readings"):
         service.read(limit=1000)
@@ -248,14 +248,14 @@ def test_more_rows_than_counted_are_no_error() -> None:
     assert len(Service(5, more_than_counted).read()) == 20
 
 
-def test_rows_before_the_first_offset_are_not_missed() -> None:
+def test_rows_before_the_first_offset_are_not_missing() -> None:
     assert Service(35).read(offset=30) == [31, 32, 33, 34, 35]
     assert Service(35).read(offset=40) == []
     with pytest.raises(WorkspaceIncompleteListError, match="counts 35 rows, and 34 came"):
         Service(35, hidden).read(offset=20)
 
 
-def test_rows_without_an_id_are_counted_as_they_come() -> None:
+def test_rows_without_an_id_are_not_deduplicated() -> None:
     rows = [Invite(), Invite(id="a"), Invite()]
     pages = Pages(ListInvites(organization_id="o", limit=3), BASE)
     page = Page[Invite](count=3, next=None, results=rows)
@@ -275,7 +275,7 @@ def test_rows_without_an_id_are_counted_as_they_come() -> None:
     assert came == rows
 
 
-class Busy(Service):
+class ChangingList(Service):
     """
     A list that changes before each page but the first.
 
@@ -298,28 +298,28 @@ class Busy(Service):
 @pytest.mark.parametrize(
     "changes", [["join"], ["leave"], ["leave"] * 4, ["join", "leave"] * 3, ["join"] * 200, ["leave"] * 15]
 )
-def test_people_may_join_and_leave_meanwhile(changes: list[str]) -> None:
-    service = Busy(350, *changes)
+def test_rows_added_or_removed_meanwhile_are_no_error(changes: list[str]) -> None:
+    service = ChangingList(350, *changes)
     assert service.stayed <= set(service.read(limit=100))
 
 
-def test_who_was_skipped_when_somebody_left_is_read_again() -> None:
-    service = Busy(35, "leave")
+def test_rows_skipped_after_a_removal_are_read_again() -> None:
+    service = ChangingList(35, "leave")
     assert 11 in service.read()
     assert len({limit for _, limit in service.asked}) == 2
 
 
-def test_a_list_without_a_count_is_taken_as_it_is() -> None:
+def test_a_list_without_a_count_is_not_checked() -> None:
     pages = Pages(ListInvites(organization_id="o", limit=2), BASE)
     first = page(None, "a")
     pages.new_rows(first)
     assert pages.next_operation(first) is None
 
 
-# Lists without an end
+# Endless lists
 
 
-def test_a_list_ends_when_its_count_can_no_longer_be_honest() -> None:
+def test_a_list_with_far_more_rows_than_its_count_is_an_error() -> None:
     service = Service(300, endless)
     with pytest.raises(WorkspacePaginationError, match="counts 300 rows, gave 710, and has another page") as error:
         service.read()
@@ -329,9 +329,9 @@ def test_a_list_ends_when_its_count_can_no_longer_be_honest() -> None:
     assert len(service.asked) * 10 <= 2 * 300 + SLACK + 10
 
 
-def test_a_list_without_a_count_has_a_last_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_without_a_count_has_a_maximum_of_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pagination, "MAX_PAGES", 3)
     pages = [page(f"?offset={offset + 1}", str(offset)) for offset in range(3)]
-    assert walk(*pages[:2]) == [1, 2]
+    assert requested_offsets(*pages[:2]) == [1, 2]
     with pytest.raises(WorkspacePaginationError, match="more than 3 pages"):
-        walk(*pages)
+        requested_offsets(*pages)

@@ -1,4 +1,4 @@
-"""Procedures that are left at a long pause."""
+"""Long pauses end a procedure early."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from airflow_provider_workspace.api.procedure import Pause, Procedure, leave_at_
 from tests.unit.procedures.drive import drive
 
 
-class Left(Exception):  # noqa: N818 - what a deferral looks like
+class Interrupted(Exception):  # noqa: N818 - what a deferral looks like
     pass
 
 
-def leave(seconds: float) -> None:
-    raise Left(seconds)
+def interrupt(seconds: float) -> None:
+    raise Interrupted(seconds)
 
 
 def pausing(*pauses: float) -> Procedure[str]:
@@ -24,12 +24,12 @@ def pausing(*pauses: float) -> Procedure[str]:
 
 def test_short_pauses_are_waited_for() -> None:
     pauses: list[float] = []
-    assert drive(leave_at_long_pause(pausing(1.0, 60.0), 60.0, leave), lambda _: None, pauses) == "done"
+    assert drive(leave_at_long_pause(pausing(1.0, 60.0), 60.0, interrupt), lambda _: None, pauses) == "done"
     assert pauses == [1.0, 60.0]
 
 
-def test_a_long_pause_is_left() -> None:
+def test_a_long_pause_interrupts_the_procedure() -> None:
     pauses: list[float] = []
-    with pytest.raises(Left, match="61"):
-        drive(leave_at_long_pause(pausing(1.0, 61.0), 60.0, leave), lambda _: None, pauses)
+    with pytest.raises(Interrupted, match="61"):
+        drive(leave_at_long_pause(pausing(1.0, 61.0), 60.0, interrupt), lambda _: None, pauses)
     assert pauses == [1.0]

@@ -1,4 +1,4 @@
-"""From an answer to a result or an error that says what was asked, what came back and what to do."""
+"""Responses become results, or errors that name the request, the response and the cure."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_record_does_not_repeat_the_key() -> None:
     assert record.name == "pw"
 
 
-def test_a_change_with_an_empty_answer_succeeds() -> None:
+def test_an_update_with_an_empty_response_succeeds() -> None:
     assert answer(UpdateMember(organization_id="o", user_uuid="u", level=8), 204) == Member()
     with pytest.raises(WorkspaceResponseError):
         answer(CreateProject(organization_id="o", name="n"), 204)
@@ -140,7 +140,7 @@ def test_an_unreadable_2xx_is_a_response_error() -> None:
 WHOSE = "the API key of connection 'workspace_default'"
 FAILED = "The service or a proxy failed. If it keeps failing, check its status."
 STATUSES = [
-    # status, class, outcome, retryable, what to do
+    # status, class, outcome, retryable, hint
     (100, WorkspaceStatusError, "unknown", False, "The service refused the request."),
     (301, WorkspaceRedirectError, "unknown", False, "The redirect to nowhere was not followed."),
     (302, WorkspaceRedirectError, "unknown", False, "The redirect to nowhere was not followed."),
@@ -216,7 +216,7 @@ def test_429_error_has_retry_after(header: str, seconds: float | None, when: str
         ("At most 50 invites", None, None),
     ],
 )
-def test_the_seconds_of_a_429_are_read_from_its_text_where_the_header_is_missing(
+def test_seconds_of_a_429_are_read_from_its_text_without_a_header(
     detail: str, header: str | None, seconds: float | None
 ) -> None:
     body = json.dumps({"detail": detail}).encode()
@@ -289,10 +289,10 @@ def test_repr_of_the_request_context_has_no_secrets() -> None:
     assert repr(Response(200, {"x": KEY}, KEY.encode())) == "Response(status=200)"
 
 
-# What is done already
+# Already applied
 
 
-def test_404_on_a_repeated_delete_means_deleted() -> None:
+def test_404_on_a_repeated_delete_counts_as_deleted() -> None:
     own = b'{"detail": "Not found."}'
     for status in (404, 410):
         assert answer(DELETE, status, own, may_have_been_applied=True) is None
@@ -304,7 +304,7 @@ def test_404_on_a_repeated_delete_means_deleted() -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"404 page not found", b"<html>404</html>", b'{"message": "no Route matched"}', b'["x"]', b"[" * 9999]
 )
-def test_404_of_a_proxy_does_not_mean_deleted(body: bytes) -> None:
+def test_404_of_a_proxy_does_not_count_as_deleted(body: bytes) -> None:
     error = refused(DELETE, 404, body, may_have_been_applied=True)
     assert (error.status, error.from_service) == (404, False)
 
@@ -361,7 +361,7 @@ def test_refused_redirect_error_names_its_target(location: str, where: str) -> N
     assert "s3cret" not in str(error)
 
 
-# Broken connections, and giving up
+# Broken connections and final errors
 
 
 def test_connect_failure_has_outcome_not_sent() -> None:
@@ -414,7 +414,7 @@ def test_final_error_of_an_unknown_write_says_what_to_check() -> None:
         (POST, True, True),
     ],
 )
-def test_an_unknown_outcome_is_permanent_unless_the_caller_caller_looks_up(
+def test_an_unknown_outcome_is_permanent_unless_the_caller_looks_up(
     op: Operation[Any],
     caller_looks_up: bool,  # noqa: FBT001
     permanent: bool,  # noqa: FBT001
@@ -462,7 +462,7 @@ def test_any_response_is_a_result_or_a_workspace_error(
         (UnpauseBatchExport(organization_id="o", batch_export_id=UUID_TEXT), b'{"paused": true}'),
     ],
 )
-def test_a_success_that_says_the_contrary_is_an_error(op: Operation[Any], body: bytes) -> None:
+def test_a_2xx_that_contradicts_the_request_is_an_error(op: Operation[Any], body: bytes) -> None:
     with pytest.raises(WorkspaceNotAppliedError, match="was not applied: paused is ") as error:
         answer(op, 200, body)
     assert (error.value.outcome, error.value.retryable) == ("unknown", True)
@@ -470,7 +470,7 @@ def test_a_success_that_says_the_contrary_is_an_error(op: Operation[Any], body: 
 
 
 @pytest.mark.parametrize("body", [b'{"success": false}', b'{"error": "busy"}', b'{"id": null, "status": "failed"}'])
-def test_a_remove_that_reports_a_failure_is_an_error(body: bytes) -> None:
+def test_a_delete_that_reports_a_failure_is_an_error(body: bytes) -> None:
     with pytest.raises(WorkspaceNotAppliedError, match="DeleteInvite was not applied: ") as error:
         answer(DELETE, 200, body)
     assert (error.value.outcome, error.value.retryable) == ("unknown", True)
@@ -479,11 +479,11 @@ def test_a_remove_that_reports_a_failure_is_an_error(body: bytes) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"ok", b"[]", b'{"success": true}', b'{"id": "i", "status": "failed"}', b'{"deleted": 1}']
 )
-def test_other_bodies_of_a_remove_are_ignored(body: bytes) -> None:
+def test_other_bodies_of_a_delete_are_ignored(body: bytes) -> None:
     assert answer(DELETE, 200, body) is None
 
 
-def test_a_change_that_every_attempt_leaves_undone_is_permanent() -> None:
+def test_an_update_that_is_never_applied_is_a_permanent_error() -> None:
     op = UpdateMember(organization_id="o", user_uuid=UUID_TEXT, level=8)
     with pytest.raises(WorkspaceNotAppliedError) as error:
         answer(op, 200, b'{"id": "m", "level": 1}')
@@ -496,7 +496,7 @@ def test_a_change_that_every_attempt_leaves_undone_is_permanent() -> None:
     assert final_error(op, error.value, 5, may_have_been_applied=True).permanent
 
 
-def test_a_create_that_is_not_as_asked_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_create_with_other_values_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     op = CreateProject(organization_id="o", name=f"Shop {KEY}")
     assert answer(op, 201, b'{"id": 7, "name": "Shop"}').id == 7
     assert caplog.messages == ['CreateProject was applied with differences: name is "Shop" and not "Shop ***"']

@@ -1,4 +1,4 @@
-"""When a request is sent again, and after how long."""
+"""When a request is retried, and after how many seconds."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_retry_after_is_parsed(header: str | None, seconds: float | None) -> Non
     ("date", "seconds"),
     [("Sun, 01 Mar 2026 13:00:00 GMT", 30.0), ("yesterday", 3630.0), ("Sun, 01 Mar 2026 13:00:00 -0000", 3630.0)],
 )
-def test_a_retry_after_counts_from_the_date_of_its_answer(date: str, seconds: float) -> None:
+def test_retry_after_dates_count_from_the_date_of_the_response(date: str, seconds: float) -> None:
     assert parse_retry_after("Sun, 01 Mar 2026 13:00:30 GMT", NOW, date) == seconds
 
 

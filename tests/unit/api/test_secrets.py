@@ -1,4 +1,4 @@
-"""What is a secret, wherever it stands: by the name of its field, or by its place in a URL."""
+"""Secrets are recognized by the name of their field or their place in a URL."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_secrets_are_found_and_removed_at_any_depth() -> None:
         ({"a": {"name": None, "list": [None, 1]}}, {"a": {"name": None, "list": [None, 1]}}),
     ],
 )
-def test_only_texts_are_secrets(value: Any, shown: Any) -> None:
+def test_only_strings_are_secrets(value: Any, shown: Any) -> None:
     assert without_secrets(value) == shown
     assert set(secrets_under("", value)) <= {"s"}
 
@@ -53,14 +53,14 @@ URLS = {
 
 
 @pytest.mark.parametrize(("text", "shown"), URLS.items())
-def test_what_a_url_carries_to_log_in_with_is_hidden(text: str, shown: str) -> None:
+def test_credentials_in_a_url_are_hidden(text: str, shown: str) -> None:
     assert without_url_secrets(text) == shown
     assert without_secrets({"app_urls": [text]}) == {"app_urls": [shown]}
     for secret in secrets_under("app_urls", [text]):
         assert secret not in shown
 
 
-def test_the_secrets_of_a_url_are_masked_as_written_and_as_meant() -> None:
+def test_url_credentials_are_masked_encoded_and_decoded() -> None:
     assert list(secrets_under("url", "https://user:p%40ss@db.example.com")) == ["p%40ss", "p@ss"]
 
 
@@ -70,7 +70,7 @@ def test_secrets_in_a_recursive_value_are_found() -> None:
     assert list(secrets_under("token", value)) == ["x"]
 
 
-def test_secrets_in_a_free_form_field_are_neither_shown_nor_returned() -> None:
+def test_secrets_in_free_form_fields_are_hidden_and_removed() -> None:
     fields = {"id": 1, "extra_settings": {"scim_token": "s1", "colour": "red"}, "app_urls": ["https://u:s2@a.example"]}
     project = Project.model_validate({**fields, "survey_config": {"hmac_key": "s3"}})
     assert sorted(project.secrets()) == ["s1", "s2", "s3"]
@@ -86,12 +86,12 @@ def test_secrets_in_a_free_form_field_are_neither_shown_nor_returned() -> None:
     )
 
 
-def test_what_an_audit_asks_for_is_shown() -> None:
+def test_booleans_for_audits_are_shown() -> None:
     sharing = DashboardSharing.model_validate({"enabled": True, "access_token": "s", "password_required": True})
     assert sharing.to_dict() == {"created_at": None, "enabled": True, "password_required": True}
     assert "user=User(id=3" in repr(DashboardCollaborator.model_validate({"user": {"id": 3}}))
 
 
-def test_the_password_of_a_proxy_is_a_secret() -> None:
+def test_the_proxy_password_is_a_secret() -> None:
     settings = Settings("https://workspace.example.com", "key", proxy="http://user:p%40ss@proxy.example.com:3128")
     assert settings.secrets() == ("key", "p%40ss", "p@ss")

@@ -1,4 +1,4 @@
-"""Both clients behind one function, so that every test of sending runs for each of them."""
+"""Fixture ``send``: runs a test with both clients."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KEY = "phx_s3cret-key"
 
 @dataclass
 class Sent:
-    """What became of an operation, and what was done on the way."""
+    """Result of an operation, and the waits and masked secrets on the way."""
 
     result: Any = None
     error: WorkspaceError | None = None
@@ -86,7 +86,7 @@ def send(request: pytest.FixtureRequest) -> Send:
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with a key and its self-signed certificate for loopback."""
+    """A PEM file with a private key and its self-signed certificate for 127.0.0.1."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "loopback")])
     now = datetime.now(timezone.utc)

@@ -1,4 +1,4 @@
-"""A service on loopback that misbehaves as it is told, byte by byte, over real sockets."""
+"""A server on a real loopback socket that misbehaves on demand, byte by byte."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Received:
 
 
 def answer(status: int = 200, body: Any = None, *, packed: bool = False, **headers: str) -> Scene:
-    """Answer JSON, or bytes as they are; ``_`` in header names stands for ``-``."""
+    """Respond with JSON, or with bytes as they are; ``_`` in header names stands for ``-``."""
     content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
     if packed:
         content = gzip.compress(content)
@@ -59,7 +59,7 @@ def answer(status: int = 200, body: Any = None, *, packed: bool = False, **heade
 
 
 def redirect(location: str, status: int = 302) -> Scene:
-    """Point elsewhere; ``{url}`` is where the server is."""
+    """Redirect; ``{url}`` is the URL of the server."""
 
     def at(url: str) -> bytes:
         scene = answer(status, Location=location.replace("{url}", url))
@@ -109,7 +109,7 @@ class Loopback:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._over.set()
-        # Closing a socket does not wake who waits in accept: a connection does.
+        # Closing the socket does not wake accept(); a connection does.
         socket.create_connection(self._listener.getsockname()).close()
         self._thread.join()
         self._listener.close()
@@ -122,7 +122,7 @@ class Loopback:
                     return
                 scene = self.scenes[min(self.connections, len(self.scenes) - 1)]
                 self.connections += 1
-                with suppress(OSError):  # the client leaves first, as it may
+                with suppress(OSError):  # the client may disconnect first
                     self._play(scene, connection)
             self.closed.release()
 
@@ -134,7 +134,7 @@ class Loopback:
             if scene.reads:
                 self.requests.append(read_request(connection))
             else:
-                connection.recv(1, socket.MSG_PEEK)  # it has come, and nobody will know what it was
+                connection.recv(1, socket.MSG_PEEK)  # read, but not recorded
             if scene.handler:
                 scene.handler(connection)
                 return
@@ -168,7 +168,7 @@ def more(connection: socket.socket) -> bytes:
 
 
 def closed_port() -> int:
-    """Return a port at which nobody listens."""
+    """Return a port without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port

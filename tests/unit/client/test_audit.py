@@ -1,4 +1,4 @@
-"""What each write leaves in the log, and each call in a trace."""
+"""Audit lines of writes and trace spans of calls."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def by_requests(url: str, op: Operation[Any]) -> Any:
 
 def by_httpx(url: str, op: Operation[Any]) -> Any:
     async def sleep(_: float) -> None:
-        """Not now."""
+        """Do not wait."""
 
     async def send() -> Any:
         settings = read_settings(host=url, password=KEY, extra=None, source="a test")
@@ -53,7 +53,7 @@ def send(request: pytest.FixtureRequest) -> Send:
 
 @pytest.fixture
 def lines() -> Iterator[list[str]]:
-    """The lines of the audit."""
+    """Lines of the audit log."""
     kept: list[str] = []
 
     class Keep(logging.Handler):
@@ -71,7 +71,7 @@ def lines() -> Iterator[list[str]]:
 
 @pytest.fixture(scope="module")
 def exporter() -> InMemorySpanExporter:
-    """Switch tracing on, as Airflow does, for the rest of the process."""
+    """Enable tracing as Airflow does, for the rest of the process."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -99,7 +99,7 @@ def test_a_write_is_logged(send: Send, lines: list[str]) -> None:
     )
 
 
-def test_the_audit_line_has_no_secret_that_the_service_echoes(send: Send, lines: list[str]) -> None:
+def test_the_audit_line_has_no_secret_echoed_by_the_service(send: Send, lines: list[str]) -> None:
     create = ops.CreateProject(
         organization_id="o", name="Northwind", slack_incoming_webhook="https://hook.example.com/s3"
     )

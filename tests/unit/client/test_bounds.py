@@ -1,4 +1,4 @@
-"""Both clients against answers without an end, too large, out of place or broken off: real sockets, real TLS."""
+"""Limits of both clients: endless, too large, misplaced or truncated responses, over real sockets and TLS."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.unit.client.loopback import HEAD, Loopback, Scene, answer, read_reque
 if TYPE_CHECKING:
     from tests.unit.client.conftest import Send
 
-# Tests of TLS check no certificate.
+# Tests of TLS do not verify the certificate.
 pytestmark = pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
 
 READ = GetDashboard(project_id="1", dashboard_id=7)
@@ -42,7 +42,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 
 
 def dripping(before: bytes, drops: bytes) -> Scene:
-    """Send a beginning, and then byte after byte without an end."""
+    """Send ``before``, then the bytes of ``drops`` one at a time, forever."""
 
     def play(connection: socket.socket) -> None:
         connection.sendall(before)
@@ -54,7 +54,7 @@ def dripping(before: bytes, drops: bytes) -> Scene:
 
 
 def endless(before: bytes, piece: bytes) -> Scene:
-    """Send a beginning, and then one piece after the other as fast as can be."""
+    """Send ``before``, then ``piece`` again and again as fast as possible."""
 
     def play(connection: socket.socket) -> None:
         connection.sendall(before)
@@ -64,7 +64,7 @@ def endless(before: bytes, piece: bytes) -> Scene:
     return Scene(handler=play)
 
 
-# Time
+# Time limits
 
 DRIPPING = {
     "status line": dripping(b"", b"HTTP"),
@@ -83,14 +83,12 @@ DRIPPING = {
 
 
 @pytest.mark.parametrize("scene", DRIPPING.values(), ids=DRIPPING)
-def test_a_dripping_answer_ends_at_the_total_timeout(send: Send, scene: Scene) -> None:
+def test_a_slow_drip_ends_at_the_total_timeout(send: Send, scene: Scene) -> None:
     check_total_timeout(send, scene, 0.4)
 
 
 @pytest.mark.parametrize("name", ["head", "body", "chunks", "gzip"])
-def test_a_dripping_answer_through_tls_ends_at_the_total_timeout(
-    send: Send, server_tls: ssl.SSLContext, name: str
-) -> None:
+def test_a_slow_drip_through_tls_ends_at_the_total_timeout(send: Send, server_tls: ssl.SSLContext, name: str) -> None:
     check_total_timeout(send, DRIPPING[name], 1.0, tls=server_tls)
 
 
@@ -118,7 +116,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("scene", ENDLESS.values(), ids=ENDLESS)
-def test_an_endless_answer_ends(send: Send, scene: Scene) -> None:
+def test_an_endless_response_is_an_error(send: Send, scene: Scene) -> None:
     with Loopback(scene) as service:
         began = time.monotonic()
         sent = send(service.url, CREATE, total_timeout=1.0, max_response_bytes=200_000)
@@ -134,7 +132,7 @@ def test_a_service_that_does_not_read_ends_at_the_total_timeout(send: Send) -> N
     assert type(sent.error.__cause__) is WorkspaceTimeoutError
 
 
-# Size
+# Size limits
 
 
 def body_of(size: int, *, status: int = 200, packed: bool = False, **headers: str) -> Scene:
@@ -158,7 +156,7 @@ LARGE = {
 
 
 @pytest.mark.parametrize("scene", LARGE.values(), ids=LARGE)
-def test_too_large_an_answer_is_an_error(send: Send, scene: Scene) -> None:
+def test_a_response_above_the_limit_is_an_error(send: Send, scene: Scene) -> None:
     with Loopback(scene) as service:
         sent = send(service.url, READ, max_response_bytes=LIMIT)
     assert type(sent.error) is WorkspaceResponseError
@@ -180,7 +178,7 @@ def test_too_large_an_answer_is_an_error(send: Send, scene: Scene) -> None:
         answer(200, b"{}", Content_Encoding="identity"),
     ],
 )
-def test_the_largest_answer_is_read(send: Send, scene: Scene) -> None:
+def test_a_response_at_the_limit_is_read(send: Send, scene: Scene) -> None:
     with Loopback(scene) as service:
         assert send(service.url, READ, max_response_bytes=LIMIT).error is None
 
@@ -194,18 +192,18 @@ def test_the_largest_answer_is_read(send: Send, scene: Scene) -> None:
         (answer(200, b"{}", Content_Encoding="gzip, gzip"), "unexpected Content-Encoding gzip, gzip"),
     ],
 )
-def test_a_body_that_is_not_what_it_says_has_outcome_unknown(send: Send, scene: Scene, found: str) -> None:
+def test_an_undecodable_body_has_outcome_unknown(send: Send, scene: Scene, found: str) -> None:
     with Loopback(scene) as service:
         sent = send(service.url, CREATE)
     assert type(sent.error.__cause__) is WorkspaceTransportError
     assert found in str(sent.error)
 
 
-# Not sent, or unknown
+# Outcome "not sent" or "unknown"
 
 
-def plain_bytes_into_tls(tls: ssl.SSLContext) -> Scene:
-    """Take the request through TLS, and then answer past it."""
+def plain_bytes_after_tls(tls: ssl.SSLContext) -> Scene:
+    """Read the request through TLS, then respond in plain bytes."""
 
     def play(connection: socket.socket) -> None:
         with tls.wrap_socket(connection.dup(), server_side=True) as wrapped:
@@ -215,8 +213,8 @@ def plain_bytes_into_tls(tls: ssl.SSLContext) -> Scene:
     return Scene(reads=False, handler=play)
 
 
-def test_bytes_that_are_no_tls_after_the_request_have_outcome_unknown(send: Send, server_tls: ssl.SSLContext) -> None:
-    with Loopback(plain_bytes_into_tls(server_tls)) as service:
+def test_plain_bytes_in_a_tls_connection_have_outcome_unknown(send: Send, server_tls: ssl.SSLContext) -> None:
+    with Loopback(plain_bytes_after_tls(server_tls)) as service:
         sent = send(service.url.replace("http:", "https:"), CREATE, verify=False)
     assert type(sent.error) is WorkspaceOutcomeUnknownError
     assert service.connections == 1
@@ -224,7 +222,7 @@ def test_bytes_that_are_no_tls_after_the_request_have_outcome_unknown(send: Send
 
 @pytest.mark.parametrize("words", ["Tunnel connection failed: 407", "CERTIFICATE_VERIFY_FAILED", "[Errno 111] refused"])
 @pytest.mark.parametrize("head", ["HTTP/1.1 500 {}\r\n\r\n", "{}\r\n\r\n", "HTTP/1.1 abc {}\r\n\r\n"])
-def test_the_words_of_a_service_do_not_make_a_request_unsent(send: Send, head: str, words: str) -> None:
+def test_texts_of_the_service_do_not_change_the_outcome_to_not_sent(send: Send, head: str, words: str) -> None:
     with Loopback(Scene(head.format(words).encode())) as service:
         sent = send(service.url, CREATE)
     assert type(sent.error) is WorkspaceOutcomeUnknownError
@@ -232,7 +230,7 @@ def test_the_words_of_a_service_do_not_make_a_request_unsent(send: Send, head: s
 
 
 @pytest.mark.parametrize("reads", [True, False], ids=["closed", "closed in the handshake"])
-def test_a_handshake_that_breaks_off_has_outcome_not_sent_and_is_retried(send: Send, *, reads: bool) -> None:
+def test_an_aborted_handshake_has_outcome_not_sent_and_is_retried(send: Send, *, reads: bool) -> None:
     scene = Scene(reads=False, resets=reads)
     with Loopback(scene) as service:
         sent = send(service.url.replace("http:", "https:"), CREATE, verify=False)
@@ -258,11 +256,11 @@ def test_a_proxy_that_does_not_connect_has_outcome_not_sent(send: Send, scene: S
     assert sent.error.outcome == "not_sent"
 
 
-# What belongs to which request
+# Which response belongs to which request
 
 
-def answers_of(replies: Callable[[int], bytes], late: float = 0.0) -> Scene:
-    """Answer request after request on one connection; the first one was read."""
+def responses(replies: Callable[[int], bytes], late: float = 0.0) -> Scene:
+    """Respond to one request after the other on one connection; the first request was read already."""
 
     def play(connection: socket.socket) -> None:
         for number in range(1, 9):
@@ -286,10 +284,10 @@ PLACES: dict[str, Callable[[int], bytes]] = {
 
 
 @pytest.fixture(params=["requests", "httpx"])
-def names(request: pytest.FixtureRequest) -> Callable[..., list[str | None]]:
-    """Ask for dashboards 1, 2 and 3 over one client."""
+def read_names(request: pytest.FixtureRequest) -> Callable[..., list[str | None]]:
+    """Read dashboards 1, 2 and 3 with one client, and return their names or errors."""
 
-    def by_worker(base_url: str) -> list[str | None]:
+    def with_requests(base_url: str) -> list[str | None]:
         found: list[str | None] = []
         with WorkspaceClient(Settings(base_url, "key", max_attempts=1, read_timeout=2)) as client:
             for number in (1, 2, 3):
@@ -299,7 +297,7 @@ def names(request: pytest.FixtureRequest) -> Callable[..., list[str | None]]:
                     found.append(type(error).__name__)
         return found
 
-    async def by_loop(base_url: str) -> list[str | None]:
+    async def with_httpx(base_url: str) -> list[str | None]:
         found: list[str | None] = []
         async with WorkspaceAsyncClient(Settings(base_url, "key", max_attempts=1, read_timeout=2)) as client:
             for number in (1, 2, 3):
@@ -309,32 +307,32 @@ def names(request: pytest.FixtureRequest) -> Callable[..., list[str | None]]:
                     found.append(type(error).__name__)
         return found
 
-    return by_worker if request.param == "requests" else lambda base_url: asyncio.run(by_loop(base_url))
+    return with_requests if request.param == "requests" else lambda base_url: asyncio.run(with_httpx(base_url))
 
 
 @pytest.mark.parametrize("replies", PLACES.values(), ids=PLACES)
-def test_provisional_answers_are_skipped(names: Callable[..., list[str | None]], replies: Any) -> None:
-    with Loopback(answers_of(replies, late=0.05)) as service:
-        assert names(service.url) == ["for 1", "for 2", "for 3"]
+def test_provisional_responses_are_skipped(read_names: Callable[..., list[str | None]], replies: Any) -> None:
+    with Loopback(responses(replies, late=0.05)) as service:
+        assert read_names(service.url) == ["for 1", "for 2", "for 3"]
         assert service.connections == 1
 
 
-def test_101_is_no_answer(names: Callable[..., list[str | None]]) -> None:
-    with Loopback(answers_of(lambda number: b"HTTP/1.1 101 Switching\r\n\r\n" + reply(number))) as service:
-        assert names(service.url) == ["WorkspaceTransportError"] * 3
+def test_101_is_an_error(read_names: Callable[..., list[str | None]]) -> None:
+    with Loopback(responses(lambda number: b"HTTP/1.1 101 Switching\r\n\r\n" + reply(number))) as service:
+        assert read_names(service.url) == ["WorkspaceTransportError"] * 3
     assert service.connections == 3
 
 
 @pytest.mark.parametrize("surplus", [reply(99), b"{}"], ids=["answer", "junk"])
-def test_a_connection_on_which_more_came_is_not_used_again(
-    names: Callable[..., list[str | None]], surplus: bytes
+def test_a_connection_with_surplus_bytes_is_not_reused(
+    read_names: Callable[..., list[str | None]], surplus: bytes
 ) -> None:
-    with Loopback(answers_of(lambda number: reply(number) + surplus)) as service:
-        assert names(service.url) == ["for 1"] * 3
+    with Loopback(responses(lambda number: reply(number) + surplus)) as service:
+        assert read_names(service.url) == ["for 1"] * 3
     assert service.connections == 3
 
 
-def test_a_refusal_of_half_a_request_is_read(send: Send) -> None:
+def test_a_refusal_during_the_upload_is_read(send: Send) -> None:
     def play(connection: socket.socket) -> None:
         connection.sendall(b'HTTP/1.1 413 Too Large\r\nContent-Length: 16\r\n\r\n{"detail":"big"}')
         connection.shutdown(socket.SHUT_WR)

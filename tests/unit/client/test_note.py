@@ -1,4 +1,4 @@
-"""Whoever remembers what may be under way is told of each attempt right before it."""
+"""The callback ``note`` of a send runs before each attempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both clients against a service that breaks in every way a service can break, over real sockets."""
+"""Both clients against a failing service, over real sockets."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ DELETE = DeleteInvite(organization_id="o", invite_id=UUID_TEXT)
 FOUND = answer(200, {"id": 7, "name": "Sales"})
 
 
-# What goes over the wire
+# Requests
 
 
 def test_a_read_sends_the_documented_request(send: Send) -> None:
@@ -73,14 +73,14 @@ def test_a_write_sends_the_documented_request(send: Send) -> None:
 
 
 @pytest.mark.parametrize("value", ["a/b", "..%2f", "%2e%2e", "a?b#c", "日本", "a b", "...", '~{}|^`"<>\\'])
-def test_a_path_arrives_as_it_was_encoded(send: Send, value: str) -> None:
+def test_an_encoded_path_is_sent_unchanged(send: Send, value: str) -> None:
     operation = DeleteMember(organization_id="o", user_uuid=value)
     with Loopback(answer(204)) as service:
         send(service.url, operation)
     assert [request.target for request in service.requests] == [operation.request().target]
 
 
-def test_compressed_answers_are_read(send: Send) -> None:
+def test_compressed_responses_are_read(send: Send) -> None:
     with Loopback(answer(200, {"id": 7, "name": "x" * 100_000}, packed=True)) as service:
         assert len(send(service.url, READ).result.name) == 100_000
         assert "gzip" in service.requests[0].headers["accept-encoding"]
@@ -93,7 +93,7 @@ def test_cookies_are_not_kept(send: Send) -> None:
     assert ["cookie" in request.headers for request in service.requests] == [False, False]
 
 
-# When the answer gets lost
+# Lost responses
 
 BROKEN = {
     "reset before reading": (loopback.RESET_BEFORE_READING, WorkspaceTransportError),
@@ -111,35 +111,35 @@ BROKEN = {
     "500": (answer(500), WorkspaceServerError),
     "503": (answer(503, b"busy"), WorkspaceServerError),
 }
-# A write without an answer does not mind what stands in it.
+# The result of this write is None, whatever its body.
 LOST = {name: case for name, case in BROKEN.items() if case[1] is not WorkspaceResponseError}
 
 
 @pytest.fixture
-def patience(scene: Scene) -> dict[str, float]:
-    """Settings that wait no longer than needed."""
+def short_timeouts(scene: Scene) -> dict[str, float]:
+    """Return settings with timeouts as short as the scene allows."""
     return {"read_timeout": 0.2} if scene.waits else {}
 
 
 @pytest.mark.parametrize(("scene", "kind"), BROKEN.values(), ids=BROKEN)
-def test_a_read_is_retried_after_a_broken_answer(
-    send: Send, scene: Scene, kind: type, patience: dict[str, float]
+def test_a_read_is_retried_after_a_broken_response(
+    send: Send, scene: Scene, kind: type, short_timeouts: dict[str, float]
 ) -> None:
     with Loopback(scene, FOUND) as service:
-        sent = send(service.url, READ, **patience)
+        sent = send(service.url, READ, **short_timeouts)
     assert (sent.result.id, sent.error, len(sent.waits), service.connections) == (7, None, 1, 2)
     with Loopback(scene) as service:
-        sent = send(service.url, READ, max_attempts=2, **patience)
+        sent = send(service.url, READ, max_attempts=2, **short_timeouts)
     assert type(sent.error) is kind
     assert (sent.error.attempts, sent.error.outcome, service.connections) == (2, "unknown", 2)
 
 
 @pytest.mark.parametrize(("scene", "kind"), BROKEN.values(), ids=BROKEN)
-def test_a_create_is_not_retried_after_a_broken_answer(
-    send: Send, scene: Scene, kind: type, patience: dict[str, float]
+def test_a_create_is_not_retried_after_a_broken_response(
+    send: Send, scene: Scene, kind: type, short_timeouts: dict[str, float]
 ) -> None:
     with Loopback(scene) as service:
-        sent = send(service.url, CREATE, **patience)
+        sent = send(service.url, CREATE, **short_timeouts)
     assert type(sent.error) is WorkspaceOutcomeUnknownError
     assert type(sent.error.__cause__) is kind
     assert (sent.error.attempts, service.connections, sent.waits) == (1, 1, [])
@@ -147,16 +147,18 @@ def test_a_create_is_not_retried_after_a_broken_answer(
 
 @pytest.mark.parametrize("operation", [CHANGE, PAUSE], ids=["change", "pause"])
 @pytest.mark.parametrize("scene", [scene for scene, _ in LOST.values()], ids=LOST)
-def test_a_repeatable_write_is_retried(send: Send, scene: Scene, operation: Any, patience: dict[str, float]) -> None:
+def test_a_repeatable_write_is_retried(
+    send: Send, scene: Scene, operation: Any, short_timeouts: dict[str, float]
+) -> None:
     with Loopback(scene, answer(200, {"id": 7})) as service:
-        sent = send(service.url, operation, **patience)
+        sent = send(service.url, operation, **short_timeouts)
     assert (sent.error, service.connections) == (None, 2)
 
 
 @pytest.mark.parametrize("scene", [scene for scene, _ in LOST.values()], ids=LOST)
-def test_404_on_a_retried_delete_succeeds(send: Send, scene: Scene, patience: dict[str, float]) -> None:
+def test_404_on_a_retried_delete_is_a_success(send: Send, scene: Scene, short_timeouts: dict[str, float]) -> None:
     with Loopback(scene, answer(404, {"detail": "Not found."})) as service:
-        sent = send(service.url, DELETE, **patience)
+        sent = send(service.url, DELETE, **short_timeouts)
     assert (sent.result, sent.error, service.connections) == (None, None, 2)
 
 
@@ -181,7 +183,7 @@ def test_final_error_says_that_an_earlier_attempt_may_have_been_applied(send: Se
     )
 
 
-# When nothing was sent, and when the service says no
+# Requests that were not sent or were refused
 
 
 @pytest.mark.parametrize("operation", [READ, CREATE, PAUSE, DELETE], ids=lambda operation: type(operation).__name__)
@@ -285,7 +287,7 @@ def test_a_redirect_to_an_invalid_url_is_a_workspace_error(send: Send, location:
 # Lists and secrets
 
 
-def test_rows_come_page_after_page(send: Send) -> None:
+def test_rows_are_read_page_by_page(send: Send) -> None:
     pages = [
         answer(200, {"next": "https://abroad.example/?offset=9", "results": [{"id": "a"}, {"id": "b"}]}),
         answer(503),
@@ -308,7 +310,7 @@ def test_pages_without_next_are_followed_by_offset(send: Send, more: dict[str, i
     assert len(service.requests) == (2 if more else 3)
 
 
-def test_a_service_without_pages_gives_each_row_once(send: Send) -> None:
+def test_each_row_of_a_service_without_pages_is_returned_once(send: Send) -> None:
     with Loopback(answer(200, [{"id": "a"}, {"id": "b"}])) as service:
         sent = send(service.url, ListMembers(organization_id="o", limit=2), rows=True)
     assert [row.id for row in sent.result] == ["a", "b"]
@@ -331,12 +333,12 @@ def test_an_endless_list_is_an_error(send: Send) -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_secrets_are_masked_as_soon_as_they_are_seen(send: Send, operation: Any, body: Any, masked: list[str]) -> None:
+def test_secrets_are_masked_when_they_are_received(send: Send, operation: Any, body: Any, masked: list[str]) -> None:
     with Loopback(answer(200, body)) as service:
         assert send(service.url, operation).masked == masked
 
 
-def test_a_secret_the_service_repeats_is_in_no_error(send: Send) -> None:
+def test_errors_contain_no_secret_echoed_by_the_service(send: Send) -> None:
     with Loopback(answer(400, {"detail": "Bad key phx_s3cret-key, bad hook https://h/t0"})) as service:
         sent = send(service.url, CreateProject(organization_id="o", slack_incoming_webhook="https://h/t0"))
     assert str(sent.error).endswith(": Bad key ***, bad hook *** (POST /api/organizations/o/projects/).")

@@ -1,4 +1,4 @@
-"""From the parts of a connection to settings; each wrong part has a message of its own."""
+"""Settings from the parts of a connection, and a message for each invalid part."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_all_settings(tmp_path: Path) -> None:
     )
 
 
-def test_what_follows_from_the_read_timeout() -> None:
+def test_settings_derived_from_the_read_timeout() -> None:
     settings = read(read_timeout=30)
     assert (settings.total_timeout, settings.consistency_time) == (300.0, 60.0)
 
@@ -102,7 +102,7 @@ def test_empty_form_fields_are_ignored() -> None:
 
 
 @pytest.mark.parametrize("extra", [None, "", "  ", "{}"])
-def test_an_extra_may_be_missing(extra: str | None) -> None:
+def test_the_extra_is_optional(extra: str | None) -> None:
     assert read_settings(host=HOST, password="key", extra=extra, source=SOURCE) == read()
 
 
@@ -149,11 +149,11 @@ def test_valid_hosts_are_accepted(host: str, port: int | None, base_url: str) ->
         ("2001:db8::1", 8443, None, "https://[2001:db8::1]:8443"),
     ],
 )
-def test_a_host_without_a_scheme_gets_one(host: str, port: int | None, schema: str | None, base_url: str) -> None:
+def test_a_host_without_a_scheme_gets_a_default(host: str, port: int | None, schema: str | None, base_url: str) -> None:
     assert read(host, port=port, schema=schema).base_url == base_url
 
 
-def test_a_schema_never_weakens_a_host() -> None:
+def test_a_schema_does_not_downgrade_an_https_host() -> None:
     assert "unencrypted" in refused("workspace.example.com", schema="http")
     assert read("workspace.example.com", schema="http", allow_http=True).base_url == "http://workspace.example.com"
     for host, schema in (("https://workspace.example.com", "http"), ("workspace.example.com", "api"), (HOST, "v1")):
@@ -215,14 +215,14 @@ def test_plain_http_is_refused_except_for_loopback(host: str) -> None:
 
 
 @pytest.mark.parametrize("password", [None, "", "  "])
-def test_a_key_is_needed(password: str | None) -> None:
+def test_a_missing_key_is_an_error(password: str | None) -> None:
     assert (
         refused(password=password) == "Put the personal API key into the password of connection 'w': it has no API key."
     )
 
 
 @pytest.mark.parametrize("password", ["s3cret key", "s3cret\nkey", "s3crét", "s3cret\u200b", "s3cret\x7f"])
-def test_a_key_must_fit_into_a_header(password: str) -> None:
+def test_a_key_that_is_no_header_value_is_refused(password: str) -> None:
     assert refused(password=password) == (
         "connection 'w': the API key in the password contains characters that cannot be sent in a header."
     )
@@ -244,7 +244,7 @@ def test_an_extra_must_be_a_json_object(extra: str) -> None:
     ("key", "hint"),
     [("organisation_id", "did you mean 'organization_id'? "), ("headers", ""), ("Verify", "did you mean 'verify'? ")],
 )
-def test_an_unknown_extra_names_the_known_ones(key: str, hint: str) -> None:
+def test_an_unknown_extra_is_an_error_that_lists_the_known_ones(key: str, hint: str) -> None:
     assert refused(**{key: "x"}) == (
         f"The extra of connection 'w' has an unknown key '{key}': {hint}Known are organization_id, project_id, "
         f"{', '.join(EXTRAS[2:])}."
@@ -289,14 +289,14 @@ def test_extras_of_the_wrong_type_are_refused(key: str, values: list[Any], expec
         assert refused(**{key: value}) in [f"The extra '{key}' of connection 'w' must be {text}." for text in messages]
 
 
-def test_all_that_is_wrong_is_named_at_once() -> None:
+def test_all_mistakes_are_reported_together() -> None:
     assert refused(max_attempts=0, verify=1) == (
         "The extra 'max_attempts' of connection 'w' must be a number from 1 to 20. "
         "The extra 'verify' of connection 'w' must be true, false, or the path of a CA file."
     )
 
 
-def test_settings_are_checked_without_a_connection_too() -> None:
+def test_settings_are_checked_without_a_connection() -> None:
     with pytest.raises(
         WorkspaceConfigError, match="'page_size' of the settings must be a whole number from 1 to 10000"
     ):
@@ -307,7 +307,7 @@ def test_settings_are_checked_without_a_connection_too() -> None:
         Settings(base_url=None, api_key="key")  # type: ignore[arg-type]
 
 
-def test_settings_do_not_change_and_show_no_secret() -> None:
+def test_settings_are_frozen_and_hide_secrets() -> None:
     settings = Settings(HOST, "s3cret", proxy="http://user:s3cret@proxy.example.com:3128")
     with pytest.raises(ValueError, match="frozen") as error:
         settings.page_size = 1  # type: ignore[misc]
@@ -315,7 +315,7 @@ def test_settings_do_not_change_and_show_no_secret() -> None:
 
 
 @pytest.mark.parametrize(("given", "verify"), [(True, True), ("true", True), (False, False), (" False ", False)])
-def test_verify_may_come_as_text(given: Any, verify: bool) -> None:  # noqa: FBT001
+def test_verify_may_be_text(given: Any, verify: bool) -> None:  # noqa: FBT001
     assert read(verify=given).verify is verify
 
 

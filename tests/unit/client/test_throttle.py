@@ -1,4 +1,4 @@
-"""Requests at once: as many as the connection allows, and all of them slower where the service says so."""
+"""The concurrency limit, and how it slows down after a 429."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_concurrency_is_limited() -> None:
     assert limit.admits()
 
 
-def test_no_request_starts_while_one_waits_for_retry_after() -> None:
+def test_no_request_starts_during_retry_after() -> None:
     limit = ConcurrencyLimit(4)
     call = enter(limit)
     assert limit.admits()
@@ -60,8 +60,8 @@ def test_concurrency_drops_to_one_after_429_and_recovers() -> None:
     assert widths == [1, 2, 3, 4, 4]
 
 
-def most_at_once(throttle: Throttle) -> int:
-    """Send many threads through a throttle, and count how many are inside."""
+def peak_concurrency(throttle: Throttle) -> int:
+    """Return how many threads were inside the throttle at once."""
     inside, most, lock = [0], [0], threading.Lock()
 
     def go() -> None:
@@ -83,7 +83,7 @@ def most_at_once(throttle: Throttle) -> int:
 
 
 def test_threads_share_the_concurrency_limit() -> None:
-    assert most_at_once(Throttle(3)) == 3
+    assert peak_concurrency(Throttle(3)) == 3
 
 
 def test_coroutines_share_the_concurrency_limit() -> None:
@@ -104,13 +104,13 @@ def test_coroutines_share_the_concurrency_limit() -> None:
     assert asyncio.run(go_all()) == 3
 
 
-def test_threads_are_kept_from_one_batch_to_the_next() -> None:
+def test_threads_are_reused_between_batches() -> None:
     calls = ParallelCalls(2)
     names = [set(calls.map(lambda _: threading.current_thread().name, range(20))) for _ in range(3)]
     assert len(set.union(*names)) <= 2
 
 
-def test_an_error_of_one_call_waits_for_those_under_way_and_starts_no_more() -> None:
+def test_a_failing_call_starts_no_more_and_waits_for_running_ones() -> None:
     calls, started, finished = ParallelCalls(2), list[int](), list[int]()
     released = threading.Event()
 
@@ -131,7 +131,7 @@ def test_an_error_of_one_call_waits_for_those_under_way_and_starts_no_more() -> 
 
 
 @pytest.mark.parametrize("maximum", [1, 2])
-def test_an_error_of_one_coroutine_cancels_those_under_way_and_starts_no_more(maximum: int) -> None:
+def test_a_failing_coroutine_cancels_running_ones_and_starts_no_more(maximum: int) -> None:
     started: list[int] = []
 
     async def work(number: int) -> None:

@@ -1,4 +1,4 @@
-"""Whatever goes wrong: no cause or context of the error, no frame of its traceback and no log holds a secret."""
+"""No error holds a secret: neither its causes and contexts, nor the frames of its traceback, nor the log."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ READ = GetDashboard(project_id="1", dashboard_id=7)
 CREATE = CreateProject(organization_id="o", name="Shop", slack_incoming_webhook=WEBHOOK)
 
 
-def hanging_on(error: BaseException) -> Iterator[object]:
-    """Everything that can be reached from an exception by its attributes, its traceback excepted."""
+def reachable_from(error: BaseException) -> Iterator[object]:
+    """Yield everything that an exception refers to, except its traceback."""
     pending: list[object] = [error]
     seen: set[int] = set()
     while pending:
@@ -62,18 +62,18 @@ def hanging_on(error: BaseException) -> Iterator[object]:
             pending += getattr(item, "__dict__", {}).values()
 
 
-def check(error: BaseException) -> None:
-    """Search an error as it can be written down with all its locals, but for the frames of this module."""
-    while error.__traceback__ and not is_ours(error.__traceback__.tb_frame):
+def assert_no_secret(error: BaseException) -> None:
+    """Search an error, formatted with all locals except those of this module's frames."""
+    while error.__traceback__ and not is_package_frame(error.__traceback__.tb_frame):
         error = error.with_traceback(error.__traceback__.tb_next)
     shown = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
-    for text in (shown, *(repr(item) for item in hanging_on(error))):
+    for text in (shown, *(repr(item) for item in reachable_from(error))):
         found = [secret for secret in SECRETS if secret in text]
         assert not found, text[max(0, text.index(found[0]) - 1500) :][:3000]
 
 
-def check_rich(error: BaseException) -> None:
-    """The same with what rich prints."""
+def assert_no_secret_in_rich(error: BaseException) -> None:
+    """The same for the traceback that rich prints."""
     out = io.StringIO()
     unabridged: dict[str, Any] = {"show_locals": True, "locals_max_length": None, "locals_max_string": None}
     written = Traceback.from_exception(type(error), error, error.__traceback__, **unabridged)
@@ -82,8 +82,8 @@ def check_rich(error: BaseException) -> None:
     assert not [secret for secret in SECRETS if secret in out.getvalue()]
 
 
-def is_ours(frame: FrameType) -> bool:
-    """Tell whether a frame is one of the package; those before are of whoever calls, and know the secrets."""
+def is_package_frame(frame: FrameType) -> bool:
+    """Whether a frame belongs to the package. Frames of the caller do hold the secrets."""
     return "/airflow_provider_workspace/" in frame.f_code.co_filename
 
 
@@ -125,29 +125,31 @@ SCENES = {
 
 @pytest.mark.parametrize("way", ["requests", "httpx"])
 @pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
-def test_no_error_of_an_answer_holds_a_secret(way: str, scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+def test_errors_of_responses_hold_no_secret(way: str, scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     with Loopback(scene) as service:
-        check(failure(way, service.url, CREATE))
-    # The HTTP library itself logs the head of an answer at DEBUG; Airflow's masker sees to what is known as a secret.
+        assert_no_secret(failure(way, service.url, CREATE))
+    # The HTTP library logs response headers at DEBUG; Airflow masks the known secrets there.
     logged = str(redact("\n".join(record.getMessage() for record in caplog.records)))
     assert not [secret for secret in (KEY, WEBHOOK) if secret in logged]
 
 
 @pytest.mark.parametrize("way", ["requests", "httpx"])
-def test_no_error_before_sending_holds_a_secret(way: str, server_tls: ssl.SSLContext) -> None:
-    check(failure(way, f"http://127.0.0.1:{closed_port()}", CREATE))
-    check(failure(way, "https://host.invalid", CREATE, proxy=f"http://user:{PASSWORD}@127.0.0.1:{closed_port()}"))
+def test_errors_before_sending_hold_no_secret(way: str, server_tls: ssl.SSLContext) -> None:
+    assert_no_secret(failure(way, f"http://127.0.0.1:{closed_port()}", CREATE))
+    assert_no_secret(
+        failure(way, "https://host.invalid", CREATE, proxy=f"http://user:{PASSWORD}@127.0.0.1:{closed_port()}")
+    )
     with Loopback(answer(407)) as proxy:
         at = proxy.url.replace("://", f"://user:{PASSWORD}@")
-        check(failure(way, "https://host.invalid", CREATE, proxy=at))
+        assert_no_secret(failure(way, "https://host.invalid", CREATE, proxy=at))
     with Loopback(answer(200), tls=server_tls) as service:
         error = failure(way, service.url, CREATE)
-    check(error)
-    check_rich(error)
+    assert_no_secret(error)
+    assert_no_secret_in_rich(error)
 
 
-def test_a_task_that_is_stopped_while_it_waits_shows_no_secret() -> None:
+def test_a_task_killed_while_waiting_shows_no_secret() -> None:
     class StoppedError(BaseException):
         pass
 
@@ -163,11 +165,11 @@ def test_a_task_that_is_stopped_while_it_waits_shows_no_secret() -> None:
                 client.send(READ)
     finally:
         signal.signal(signal.SIGUSR1, before)
-    check(stopped.value)
-    check_rich(stopped.value)
+    assert_no_secret(stopped.value)
+    assert_no_secret_in_rich(stopped.value)
 
 
-def test_a_wait_that_is_cancelled_shows_no_secret() -> None:
+def test_a_cancelled_wait_shows_no_secret() -> None:
     async def ask(url: str) -> BaseException:
         async with WorkspaceAsyncClient(settings_for(url, read_timeout=5, total_timeout=5)) as client:
             asking = asyncio.ensure_future(client.send(READ))
@@ -181,7 +183,7 @@ def test_a_wait_that_is_cancelled_shows_no_secret() -> None:
 
     with Loopback(loopback.SILENT) as service:
         began = time.monotonic()
-        check(asyncio.run(ask(service.url)))
+        assert_no_secret(asyncio.run(ask(service.url)))
         assert time.monotonic() - began < 3
 
 
@@ -197,7 +199,7 @@ def test_a_wait_that_is_cancelled_shows_no_secret() -> None:
     ],
     ids=str,
 )
-def test_no_error_of_a_connection_holds_a_secret(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_connections_hold_no_secret(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, changes)
     changes.clear()
 
@@ -211,7 +213,7 @@ def test_no_error_of_a_connection_holds_a_secret(changes: dict[str, Any], monkey
     for call in (by_hook, lambda: asyncio.run(ask())):
         with pytest.raises(WorkspaceError) as error:
             call()
-        check(error.value)
+        assert_no_secret(error.value)
 
 
 def connect(monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]) -> None:
@@ -220,11 +222,11 @@ def connect(monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]) -> None:
     monkeypatch.setenv("HTTPS_PROXY", f"socks5://u:{PASSWORD}@p.example")
 
 
-def test_the_search_finds_what_is_there(send: Send) -> None:
+def test_assert_no_secret_can_fail(send: Send) -> None:
     sent = send("http://127.0.0.1:1", READ, max_attempts=1)
     assert isinstance(sent.error, WorkspaceError)
     for spoil in ("__cause__", "note"):
         error = WorkspaceError("x")
         setattr(error, spoil, ValueError(KEY) if spoil == "__cause__" else {"a": [KEY]})
         with pytest.raises(AssertionError):
-            check(error)
+            assert_no_secret(error)

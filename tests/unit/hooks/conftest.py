@@ -1,4 +1,4 @@
-"""Both hooks behind one function, so that every test of a method runs for each of them."""
+"""Fixture ``call``: runs a test with both hooks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def call_async_hook(method: str, *args: Any, hook: dict[str, Any], **kwargs: Any
 
 @pytest.fixture(params=[call_hook, call_async_hook], ids=["hook", "async hook"])
 def call(request: pytest.FixtureRequest) -> Call:
-    """Call a method of a hook; ``hook={...}`` are the arguments of the hook itself."""
+    """Call a method of a hook; ``hook={...}`` are the arguments of its constructor."""
 
     def call_method(method: str, *args: Any, hook: dict[str, Any] | None = None, **kwargs: Any) -> Any:
         return request.param(method, *args, hook=hook or {}, **kwargs)

@@ -1,4 +1,4 @@
-"""The "Test" button of the connection form: what it says in each case, and that it changes nothing."""
+"""The "Test" button of the connection form reports the scopes and only reads."""
 
 from __future__ import annotations
 

@@ -1,21 +1,23 @@
-"""Inviting many people, from end to end, in each of the sandbox's ways to answer."""
+"""``create_invites`` of the hook, with each profile of the sandbox."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Callable
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceRateLimitError
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.procedures.bulk_invites import WorkspaceInvitesIncompleteError
+from tests.unit.client.loopback import RESET_AFTER_READING, Loopback, answer
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
     from tests.unit.hooks.conftest import Call
-
-Connect = Callable[..., None]
 
 every_profile = pytest.mark.parametrize("sandbox", ["lenient", "strict", "live"], indirect=True)
 live = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
@@ -25,7 +27,7 @@ def people(count: int) -> list[dict[str, Any]]:
     return [{"email": f"P{number}@Example.org", "first_name": f"P {number}"} for number in range(1, count + 1)]
 
 
-def mails(sandbox: SandboxServer) -> Counter[str]:
+def sent_invites(sandbox: SandboxServer) -> Counter[str]:
     return Counter(effect["target"] for effect in sandbox.effects("create_invite"))
 
 
@@ -53,7 +55,7 @@ def test_everybody_is_invited_once(call: Call, connect: Connect, sandbox: Sandbo
     assert [len(body) for body in sent] == [20, 20, 6]
     assert sent[0][0] == {"target_email": "P1@example.org", "first_name": "P 1"}
     mailed = [*(f"p{n}@example.org" for n in range(1, 46)), "exp.ired@example.com"]
-    assert Counter(address.lower() for address in mails(sandbox).elements()) == Counter(mailed)
+    assert Counter(address.lower() for address in sent_invites(sandbox).elements()) == Counter(mailed)
 
     again = call("create_invites", rows)
     assert statuses(again) == {"already_invited": 47, "member": 1, "duplicate": 1}
@@ -97,11 +99,11 @@ def test_a_refused_row_fails_alone(call: Call, connect: Connect, sandbox: Sandbo
         'The service refused 1 of 10 rows; the others are done. row 7 (P7@example.org): "7" is not a valid choice.'
     )
     assert statuses(error.value.report) == {"invited": 9, "failed": 1}
-    assert set(mails(sandbox).values()) == {1}
+    assert set(sent_invites(sandbox).values()) == {1}
 
 
 @live
-def test_a_rate_limited_run_is_continued_later(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
+def test_a_rate_limited_run_can_be_continued(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
     connect(max_concurrency=1)
     with pytest.raises(WorkspaceInvitesIncompleteError) as error:
         call("create_invites", people(90))
@@ -109,9 +111,70 @@ def test_a_rate_limited_run_is_continued_later(call: Call, connect: Connect, san
     assert error.value.cause.retry_after
     assert not error.value.permanent
     assert statuses(error.value.report) == {"invited": 40, "not_sent": 50}
-    # Where the rate is used up, the other chunks are not even tried.
+    # The remaining chunks are not sent after the rate limit.
     assert len([row for row in sandbox.requests() if row["status"] == 429]) == 1
 
     sandbox.advance_clock(3600)
     assert statuses(call("create_invites", people(90))) == {"already_invited": 40, "invited": 50}
-    assert set(mails(sandbox).values()) == {1}
+    assert set(sent_invites(sandbox).values()) == {1}
+
+
+# Lost responses
+
+PAUSE = 0.1
+NOBODY = answer(body={"count": 0, "next": None, "previous": None, "results": []})
+ADA = answer(body={"count": 1, "next": None, "previous": None, "results": [{"target_email": "ada@example.com"}]})
+
+
+def test_bulk_invites_wait_before_looking_up_a_lost_response(call: Call, connect: Connect) -> None:
+    with Loopback(NOBODY, NOBODY, RESET_AFTER_READING, ADA, NOBODY) as service:
+        connect(host=service.url, consistency_time=PAUSE)
+        began = time.monotonic()
+        report = call("create_invites", ["ada@example.com"])
+        assert time.monotonic() - began >= PAUSE
+    assert report.counts["invited"] == 1
+    assert [request.method for request in service.requests] == ["GET", "GET", "POST", "GET", "GET"]
+
+
+def test_invites_after_a_408_are_looked_up(call: Call, connect: Connect) -> None:
+    with Loopback(NOBODY, NOBODY, answer(408), ADA, NOBODY) as service:
+        connect(host=service.url, consistency_time=PAUSE)
+        report = call("create_invites", ["ada@example.com"])
+    assert report.counts["invited"] == 1
+    assert [request.method for request in service.requests] == ["GET", "GET", "POST", "GET", "GET"]
+
+
+# Concurrency
+
+
+@pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
+def test_bulk_invites_are_sent_concurrently(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
+    """Ten requests, four at a time, take about as long as four requests and the reads of the lists."""
+    connect()
+    sandbox.change_settings(latency_ms=600)
+    began = time.monotonic()
+    report = call("create_invites", people(200))
+    took = time.monotonic() - began
+    assert report.counts["invited"] == 200
+    assert len(sandbox.effects("create_invite")) == 200
+    assert took < 0.6 * 10, "they went out one after the other"
+
+
+@pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
+def test_429_pauses_all_concurrent_requests(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
+    connect()
+    sandbox.inject("rate_limit", "create_invites", seconds=0.3, times=1, after=2)
+    report = call("create_invites", people(200))
+    assert report.counts["invited"] == 200
+    sent = [entry["status"] for entry in sandbox.requests() if entry["operation"] == "create_invites"]
+    assert sent.count(429) == 1
+    assert len(sandbox.effects("create_invite")) == 200
+
+
+def test_a_refusal_stops_the_remaining_requests(connect: Connect, sandbox: SandboxServer) -> None:
+    connect()
+    sandbox.inject("status_before", "create_invites", status=403, times=None)
+    with closing(WorkspaceHook()) as hook, pytest.raises(WorkspaceInvitesIncompleteError, match="403"):
+        hook.create_invites(people(200))
+    sent = [entry for entry in sandbox.requests() if entry["operation"] == "create_invites"]
+    assert 1 <= len(sent) <= 4

@@ -1,4 +1,4 @@
-"""Which connection, organization and project a hook uses, and what it does with secrets."""
+"""The connection, organization and project of a hook, and its handling of secrets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def asked(sandbox: SandboxServer) -> list[str]:
 # Organization and project
 
 
-def test_the_connection_names_organization_and_project(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
+def test_organization_and_project_default_to_the_connection(
+    call: Call, connect: Connect, sandbox: SandboxServer
+) -> None:
     connect()
     assert [domain.domain for domain in call("list_domains")] == ["example.com"]
     assert call("get_dashboard", dashboard_id=1).name == "Weekly overview"
@@ -80,7 +82,7 @@ def test_a_missing_organization_or_project_is_an_error(
     assert sandbox.requests() == []
 
 
-def test_an_empty_id_is_not_replaced_by_that_of_the_connection(call: Call, connect: Connect) -> None:
+def test_an_empty_id_is_not_replaced_by_the_default(call: Call, connect: Connect) -> None:
     connect()
     with pytest.raises(WorkspaceInputError, match="organization_id must be an identifier, not ''"):
         call("get_project", project_id=1, organization_id="")
@@ -98,7 +100,7 @@ def test_conn_id_selects_the_connection(call: Call, sandbox: SandboxServer, monk
         call("update_dashboard", hook=hook, dashboard_id=1, name="x")
 
 
-def test_the_password_of_another_system_is_not_sent(
+def test_a_connection_of_another_type_is_refused(
     call: Call, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for conn_type in ("postgres", "http"):
@@ -113,7 +115,7 @@ def test_the_password_of_another_system_is_not_sent(
             assert not sandbox.requests()
 
 
-def test_the_connection_is_looked_up_once_until_the_hook_is_closed(connect: Connect) -> None:
+def test_the_connection_is_read_once_until_the_hook_is_closed(connect: Connect) -> None:
     connect()
     hook = WorkspaceHook()
     hook.close()
@@ -134,7 +136,7 @@ def test_a_with_statement_closes_the_hook(connect: Connect) -> None:
     hook.close()
 
 
-def test_the_async_hook_looks_up_the_connection_once(connect: Connect) -> None:
+def test_the_async_hook_reads_the_connection_once(connect: Connect) -> None:
     async def look_up() -> None:
         hook = WorkspaceAsyncHook()
         await hook.aclose()
@@ -149,14 +151,14 @@ def test_the_async_hook_looks_up_the_connection_once(connect: Connect) -> None:
     asyncio.run(look_up())
 
 
-# Methods that are more than one operation as it is
+# Methods that do more than send one operation
 
 
 @pytest.mark.parametrize(
     ("options", "pages"),
     [({}, [(100, 0)]), ({"limit": 3}, [(3, 0), (3, 3)]), ({"limit": 2, "offset": 2}, [(2, 2), (2, 4)])],
 )
-def test_lists_come_in_pages(
+def test_lists_are_read_in_pages(
     call: Call, connect: Connect, sandbox: SandboxServer, options: dict[str, int], pages: list[tuple[int, int]]
 ) -> None:
     connect()
@@ -183,7 +185,7 @@ def test_delete_dashboard_sets_deleted(call: Call, connect: Connect, sandbox: Sa
 # Secrets
 
 
-def test_the_key_and_secrets_in_answers_are_masked_in_logs(
+def test_the_key_and_secrets_in_responses_are_masked_in_logs(
     call: Call, connect: Connect, sandbox: SandboxServer
 ) -> None:
     key = f"key-{uuid4()}"
@@ -201,7 +203,7 @@ def test_the_key_and_secrets_in_answers_are_masked_in_logs(
 
 @pytest.fixture
 def lines() -> Iterator[list[str]]:
-    """What the log of the progress says."""
+    """Lines of the progress log."""
     said: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
@@ -213,7 +215,7 @@ def lines() -> Iterator[list[str]]:
     progress.log.setLevel(level)
 
 
-def test_progress_of_a_short_operation_is_one_line_at_its_end(lines: list[str]) -> None:
+def test_progress_of_a_short_operation_is_one_final_line(lines: list[str]) -> None:
     tell = ProgressLog("Invites")
     for done in (0, 10, 20, 40):
         tell(done, 40)
@@ -228,7 +230,7 @@ def test_progress_estimates_the_remaining_time(lines: list[str], monkeypatch: py
     assert re.fullmatch(r"Invites: 10 of 40 \(25 %\), [\d.]+ a second, \d+ s left", lines[0])
 
 
-def test_a_connection_uri_reaches_the_service(sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_uri_is_usable(sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> None:
     uri = f"workspace://:{sandbox.seed.admin_key}@{sandbox.url.removeprefix('http://')}/"
     query = f"?organization_id={sandbox.seed.organization_id}&project_id=1&read_timeout=5"
     for schema in ("", "http"):
@@ -238,11 +240,11 @@ def test_a_connection_uri_reaches_the_service(sandbox: SandboxServer, monkeypatc
             assert hook.client.settings.read_timeout == 5
 
 
-# What a task returns
+# Records in XCom
 
 
 @pytest.mark.needs_airflow("3.3", "objects that a provider lets into XCom")
-def test_a_record_passes_through_xcom_without_its_secrets(call: Call, connect: Connect) -> None:
+def test_records_in_xcom_have_no_secrets(call: Call, connect: Connect) -> None:
     from airflow.sdk import serde
 
     connect()
@@ -255,7 +257,7 @@ def test_a_record_passes_through_xcom_without_its_secrets(call: Call, connect: C
     assert read.to_dict() == project.to_dict()
 
 
-def test_every_record_may_be_read_from_xcom() -> None:
+def test_every_record_class_can_be_deserialized() -> None:
     assert set(RECORDS) == {record.__name__ for record in Resource.__subclasses__()}
 
 
@@ -267,7 +269,7 @@ def test_importing_the_hook_imports_no_model() -> None:
 
 
 @pytest.mark.needs_airflow("3.3", "objects that a provider lets into XCom")
-def test_a_report_of_invites_is_plain_json_for_the_next_task(call: Call, connect: Connect) -> None:
+def test_a_report_of_invites_in_xcom_is_plain_json(call: Call, connect: Connect) -> None:
     from airflow.sdk import serde
 
     connect()

@@ -1,4 +1,4 @@
-"""A hook call in a task of one's own whose answer is lost: Airflow does not retry what would be done twice."""
+"""Lost responses of hook calls in ``@task`` functions: Airflow does not retry what could be done twice."""
 
 from __future__ import annotations
 

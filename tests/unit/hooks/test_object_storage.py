@@ -1,4 +1,4 @@
-"""Rosters and reports that are not on the worker's disk, through Airflow's own object storage with `file://`."""
+"""Rosters and reports in object storage, by ``ObjectStoragePath`` and ``file://`` or ``memory://`` URLs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REPORT = {"counts": {"rows": 2}, "rows": [
 
 @pytest.fixture
 def memory() -> MemoryFileSystem:
-    """What Airflow knows as ``memory://``; without a provider it knows ``file://`` alone."""
+    """Register ``memory://`` in Airflow, which knows only ``file://`` without further providers."""
     filesystem = MemoryFileSystem()
     attach("memory", fs=filesystem)
     return filesystem
@@ -44,7 +44,7 @@ def own_connection(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Ti:
-    """What a task instance keeps as XCom."""
+    """A task instance that records its XComs."""
 
     def __init__(self) -> None:
         self.xcoms: dict[str, Any] = {}
@@ -63,7 +63,7 @@ class Ti:
         (".jsonl", '{"email": "ada@example.com", "level": "1"}\n'),
     ],
 )
-def test_reads_a_url(tmp_path: Path, conn_id: str, suffix: str, content: str) -> None:
+def test_a_url_is_read(tmp_path: Path, conn_id: str, suffix: str, content: str) -> None:
     file = tmp_path / f"team{suffix}"
     file.write_text(content)
     rows = read_roster(None, file_at(f"file://{conn_id}{file}"))
@@ -85,7 +85,7 @@ def test_reads_a_url(tmp_path: Path, conn_id: str, suffix: str, content: str) ->
         ("file://{0}/a.xlsx", WorkspaceInputError, "is not a roster: expected a name that ends in .csv, .json, .jsonl"),
     ],
 )
-def test_what_is_no_file_is_an_error_before_anything_is_sent(
+def test_a_path_without_a_file_is_an_error_before_sending(
     tmp_path: Path, path: str, kind: type[Exception], says: str
 ) -> None:
     (tmp_path / "folder.csv").mkdir()
@@ -110,7 +110,7 @@ def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path: Path, prefix: s
 
 
 @pytest.mark.parametrize("prefix", ["", "file://"])
-def test_a_file_that_is_another_at_the_second_reading_is_refused(tmp_path: Path, prefix: str) -> None:
+def test_a_file_that_changes_between_two_reads_is_refused(tmp_path: Path, prefix: str) -> None:
     file = tmp_path / "team.csv"
     file.write_text("email\nada@example.com\n")
     rows = read_roster(None, file_at(f"{prefix}{file}"))
@@ -121,7 +121,7 @@ def test_a_file_that_is_another_at_the_second_reading_is_refused(tmp_path: Path,
 
 
 class StoreError(OSError):
-    """What a store raises."""
+    """An error of an object store."""
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ class StoreError(OSError):
         (StoreError(16, "FileExpired"), WorkspaceInputError, "it changed while it was read"),
     ],
 )  # fmt: skip
-def test_what_a_store_raises_is_said(
+def test_errors_of_the_store_are_in_the_message(
     monkeypatch: pytest.MonkeyPatch, memory: MemoryFileSystem, raised: Exception, kind: type[Exception], says: str
 ) -> None:
     file = file_at("memory://team.csv")
@@ -151,7 +151,7 @@ def test_what_a_store_raises_is_said(
 
 @pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("prefix", ["", "file://", "memory://"])
-def test_a_report_is_there_before_and_whole_after(tmp_path: Path, prefix: str) -> None:
+def test_a_report_is_replaced_only_when_it_is_complete(tmp_path: Path, prefix: str) -> None:
     name = f"{prefix}{tmp_path}/report"
     report = ReportFile(f"{name}.csv", "rows", COLUMNS, ("invalid",))
     read = ObjectStoragePath(f"{prefix or 'file://'}{tmp_path}/report.csv").read_text
@@ -160,7 +160,7 @@ def test_a_report_is_there_before_and_whole_after(tmp_path: Path, prefix: str) -
     assert list(csv.DictReader(read().splitlines()))[1] == {"row": "2", "email": "'=1+1", "status": "invalid"}
     assert report.excerpt(REPORT)["needs_attention"] == [REPORT["rows"][1]]
     ReportFile(f"{name}.csv", "rows", COLUMNS, ())
-    assert "=1+1" in read()  # that of an earlier try stays until there is another
+    assert "=1+1" in read()  # the report of an earlier try stays until the new one is complete
 
     ReportFile(f"{name}.json", "rows", COLUMNS, ()).write(REPORT)
     assert json.loads(ObjectStoragePath(f"{prefix or 'file://'}{tmp_path}/report.json").read_text()) == REPORT
@@ -175,7 +175,7 @@ def test_a_report_is_there_before_and_whole_after(tmp_path: Path, prefix: str) -
         (5, "report_path must be the name of a file, not something of type int"),
     ],
 )
-def test_a_report_that_cannot_be_written_is_refused_at_once(tmp_path: Path, path: Any, says: str) -> None:
+def test_an_unwritable_report_path_is_an_error_before_sending(tmp_path: Path, path: Any, says: str) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
     with pytest.raises(WorkspaceInputError, match=says):
         open_report(path.format(tmp_path) if isinstance(path, str) else path, "rows", COLUMNS, ())
@@ -190,7 +190,7 @@ def test_a_report_that_cannot_be_written_is_refused_at_once(tmp_path: Path, path
         ("file://{0}/none/report.csv", "There is no bucket or folder for the file"),
     ],
 )
-def test_a_path_that_can_never_be_written_is_a_permanent_error(tmp_path: Path, path: str, says: str) -> None:
+def test_a_path_that_is_never_writable_is_a_permanent_error(tmp_path: Path, path: str, says: str) -> None:
     with pytest.raises(WorkspaceStorageError, match=says) as caught:
         open_report(path.format(tmp_path), "rows", COLUMNS, ())
     assert caught.value.permanent
@@ -198,9 +198,11 @@ def test_a_path_that_can_never_be_written_is_a_permanent_error(tmp_path: Path, p
 
 @pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 class TestOperators:
-    """What tasks leave in XCom and in the file."""
+    """XComs and report files of tasks."""
 
-    def test_invites_leave_the_rows_in_the_file(self, tmp_path: Path, sandbox: SandboxServer, connect: Connect) -> None:
+    def test_the_report_file_of_invites_has_all_rows(
+        self, tmp_path: Path, sandbox: SandboxServer, connect: Connect
+    ) -> None:
         connect()
         (tmp_path / "team.csv").write_text("email\nada@example.com\nmina.member@example.com\nnobody\n")
         operator = WorkspaceCreateInvitesOperator(
@@ -218,7 +220,7 @@ class TestOperators:
         assert [row["status"] for row in rows] == ["invited", "member", "invalid"]
         assert len(sandbox.effects("create_invite")) == 1
 
-    def test_nothing_is_sent_where_no_report_can_be_written(
+    def test_nothing_is_sent_if_the_report_cannot_be_written(
         self, tmp_path: Path, sandbox: SandboxServer, connect: Connect
     ) -> None:
         connect()
@@ -249,7 +251,7 @@ class TestOperators:
         assert len(ti.xcoms["report"]["needs_attention"]) == 1
         assert json.loads((tmp_path / "report.json").read_text())["counts"]["failed"] == 1
 
-    def test_a_report_that_cannot_be_written_in_the_end_is_the_xcom(
+    def test_the_xcom_has_all_rows_if_writing_the_report_fails(
         self, tmp_path: Path, sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         connect()
@@ -273,7 +275,7 @@ class TestOperators:
         assert [file.name for file in tmp_path.iterdir()] == ["report.csv"]
 
     @pytest.mark.parametrize("prefix", ["", "file://"])
-    def test_a_folder_that_goes_away_does_not_hide_that_people_were_invited(
+    def test_a_removed_report_folder_does_not_hide_sent_invites(
         self, tmp_path: Path, sandbox: SandboxServer, connect: Connect, prefix: str
     ) -> None:
         connect()
@@ -297,7 +299,7 @@ class TestOperators:
         assert ti.xcoms["report"]["counts"]["invited"] == 1
         assert len(sandbox.effects("create_invite")) == 1
 
-    def test_a_sync_leaves_its_changes_in_the_file(
+    def test_the_report_file_of_a_sync_has_all_changes(
         self, tmp_path: Path, sandbox: SandboxServer, connect: Connect
     ) -> None:
         connect()

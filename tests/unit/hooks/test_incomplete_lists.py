@@ -1,4 +1,4 @@
-"""Lists that are known to be short prove nothing: whatever decides by absence stops, and nothing is written."""
+"""Incomplete lists: whatever would decide by a missing row stops, and nothing is written."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ pytestmark = [
 ]
 
 COUNT = 150
-# 16 of the 150 have a number that is a multiple of nine.
+# 16 of the 150 numbers are multiples of nine.
 SHOWN = 134
 HEALED = [next_null, last_row_missing, empty_page, moving]
 
@@ -55,8 +55,8 @@ Point = Callable[..., None]
 
 
 @pytest.fixture
-def point(service: ListService, monkeypatch: pytest.MonkeyPatch) -> Point:
-    """Point the connection to the service; keys of its extra are given by name."""
+def connect_to_lists(service: ListService, monkeypatch: pytest.MonkeyPatch) -> Point:
+    """Set the connection to the list service; keyword arguments are keys of its extra."""
 
     def set_connection(**extra: Any) -> None:
         given = {"organization_id": "o", "max_attempts": 1, "page_size": 10, **extra}
@@ -87,7 +87,7 @@ both_clients = pytest.mark.parametrize("read", [read_by_requests, read_by_httpx]
 
 @both_clients
 @pytest.mark.parametrize("fault", HEALED)
-def test_each_row_comes_once_from_pages_that_lose_rows(service: ListService, read: Any, fault: Any) -> None:
+def test_each_row_is_returned_once_from_pages_that_lose_rows(service: ListService, read: Any, fault: Any) -> None:
     service.faults["members"] = fault
     came: list[Any] = []
     read(Settings(service.url, "k"), came)
@@ -95,7 +95,7 @@ def test_each_row_comes_once_from_pages_that_lose_rows(service: ListService, rea
 
 
 @both_clients
-def test_a_short_list_is_an_error_after_its_rows(service: ListService, read: Any) -> None:
+def test_an_incomplete_list_raises_after_its_rows(service: ListService, read: Any) -> None:
     service.faults["members"] = hidden
     came: list[Any] = []
     with pytest.raises(WorkspaceIncompleteListError, match=f"counts {COUNT} rows, and {SHOWN} came in 3 readings"):
@@ -109,7 +109,7 @@ def test_a_short_list_is_an_error_after_its_rows(service: ListService, read: Any
 
 
 @both_clients
-def test_a_list_that_counts_300_is_not_followed_for_ever(service: ListService, read: Any) -> None:
+def test_an_endless_list_with_a_count_is_not_followed_forever(service: ListService, read: Any) -> None:
     service.lists["members"] = list(range(1, 301))
     service.faults["members"] = endless
     with pytest.raises(WorkspacePaginationError, match="counts 300 rows, gave 710, and has another page"):
@@ -117,9 +117,9 @@ def test_a_list_that_counts_300_is_not_followed_for_ever(service: ListService, r
     assert service.reads["members"] == 71
 
 
-@pytest.mark.usefixtures("point")
+@pytest.mark.usefixtures("connect_to_lists")
 @pytest.mark.parametrize("fault", HEALED)
-def test_list_operators_give_all_rows(service: ListService, fault: Any) -> None:
+def test_list_operators_return_all_rows(service: ListService, fault: Any) -> None:
     service.faults["members"] = fault
     assert WorkspaceListMembersOperator(task_id="list", count_only=True).execute({}) == COUNT
     wanted = [email(10), email(150)]
@@ -127,12 +127,12 @@ def test_list_operators_give_all_rows(service: ListService, fault: Any) -> None:
     assert sorted(rows, key=lambda row: len(row["user.email"])) == [{"user.email": address} for address in wanted]
 
 
-def test_list_operators_fail_on_a_short_list(service: ListService, point: Point) -> None:
+def test_list_operators_fail_on_an_incomplete_list(service: ListService, connect_to_lists: Point) -> None:
     service.faults["members"] = hidden
     for arguments in ({"count_only": True}, {"where": {"level": 8}}, {}):
         with pytest.raises(WorkspaceIncompleteListError, match="trust_counts"):
             WorkspaceListMembersOperator(task_id="list", **arguments).execute({})
-    point(trust_counts=False)
+    connect_to_lists(trust_counts=False)
     assert WorkspaceListMembersOperator(task_id="list", count_only=True).execute({}) == SHOWN
 
 
@@ -147,25 +147,25 @@ WRITERS: list[Any] = [
 ]
 
 
-@pytest.mark.usefixtures("point")
+@pytest.mark.usefixtures("connect_to_lists")
 @pytest.mark.parametrize("writer", WRITERS)
-def test_nothing_is_written_for_what_a_short_list_does_not_show(service: ListService, writer: Any) -> None:
+def test_nothing_is_written_for_rows_missing_from_an_incomplete_list(service: ListService, writer: Any) -> None:
     service.faults = dict.fromkeys(service.lists, hidden)
     with pytest.raises(WorkspaceIncompleteListError, match=r"counts 150 rows, and 134 came.*Nothing was changed"):
         writer().execute({})
     assert service.writes == []
 
 
-@pytest.mark.usefixtures("point")
+@pytest.mark.usefixtures("connect_to_lists")
 @pytest.mark.parametrize("fault", HEALED)
 @pytest.mark.parametrize("writer", WRITERS[:5])
-def test_nothing_is_written_twice_where_pages_lose_rows(service: ListService, writer: Any, fault: Any) -> None:
+def test_nothing_is_written_twice_if_pages_lose_rows(service: ListService, writer: Any, fault: Any) -> None:
     service.faults = dict.fromkeys(service.lists, fault)
     writer().execute({})
     assert service.writes == []
 
 
-def test_what_is_found_needs_no_complete_list(service: ListService, point: Point) -> None:
+def test_a_row_that_is_found_needs_no_complete_list(service: ListService, connect_to_lists: Point) -> None:
     service.faults = dict.fromkeys(service.lists, hidden)
     found = WorkspaceCreateProjectOperator(task_id="create", name="Project 10").execute({})
     assert found["id"] == 10
@@ -173,12 +173,12 @@ def test_what_is_found_needs_no_complete_list(service: ListService, point: Point
     joined = WorkspaceMembersJoinedSensor(task_id="joined", emails=[email(149)])
     service.lists["invites"].clear()
     assert joined.poke({}).xcom_value == {"joined": [email(149)], "missing": {}}
-    point(trust_counts=False)
+    connect_to_lists(trust_counts=False)
     assert not WorkspaceMembersJoinedSensor(task_id="joined", emails=[email(9)]).poke({}).is_done
 
 
-def test_settled_is_not_what_a_short_list_does_not_show(service: ListService, point: Point) -> None:
-    point(consistency_time=0)
+def test_invites_missing_from_an_incomplete_list_are_not_settled(service: ListService, connect_to_lists: Point) -> None:
+    connect_to_lists(consistency_time=0)
     service.faults = {"invites": hidden, "members": hidden}
     service.lists["members"] = [1, 2, 3]
     settled = WorkspaceInvitesSettledSensor(task_id="settled", emails=[email(9)])
@@ -190,12 +190,12 @@ def test_settled_is_not_what_a_short_list_does_not_show(service: ListService, po
     service.lists["invites"].remove(9)
     assert settled.poke({}).xcom_value["gone"] == [email(9)]
     service.faults = {"invites": hidden}
-    point(trust_counts=False, consistency_time=0)
+    connect_to_lists(trust_counts=False, consistency_time=0)
     assert settled.poke({}).is_done
 
 
-@pytest.mark.usefixtures("point")
-def test_a_wait_in_the_triggerer_goes_on_and_says_why(service: ListService) -> None:
+@pytest.mark.usefixtures("connect_to_lists")
+def test_a_trigger_logs_an_incomplete_list_and_continues(service: ListService) -> None:
     service.faults["invites"] = hidden
     service.lists["members"].clear()
     trigger = WorkspaceWaitTrigger(
@@ -213,9 +213,9 @@ def test_a_wait_in_the_triggerer_goes_on_and_says_why(service: ListService) -> N
     assert "trust_counts" in ended["message"]
 
 
-@pytest.mark.usefixtures("point")
+@pytest.mark.usefixtures("connect_to_lists")
 @pytest.mark.parametrize("fault", [hidden, moving])
-def test_no_arrival_is_told_when_nobody_came(service: ListService, fault: Any) -> None:
+def test_an_incomplete_list_causes_no_arrival(service: ListService, fault: Any) -> None:
     def sometimes(sent: Sent) -> None:
         if service.reads["members"] % 60 < 30:
             fault(sent)
@@ -227,7 +227,7 @@ def test_no_arrival_is_told_when_nobody_came(service: ListService, fault: Any) -
         async for event in WorkspaceArrivalTrigger(what="member", poll_interval=0.01).run():
             told.append(event.payload["name"])  # noqa: PERF401 - it never ends
 
-    async def watch_for_a_while() -> None:
+    async def watch_several_polls() -> None:
         watching = asyncio.create_task(watch())
         await until(lambda: service.reads["members"] > 200)
         assert told == []
@@ -235,19 +235,19 @@ def test_no_arrival_is_told_when_nobody_came(service: ListService, fault: Any) -
         await until(lambda: bool(told))
         watching.cancel()
 
-    asyncio.run(watch_for_a_while())
+    asyncio.run(watch_several_polls())
     assert told == [email(151)]
 
 
 async def until(true: Callable[[], bool]) -> None:
-    """Wait for what should not take long."""
+    """Wait until a condition holds."""
     end = time.monotonic() + 30
     while not true() and time.monotonic() < end:  # noqa: ASYNC110 - what it waits for tells nobody
         await asyncio.sleep(0.01)
 
 
-@pytest.mark.usefixtures("point")
-def test_the_hook_says_that_a_list_was_short(service: ListService) -> None:
+@pytest.mark.usefixtures("connect_to_lists")
+def test_the_hook_warns_about_an_incomplete_list(service: ListService) -> None:
     service.faults["domains"] = hidden
     rows = WorkspaceHook().list_domains()
     assert len([next(rows) for _ in range(SHOWN)]) == SHOWN

@@ -1,4 +1,4 @@
-"""Proxies, certificates and whatever else a client finds in its surroundings."""
+"""Proxies, certificates, netrc and other parts of the environment."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 
 @pytest.fixture(autouse=True)
-def _bare_surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in PROXY_VARIABLES:
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
@@ -217,7 +217,7 @@ def test_a_ca_folder_is_trusted(tmp_path: Path) -> None:
 KEPT = Scene(b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}")
 
 
-def test_an_idle_connection_that_was_closed_loses_no_create() -> None:
+def test_a_create_after_an_idle_disconnect_is_sent_once() -> None:
     with Loopback(KEPT) as service, WorkspaceClient(Settings(service.url, "key", max_attempts=1)) as client:
         for _ in range(3):
             client.send(CREATE)
@@ -225,7 +225,7 @@ def test_an_idle_connection_that_was_closed_loses_no_create() -> None:
     assert len(service.requests) == 3
 
 
-def test_an_idle_connection_that_was_closed_loses_no_async_create() -> None:
+def test_an_async_create_after_an_idle_disconnect_is_sent_once() -> None:
     async def create(base_url: str, closed: threading.Semaphore) -> None:
         async with WorkspaceAsyncClient(Settings(base_url, "key", max_attempts=1)) as client:
             for _ in range(3):
@@ -237,7 +237,7 @@ def test_an_idle_connection_that_was_closed_loses_no_async_create() -> None:
     assert len(service.requests) == 3
 
 
-# Nothing tells the key
+# No repr contains the key
 
 
 def test_repr_of_a_client_has_no_key() -> None:

@@ -163,6 +163,7 @@ def maintenance_window(
             **own,
         )
         ready: WorkspaceOperator = pause
+        setups: list[WorkspaceOperator] = [opened, pause]
         began = _result(opened.task_id, "opened_at")
         if drain is not None:
             ready = WorkspaceHoldMaintenanceWindowOperator(
@@ -174,6 +175,7 @@ def maintenance_window(
                 **own,
             )
             pause >> ready
+            setups.append(ready)
             began = _result(ready.task_id, "ended_at")
         with TaskGroup("work", prefix_group_id=False) as work:
             yield work
@@ -199,7 +201,8 @@ def maintenance_window(
         ready >> work
         work >> close
         work >> outcome
-        close.as_teardown(setups=[opened, pause], on_failure_fail_dagrun=True)
+        # Whoever clears the work clears its setups and their teardowns too: drain and guard begin again with it.
+        close.as_teardown(setups=setups, on_failure_fail_dagrun=True)
         if max_length is not None:
             guard = WorkspaceGuardMaintenanceWindowOperator(
                 task_id="guard",
@@ -212,7 +215,7 @@ def maintenance_window(
                 on_failure_callback=on_overdue,
                 **own,
             )
-            pause >> guard
+            guard.as_teardown(setups=pause, on_failure_fail_dagrun=True)
 
 
 def workspace_organization(

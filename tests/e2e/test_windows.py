@@ -131,6 +131,20 @@ def test_resumes_after_the_maximum_length_though_the_work_goes_on(airflow: LiveA
     assert not paused(server)
 
 
+def test_a_window_whose_work_is_cleared_is_guarded_again(airflow: LiveAirflow, server: SandboxServer) -> None:
+    run_id, pid = begin_long_work(airflow, "window_overdue")
+    os.kill(pid, signal.SIGKILL)
+    assert airflow.finish("window_overdue", run_id) == "failed"
+    (airflow.home / "long.pid").unlink()
+    body = {"dry_run": False, "dag_run_id": run_id, "task_ids": ["long"], "only_failed": False}
+    airflow.call("POST", "dags/window_overdue/clearTaskInstances", body)
+    airflow.wait_for((airflow.home / "long.pid").exists, 120, "the work")
+    assert paused(server) == {FIRST, SECOND}
+    airflow.wait_for(lambda: not paused(server), 60, "the exports to be resumed")
+    assert airflow.tasks("window_overdue", run_id)["long"] == "running"
+    assert airflow.finish("window_overdue", run_id) == "failed"
+
+
 def test_the_last_of_two_overlapping_windows_resumes(airflow: LiveAirflow, server: SandboxServer) -> None:
     longer = airflow.trigger("window_longer")
     airflow.wait_for(lambda: paused(server) == {FIRST, SECOND}, 120, "the longer window to open")

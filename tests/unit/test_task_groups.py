@@ -38,6 +38,22 @@ def test_exports_under_way_may_end_before_the_work() -> None:
     assert dag.get_task("rebuild").upstream_task_ids == {"maintenance_window.drain"}
 
 
+@pytest.mark.parametrize("cleared", ["rebuild", "maintenance_window.hold"])
+def test_whoever_clears_a_task_of_the_work_clears_the_window_around_it(cleared: str) -> None:
+    with (
+        DAG("cleared", schedule=None) as dag,
+        maintenance_window(batch_export_ids=EXPORTS, drain=60, hold=60, max_length=3600),
+    ):
+        EmptyOperator(task_id="rebuild")
+    around = {f"maintenance_window.{name}" for name in ("open", "pause", "drain", "close", "guard")}
+    assert set(dag.partial_subset([cleared], include_upstream=False).task_ids) == {cleared, *around}
+    assert set(dag.partial_subset([cleared], include_upstream=False, include_downstream=True).task_ids) == {
+        cleared,
+        *around,
+        "maintenance_window.outcome",
+    }
+
+
 def test_default_args_do_not_reach_the_tasks_of_a_window() -> None:
     defaults: dict[str, Any] = {
         "depends_on_past": True,
@@ -57,7 +73,7 @@ def test_default_args_do_not_reach_the_tasks_of_a_window() -> None:
         task = dag.get_task(f"maintenance_window.{name}")
         assert not task.depends_on_past
         assert not task.wait_for_downstream
-        assert task.trigger_rule == ("all_done_setup_success" if name == "close" else "all_success")
+        assert task.trigger_rule == ("all_done_setup_success" if name in ("close", "guard") else "all_success")
         assert task.retries == (15 if name == "close" else 3)
         assert task.retry_delay < timedelta(minutes=1)
         assert task.execution_timeout is None

@@ -14,14 +14,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from airflow_provider_workspace.sandbox.faults import (
-    FaultContext,
-    FaultKind,
-    Parameter,
-    asking_for,
-    is_count,
-    page_asked_for,
-)
+from airflow_provider_workspace.sandbox.faults import FaultContext, FaultKind, asking_for, page_asked_for
 from airflow_provider_workspace.sandbox.responses import dumps, json_response, page_response
 from airflow_provider_workspace.sandbox.routes import LISTS
 
@@ -57,7 +50,7 @@ async def html_body(context: FaultContext) -> Response:
     return with_body(context.handle(), HTML, "text/html")
 
 
-async def slow_drip(context: FaultContext, pause: float) -> None:
+async def slow_drip(context: FaultContext, pause: float = 0.05) -> None:
     """Do what was asked, then send the answer byte by byte."""
     response = context.handle()
     body = bytes(response.body)
@@ -69,18 +62,18 @@ async def slow_drip(context: FaultContext, pause: float) -> None:
     await context.connection.close()
 
 
-async def redirect(context: FaultContext, status: int, location: str | None) -> Response:
+async def redirect(context: FaultContext, status: int = 307, location: str | None = None) -> Response:
     """Answer with another address, or with the same again; nothing was done."""
     return Response(b"", status, {"Location": location or str(context.request.url)})
 
 
-async def wrong_content_type(context: FaultContext, content_type: str) -> Response:
+async def wrong_content_type(context: FaultContext, content_type: str = "text/plain") -> Response:
     """Do what was asked, and answer the right body under a wrong content type."""
     response = context.handle()
     return with_body(response, bytes(response.body), content_type)
 
 
-async def next_elsewhere(context: FaultContext, origin: str) -> Response:
+async def next_elsewhere(context: FaultContext, origin: str = "http://elsewhere.invalid") -> Response:
     """Let the page of a list point to another origin for the next one."""
     address = f"{origin.rstrip('/')}{context.request.url.path}?limit=100&offset=100"
     return with_next(context, lambda _following: address)
@@ -98,7 +91,7 @@ async def next_relative(context: FaultContext) -> Response:
     return with_next(context, lambda following: following and following.removeprefix(origin))
 
 
-async def large_list(context: FaultContext, rows: int) -> Response:
+async def large_list(context: FaultContext, rows: int = 100_000) -> Response:
     """Answer pages of a large list whose rows are copies of the first row, with ids and addresses of their own."""
     limit, offset = page_asked_for(context.request)
     first = context.handle(asking_for(context.request, limit=1, offset=0))
@@ -148,37 +141,17 @@ def with_next(context: FaultContext, change: Callable[[Any], Any]) -> Response:
     return json_response(page | {"next": change(page["next"])})
 
 
-def any_value(_value: Any) -> bool:
-    """Tell that a value may be used; only tests choose it."""
-    return True
-
-
 TEST_FAULTS = (
     FaultKind(refuse, reads_body=False),
     FaultKind(empty_body),
     FaultKind(cut_body),
     FaultKind(invalid_json),
     FaultKind(html_body),
-    FaultKind(slow_drip, (Parameter("pause", 0.05, "the seconds between two bytes", any_value),)),
-    FaultKind(
-        redirect,
-        (
-            Parameter("status", 307, "the status", any_value),
-            Parameter("location", None, "a path or a URL, null for the same address again", any_value),
-        ),
-    ),
-    FaultKind(wrong_content_type, (Parameter("content_type", "text/plain", "what to send instead", any_value),)),
-    FaultKind(
-        next_elsewhere,
-        (Parameter("origin", "http://elsewhere.invalid", "scheme and host of the next page", any_value),),
-        operations=LISTS,
-    ),
+    FaultKind(slow_drip),
+    FaultKind(redirect),
+    FaultKind(wrong_content_type),
+    FaultKind(next_elsewhere, operations=LISTS),
     FaultKind(next_loop, operations=LISTS),
     FaultKind(next_relative, operations=LISTS),
-    FaultKind(
-        large_list,
-        (Parameter("rows", 100_000, "how many rows the list has", is_count),),
-        times=None,
-        operations=LISTS,
-    ),
+    FaultKind(large_list, times=None, operations=LISTS),
 )

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import sys
 import threading
+from typing import get_args
 
 from airflow_provider_workspace.sandbox.profiles import PROFILES
 
@@ -95,7 +96,10 @@ def _print_faults() -> None:
     lines = [f"All take {', '.join(COMMON)}."]
     for kind in KINDS:
         lines += ["", kind.name, f"    {kind.about}"]
-        lines += [f"    {item.name}={item.default}: {item.about}" for item in kind.parameters]
+        for name, field in kind.options.model_fields.items():
+            if name not in COMMON:
+                about = field.description or f"one of {', '.join(get_args(field.annotation))}"
+                lines.append(f"    {name}={field.default}: {about}")
     sys.stdout.write("\n".join(lines) + "\n")
 
 

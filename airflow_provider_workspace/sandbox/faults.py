@@ -8,20 +8,23 @@ in ``context.handle()``. ``--faults`` shows the first line of a handler's docstr
 from __future__ import annotations
 
 import asyncio
+import inspect
 import itertools
 import json
 import math
 import random
 import unicodedata
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 from fnmatch import fnmatchcase
+from functools import cached_property
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -31,8 +34,6 @@ from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, inva
 from airflow_provider_workspace.sandbox.routes import LISTS, OPERATIONS, WRITES
 from airflow_provider_workspace.sandbox.state import State, format_time
 
-COMMON = ("operation", "times", "after", "probability", "seed")
-"""The parameters of every fault."""
 CREATED_BY = {
     "list_dashboard_collaborators": "add_dashboard_collaborator",
     "list_domains": "create_domain",
@@ -46,6 +47,17 @@ NAMING_FIELDS = ("name", "domain", "target_email", "user_uuid")
 MAX_ROWS = 2**31
 MAX_NORMALIZED = 60
 FAILURE = "A server error occurred."
+
+Count = Annotated[int, Field(ge=1)]
+Times = Count | None
+Seconds = Annotated[float, Field(ge=0, le=86_400)]
+Rows = Annotated[Count, Field(description="number of rows")]
+Status = Annotated[int, Field(ge=400, le=599, description="a status code from 400 to 599")]
+Body = Literal["json", "empty", "html"]
+Detail = Annotated[str, Field(description="detail in the JSON body")]
+Patience = Annotated[
+    Seconds | None, Field(description="how long to hold the connection before closing it; null: no limit")
+]
 
 
 @dataclass(frozen=True)
@@ -72,14 +84,24 @@ class FaultContext:
         return self.handler(request or self.request, None if body is None else dumps(body).encode())
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of a kind of fault."""
+class FaultOptions(BaseModel):
+    """The parameters of every fault."""
 
-    name: str
-    default: Any
-    about: str
-    fits: Callable[[Any], bool]
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    operation: str | None = None
+    """Name or pattern of operations; None: all."""
+    times: Times = 1
+    """Requests to hit; None: no limit."""
+    after: Annotated[int, Field(ge=0)] = 0
+    """Matching requests to let pass first."""
+    probability: Annotated[float, Field(gt=0, le=1)] = 1
+    """The share of matching requests to hit."""
+    seed: Annotated[int, Field(ge=0)] = Field(default_factory=lambda: random.SystemRandom().randrange(2**31))
+    """The seed of the random choice, to repeat it."""
+
+
+COMMON = tuple(FaultOptions.model_fields)
 
 
 @dataclass(frozen=True)
@@ -87,8 +109,7 @@ class FaultKind:
     """A kind of fault with the name of its handler."""
 
     handler: Callable[..., Coroutine[Any, Any, Response | None]]
-    """Called with the context, and with the parameters by name."""
-    parameters: tuple[Parameter, ...] = ()
+    """Called with the context, and with its other parameters by name, each with a type and a default."""
     times: int | None = 1
     """Default number of requests to hit; None: no limit."""
     reads_body: bool = True
@@ -105,11 +126,21 @@ class FaultKind:
         """The description."""
         return (self.handler.__doc__ or "").partition("\n")[0]
 
+    @cached_property
+    def options(self) -> type[FaultOptions]:
+        """Its parameters: those of every fault, and those of the handler after the context."""
+        parameters = list(inspect.signature(self.handler).parameters.values())[1:]
+        fields: dict[str, Any] = {item.name: (item.annotation, item.default) for item in parameters}
+        fields["times"] = (Times, self.times)
+        return create_model(self.name, __base__=FaultOptions, __module__=self.handler.__module__, **fields)
+
 
 # --- Handlers ---
 
 
-async def down(context: FaultContext, seconds: float) -> None:
+async def down(
+    context: FaultContext, seconds: Annotated[Seconds, Field(description="duration of the outage")] = 1
+) -> None:
     """Reset all connections and refuse new ones for a while, as in a restart."""
     context.take_down(seconds)
     await context.connection.reset()
@@ -126,18 +157,22 @@ async def reset_after(context: FaultContext) -> None:
     await context.connection.reset()
 
 
-async def time_out_before(context: FaultContext, seconds: float | None) -> None:
+async def time_out_before(context: FaultContext, seconds: Patience = None) -> None:
     """Send no response until the client disconnects, without applying the request."""
     await context.connection.keep_silent(seconds)
 
 
-async def time_out_after(context: FaultContext, seconds: float | None) -> None:
+async def time_out_after(context: FaultContext, seconds: Patience = None) -> None:
     """Apply the request, then send no response until the client disconnects."""
     context.handle()
     await context.connection.keep_silent(seconds)
 
 
-async def rate_limit(_context: FaultContext, retry_after: str, seconds: float) -> Response:
+async def rate_limit(
+    _context: FaultContext,
+    retry_after: Literal["seconds", "date", "nonsense", "none"] = "seconds",
+    seconds: Annotated[Seconds, Field(description="Retry-After in seconds")] = 1,
+) -> Response:
     """Return 429 without applying the request."""
     body = {"type": "throttled_error", "code": "throttled", "detail": "Request was throttled.", "attr": None}
     response = json_response(body, 429)
@@ -150,12 +185,16 @@ async def rate_limit(_context: FaultContext, retry_after: str, seconds: float) -
     return response
 
 
-async def status_before(_context: FaultContext, status: int, body: str, detail: str) -> Response:
+async def status_before(
+    _context: FaultContext, status: Status = 503, body: Body = "json", detail: Detail = FAILURE
+) -> Response:
     """Return an error status without applying the request."""
     return _failure(status, body, detail)
 
 
-async def status_after(context: FaultContext, status: int, body: str, detail: str) -> Response:
+async def status_after(
+    context: FaultContext, status: Status = 503, body: Body = "json", detail: Detail = FAILURE
+) -> Response:
     """Apply the request, then return an error status."""
     context.handle()
     return _failure(status, body, detail)
@@ -166,7 +205,11 @@ async def scheduler_error(_context: FaultContext) -> Response:
     return invalid("Invalid request to unpause a BatchExport could not be carried out").response()
 
 
-async def slow_effect(context: FaultContext, seconds: float, answer: str) -> Response | None:
+async def slow_effect(
+    context: FaultContext,
+    seconds: Annotated[Seconds, Field(description="delay until the request is applied")] = 8,
+    answer: Literal["time_out", "reset", "504"] = "time_out",
+) -> Response | None:
     """Lose the response, and apply the request some seconds later by the clock of the sandbox."""
     if answer == "time_out":
         await context.connection.keep_silent(None)
@@ -178,7 +221,9 @@ async def slow_effect(context: FaultContext, seconds: float, answer: str) -> Res
     return None
 
 
-async def late_rows(context: FaultContext, seconds: float) -> Response:
+async def late_rows(
+    context: FaultContext, seconds: Annotated[Seconds, Field(description="lag of the list")] = 20
+) -> Response:
     """Hide records that were created in the last seconds, by the clock of the sandbox, from a list and its count."""
     whole, rows = _whole_list(context)
     since = format_time(context.state.now() - timedelta(seconds=seconds))
@@ -191,7 +236,9 @@ async def late_rows(context: FaultContext, seconds: float) -> Response:
     return json_response(rows)
 
 
-async def short_pages(context: FaultContext, missing: str, rows: int) -> Response:
+async def short_pages(
+    context: FaultContext, missing: Literal["rest", "last", "newest"] = "rest", rows: Rows = 1
+) -> Response:
     """Omit rows of a list but count them: those after this page, the last ones of this page, or the newest ones."""
     whole, listed = _whole_list(context)
     response = _page(context, whole, listed[:-rows] if missing == "newest" else listed, len(listed))
@@ -201,14 +248,18 @@ async def short_pages(context: FaultContext, missing: str, rows: int) -> Respons
     return json_response(page | ({"next": None} if missing == "rest" else {"results": page["results"][:-rows]}))
 
 
-async def moving_rows(context: FaultContext, rows: int) -> Response:
+async def moving_rows(context: FaultContext, rows: Rows = 1) -> Response:
     """Move more rows from the end of a list to its start with each page, so that some repeat and others are missing."""
     whole, listed = _whole_list(context)
     split = len(listed) - context.hits * rows % max(1, len(listed))
     return _page(context, whole, listed[split:] + listed[:split], len(listed))
 
 
-async def said_otherwise(context: FaultContext, how: str, rows: int) -> Response:
+async def said_otherwise(
+    context: FaultContext,
+    how: Literal["not_done", "other_answer", "normalized"] = "not_done",
+    rows: Annotated[Count, Field(description="rows of a bulk request to leave out")] = 2,
+) -> Response:
     """Return success, but apply the request partly or differently, or return other values."""
     body, operation = context.body, context.operation
     if how == "normalized":
@@ -299,135 +350,63 @@ def _phrase(status: int) -> str:
         return "Unassigned"
 
 
-# --- The kinds ---
-
-
-def is_count(value: Any) -> bool:
-    """Return whether a value is a positive integer."""
-    return type(value) is int and value > 0
-
-
-def _is_seconds(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value <= 86_400
-
-
-def _is_seconds_or_none(value: Any) -> bool:
-    return value is None or _is_seconds(value)
-
-
-def _one_of(name: str, *choices: Any) -> Parameter:
-    return Parameter(name, choices[0], f"one of {', '.join(map(str, choices))}", choices.__contains__)
-
-
-_STATUS = Parameter(
-    "status", 503, "a status code from 400 to 599", lambda value: type(value) is int and 400 <= value <= 599
-)
-_BODY = _one_of("body", "json", "empty", "html")
-_DETAIL = Parameter("detail", FAILURE, "detail in the JSON body", lambda value: isinstance(value, str))
-_PATIENCE = Parameter(
-    "seconds", None, "how long to hold the connection before closing it; null: no limit", _is_seconds_or_none
-)
-_ROWS = Parameter("rows", 1, "number of rows", is_count)
-
 KINDS = (
-    FaultKind(down, (Parameter("seconds", 1, "duration of the outage", _is_seconds),), reads_body=False),
+    FaultKind(down, reads_body=False),
     FaultKind(reset_before),
     FaultKind(reset_after),
-    FaultKind(time_out_before, (_PATIENCE,)),
-    FaultKind(time_out_after, (_PATIENCE,)),
-    FaultKind(
-        rate_limit,
-        (
-            _one_of("retry_after", "seconds", "date", "nonsense", "none"),
-            Parameter("seconds", 1, "Retry-After in seconds", _is_seconds),
-        ),
-    ),
-    FaultKind(status_before, (_STATUS, _BODY, _DETAIL)),
-    FaultKind(status_after, (_STATUS, _BODY, _DETAIL)),
+    FaultKind(time_out_before),
+    FaultKind(time_out_after),
+    FaultKind(rate_limit),
+    FaultKind(status_before),
+    FaultKind(status_after),
     FaultKind(scheduler_error, operations=("pause_batch_export", "unpause_batch_export")),
-    FaultKind(
-        slow_effect,
-        (
-            Parameter("seconds", 8, "delay until the request is applied", _is_seconds),
-            _one_of("answer", "time_out", "reset", "504"),
-        ),
-        operations=(*WRITES, "verify_domain"),
-    ),
-    FaultKind(
-        late_rows,
-        (Parameter("seconds", 20, "lag of the list", _is_seconds),),
-        times=None,
-        operations=tuple(CREATED_BY),
-    ),
-    FaultKind(short_pages, (_one_of("missing", "rest", "last", "newest"), _ROWS), operations=LISTS),
-    FaultKind(moving_rows, (_ROWS,), times=None, operations=LISTS),
-    FaultKind(
-        said_otherwise,
-        (
-            _one_of("how", "not_done", "other_answer", "normalized"),
-            Parameter("rows", 2, "rows of a bulk request to leave out", is_count),
-        ),
-        operations=WRITES,
-    ),
+    FaultKind(slow_effect, operations=(*WRITES, "verify_domain")),
+    FaultKind(late_rows, times=None, operations=tuple(CREATED_BY)),
+    FaultKind(short_pages, operations=LISTS),
+    FaultKind(moving_rows, times=None, operations=LISTS),
+    FaultKind(said_otherwise, operations=WRITES),
 )
 
 
 # --- Injected faults ---
 
 
-@dataclass
 class Fault:
-    """An injected fault; built by :meth:`Faults.read`, which checks the values."""
+    """An injected fault."""
 
-    kind: FaultKind
-    parameters: JsonObject
-    operation: str | None = None
-    """Name or pattern of operations; None: all."""
-    times: int | None = 1
-    """Requests to hit; None: no limit."""
-    after: int = 0
-    """Matching requests to let pass first."""
-    probability: float = 1
-    """The share of matching requests to hit."""
-    seed: int | None = None
-    """The seed of the random choice."""
-    number: int = 0
-    seen: int = 0
-    """Matching requests so far."""
-    hits: int = 0
-    """Requests hit so far."""
-    random: random.Random = field(init=False, repr=False)
+    def __init__(self, kind: FaultKind, options: FaultOptions, number: int) -> None:
+        self.kind = kind
+        self.options = options
+        self.number = number
+        self.seen = 0
+        """Matching requests so far."""
+        self.hits = 0
+        """Requests hit so far."""
+        self._random = random.Random(options.seed)  # noqa: S311 -- no secret
 
-    def __post_init__(self) -> None:
-        self.random = random.Random(self.seed)  # noqa: S311 -- no secret
+    @property
+    def parameters(self) -> JsonObject:
+        """The parameters of the handler."""
+        return self.options.model_dump(exclude=set(COMMON))
 
     def is_for(self, operation: str | None) -> bool:
         """Return whether the fault matches a request; the operation of an unknown path is None."""
         if self.kind.operations is not None and operation not in self.kind.operations:
             return False
-        return self.operation is None or fnmatchcase(operation or "", self.operation)
+        return self.options.operation is None or fnmatchcase(operation or "", self.options.operation)
 
     def is_due(self) -> bool:
         """Count a matching request, and return whether to hit it."""
         self.seen += 1
-        if self.seen <= self.after or (self.times is not None and self.hits >= self.times):
+        options = self.options
+        if self.seen <= options.after or (options.times is not None and self.hits >= options.times):
             return False
-        return self.probability >= 1 or self.random.random() < self.probability
+        return self._random.random() < options.probability
 
     def describe(self) -> JsonObject:
         """Return the fault for control calls."""
-        return {
-            "id": self.number,
-            "kind": self.kind.name,
-            "operation": self.operation,
-            "times": self.times,
-            "after": self.after,
-            "probability": self.probability,
-            "seed": self.seed,
-            **self.parameters,
-            "seen": self.seen,
-            "hits": self.hits,
-        }
+        counts = {"seen": self.seen, "hits": self.hits}
+        return {"id": self.number, "kind": self.kind.name, **self.options.model_dump(), **counts}
 
 
 class Faults:
@@ -455,8 +434,23 @@ class Faults:
         :param wanted: kind and other values by name
         :raises ValueError: if a value is invalid
         """
-        fault = self.read(wanted)
-        fault.number = next(self._numbers)
+        options = dict(wanted)
+        name = options.pop("kind", None)
+        kind = self.kinds.get(name) if isinstance(name, str) else None
+        if kind is None:
+            raise ValueError(f"Unknown fault {name!r}. Kinds are {', '.join(self.kinds)}.")
+        try:
+            checked = kind.options.model_validate(options)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            names = ", ".join(kind.options.model_fields)
+            message = f"{name}: {first['loc'][0]} is not valid: {first['msg']}. Parameters are {names}."
+            raise ValueError(message) from error
+        known = OPERATIONS if kind.operations is None else kind.operations
+        pattern = checked.operation
+        if pattern is not None and not any(fnmatchcase(operation, pattern) for operation in known):
+            raise ValueError(f"Unknown operation {pattern!r} for {name}. Operations are {', '.join(known)}.")
+        fault = Fault(kind, checked, next(self._numbers))
         self.active.append(fault)
         return fault
 
@@ -485,27 +479,6 @@ class Faults:
         due[0].hits += 1
         return due[0]
 
-    def read(self, wanted: Mapping[str, Any]) -> Fault:
-        """Build a fault from the arguments of :meth:`inject`."""
-        rest = dict(wanted)
-        name = rest.pop("kind", None)
-        kind = self.kinds.get(name) if isinstance(name, str) else None
-        if kind is None:
-            raise ValueError(f"Unknown fault {name!r}. Kinds are {', '.join(self.kinds)}.")
-        operation = _operation(kind, rest.pop("operation", None))
-        times = rest.pop("times", kind.times)
-        if times is not None:
-            times = _integer("times", times, 1)
-        after = _integer("after", rest.pop("after", 0), 0)
-        probability = rest.pop("probability", 1)
-        if type(probability) not in (int, float) or not 0 < probability <= 1:
-            raise ValueError(f"probability={probability!r}: a number above 0 and up to 1 is expected.")
-        # Shown to the user, so that a random run can be repeated.
-        seed = rest.pop("seed", None if probability >= 1 else random.SystemRandom().randrange(2**31))
-        if seed is not None:
-            seed = _integer("seed", seed, 0)
-        return Fault(kind, _parameters(kind, rest), operation, times, after, probability, seed)
-
 
 def parse_fault(text: str) -> JsonObject:
     """
@@ -525,31 +498,3 @@ def parse_fault(text: str) -> JsonObject:
         except ValueError:
             wanted[name] = value
     return wanted
-
-
-def _parameters(kind: FaultKind, wanted: Mapping[str, Any]) -> JsonObject:
-    names = [parameter.name for parameter in kind.parameters]
-    for name in wanted:
-        if name not in names:
-            raise ValueError(f"{kind.name} has no {name!r}; it takes {', '.join([*COMMON, *names])}.")
-    values = {parameter.name: wanted.get(parameter.name, parameter.default) for parameter in kind.parameters}
-    for parameter in kind.parameters:
-        value = values[parameter.name]
-        if not parameter.fits(value):
-            raise ValueError(f"{parameter.name}={value!r} is not valid for {kind.name}; expected {parameter.about}.")
-    return values
-
-
-def _operation(kind: FaultKind, operation: object) -> str | None:
-    if operation is None:
-        return None
-    known = OPERATIONS if kind.operations is None else kind.operations
-    if not isinstance(operation, str) or not any(fnmatchcase(name, operation) for name in known):
-        raise ValueError(f"Unknown operation {operation!r} for {kind.name}. Operations are {', '.join(known)}.")
-    return operation
-
-
-def _integer(name: str, value: object, minimum: int) -> int:
-    if type(value) is not int or value < minimum:
-        raise ValueError(f"{name}={value!r}: an integer of at least {minimum} is expected.")
-    return value

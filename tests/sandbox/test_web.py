@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_workspace.sandbox.__main__ import main
 from airflow_provider_workspace.sandbox.control import CALLS
-from airflow_provider_workspace.sandbox.faults import COMMON, KINDS
+from airflow_provider_workspace.sandbox.faults import KINDS
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 
@@ -196,7 +196,7 @@ TRIED = (
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(TRIED)
 VALUES = st.recursive(SCALARS, lambda some: st.lists(some, max_size=3) | st.dictionaries(st.text(), some, max_size=3))
 # What a fault may take by name.
-NAMES = ["kind", *COMMON, *sorted({parameter.name for kind in KINDS for parameter in kind.parameters})]
+NAMES = ["kind", *sorted({name for kind in KINDS for name in kind.options.model_fields})]
 REQUESTS = st.sampled_from([call for call in CALLS if call.path.startswith("/_sandbox/")]).flatmap(
     lambda call: st.tuples(
         st.just(call),

@@ -121,8 +121,7 @@ def maintenance_window(
     from airflow.providers.standard.operators.empty import EmptyOperator
 
     if on_overdue is not None and max_length is None:
-        msg = "on_overdue needs max_length"
-        raise ValueError(msg)
+        raise ValueError("on_overdue needs max_length")
     _check_length("drain", drain)
     _check_length("hold", hold)
     _check_length("max_length", max_length, least=1.0)
@@ -189,8 +188,9 @@ def maintenance_window(
                     **own,
                 )
         if not work.children:
-            msg = f"The window '{group_id}' has no work: create tasks inside the with statement, or set hold"
-            raise ValueError(msg)
+            raise ValueError(
+                f"The window '{group_id}' has no work: create tasks inside the with statement, or set hold"
+            )
         outcome = EmptyOperator(
             task_id="outcome",
             task_display_name="Outcome of the work",

@@ -56,8 +56,7 @@ def get_connection(conn_id: str) -> Connection:
     try:
         return BaseHook.get_connection(conn_id)
     except ImportError:  # before 3.2, outside of a task
-        msg = f"The conn_id `{conn_id}` isn't defined"
-        raise AirflowNotFoundException(msg) from None
+        raise AirflowNotFoundException(f"The conn_id `{conn_id}` isn't defined") from None
 
 
 @cache

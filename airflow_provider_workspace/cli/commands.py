@@ -73,8 +73,7 @@ def _plan_organizations(args: Namespace) -> None:
     with _open_hook(args.conn_id) as hook:
         organizations = load_organizations(args.file, file_at)
         if args.organization_id and len(organizations) > 1:
-            msg = f"Leave out --organization-id: {args.file} describes {len(organizations)} organizations."
-            raise SystemExit(msg)
+            raise SystemExit(f"Leave out --organization-id: {args.file} describes {len(organizations)} organizations.")
         for name, wanted in organizations.items():
             organization_id = hook.organization_or_default(args.organization_id or wanted.organization_id)
             reader = organization_reader(organization_id, hook.client.settings, DatabaseStore)

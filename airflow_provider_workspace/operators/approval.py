@@ -92,17 +92,17 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         self._context = context
         if "error" in event:
             why = "nobody answered in time" if event.get("error_type") == "timeout" else event["error"]
-            msg = f"Clear the task to ask again: {why}. Nothing was sent of plan {plan}"
-            raise AirflowFailException(msg)
+            raise AirflowFailException(f"Clear the task to ask again: {why}. Nothing was sent of plan {plan}")
         (answer,) = event["chosen_options"]
         user = event.get("responded_by_user") or {}
         who = user.get("name") or user.get("id") or "somebody"
         if answer == REJECT:
-            msg = f"Nothing was sent: {who} rejected plan {plan}"
-            raise (AirflowFailException if self._fails_on_reject() else AirflowSkipException)(msg)
+            end = AirflowFailException if self._fails_on_reject() else AirflowSkipException
+            raise end(f"Nothing was sent: {who} rejected plan {plan}")
         if answer != _approve_option(plan):
-            msg = f"Start a new run to be asked about plan {plan}: {who} answered '{answer}'. Nothing was sent"
-            raise AirflowFailException(msg)
+            raise AirflowFailException(
+                f"Start a new run to be asked about plan {plan}: {who} answered '{answer}'. Nothing was sent"
+            )
         self.log.info("%s approved plan %s.", who, plan)
         at = str(event["responded_at"])
         self._grant.write({"plan": plan, "changes": changes, "by": who, "at": at, "max_tries": self._max_tries})
@@ -131,11 +131,10 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         if new:
             self.task_state.forget()  # first: without a grant it forgets nothing
             self._grant.forget()
-            msg = (
+            raise WorkspaceInputError(
                 f"Start a new run to have the plan approved as it is now: {new} of {len(changes)} changes were not in "
                 f"plan {granted['plan']}, which {granted['by']} approved"
             )
-            raise WorkspaceInputError(msg)
         if self.do_xcom_push:  # in each try: Airflow deletes the XComs of earlier tries
             self._context["ti"].xcom_push(key="approved", value={name: granted[name] for name in ("plan", "by", "at")})
 
@@ -187,11 +186,10 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             users=parse_names("approvers", self.approvers),
         )
         if asked != options:
-            msg = (
+            raise WorkspaceInputError(
                 f"Start a new run to have plan {name} approved: Airflow still shows the question of an earlier try "
                 f"({asked[0]})"
             )
-            raise WorkspaceInputError(msg)
         self.log.info("Waiting until plan %s is approved, under Required Actions.", name)
         for notify in [self.notifiers] if callable(self.notifiers) else self.notifiers:
             notify(self._context)
@@ -253,8 +251,9 @@ def check_planned_for(approved: Mapping[str, Any], now: str) -> None:
 
     then = approved.get("planned_for", now)
     if then != now:
-        msg = f"Plan again, and have it approved: the approved plan is for {then}, and this task is for {now}"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError(
+            f"Plan again, and have it approved: the approved plan is for {then}, and this task is for {now}"
+        )
 
 
 def _approve_option(plan: str) -> str:

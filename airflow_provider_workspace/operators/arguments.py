@@ -38,17 +38,16 @@ def check_ids(task: Any, names: Iterable[str]) -> None:
         if not (text or name.endswith(("_id", "uuid"))):
             continue
         if isinstance(value, str) and value.strip() in NO_VALUES:
-            msg = f"Check the task that {name} comes from: its template found no value and rendered to '{value}'"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(
+                f"Check the task that {name} comes from: its template found no value and rendered to '{value}'"
+            )
         # Not in names, where the service decides: some replace a tab with a blank.
         if isinstance(value, str) and name != "name" and not value.strip().isprintable():
-            msg = f"{name} contains characters that cannot be printed: {value[:40]!a}"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"{name} contains characters that cannot be printed: {value[:40]!a}")
         number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
         if not isinstance(value, str | None) and (text or not (number or isinstance(value, UUID))):
             expected = "a string" if text else "a string or a number"
-            msg = f"{name} must be {expected}, not {type_name(value)}"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"{name} must be {expected}, not {type_name(value)}")
 
 
 def parse_choice(name: str, value: Any, choices: Collection[str]) -> str:
@@ -59,8 +58,7 @@ def parse_choice(name: str, value: Any, choices: Collection[str]) -> str:
     """
     if isinstance(value, str) and value in choices:
         return value
-    msg = f"{name} is {shown(value)}; expected {' or '.join(map(repr, choices))}"
-    raise WorkspaceInputError(msg)
+    raise WorkspaceInputError(f"{name} is {shown(value)}; expected {' or '.join(map(repr, choices))}")
 
 
 def parse_switches(task: Any) -> None:
@@ -73,8 +71,7 @@ def parse_switches(task: Any) -> None:
         value = getattr(task, name)
         word = str(value).strip().lower() if isinstance(value, bool | str) or value in (0, 1) else None
         if word not in SWITCHES:
-            msg = f"{name.removeprefix('is_')} must be true or false, not {shown(value)}"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"{name.removeprefix('is_')} must be true or false, not {shown(value)}")
         if value is not SWITCHES[word]:
             setattr(task, name, SWITCHES[word])
 
@@ -102,18 +99,15 @@ def parse_fields(name: str, value: Any, taken: Collection[str] = ()) -> dict[str
     if fields is None:
         return {}
     if not isinstance(fields, Mapping) or not all(isinstance(key, str) for key in fields):
-        msg = (
+        raise WorkspaceInputError(
             f"{name} must be a mapping of fields by name, not {type_name(value)}. If it comes from a template, set "
             "render_template_as_native_obj=True on the Dag"
         )
-        raise WorkspaceInputError(msg)
     for key in fields:
         if key in taken:
-            msg = f"Pass {key}=…: {name} holds '{key}', which is an argument of its own"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"Pass {key}=…: {name} holds '{key}', which is an argument of its own")
         if key == "self":  # it would collide with the argument of a method
-            msg = f"{name} holds 'self', which is not a field of the interface"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"{name} holds 'self', which is not a field of the interface")
     return dict(fields)
 
 
@@ -133,8 +127,7 @@ def parse_names(name: str, value: Any) -> list[str]:
     several = isinstance(names, Iterable) and not isinstance(names, Mapping | bytes)
     listed: list[Any] = [str(item) if isinstance(item, UUID) else item for item in names] if several else []
     if not several or not all(isinstance(item, str) for item in listed):
-        msg = f"{name} must be a list of texts"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError(f"{name} must be a list of texts")
     return listed
 
 
@@ -169,8 +162,7 @@ def parse_integer(name: str, value: Any) -> int:
         return int(text)
     if isinstance(text, int) and not isinstance(text, bool) and abs(text) < MAX_NUMBER:
         return text
-    msg = f"{name} must be a whole number, not {type_name(value)}"
-    raise WorkspaceInputError(msg)
+    raise WorkspaceInputError(f"{name} must be a whole number, not {type_name(value)}")
 
 
 def parse_maximum(name: str, value: Any) -> int | None:
@@ -183,8 +175,7 @@ def parse_maximum(name: str, value: Any) -> int | None:
         return None
     most = parse_integer(name, value)
     if most < 0:
-        msg = f"{name} must be at least 0, or None for any number"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError(f"{name} must be at least 0, or None for any number")
     return most
 
 
@@ -199,8 +190,7 @@ def parse_access_level(name: str, value: Any) -> int | None:
     try:
         return None if value is None else parse_level(value)
     except ValueError as error:
-        msg = f"{name}: {error}; found {shown(value)}"
-        raise WorkspaceInputError(msg) from None
+        raise WorkspaceInputError(f"{name}: {error}; found {shown(value)}") from None
 
 
 def parse_seconds(name: str, value: Any, *, least: float = 0.0) -> float:
@@ -215,8 +205,9 @@ def parse_seconds(name: str, value: Any, *, least: float = 0.0) -> float:
     if least <= seconds <= MAX_SECONDS:
         return seconds
     found = str(value) if isinstance(value, float | timedelta) else shown(value)
-    msg = f"{name} must be a timedelta or a number of seconds, from {least:g} s to a year, not {found}"
-    raise WorkspaceInputError(msg)
+    raise WorkspaceInputError(
+        f"{name} must be a timedelta or a number of seconds, from {least:g} s to a year, not {found}"
+    )
 
 
 def parse_time(name: str, value: Any) -> float:
@@ -229,8 +220,7 @@ def parse_time(name: str, value: Any) -> float:
     seconds = _parse_number(value)
     if 0 <= seconds <= MAX_TIME:
         return seconds
-    msg = f"{name} must be a number of seconds since 1970, not {type_name(value)}"
-    raise WorkspaceInputError(msg)
+    raise WorkspaceInputError(f"{name} must be a number of seconds since 1970, not {type_name(value)}")
 
 
 def _parse_number(value: Any) -> float:
@@ -254,8 +244,7 @@ def check_task_ids(task: Any, names: Iterable[str]) -> None:
         value = getattr(task, name, "")
         missing = value is None and name != "close_task_id"
         if not missing and not (isinstance(value, str) and value.isprintable()):
-            msg = f"{name} must be the id of a task or a task group, not {type_name(value)}"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"{name} must be the id of a task or a task group, not {type_name(value)}")
 
 
 def _read_text(value: Any) -> Any:

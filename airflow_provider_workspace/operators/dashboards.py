@@ -104,8 +104,9 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.state.dashboard_registry import DashboardIdentity, DashboardRegistry
 
         if not isinstance(self.variable_key, str | None):
-            msg = f"variable_key must be the key of an Airflow Variable, not {type_name(self.variable_key)}"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(
+                f"variable_key must be the key of an Airflow Variable, not {type_name(self.variable_key)}"
+            )
         settings = hook.client.settings
         fields = self.given(WRITABLE)
         identity = DashboardIdentity(

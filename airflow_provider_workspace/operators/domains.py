@@ -291,10 +291,9 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
             raise
         domain = yield from send_one(GetDomain(organization_id=organization_id, domain_id=self.domain_id))
         if not domain.is_verified and self.fail_unverified:
-            msg = (
+            raise RuntimeError(
                 f"Publish a TXT record with the value {domain.verification_challenge} in the DNS of '{domain.domain}': "
                 "the domain is not verified."
             )
-            raise RuntimeError(msg)
         self.log.info("The domain '%s' is %sverified.", domain.domain, "" if domain.is_verified else "not yet ")
         return self.plain(domain)

@@ -286,8 +286,7 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         if leavers is None:
             roster = read_roster(self.roster, file_at(self.path), self.parse_fields("defaults"), argument="roster")
         elif self.roster is not None or self.path is not None:
-            msg = "Give either leavers=… or a roster"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError("Give either leavers=… or a roster")
         yield from wait_for_consistency(self.task_state, settings.consistency_time)
         plan = yield from read_and_plan(
             roster,
@@ -301,8 +300,9 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         plan.check_removals(max_removals)
         if self.approved is not None:
             if not isinstance(self.approved, Mapping):
-                msg = "Pass the output of the task with dry_run=True as approved: its value is not a plan"
-                raise WorkspaceInputError(msg)
+                raise WorkspaceInputError(
+                    "Pass the output of the task with dry_run=True as approved: its value is not a plan"
+                )
             check_planned_for(self.approved, hook.client.settings.place(organization_id))
             plan.check_approved(self.approved)
         return plan

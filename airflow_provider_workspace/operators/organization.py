@@ -87,8 +87,9 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         if isinstance(file, Mapping):
             return file
         if not isinstance(file, str) or not file.strip():
-            msg = f"file must be the path of an organization file or a mapping, not {type_name(file)}"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(
+                f"file must be the path of an organization file or a mapping, not {type_name(file)}"
+            )
         folder = getattr(self._context.get("dag"), "folder", None)
         return file if "://" in file or not folder else str(Path(folder, file))
 
@@ -106,8 +107,9 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
             rendered = self.render_template(text, self._context)
         except TemplateError as error:
             line = getattr(error, "lineno", None)
-            msg = f"Correct the template in the organization file{f', line {line}' if line else ''}: {error}"
-            raise WorkspaceInputError(msg) from None
+            raise WorkspaceInputError(
+                f"Correct the template in the organization file{f', line {line}' if line else ''}: {error}"
+            ) from None
         # With render_template_as_native_obj, text that looks like a Python value becomes one.
         return rendered if isinstance(rendered, str) else json.dumps(rendered, default=str)
 
@@ -140,8 +142,9 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         """Plan all parts."""
         plan, _, reader = yield from self.plan(hook)
         if self.fail_on_difference and plan.differences:
-            msg = f"The organization differs from its file: {plan.differences} differences.\n{plan.table()}"
-            raise AirflowFailException(msg)
+            raise AirflowFailException(
+                f"The organization differs from its file: {plan.differences} differences.\n{plan.table()}"
+            )
         changes = [change.approval_key() for change in plan.changes if change.sends]
         named = "" if isinstance(self.file, Mapping) and not self.organization else f" ({self.title})"
         self.await_approval(f"Make these changes to the organization{named}?", plan.table(), changes)
@@ -207,8 +210,9 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         timeout = parse_seconds("timeout", self.timeout)
         part = self.parse_choice("part", *PARTS)
         if self.approved is not None and not isinstance(self.approved, Mapping):
-            msg = "Pass the output of WorkspacePlanOrganizationOperator as approved: its value is not a plan"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(
+                "Pass the output of WorkspacePlanOrganizationOperator as approved: its value is not a plan"
+            )
         if part == "members":
             yield from wait_for_consistency(self.task_state, hook.client.settings.consistency_time)
         plan, wanted, reader = yield from self.plan(hook, (part,))
@@ -274,8 +278,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         if change.action in ("differs", "unknown"):
             self.log.warning("Not changed:%s", change.line())
         elif operation is None:
-            msg = f"Apply the parts before '{self.part}' first: {change.name} depends on them"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"Apply the parts before '{self.part}' first: {change.name} depends on them")
         elif isinstance(operation, ops.projects.CreateProject):
             yield from resources.create_project(operation, settings, **known)
         elif isinstance(operation, ops.domains.CreateDomain):
@@ -343,8 +346,9 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
                     continue
                 todo = f"Publish a TXT record with the value {domain.verification_challenge} in the DNS of"
                 if time.time() > end_at:
-                    msg = f"{todo} {domain.domain}, then clear this task: the domain was not verified in time"
-                    raise AirflowFailException(msg)
+                    raise AirflowFailException(
+                        f"{todo} {domain.domain}, then clear this task: the domain was not verified in time"
+                    )
                 self.log.info("%s %s: it is not verified yet.", todo, domain.domain)
             if open_ones:
                 yield Pause(pause)

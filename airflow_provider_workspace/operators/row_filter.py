@@ -60,14 +60,12 @@ def _type_at(argument: str, path: str, model: type[BaseModel], *, return_secrets
             known = list(_paths(model))
             close = get_close_matches(path, known, n=1)
             hint = f"did you mean '{close[0]}'? " if close else ""
-            msg = (
+            raise WorkspaceInputError(
                 f"{argument} names {path[:80]!r}, which is unknown: {hint}Known fields are "
                 f"{', '.join(known)}. Prefix a field that the interface does not name with '{EXTRA}'"
             )
-            raise WorkspaceInputError(msg)
         if is_secret(part) and not return_secrets:
-            msg = f"Set return_secrets=True: {argument} names {path!r}, which is a secret"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"Set return_secrets=True: {argument} names {path!r}, which is a secret")
         annotation = record.model_fields[part].annotation
     return Any if path.startswith(EXTRA) else annotation
 
@@ -99,8 +97,7 @@ def _read_value(path: str, value: Any, annotation: Any) -> Any:
         return TypeAdapter(annotation).validate_python(value)
     except ValueError:
         expected = " or ".join(item.__name__ for item in get_args(annotation) if item is not NoneType)
-        msg = f"where compares {path} with {shown(value)}; expected {expected}"
-        raise WorkspaceInputError(msg) from None
+        raise WorkspaceInputError(f"where compares {path} with {shown(value)}; expected {expected}") from None
 
 
 def filter_rows(
@@ -129,11 +126,10 @@ def filter_rows(
         if count_only:
             continue
         if count > max_rows:
-            msg = (
+            raise AirflowFailException(
                 "Narrow the list with where=…, set count_only=True, or raise max_rows: it has more than "
                 f"max_rows={max_rows} rows."
             )
-            raise AirflowFailException(msg)
         kept.append({path: _value_at(row, path) for path in fields} if fields else row)
     return count if count_only else kept
 

@@ -76,18 +76,17 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         refused = {export_id: why for export_id, why in state["never_paused"].items() if why}
         if refused:
             named = "; ".join(f"{export_id}: {why}" for export_id, why in refused.items())
-            msg = f"NEVER PAUSED, and so not resumed: {named} The exports that were paused are resumed: {resumed}."
-            raise AirflowFailException(msg)
+            raise AirflowFailException(
+                f"NEVER PAUSED, and so not resumed: {named} The exports that were paused are resumed: {resumed}."
+            )
         if state["fields_refused"]:
             named = "; ".join(f"{export_id}: {why}" for export_id, why in state["fields_refused"].items())
-            msg = (
+            raise AirflowFailException(
                 "Correct resume_fields, and fill what the exports have missed by hand: they are resumed, but the "
                 f"service refused these fields. {named}"
             )
-            raise AirflowFailException(msg)
         if self.outcome_task_id and marked_as_failed(ti, self.outcome_task_id, self.upstream_task_ids):
-            msg = f"The run was marked as failed. Its exports are resumed: {resumed}."
-            raise AirflowFailException(msg)
+            raise AirflowFailException(f"The run was marked as failed. Its exports are resumed: {resumed}.")
         return {name: value for name, value in state.items() if name != "fields_refused"}
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:
@@ -189,12 +188,11 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
         done = self.close_window()
         if done.failed:
             raise_still_paused(done.failed)
-        msg = (
+        raise AirflowFailException(
             "The window is overdue: its work was not done within the maximum length. Check its tasks, which were not "
             f"stopped. Resumed: {', '.join(done.resumed) or 'none'}; "
             f"held by other windows: {', '.join(done.held) or 'none'}."
         )
-        raise AirflowFailException(msg)
 
 
 class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):

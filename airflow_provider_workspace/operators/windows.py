@@ -223,8 +223,9 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
         registry, window = self.registry(), self.window
         leases = registry.all(window=window)
         if not leases:
-            msg = f"The window {window} holds nothing: it was closed before anything was paused. Nothing was sent."
-            raise WindowClosedError(msg)
+            raise WindowClosedError(
+                f"The window {window} holds nothing: it was closed before anything was paused. Nothing was sent."
+            )
         last = leases[-1]
         ids = {"organization_id": last.organization_id, "batch_export_id": last.batch_export_id}
         self.workspace_url = url_for(hook.client.settings, "batch_export", ids)

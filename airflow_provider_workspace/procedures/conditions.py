@@ -237,8 +237,7 @@ def build_condition(name: Any, arguments: Any) -> Condition:
     kind = condition_class(name)
     known = [field.name for field in fields(kind)]
     if not isinstance(arguments, Mapping) or not set(arguments) <= set(known) or known[0] not in arguments:
-        msg = f"arguments must be those of the condition {name}: {', '.join(known)}"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError(f"arguments must be those of the condition {name}: {', '.join(known)}")
     for key, value in arguments.items():
         if key == "emails":
             right = isinstance(value, list | tuple) and all(isinstance(email, str) for email in value)
@@ -247,8 +246,9 @@ def build_condition(name: Any, arguments: Any) -> Condition:
         else:
             right = isinstance(value, str) or (value is None and key == "product")
         if not right:
-            msg = f"arguments: {key} of the condition {name} must not be of type {type(value).__name__}"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(
+                f"arguments: {key} of the condition {name} must not be of type {type(value).__name__}"
+            )
     condition: Condition = kind(**arguments)
     return condition
 
@@ -260,8 +260,7 @@ def condition_class(name: Any) -> Any:
     :raises WorkspaceInputError: if the name is unknown
     """
     if not isinstance(name, str) or name not in CONDITIONS:
-        msg = f"condition must be one of {', '.join(CONDITIONS)}"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError(f"condition must be one of {', '.join(CONDITIONS)}")
     return CONDITIONS[name]
 
 
@@ -292,8 +291,9 @@ def check_addresses(emails: Any) -> list[str]:
     :raises WorkspaceInputError: if it is not a list of addresses, or an empty one
     """
     if isinstance(emails, str) or not isinstance(emails, list | tuple | set) or not emails:
-        msg = "emails must be a list with at least one address; pass the output of the other task itself (task.output)"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError(
+            "emails must be a list with at least one address; pass the output of the other task itself (task.output)"
+        )
     checked = [check_address(email) for email in emails]
     return list({address_key(email): email for email in checked}.values())
 
@@ -315,8 +315,7 @@ def check_share(join: Any) -> float:
             if 0 < share <= 1:
                 return share
     shown = repr(join[:40]) if isinstance(join, str) else f"something of type {type(join).__name__}"
-    msg = f"join is {shown}; expected 'all', 'any', or a share above 0 and up to 1"
-    raise WorkspaceInputError(msg)
+    raise WorkspaceInputError(f"join is {shown}; expected 'all', 'any', or a share above 0 and up to 1")
 
 
 def _missing_project(project_id: str) -> Result:

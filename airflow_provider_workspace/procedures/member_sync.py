@@ -184,11 +184,10 @@ class MemberPlan:
         counts = self.counts
         going = counts["remove"] + counts["withdraw"]
         if maximum is not None and going > maximum:
-            msg = (
+            raise WorkspaceInputError(
                 f"Check that the list of people is complete; if it is, raise max_removals={maximum}: "
                 f"{counts['remove']} members and {counts['withdraw']} open invites would be removed"
             )
-            raise WorkspaceInputError(msg)
 
     def check_approved(self, approved: Mapping[str, Any]) -> None:
         """
@@ -205,8 +204,7 @@ class MemberPlan:
         ]
         if new:
             named = ", ".join(f"{change.action} {change.email}" for change in new[:MAX_LINES])
-            msg = f"Run the dry run again and approve its plan. Not in the approved plan: {named}"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"Run the dry run again and approve its plan. Not in the approved plan: {named}")
 
 
 def _approval_key(change: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -301,8 +299,7 @@ def plan_leavers(
     """
     leaving = {address_key(email): email for email in map(check_address, leavers)}
     if not leaving:
-        msg = "leavers is empty"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError("leavers is empty")
     safe = {address_key(_check_protected(address)) for address in protected}
     plan = MemberPlan()
     found: set[str] = set()
@@ -329,11 +326,11 @@ def _check_rows(rows: Iterable[Mapping[str, Any] | str]) -> Roster:
     """Check the roster; one invalid row stops everything, because its person would be removed."""
     roster = check_roster(rows, strict=True)
     if roster.invalid:
-        msg = f"Correct the invalid rows of the roster ({len(roster.invalid)}): {name_entries(roster.invalid)}"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError(
+            f"Correct the invalid rows of the roster ({len(roster.invalid)}): {name_entries(roster.invalid)}"
+        )
     if not roster.rows:
-        msg = "The roster is empty: this would remove everybody"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError("The roster is empty: this would remove everybody")
     return roster
 
 
@@ -342,8 +339,7 @@ def _check_protected(address: object) -> str:
     email = str(address).strip()
     problem = address_problem(email)
     if problem:
-        msg = f"Correct protected: '{email}' is not an e-mail address: {problem}"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError(f"Correct protected: '{email}' is not an e-mail address: {problem}")
     return email
 
 
@@ -441,8 +437,7 @@ def apply(
         plan.note_invites(report)
         log.info("%s", report.table())
     if refused:
-        msg = f"The service refused {len(refused)} changes. {'; '.join(refused)}"
-        raise WorkspaceSyncIncompleteError(msg)
+        raise WorkspaceSyncIncompleteError(f"The service refused {len(refused)} changes. {'; '.join(refused)}")
     yield from _check_changes(plan, sent, organization_id, page_size, consistency_time)
     return report
 

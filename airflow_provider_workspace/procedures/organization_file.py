@@ -151,16 +151,14 @@ class Organization(_Entry):
         there = {"members": self.members, "domains": self.domains}
         for name in self.complete:
             if name in there and not there[name]:
-                msg = f"complete names {name}, but the file has none: this would remove all of them"
-                raise ValueError(msg)
+                raise ValueError(f"complete names {name}, but the file has none: this would remove all of them")
         return self
 
 
 def _refuse_repeated(what: str, names: list[str]) -> None:
     for name, count in Counter(names).items():
         if count > 1:
-            msg = f"{what}: {name} is repeated"
-            raise ValueError(msg)
+            raise ValueError(f"{what}: {name} is repeated")
 
 
 # The model of each section of the file, for suggestions.
@@ -231,8 +229,7 @@ def choose_organization(found: Mapping[str, Organization], organization: str | N
     :raises WorkspaceInputError: if the name is unknown, or missing although there are several
     """
     if not isinstance(organization, str | None):
-        msg = f"organization must be the name of an organization in {name}"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError(f"organization must be the name of an organization in {name}")
     if organization is None and len(found) == 1:
         return next(iter(found.values()))
     if organization is not None and organization in found:
@@ -263,8 +260,7 @@ def load_organizations(
     text = _read_text(file_at(file))
     if "{{" in text or "{%" in text:
         if render is None:
-            msg = f"Plan {name} in a Dag: it contains templates, which only a task can render"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"Plan {name} in a Dag: it contains templates, which only a task can render")
         text = render(text)
     return {key: _resolve_roster(found, folder or ".") for key, found in read_organizations(text, name).items()}
 
@@ -290,11 +286,9 @@ def _read_text(path: Any) -> str:
         with file.open() as text:
             return text.read(MAX_CHARACTERS + 1)
     except UnicodeDecodeError as error:
-        msg = f"Save {file} with the encoding UTF-8: byte {error.start} is invalid"
-        raise WorkspaceInputError(msg) from None
+        raise WorkspaceInputError(f"Save {file} with the encoding UTF-8: byte {error.start} is invalid") from None
     except OSError as error:
-        msg = f"The organization file cannot be read: {error}"
-        raise WorkspaceInputError(msg) from None
+        raise WorkspaceInputError(f"The organization file cannot be read: {error}") from None
 
 
 def json_schema() -> dict[str, Any]:

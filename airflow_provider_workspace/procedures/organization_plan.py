@@ -166,11 +166,10 @@ class OrganizationPlan:
         """
         going = self.counts["remove"]
         if maximum is not None and going > maximum:
-            msg = (
+            raise WorkspaceInputError(
                 f"Check that the lists of the file are complete; if they are, raise max_removals={maximum}: {going} "
                 "would be removed"
             )
-            raise WorkspaceInputError(msg)
 
     def check_approved(self, approved: Mapping[str, Any]) -> None:
         """
@@ -183,8 +182,9 @@ class OrganizationPlan:
         new = [change for change in self.changes if change.sends and _text(change.approval_key()) not in known]
         if new:
             lines = "\n".join(change.line() for change in new[:MAX_LINES])
-            msg = f"Plan again, and have it approved. The organization has changed since; not approved:\n{lines}"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(
+                f"Plan again, and have it approved. The organization has changed since; not approved:\n{lines}"
+            )
 
 
 def _approval_key(change: Mapping[str, Any]) -> list[Any]:
@@ -248,8 +248,7 @@ class OrganizationReader:
         found = [row.id for row in (yield from self.projects()) if project_key(row.name) == project_key(entry.name)]
         if len(found) > 1:
             ids = ", ".join(map(str, found))
-            msg = f"Rename all but one of the projects named '{entry.name}': ids {ids}"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"Rename all but one of the projects named '{entry.name}': ids {ids}")
         return str(found[0]) if found else None
 
 

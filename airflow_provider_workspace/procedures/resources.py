@@ -70,8 +70,9 @@ def create_project(
         if item is None:
             return None
         if item.id is None:
-            msg = f"The list shows the {what} without a numeric id."
-            raise WorkspaceResponseError(msg, operation="ListProjects", retryable=False)
+            raise WorkspaceResponseError(
+                f"The list shows the {what} without a numeric id.", operation="ListProjects", retryable=False
+            )
         return (yield from send_one(GetProject(organization_id=organization_id, project_id=item.id)))
 
     project: Project

@@ -87,8 +87,7 @@ def check_roster(rows: Iterable[Mapping[str, Any] | str], *, strict: bool = Fals
     :raises WorkspaceInputError: if ``rows`` is not iterable, or a single row
     """
     if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
-        msg = f"invites must be rows or addresses, not something of type {type(rows).__name__}"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError(f"invites must be rows or addresses, not something of type {type(rows).__name__}")
     if strict and not isinstance(rows, Iterator | list):  # a list is in memory anyway
         checked = (_check_row(number, row) for number, row in enumerate(rows, start=1))
         invalid = list(islice((entry for entry in checked if isinstance(entry, Entry)), MAX_FINDINGS))
@@ -154,13 +153,11 @@ def check_address(address: Any) -> str:
     :raises WorkspaceInputError: if it is not an e-mail address
     """
     if not isinstance(address, str):
-        msg = f"an e-mail address must be a string, not something of type {type(address).__name__}"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError(f"an e-mail address must be a string, not something of type {type(address).__name__}")
     email = str(_tidy({"target_email": address}).get("target_email", ""))
     problem = address_problem(email)
     if problem:
-        msg = f"{address[:MAX_ADDRESS_LENGTH]!r} is not an e-mail address: {problem}"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError(f"{address[:MAX_ADDRESS_LENGTH]!r} is not an e-mail address: {problem}")
     return email
 
 

@@ -43,8 +43,7 @@ def read_roster(
     :raises WorkspaceInputError: unless exactly one of both is given; during iteration, if the file cannot be read
     """
     if (invites is None) == (path is None):
-        msg = f"Give either {argument}=… or path=…"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError(f"Give either {argument}=… or path=…")
     return _Rows(_FileRows(path) if path is not None else rows_of_value(invites, argument), defaults or {})
 
 
@@ -76,8 +75,7 @@ class RosterFile:
 
     def __init__(self, path: Any) -> None:
         if not isinstance(path, str | PathLike):
-            msg = f"path must be the name of a file, not something of type {type(path).__name__}"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"path must be the name of a file, not something of type {type(path).__name__}")
         self.path: Any = Path(path)
         self.suffix: str = self.path.suffix
 
@@ -94,18 +92,15 @@ class RosterFile:
         try:
             found = self.path.stat()
         except FileNotFoundError:
-            msg = f"There is no file {self} on this worker"
-            raise WorkspaceInputError(msg) from None
+            raise WorkspaceInputError(f"There is no file {self} on this worker") from None
         except ValueError as error:  # such as a null byte
-            msg = f"{self} is not a path: {error}"
-            raise WorkspaceInputError(msg) from None
+            raise WorkspaceInputError(f"{self} is not a path: {error}") from None
         mode = found.st_mode
         if not stat.S_ISREG(mode):
             kind = (
                 "a directory" if stat.S_ISDIR(mode) else "a named pipe" if stat.S_ISFIFO(mode) else "a device or socket"
             )
-            msg = f"{self} is {kind}; expected a regular file"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"{self} is {kind}; expected a regular file")
         return found.st_ino, found.st_size, found.st_mtime_ns
 
     def open(self, newline: str | None = None) -> AbstractContextManager[TextIO]:
@@ -134,8 +129,7 @@ class _FileRows:
         file = self.path if isinstance(self.path, RosterFile) else RosterFile(self.path)
         reader = readers.get(file.suffix.lower())
         if reader is None:
-            msg = f"{file} is not a roster: expected a name that ends in {', '.join(readers)}"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"{file} is not a roster: expected a name that ends in {', '.join(readers)}")
         try:
             state = file.state()
             self.known = self.known or state
@@ -143,13 +137,13 @@ class _FileRows:
             if file.state() != self.known:
                 raise WorkspaceInputError(file.changed())
         except UnicodeDecodeError as error:
-            msg = f'{file} is not in UTF-8 (byte {error.start}): save it as "CSV UTF-8" or with the encoding UTF-8'
-            raise WorkspaceInputError(msg) from None
+            raise WorkspaceInputError(
+                f'{file} is not in UTF-8 (byte {error.start}): save it as "CSV UTF-8" or with the encoding UTF-8'
+            ) from None
         except (OSError, csv.Error, ValueError) as error:
             if isinstance(error, WorkspaceInputError):
                 raise
-            msg = f"{file} cannot be read: {error}"
-            raise WorkspaceInputError(msg) from error
+            raise WorkspaceInputError(f"{file} cannot be read: {error}") from error
 
 
 def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
@@ -158,22 +152,19 @@ def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
         try:
             value = _read_json(value)
         except RepeatedKeyError as error:
-            msg = f"{argument}: {error}"
-            raise WorkspaceInputError(msg) from None
+            raise WorkspaceInputError(f"{argument}: {error}") from None
         except ValueError:
-            msg = (
+            raise WorkspaceInputError(
                 f"{argument} is a text that is not a JSON list. Pass the output of the other task (task.output), or "
                 "set render_template_as_native_obj=True on the Dag"
-            )
-            raise WorkspaceInputError(msg) from None
+            ) from None
     if isinstance(value, Mapping | str) or not isinstance(value, Sequence):
         try:
             value = [] if isinstance(value, Mapping | str) or value is None else list(value)
         except TypeError:
             value = []
         if not value:
-            msg = f"{argument} must be a list of rows or addresses"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"{argument} must be a list of rows or addresses")
     return value  # type: ignore[no-any-return]
 
 
@@ -193,8 +184,7 @@ def _lines_of(text: TextIO) -> Iterator[str]:
         number += 1
         line = text.readline(MAX_ROW_LENGTH)
         if len(line) == MAX_ROW_LENGTH:
-            msg = f"line {number} is longer than {MAX_ROW_LENGTH:,} characters"
-            raise ValueError(msg)
+            raise ValueError(f"line {number} is longer than {MAX_ROW_LENGTH:,} characters")
         if not line:
             return
         yield line
@@ -216,33 +206,27 @@ def _rows_of_csv(file: RosterFile) -> Iterator[dict[str, Any]]:
                     row["private_project_access"] = _json_cell(file, number, row["private_project_access"])
                 yield row
         except csv.Error as error:
-            msg = f"after line {reader.line_num}: {error}"
-            raise ValueError(msg) from None
+            raise ValueError(f"after line {reader.line_num}: {error}") from None
 
 
 def _check_columns(file: RosterFile, names: Sequence[str]) -> None:
     """Refuse a header with an unknown or repeated column."""
     if not any(names):
-        msg = f"{file} is empty: expected a header such as email,first_name,level"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError(f"{file} is empty: expected a header such as email,first_name,level")
     for name in names:
         if name not in COLUMNS:
             from difflib import get_close_matches
 
             close = get_close_matches(name[:100], COLUMNS, n=1)
             hint = f"did you mean '{close[0]}'?" if close else f"known columns: {', '.join(COLUMNS)}"
-            msg = f"{file} has the unknown column {_quoted(name[:100])} ({hint})"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"{file} has the unknown column {_quoted(name[:100])} ({hint})")
         if names.count(name) > 1:
-            msg = f"{file} has the column '{name}' more than once: remove one"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"{file} has the column '{name}' more than once: remove one")
     addresses = {"email", "target_email"} & set(names)
     if not addresses:
-        msg = f"{file} has no column 'email'; its columns are {', '.join(names)}"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError(f"{file} has no column 'email'; its columns are {', '.join(names)}")
     if len(addresses) > 1:
-        msg = f"{file} has both columns 'email' and 'target_email': remove one"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError(f"{file} has both columns 'email' and 'target_email': remove one")
 
 
 def _json_cell(file: RosterFile, number: int, text: str) -> Any:
@@ -250,8 +234,7 @@ def _json_cell(file: RosterFile, number: int, text: str) -> Any:
     try:
         return _read_json(text)
     except ValueError:
-        msg = f"{file}, row {number}: private_project_access must be a JSON list"
-        raise WorkspaceInputError(msg) from None
+        raise WorkspaceInputError(f"{file}, row {number}: private_project_access must be a JSON list") from None
 
 
 def _rows_of_json(file: RosterFile) -> Iterator[Any]:
@@ -260,8 +243,7 @@ def _rows_of_json(file: RosterFile) -> Iterator[Any]:
         array = JsonText(text)
         if array.peek() != "[":
             array.value("the file")
-            msg = f"{file} must hold a JSON array of rows"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"{file} must hold a JSON array of rows")
         array.skip()
         if array.peek() == "]":
             array.skip()
@@ -275,11 +257,9 @@ def _rows_of_json(file: RosterFile) -> Iterator[Any]:
                 if mark == "]":
                     break
                 if mark != ",":
-                    msg = f"expected a comma or the end of the array after row {number}"
-                    raise ValueError(msg)
+                    raise ValueError(f"expected a comma or the end of the array after row {number}")
         if array.peek():
-            msg = "unexpected text after the array"
-            raise ValueError(msg)
+            raise ValueError("unexpected text after the array")
 
 
 class JsonText:
@@ -323,15 +303,12 @@ class JsonText:
             try:
                 value, end = DECODER.raw_decode(self.buffer, self.position)
             except RecursionError:  # noqa: PERF203 - a few rounds
-                msg = f"{name} is nested too deeply"
-                raise ValueError(msg) from None
+                raise ValueError(f"{name} is nested too deeply") from None
             except RepeatedKeyError as error:
-                msg = f"{name}: {error}"
-                raise ValueError(msg) from None
+                raise ValueError(f"{name}: {error}") from None
             except ValueError:
                 if len(self.buffer) - self.position > MAX_ROW_LENGTH or not self.read_more():
-                    msg = f"{name} is not JSON, or longer than {MAX_ROW_LENGTH:,} characters"
-                    raise ValueError(msg) from None
+                    raise ValueError(f"{name} is not JSON, or longer than {MAX_ROW_LENGTH:,} characters") from None
             else:
                 # A number may continue in the next chunk.
                 ends = end < len(self.buffer) and self.buffer[end] in VALUE_ENDS
@@ -349,8 +326,7 @@ def _rows_of_lines(file: RosterFile) -> Iterator[Any]:
                 try:
                     yield _read_json(line)
                 except ValueError as error:
-                    msg = f"line {number}: {error}"
-                    raise ValueError(msg) from None
+                    raise ValueError(f"line {number}: {error}") from None
 
 
 class RepeatedKeyError(ValueError):
@@ -362,8 +338,7 @@ def reject_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         repeated = next(name for name, _ in pairs if [key for key, _ in pairs].count(name) > 1)
-        msg = f"the key {_quoted(repeated[:100])} is repeated in one object"
-        raise RepeatedKeyError(msg)
+        raise RepeatedKeyError(f"the key {_quoted(repeated[:100])} is repeated in one object")
     return found
 
 
@@ -379,5 +354,4 @@ def _read_json(text: str) -> Any:
     try:
         return DECODER.decode(text)
     except RecursionError:
-        msg = "JSON that is nested too deeply"
-        raise ValueError(msg) from None
+        raise ValueError("JSON that is nested too deeply") from None

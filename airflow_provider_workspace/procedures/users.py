@@ -42,8 +42,7 @@ def find_user(
     :raises WorkspaceInputError: unless exactly one of both is given and exactly one member has the address
     """
     if (user_uuid is None) is (email is None):
-        msg = "Pass either user_uuid or user_email, and not both"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError("Pass either user_uuid or user_email, and not both")
     if user_uuid is not None:
         return user_uuid
     address = check_address(email)
@@ -60,8 +59,9 @@ def find_user(
         log.info("No member has the address %s: an earlier try of this task removed them.", address)
         return ""
     cure = f"Pass user_uuid, one of {', '.join(found)}: " if found else "Check user_email: "
-    msg = f"{cure}{len(found) or 'no'} members have the address {address} in organization {organization_id}"
-    raise WorkspaceInputError(msg)
+    raise WorkspaceInputError(
+        f"{cure}{len(found) or 'no'} members have the address {address} in organization {organization_id}"
+    )
 
 
 def find_by_uuid(first: Operation[Page[P]], user_uuid: str) -> Procedure[P | None]:

@@ -108,8 +108,7 @@ class WorkspaceSensor(BaseSensorOperator):
                 parse_seconds("timeout", self.timeout)
                 parse_seconds("poke_interval", self.poke_interval)
         except WorkspaceInputError as error:
-            msg = f"WorkspaceInputError: {error}"
-            raise AirflowFailException(msg) from None
+            raise AirflowFailException(f"WorkspaceInputError: {error}") from None
         if not self.deferrable:
             return super().execute(context)
         began = time.time()
@@ -192,8 +191,7 @@ class WorkspaceSensor(BaseSensorOperator):
             if error.permanent and has_own_retry_policy(self):
                 raise
             if error.permanent:
-                msg = f"{type(error).__name__}: {error}"
-                raise AirflowFailException(msg) from None
+                raise AirflowFailException(f"{type(error).__name__}: {error}") from None
             self.log.warning("The poll failed and will be retried: %s", error)
             return None
         return result
@@ -209,8 +207,9 @@ class WorkspaceSensor(BaseSensorOperator):
         try:
             self.retrieve(hook)
         except WorkspaceNotFoundError:
-            msg = f"Check {self.resource_kind}_id: {result.message} in organization {self._organization_id}"
-            raise WorkspaceInputError(msg) from None
+            raise WorkspaceInputError(
+                f"Check {self.resource_kind}_id: {result.message} in organization {self._organization_id}"
+            ) from None
 
     def retrieve(self, hook: WorkspaceHook) -> None:
         """Read the record; sensors that wait for people have none."""
@@ -238,8 +237,7 @@ class WorkspaceSensor(BaseSensorOperator):
             if self.soft_fail or self.never_fail:
                 raise AirflowSkipException(str(message))
             raise AirflowFailException(message)
-        msg = f"Unexpected trigger event: {event!r}"
-        raise RuntimeError(msg)
+        raise RuntimeError(f"Unexpected trigger event: {event!r}")
 
 
 class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
@@ -277,8 +275,9 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
             from airflow_provider_workspace.errors import WorkspaceInputError
 
             if not isinstance(start_from_trigger, bool) or not isinstance(ask_verification, bool):
-                msg = "With start_from_trigger, it and ask_verification must be True or False: no worker renders them"
-                raise WorkspaceInputError(msg)
+                raise WorkspaceInputError(
+                    "With start_from_trigger, it and ask_verification must be True or False: no worker renders them"
+                )
             self.start_from_trigger = True
             self.start_trigger_args = StartTriggerArgs(
                 trigger_cls="airflow_provider_workspace.triggers.workspace.WorkspaceDomainVerifiedTrigger",

@@ -170,11 +170,10 @@ class DashboardRegistry:
         if remembered is None:
             return None
         if not isinstance(remembered, Mapping) or "dashboard_id" not in remembered:
-            msg = (
+            raise WorkspaceInputError(
                 f"Put {self._json(123)} with the id of the dashboard into the Airflow Variable '{self.key}', "
                 "or delete it: its value is not a dashboard"
             )
-            raise WorkspaceInputError(msg)
         dashboard_id = remembered["dashboard_id"]
         self._check(dashboard_id, remembered)
         if dashboard_id is None:
@@ -204,18 +203,16 @@ class DashboardRegistry:
         """
         differences = self.identity.differences(remembered)
         if differences and self.key is not None:
-            msg = (
+            raise WorkspaceInputError(
                 f"Use another variable_key; or, if dashboard {dashboard_id} is the one that is meant, put "
                 f"{self._json(dashboard_id)} into the Airflow Variable '{self.key}'. It remembers a dashboard "
                 f"with {', '.join(differences)}"
             )
-            raise WorkspaceInputError(msg)
         if differences:
-            msg = (
+            raise WorkspaceInputError(
                 "Set the connection and the arguments back to what they were, or start a new run: an earlier try of "
                 f"this task was about a dashboard with {', '.join(differences)}"
             )
-            raise WorkspaceInputError(msg)
 
     def _json(self, dashboard_id: object) -> str:
         """Return the value of the Variable as JSON."""

@@ -92,12 +92,11 @@ class HookService:
 
     def _check(self, lease: Lease) -> None:
         if self.base_url != lease.service:
-            msg = (
+            raise WorkspaceConfigError(
                 f"Set the host of connection '{lease.workspace_conn_id}' back to {lease.service}, where batch export "
                 f"{lease.batch_export_id} was paused, or resume the export by hand. The connection now leads to "
                 f"{self.base_url}. Nothing was sent."
             )
-            raise WorkspaceConfigError(msg)
 
 
 class LeaseServices:
@@ -129,8 +128,9 @@ class LeaseServices:
             try:
                 self._services[conn_id] = HookService(WorkspaceHook(conn_id))
             except AirflowNotFoundException as error:
-                msg = f"Add connection '{conn_id}' again: it paused batch export {lease.batch_export_id}. {error}"
-                raise WorkspaceConfigError(msg) from error
+                raise WorkspaceConfigError(
+                    f"Add connection '{conn_id}' again: it paused batch export {lease.batch_export_id}. {error}"
+                ) from error
         return self._services[conn_id]
 
     def url_for(self, lease: Lease) -> str:

@@ -70,8 +70,7 @@ class VariableStore:
                 return None
         if not lists_variables():
             return None
-        msg = f"See the log of Airflow's API server: the Variable '{key}' cannot be read."
-        raise WorkspaceError(msg)
+        raise WorkspaceError(f"See the log of Airflow's API server: the Variable '{key}' cannot be read.")
 
     def add(self, key: str, value: str) -> None:
         """Write a value whose key may be new."""
@@ -130,8 +129,9 @@ class VariableStore:
                 self._write_index([*keys, key])
             # Jitter, so that windows that open together do not retry together.
             waits.sleep(SECONDS_BETWEEN_CHECKS * (0.5 + random.random()))  # noqa: S311
-        msg = f"Try again: other windows keep overwriting the Variable '{self.index}'. Nothing was sent."
-        raise WorkspaceError(msg)
+        raise WorkspaceError(
+            f"Try again: other windows keep overwriting the Variable '{self.index}'. Nothing was sent."
+        )
 
 
 def is_open(window: Window) -> bool:

@@ -133,13 +133,11 @@ class Lease:
         :raises ValueError: if it is not a lease
         """
         if not isinstance(value, Mapping):
-            msg = f"it is {type(value).__name__}, not an object"
-            raise ValueError(msg)  # noqa: TRY004 - one error type for invalid leases
+            raise ValueError(f"it is {type(value).__name__}, not an object")  # noqa: TRY004 - one error type for invalid leases
         given = {name: value[name] for name in FIELDS if name in value}
         missing = [name for name in REQUIRED if not (isinstance(given.get(name), str) and given[name])]
         if missing or given.get("state") not in STATES:
-            msg = f"it has no usable {', '.join(missing or ['state'])}"
-            raise ValueError(msg)
+            raise ValueError(f"it has no usable {', '.join(missing or ['state'])}")
         return cls(
             **{**given, **{name: parse_time(name, given[name]) for name in TIMES if given.get(name) is not None}}
         )
@@ -251,8 +249,9 @@ class LeaseRegistry:
         """
         current = self.read(lease.key)
         if current is None or current.closer != lease.closer:
-            msg = f"The window {lease.window} was closed meanwhile: batch export {lease.batch_export_id} is not held."
-            raise WindowClosedError(msg)
+            raise WindowClosedError(
+                f"The window {lease.window} was closed meanwhile: batch export {lease.batch_export_id} is not held."
+            )
         changed = dataclasses.replace(lease, **changes)
         self.store.write(lease.key, dump(changed))
         return changed
@@ -330,6 +329,5 @@ def parse_time(name: str, text: object) -> float:
     except (ValueError, OverflowError):
         time = math.nan
     if not math.isfinite(time):
-        msg = f"its {name} is not a time"
-        raise ValueError(msg)
+        raise ValueError(f"its {name} is not a time")
     return time

@@ -152,8 +152,7 @@ def check_number(name: str, value: Any, *, least: float = 0) -> None:
 
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     given = "one beyond that" if is_number else f"something of type {type(value).__name__}"
-    msg = f"{name} must be a number from {least} to {MAX_NUMBER:g}, not {given}"
-    raise WorkspaceInputError(msg)
+    raise WorkspaceInputError(f"{name} must be a number from {least} to {MAX_NUMBER:g}, not {given}")
 
 
 def check_text(name: str, value: Any) -> None:
@@ -166,8 +165,7 @@ def check_text(name: str, value: Any) -> None:
         return
     from airflow_provider_workspace.errors import WorkspaceInputError
 
-    msg = f"{name} must be a string, not something of type {type(value).__name__}"
-    raise WorkspaceInputError(msg)
+    raise WorkspaceInputError(f"{name} must be a string, not something of type {type(value).__name__}")
 
 
 def _finished_event(status: Literal["over", "closed", "unwatched"], state: State | None = None) -> TriggerEvent:

@@ -33,8 +33,9 @@ class SharedHook:
 
     def __init__(self, conn_id: str) -> None:
         if not isinstance(conn_id, str):
-            msg = f"workspace_conn_id must be the id of a connection, not something of type {type(conn_id).__name__}"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(
+                f"workspace_conn_id must be the id of a connection, not something of type {type(conn_id).__name__}"
+            )
         self._key = (asyncio.get_running_loop(), conn_id)
         self.fresh = False
 

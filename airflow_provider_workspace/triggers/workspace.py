@@ -274,8 +274,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
 
             given: object = what
             shown = repr(given[:40]) if isinstance(given, str) else f"something of type {type(given).__name__}"
-            msg = f"what is {shown}; expected 'project', 'member' or 'verified_domain'"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"what is {shown}; expected 'project', 'member' or 'verified_domain'")
         self.what = what
         self.workspace_conn_id = workspace_conn_id
         self.organization_id = organization_id
@@ -380,8 +379,9 @@ def _check_queue(queue: object) -> None:
 
     check_text("queue", queue)
     if not watchers_have_queues():
-        msg = "Leave queue out, or upgrade to Airflow 3.4: before, only triggerers without --queues run watchers"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError(
+            "Leave queue out, or upgrade to Airflow 3.4: before, only triggerers without --queues run watchers"
+        )
 
 
 def _finished_event(status: str, message: str, result: dict[str, Any]) -> TriggerEvent:

@@ -1,4 +1,4 @@
-"""What a newcomer reads in the log after each of the usual mistakes, word by word."""
+"""The complete messages of common mistakes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_message_for_an_unknown_id(connect: Connect) -> None:
     )
 
 
-def test_message_for_an_id_that_is_none(connect: Connect) -> None:
+def test_message_for_an_invalid_id(connect: Connect) -> None:
     connect()
     assert message_of("pause_batch_export", batch_export_id="warehouse") == (
         "PauseBatchExport: field 'batch_export_id': expected a UUID, not 'warehouse'. Nothing was sent."
@@ -107,7 +107,7 @@ def test_message_for_a_bad_row(connect: Connect, sandbox: SandboxServer) -> None
     assert sandbox.requests() == []
 
 
-def test_message_for_a_schema_that_is_none(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_message_for_an_invalid_schema(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     connect()
     monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", "workspace://:key@workspace.example.com/api?organization_id=1")
     assert message_of("get_dashboard", dashboard_id=1) == (
@@ -146,6 +146,6 @@ def test_message_for_an_unreachable_service(connect: Connect) -> None:
     assert message.endswith(" (GET /api/environments/1/dashboards/1/).")
 
 
-def test_message_for_a_host_that_is_another_service(connect: Connect, sandbox: SandboxServer) -> None:
+def test_message_for_a_host_of_another_service(connect: Connect, sandbox: SandboxServer) -> None:
     connect(host=f"{sandbox.url}/elsewhere")
     assert " GetDashboard returned 404: " in message_of("get_dashboard", dashboard_id=1)

@@ -1,4 +1,4 @@
-"""The tree of errors: what can be caught as what, and which of them no retry can mend."""
+"""The tree of errors, and which of them are permanent."""
 
 from __future__ import annotations
 

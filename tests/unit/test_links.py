@@ -1,4 +1,4 @@
-"""Where a person finds a resource."""
+"""URLs of resources for people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from airflow_provider_workspace.client.settings import RESOURCE_PATHS, Settings
 from airflow_provider_workspace.links import url_for
-from airflow_provider_workspace.ui.plugin import WorkspacePlugin
 
 BASE = "https://host.example.com"
 WEB = "https://app.example.com"
@@ -34,7 +33,7 @@ STATUS_PAGE = f"{AIRFLOW}/plugin/workspace"
         ({"dashboard": f"{WEB}/d/{{dashboard_id[x]}}"}, "dashboard", {"dashboard_id": 7}, ""),
     ],
 )
-def test_the_url_for_people(
+def test_web_url_of_a_resource(
     monkeypatch: pytest.MonkeyPatch, web_url: Any, kind: str, ids: dict[str, object], url: str
 ) -> None:
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", AIRFLOW)
@@ -43,8 +42,8 @@ def test_the_url_for_people(
 
 
 @pytest.mark.parametrize("kind", RESOURCE_PATHS)
-def test_every_kind_has_an_api_and_a_web_url(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_every_kind_has_an_api_url_and_a_web_url(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     ids = dict.fromkeys(("organization_id", "project_id", "dashboard_id", "batch_export_id", "domain_id"), "x")
     assert url_for(Settings(BASE, "key", web_url=WEB), kind, ids).startswith(f"{WEB}/")
-    monkeypatch.setattr(WorkspacePlugin, "external_views", [])
+    monkeypatch.setattr("airflow_provider_workspace.ui.plugin.WorkspacePlugin.external_views", [])
     assert url_for(Settings(BASE, "key"), kind, ids).startswith(f"{BASE}/api/")

@@ -1,4 +1,4 @@
-"""What becomes of a task after an error, on Airflow releases that ask a retry policy."""
+"""``WorkspaceRetryPolicy``: what Airflow does with a task after an error."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ WITH_RETRY_AFTER = [
 
 
 def decide(error: BaseException, reschedules: int = MAX_RESCHEDULES) -> Any:
-    """Decide, by default where no more reschedules are left."""
+    """Return the decision for an error; by default no reschedules are left."""
     return WorkspaceRetryPolicy().evaluate(error, 1, 3, {"task_reschedule_count": reschedules})
 
 
 def wrapped(error: WorkspaceError) -> RuntimeError:
-    """The error as the cause of another one, as a task of one's own may raise it."""
+    """Return another error with this one as its cause, as a ``@task`` function may raise it."""
     other = RuntimeError("of a task")
     other.__cause__ = error
     return other
@@ -79,7 +79,7 @@ def test_retry_after_is_honoured_with_jitter(error: WorkspaceError) -> None:
 
 @pytest.mark.needs_airflow("3.4", "a retry policy that reschedules")
 @pytest.mark.parametrize("error", WITH_RETRY_AFTER, ids=lambda error: type(error).__name__)
-def test_retry_after_uses_up_no_retry_until_the_bound(error: WorkspaceError) -> None:
+def test_retry_after_uses_no_retry_up_to_a_maximum(error: WorkspaceError) -> None:
     first, last = decide(error, 0), decide(error, MAX_RESCHEDULES - 1)
     assert {first.action, last.action} == {policies.RetryAction.RESCHEDULE}
     assert first.max_reschedules == MAX_RESCHEDULES
@@ -93,11 +93,11 @@ def test_retry_policy_survives_serialization() -> None:
     assert WorkspaceRetryPolicy.deserialize(policy.serialize()) == policy
 
 
-class TheirPolicy(policies.RetryPolicy):  # type: ignore[misc,name-defined]
-    """A policy of an author."""
+class AuthorPolicy(policies.RetryPolicy):  # type: ignore[misc,name-defined]
+    """A policy of a Dag author."""
 
     def evaluate(self, *_: object, **__: object) -> Any:
-        """Let the task decide."""
+        """Return the default decision."""
         return policies.RetryDecision.default()
 
 
@@ -107,10 +107,10 @@ def test_operators_have_the_retry_policy() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-def test_a_retry_policy_of_the_author_is_kept(connect: Connect) -> None:
+def test_the_retry_policy_of_an_author_is_kept(connect: Connect) -> None:
     connect(key="revoked")
-    task = WorkspaceGetProjectOperator(task_id="t", project_id=1, retry_policy=TheirPolicy())
-    assert isinstance(task.retry_policy, TheirPolicy)
+    task = WorkspaceGetProjectOperator(task_id="t", project_id=1, retry_policy=AuthorPolicy())
+    assert isinstance(task.retry_policy, AuthorPolicy)
     with pytest.raises(WorkspaceAuthenticationError):
         task.execute({})
     with pytest.raises(AirflowFailException, match="WorkspaceAuthenticationError"):
@@ -118,10 +118,10 @@ def test_a_retry_policy_of_the_author_is_kept(connect: Connect) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-def test_a_sensor_with_a_policy_of_its_author_leaves_the_error_to_it(connect: Connect) -> None:
+def test_a_sensor_leaves_the_error_to_the_policy_of_its_author(connect: Connect) -> None:
     connect(key="revoked")
     sensor = WorkspaceDomainVerifiedSensor(
-        task_id="t", domain_id="0190c0de-0000-4000-8000-0000000000d1", retry_policy=TheirPolicy()
+        task_id="t", domain_id="0190c0de-0000-4000-8000-0000000000d1", retry_policy=AuthorPolicy()
     )
     with pytest.raises(WorkspaceAuthenticationError):
         sensor.execute({})
@@ -129,10 +129,10 @@ def test_a_sensor_with_a_policy_of_its_author_leaves_the_error_to_it(connect: Co
 
 @pytest.mark.needs_airflow("3.4", "chains of retry policies")
 @pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-def test_a_chain_of_policies_is_asked_in_its_order(connect: Connect) -> None:
-    """Who puts ours behind their own wants theirs to be asked first: our error must reach the chain."""
+def test_a_chain_of_policies_is_evaluated_in_order(connect: Connect) -> None:
+    """The error must reach the chain, so that an author's policy before ours decides first."""
     connect(key="revoked")
-    chain = policies.ChainRetryPolicy([TheirPolicy(), WorkspaceRetryPolicy()])
+    chain = policies.ChainRetryPolicy([AuthorPolicy(), WorkspaceRetryPolicy()])
     task = WorkspaceGetProjectOperator(task_id="t", project_id=1, retry_policy=chain)
     with pytest.raises(WorkspaceAuthenticationError) as raised:
         task.execute({})

@@ -1,4 +1,4 @@
-"""How a window hangs together with the tasks around it; what it does is tried in a whole Airflow."""
+"""Dependencies and arguments of the tasks in ``task_groups``. tests/e2e runs them in Airflow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXPORTS = [SEED.batch_export_ids[0]]
 TASKS = ("open", "pause", "drain", "hold", "outcome", "close", "guard")
 
 
-def test_a_window_opens_after_one_task_and_is_followed_by_another() -> None:
+def test_a_window_has_tasks_before_and_after_it() -> None:
     with DAG("around", schedule=None) as dag:
         before, after = EmptyOperator(task_id="before"), EmptyOperator(task_id="after")
         with maintenance_window(batch_export_ids=EXPORTS) as work:
@@ -31,7 +31,7 @@ def test_a_window_opens_after_one_task_and_is_followed_by_another() -> None:
     assert dag.get_task("after").upstream_task_ids == {"rebuild"}
 
 
-def test_exports_under_way_may_end_before_the_work() -> None:
+def test_drain_waits_between_pause_and_work() -> None:
     with DAG("drained", schedule=None) as dag, maintenance_window(batch_export_ids=EXPORTS, drain=60):
         EmptyOperator(task_id="rebuild")
     assert dag.get_task("maintenance_window.drain").upstream_task_ids == {"maintenance_window.pause"}
@@ -81,7 +81,7 @@ def test_default_args_do_not_reach_the_tasks_of_a_window() -> None:
     assert dag.get_task("rebuild").depends_on_past
 
 
-def test_an_author_may_change_how_the_resume_is_retried() -> None:
+def test_retries_of_close_can_be_set() -> None:
     with (
         DAG("changed", schedule=None) as dag,
         maintenance_window(batch_export_ids=EXPORTS, hold=1, resume_args={"retries": 1}),
@@ -92,7 +92,7 @@ def test_an_author_may_change_how_the_resume_is_retried() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, 1e300, -1, timedelta(days=-1), True, "soon", []])
 @pytest.mark.parametrize("name", ["hold", "drain", "max_length"])
-def test_a_length_that_is_none_is_an_error_of_the_file(name: str, value: Any) -> None:
+def test_an_invalid_max_length_is_an_import_error(name: str, value: Any) -> None:
     lengths: dict[str, Any] = {name: value}
     with (
         DAG("wrong", schedule=None),
@@ -104,10 +104,10 @@ def test_a_length_that_is_none_is_an_error_of_the_file(name: str, value: Any) ->
 
 @task
 def publish(domains: list[dict[str, str]]) -> None:
-    """Tell a DNS."""
+    """Publish DNS records."""
 
 
-def test_an_organization_is_a_plan_its_parts_and_a_report() -> None:
+def test_the_tasks_of_an_organization() -> None:
     with DAG("onboard", schedule=None) as dag:
         workspace_organization(file="northwind.yaml", publish=publish, require_approval=True, pool="workspace")
     ids = {task.task_id.removeprefix("organization."): task for task in dag.tasks}
@@ -122,20 +122,20 @@ def test_an_organization_is_a_plan_its_parts_and_a_report() -> None:
     assert not dag.get_task("organization.plan").is_mapped
 
 
-def test_default_args_break_neither_the_xcoms_nor_the_order_of_an_organization() -> None:
+def test_default_args_do_not_break_the_tasks_of_an_organization() -> None:
     with DAG("defaults", schedule=None, default_args={"do_xcom_push": False, "trigger_rule": "all_done"}) as dag:
         workspace_organization(file="northwind.yaml")
     assert {(task.do_xcom_push, task.trigger_rule) for task in dag.tasks} == {(True, "all_success")}
 
 
-def test_a_drift_check_is_one_task_that_fails() -> None:
+def test_a_drift_check_is_one_task() -> None:
     with DAG("drift", schedule=None) as dag:
         workspace_organization("north", file="northwind.yaml", dry_run=True, retries=0)
     (plan,) = dag.tasks
     assert (plan.task_id, plan.fail_on_difference, plan.retries) == ("north.plan", True, 0)
 
 
-def test_organizations_are_mapped() -> None:
+def test_organizations_can_be_mapped() -> None:
     @task
     def files() -> list[str]:
         return ["a.yaml"]
@@ -147,7 +147,7 @@ def test_organizations_are_mapped() -> None:
     assert dag.get_task("found.verification").timeout == 60
 
 
-def test_a_found_file_may_have_any_name() -> None:
+def test_mapped_files_may_have_any_name() -> None:
     @task
     def files() -> list[str]:
         return ["data/my-file.yaml"]

@@ -1,4 +1,4 @@
-"""What older Airflow releases lack is done in another way."""
+"""Replacements for what older Airflow releases lack."""
 
 from __future__ import annotations
 

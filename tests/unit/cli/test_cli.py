@@ -1,4 +1,4 @@
-"""``airflow workspace …``, by the command itself; and what it costs the other commands."""
+"""The commands ``airflow workspace …``, and the cost of their definitions for other commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.conftest import Connect
 
 AIRFLOW = Path(sys.executable).with_name("airflow")
-# What a provider's commands may import while Airflow reads them: nothing.
+# Airflow imports the definitions of all commands for each command: they must import nothing else.
 COSTS = """
 import sys, airflow.cli.cli_parser
 from airflow_provider_workspace.cli.definition import get_workspace_commands
@@ -42,7 +42,7 @@ Airflow = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def airflow(airflow_cli: AirflowCli, tmp_path: Path) -> Airflow:
-    """Run a command with a home of its own."""
+    """Run a command with its own AIRFLOW_HOME."""
     return partial(airflow_cli.run, home=tmp_path)
 
 
@@ -57,7 +57,7 @@ def test_whoami_reports_scopes_and_level(airflow: Airflow, sandbox: SandboxServe
 
 
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-def test_ping_succeeds_or_fails_with_a_reason(airflow: Airflow, sandbox: SandboxServer, connect: Connect) -> None:
+def test_ping_reports_success_or_the_reason(airflow: Airflow, sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     run = airflow("workspace", "ping")
     assert run.returncode == 0, run.stderr
@@ -102,7 +102,7 @@ def test_plan_sends_only_reads(airflow: Airflow, sandbox: SandboxServer, connect
 
 
 def test_the_sandbox_command_starts_and_stops(tmp_path: Path) -> None:
-    """In a process of its own, so that the program which users type is tried as well."""
+    """Runs the installed program ``airflow`` in a new process."""
     with subprocess.Popen(
         [AIRFLOW, "workspace", "sandbox", "--port", "0", "--profile", "strict"],
         env={**os.environ, "AIRFLOW_HOME": str(tmp_path)},
@@ -111,7 +111,7 @@ def test_the_sandbox_command_starts_and_stops(tmp_path: Path) -> None:
     ) as process:
         assert process.stdout is not None
         try:
-            # On Python 3.14 Airflow's own deprecations come first.
+            # On Python 3.14 the output starts with Airflow's own deprecation warnings.
             url = next(found[0] for line in process.stdout if (found := re.search(r"http://[\d.:]+", line)))
             with urlopen(f"{url}/_sandbox/health", timeout=10) as answer:  # noqa: S310 - loopback
                 assert json.load(answer)["profile"] == "strict"
@@ -120,7 +120,7 @@ def test_the_sandbox_command_starts_and_stops(tmp_path: Path) -> None:
         assert process.wait(30) == 0
 
 
-def test_a_connection_in_the_database_is_found(
+def test_a_connection_in_the_database_is_used(
     airflow: Airflow, airflow_cli: AirflowCli, migrated_database: Path, sandbox: SandboxServer, tmp_path: Path
 ) -> None:
     airflow_cli.migrated_home(tmp_path, migrated_database)
@@ -129,7 +129,7 @@ def test_a_connection_in_the_database_is_found(
     assert run.returncode == 0, run.stderr
 
 
-def test_windows_lists_leases_and_resumes_what_is_abandoned(
+def test_windows_lists_leases_and_resumes_abandoned_exports(
     airflow: Airflow,
     airflow_cli: AirflowCli,
     migrated_database: Path,
@@ -172,7 +172,7 @@ def test_windows_lists_leases_and_resumes_what_is_abandoned(
     assert airflow("workspace", "windows").stdout == "No maintenance window holds a batch export.\n"
 
 
-def test_status_says_what_is_paused_and_hides_no_lease_behind_a_broken_one(
+def test_status_lists_leases_despite_an_unreadable_one(
     airflow: Airflow, airflow_cli: AirflowCli, migrated_database: Path, tmp_path: Path
 ) -> None:
     airflow_cli.migrated_home(tmp_path, migrated_database)
@@ -222,11 +222,11 @@ def test_the_command_definitions_import_nothing() -> None:
     ("value", "progress"),
     [('{"rows": 3}', {"rows": 3}), ({"rows": 3}, {"rows": 3}), ('"s3://bucket/key"', None), ("s3://bucket/key", None)],
 )
-def test_the_progress_of_an_xcom_backend_is_unknown(value: object, progress: object) -> None:
+def test_progress_in_an_xcom_backend_is_unknown(value: object, progress: object) -> None:
     assert parse_progress(value) == progress
 
 
-def test_an_organization_is_imported_and_its_plan_needs_nothing(
+def test_the_plan_of_an_imported_organization_is_empty(
     airflow: Airflow,
     airflow_cli: AirflowCli,
     migrated_database: Path,

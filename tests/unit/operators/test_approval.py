@@ -1,4 +1,4 @@
-"""A person is asked before anything is sent, and nothing but what they approved is; against the sandbox."""
+"""``require_approval`` against the sandbox: the task asks before it sends, and sends only what was approved."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Question:
 
 
 class Task:
-    """A task as Airflow runs it: what of it is kept between its tries, and its question."""
+    """A task instance: its question and what Airflow keeps between its tries."""
 
     def __init__(self, question: Question, *, store: bool = True) -> None:
         self.question = question
@@ -63,7 +63,7 @@ class Task:
         self.pushed[key] = value
 
     def ask(self, operator: Any) -> str:
-        """Begin the task, and return the option that approves what it asks."""
+        """Run the task until it asks, and return the option that approves."""
         with pytest.raises(BaseException, match=r"^$") as left:
             operator.execute(self.context)
         self.resume = left.value
@@ -74,7 +74,7 @@ class Task:
         return str(approve)
 
     def answer(self, operator: Any, option: str, **event: Any) -> Any:
-        """Go on in another process."""
+        """Resume the task after an answer, as in a new process."""
         given = {
             "chosen_options": [option],
             "params_input": {},
@@ -113,7 +113,7 @@ ALL = ["delete_invite", "delete_member", "delete_member", "update_member", "crea
 
 
 @pytest.mark.parametrize("elsewhere", [{"host": "localhost"}, {"organization_id": SEED.other_organization_id}])
-def test_an_approval_is_for_the_organization_that_was_shown(
+def test_an_approval_is_valid_only_for_its_organization(
     sandbox: SandboxServer, task: Task, connect: Connect, elsewhere: dict[str, str]
 ) -> None:
     new = sync(["nobody.yet@example.com"], owner_level=1)
@@ -147,7 +147,7 @@ def test_the_question_shows_the_plan_and_the_approved_plan_is_applied(sandbox: S
     assert len(task.question.asked) == 1
 
 
-def test_nobody_is_asked_in_a_dry_run(sandbox: SandboxServer, task: Task) -> None:
+def test_a_dry_run_does_not_ask(sandbox: SandboxServer, task: Task) -> None:
     assert sync(dry_run=True).execute(task.context)["pending"] == 5
     assert task.question.asked == []
     assert effects(sandbox) == []
@@ -165,14 +165,16 @@ def test_a_rejected_task_is_skipped_or_fails(sandbox: SandboxServer, task: Task)
 @pytest.mark.parametrize(
     ("kind", "message"), [("timeout", "Clear the task to ask again.*nobody answered in time"), ("unknown", "broken")]
 )
-def test_without_an_answer_the_task_fails_at_once(sandbox: SandboxServer, task: Task, kind: str, message: str) -> None:
+def test_a_task_without_an_answer_fails_without_retry(
+    sandbox: SandboxServer, task: Task, kind: str, message: str
+) -> None:
     task.ask(sync())
     with pytest.raises(AirflowFailException, match=message):
         task.answer(sync(), "", error="broken", error_type=kind)
     assert effects(sandbox) == []
 
 
-def test_what_became_needless_is_left_out_and_what_is_new_stops_the_task(sandbox: SandboxServer, task: Task) -> None:
+def test_obsolete_changes_are_skipped_and_new_changes_fail_the_task(sandbox: SandboxServer, task: Task) -> None:
     approve = task.ask(sync())
     with pytest.raises(AirflowFailException, match=r"Start a new run.* 1 of 5 changes were not in plan .* ruth"):
         task.answer(sync([*ROSTER[:2], "mia@example.com"]), approve)
@@ -181,15 +183,15 @@ def test_what_became_needless_is_left_out_and_what_is_new_stops_the_task(sandbox
     assert effects(sandbox) == ["delete_invite", "delete_member", "update_member", "create_invite"]
 
 
-def test_other_fields_of_an_invite_are_another_plan(sandbox: SandboxServer, task: Task) -> None:
+def test_an_approval_does_not_cover_other_invite_fields(sandbox: SandboxServer, task: Task) -> None:
     approve = task.ask(sync())
     with pytest.raises(AirflowFailException, match="1 of 5 changes"):
         task.answer(sync([*ROSTER[:2], {"email": "ada@example.com", "first_name": "Eve"}]), approve)
     assert effects(sandbox) == []
 
 
-def test_a_cleared_task_never_applies_a_new_plan_under_an_old_approval(sandbox: SandboxServer, task: Task) -> None:
-    """Where Airflow goes on showing the old question, nobody is even asked."""
+def test_a_cleared_task_does_not_apply_a_new_plan_with_an_old_approval(sandbox: SandboxServer, task: Task) -> None:
+    """Airflow may keep the first question; then the task does not ask again."""
     old = task.ask(sync())
     task.answer(sync(), old)
     before = effects(sandbox)
@@ -207,7 +209,7 @@ def test_a_cleared_task_never_applies_a_new_plan_under_an_old_approval(sandbox: 
 
 
 @pytest.mark.usefixtures("no_waits")
-def test_a_cleared_task_asks_again_though_it_failed_half_way(sandbox: SandboxServer, task: Task) -> None:
+def test_a_partly_applied_task_asks_again_after_it_is_cleared(sandbox: SandboxServer, task: Task) -> None:
     approve = task.ask(sync())
     sandbox.inject("status_before", "delete_member", status=503, times=None)
     with pytest.raises(Exception, match="503"):
@@ -224,9 +226,7 @@ def test_a_cleared_task_asks_again_though_it_failed_half_way(sandbox: SandboxSer
 
 
 @pytest.mark.usefixtures("no_waits")
-def test_a_retry_goes_on_with_what_was_approved_where_airflow_remembers_it(
-    sandbox: SandboxServer, task: Task, asked: Question
-) -> None:
+def test_a_retry_continues_with_the_approved_plan(sandbox: SandboxServer, task: Task, asked: Question) -> None:
     approve = task.ask(sync())
     sandbox.inject("status_before", "delete_member", status=503, times=None)
     with pytest.raises(Exception, match="503"):
@@ -242,7 +242,7 @@ def test_a_retry_goes_on_with_what_was_approved_where_airflow_remembers_it(
         assert task.ask(sync()) != approve, "one change is done"
 
 
-def test_a_single_request_is_asked_about_and_sent(sandbox: SandboxServer, task: Task) -> None:
+def test_a_single_delete_is_approved_and_sent(sandbox: SandboxServer, task: Task) -> None:
     def remove(**arguments: Any) -> WorkspaceDeleteMemberOperator:
         return WorkspaceDeleteMemberOperator(
             task_id="remove", user_email="noah.newton@example.com", require_approval=True, **arguments
@@ -261,7 +261,7 @@ def test_a_single_request_is_asked_about_and_sent(sandbox: SandboxServer, task: 
     assert effects(sandbox) == ["delete_member"]
 
 
-def test_leavers_are_one_question(sandbox: SandboxServer, task: Task) -> None:
+def test_all_leavers_are_in_one_question(sandbox: SandboxServer, task: Task) -> None:
     arguments: dict[str, Any] = {"roster": None, "leavers": '["noah.newton@example.com", "liv.invited@example.com"]'}
     approve = task.ask(sync(**arguments))
     assert "(2 changes, plan " in task.question.now.body
@@ -269,7 +269,7 @@ def test_leavers_are_one_question(sandbox: SandboxServer, task: Task) -> None:
     assert effects(sandbox) == ["delete_invite", "delete_member"]
 
 
-def test_notifiers_are_called_once_the_question_is_there(task: Task, asked: Question) -> None:
+def test_notifiers_are_called_after_the_question_is_stored(task: Task, asked: Question) -> None:
     seen: list[Any] = []
     task.ask(sync(notifiers=lambda context: seen.append((context, len(asked.asked)))))
     task.ask(sync(notifiers=[seen.append, seen.append]))
@@ -287,14 +287,14 @@ def test_notifiers_are_called_once_the_question_is_there(task: Task, asked: Ques
         ({"require_approval": "maybe"}, "require_approval must be true or false"),
     ],
 )
-def test_a_wrong_argument_asks_nobody(task: Task, arguments: dict[str, Any], message: str) -> None:
+def test_an_invalid_argument_fails_before_asking(task: Task, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(AirflowFailException, match=message):
         sync(**arguments).execute(task.context)
     assert task.question.asked == []
 
 
 @pytest.mark.usefixtures("sandbox")
-def test_a_long_plan_fits_into_every_database() -> None:
+def test_a_long_plan_is_cut_to_the_limit_of_databases() -> None:
     plan = "\n".join(f"  remove  ö{number:06}@example.com```" for number in range(9_000))
     body = question(plan, "0d2a12e8", 9_000)
     assert len(body.encode()) < MAX_BODY + 1_000
@@ -302,7 +302,7 @@ def test_a_long_plan_fits_into_every_database() -> None:
     assert "\n… the log of the task has the rest\n" in body
 
 
-def test_a_refused_plan_leaves_no_note_that_a_retry_would_believe(task: Task, sandbox: SandboxServer) -> None:
+def test_a_refused_plan_is_not_remembered_for_a_retry(task: Task, sandbox: SandboxServer) -> None:
     def remove(email: str) -> WorkspaceDeleteMemberOperator:
         return WorkspaceDeleteMemberOperator(task_id="remove", user_email=email, require_approval=True)
 

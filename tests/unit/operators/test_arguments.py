@@ -1,4 +1,4 @@
-"""Arguments that hold several values, as authors and templates deliver them."""
+"""Parsing of operator arguments, as written in Dags or rendered from templates."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_invalid_integers_are_refused(value: Any) -> None:
         parse_integer("max_rows", value)
 
 
-def test_a_choice_must_be_known() -> None:
+def test_an_unknown_choice_is_refused() -> None:
     assert parse_choice("if_exists", "fail", ("return", "fail")) == "fail"
     with pytest.raises(WorkspaceInputError, match="if_exists is 'ignore'; expected 'return' or 'fail'"):
         parse_choice("if_exists", "ignore", ("return", "fail"))
@@ -106,7 +106,7 @@ def test_invalid_ids_and_addresses_are_refused(name: str, value: Any, says: str)
         check_ids(SimpleNamespace(**{name: value}), [name])
 
 
-def test_an_id_that_cannot_be_printed_is_refused() -> None:
+def test_an_unprintable_id_is_refused() -> None:
     with pytest.raises(WorkspaceInputError, match=r"project_id contains characters that cannot be printed: '\\x00'"):
         check_ids(SimpleNamespace(project_id="\x00"), ["project_id"])
 

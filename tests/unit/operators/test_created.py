@@ -1,4 +1,4 @@
-"""A create says whether it made the record or found it, as an XCom that later tasks can branch on."""
+"""The XComs ``created`` and ``not_applied`` of operators that create."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FakeTaskInstance:
 
 @pytest.fixture(autouse=True)
 def variables(monkeypatch: pytest.MonkeyPatch) -> Variables:
-    """Airflow's Variables, without Airflow's database."""
+    """Airflow Variables in memory."""
     return install(monkeypatch)
 
 
@@ -68,7 +68,7 @@ def test_xcom_created_is_true_only_for_the_first_create(
     assert [xcoms["created"] for xcoms in pushed] == [True, False]
 
 
-def test_operators_that_create_nothing_push_no_xcom_created(connect: Connect) -> None:
+def test_other_operators_push_no_xcom_created(connect: Connect) -> None:
     connect()
     ti = FakeTaskInstance()
     WorkspaceGetProjectOperator(task_id="task", project_id=1).execute({"ti": ti})
@@ -98,7 +98,7 @@ def test_a_record_found_after_a_lost_answer_counts_as_created() -> None:
 @pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 def test_concurrent_creates_return_the_same_record(connect: Connect, sandbox: SandboxServer) -> None:
-    """The list does not show yet what the first one made."""
+    """The list does not show the first record yet."""
     connect()
     first, second = (
         WorkspaceCreateDomainOperator(task_id=name, domain="race.example.com") for name in ("first", "second")
@@ -119,10 +119,10 @@ def test_a_domain_of_another_organization_is_refused(connect: Connect, sandbox: 
         WorkspaceCreateDomainOperator(task_id="second", domain="taken.example.com").execute({})
 
 
-def test_xcom_not_applied_lists_what_the_record_has_otherwise(
+def test_xcom_not_applied_lists_fields_with_other_values(
     sandbox: SandboxServer, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A create that drops a field is a success; so is finding a record with other fields. Both say so."""
+    """The create succeeds, and so does reusing a record that differs."""
     connect()
 
     def not_applied(**arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""With ``dry_run=True`` an operator decides as always and sends nothing that writes; what it plans is what it does."""
+"""``dry_run=True`` sends no write, and returns exactly the requests that a run sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members in step with a roster: planned, carried out, and a second time nothing; against the sandbox."""
+"""``WorkspaceSyncMembersOperator`` against the sandbox."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_member_sync_is_idempotent(sandbox: SandboxServer, connect: Connect) -> 
     assert len(writes(sandbox)) == 4
 
 
-def test_dry_run_equals_the_run_and_sends_nothing(sandbox: SandboxServer, connect: Connect) -> None:
+def test_dry_run_returns_the_plan_of_the_run_and_sends_nothing(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     plan = sync(dry_run=True)
     assert writes(sandbox) == []
@@ -90,7 +90,7 @@ def test_dry_run_needs_no_write_scope(sandbox: SandboxServer, connect: Connect) 
     assert effects(sandbox) == []
 
 
-def test_an_unapproved_change_stops_the_run(sandbox: SandboxServer, connect: Connect) -> None:
+def test_an_unapproved_change_fails_the_task(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     plan = sync(dry_run=True)
     with pytest.raises(AirflowFailException, match=r"remove grace\.analyst@example\.com"):
@@ -100,7 +100,7 @@ def test_an_unapproved_change_stops_the_run(sandbox: SandboxServer, connect: Con
     assert effects(sandbox) == []
 
 
-def test_an_approved_plan_is_for_its_organization_alone(sandbox: SandboxServer, connect: Connect) -> None:
+def test_an_approved_plan_is_valid_only_for_its_organization(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     plan = sync([*ROSTER, "nobody.yet@example.com"], dry_run=True)
     connect(host=sandbox.url.replace("127.0.0.1", "localhost"))
@@ -111,7 +111,7 @@ def test_an_approved_plan_is_for_its_organization_alone(sandbox: SandboxServer, 
     assert effects(sandbox) == []
 
 
-def test_protected_people_stay_and_owners_are_removed_only_if_allowed(sandbox: SandboxServer, connect: Connect) -> None:
+def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     others = ["adam.admin@example.com", "noah.newton@example.com"]
     assert done(sync(["mina.member@example.com"], protected=others)) == {
@@ -176,7 +176,7 @@ def test_arguments_may_be_rendered_templates(sandbox: SandboxServer, connect: Co
     assert made["detail"]["level"] == 1
 
 
-def test_reads_a_file_and_fills_in_defaults(sandbox: SandboxServer, connect: Connect, tmp_path: Path) -> None:
+def test_a_roster_file_is_read_with_defaults(sandbox: SandboxServer, connect: Connect, tmp_path: Path) -> None:
     connect()
     file = tmp_path / "members.csv"
     file.write_text("email;level\nnoah.newton@example.com;8\nada@example.com;\n")
@@ -210,7 +210,7 @@ def test_a_retry_continues_after_a_killed_try(
 
 
 @pytest.mark.usefixtures("no_waits")
-def test_lost_answers_change_nothing_twice(sandbox: SandboxServer, connect: Connect) -> None:
+def test_lost_responses_repeat_no_change(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     for operation in ("delete_invite", "delete_member", "update_member", "create_invites"):
         sandbox.inject("reset_after", operation)
@@ -229,8 +229,8 @@ def test_a_refused_change_does_not_stop_the_others(sandbox: SandboxServer, conne
 
 
 @pytest.mark.usefixtures("no_waits")
-def test_a_level_that_stays_as_it_was_does_not_stop_the_others(sandbox: SandboxServer, connect: Connect) -> None:
-    """The service answers 200 and shows the old level."""
+def test_a_level_that_is_not_applied_does_not_stop_the_others(sandbox: SandboxServer, connect: Connect) -> None:
+    """The service returns 200 with the old level."""
     connect()
     sandbox.inject("said_otherwise", "update_member", times=None)
     with pytest.raises(AirflowFailException, match=r"change_level .*: the response shows .* level is 1 and not 8"):
@@ -248,7 +248,7 @@ def test_many_refusals_stop_the_sync(sandbox: SandboxServer, connect: Connect) -
     assert len(writes(sandbox)) == MAX_REFUSALS
 
 
-def test_a_member_who_leaves_meanwhile_is_not_an_error(
+def test_a_member_who_leaves_meanwhile_is_no_error(
     sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect()
@@ -277,7 +277,7 @@ def test_an_outage_is_left_to_task_retries(sandbox: SandboxServer, connect: Conn
     assert effects(sandbox) == CHANGES
 
 
-def test_a_sync_that_invites_tells_the_status_page(sandbox: SandboxServer, connect: Connect) -> None:
+def test_invites_of_a_sync_are_a_campaign_on_the_status_page(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     pushed: dict[str, Any] = {}
     ti: Any = SimpleNamespace(try_number=1, task_id="sync", xcom_push=lambda key, value: pushed.update({key: value}))

@@ -1,4 +1,4 @@
-"""Each operator against the sandbox: what it returns, what it changes, and that a second time changes nothing."""
+"""Each operator against the sandbox: result, effect, idempotence and errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def effects(sandbox: SandboxServer) -> list[str]:
 
 
 EXPORT = SEED.batch_export_ids[0]
-# Operator, arguments, what the result holds, what it changes.
+# Operator, arguments, part of the result, effects.
 ONCE: list[tuple[type[Any], dict[str, Any], dict[str, Any], list[str]]] = [
     (projects.WorkspaceCreateProjectOperator, {"name": "Northwind"}, {"name": "Northwind"}, ["create_project"]),
     (projects.WorkspaceCreateProjectOperator, {"name": "Default project"}, {"id": 1}, []),
@@ -111,7 +111,7 @@ ONCE: list[tuple[type[Any], dict[str, Any], dict[str, Any], list[str]]] = [
 ]
 
 
-# Nothing in the interface shows whether they were applied.
+# The interface cannot show whether they were applied.
 NOT_LOOKED_UP = [operator_of(item) for item in EXPECTED if operation_of(item).endpoint.recover == "none"]
 
 
@@ -183,7 +183,7 @@ def test_if_exists_fail_refuses_an_existing_record(
         ("delete_domain", domains.WorkspaceDeleteDomainOperator, {"domain_id": SEED.domain_id}),
     ],
 )
-def test_a_delete_with_a_lost_answer_succeeds(
+def test_a_delete_with_a_lost_response_succeeds(
     sandbox: SandboxServer, connect: Connect, operation: str, cls: type[Any], arguments: dict[str, Any]
 ) -> None:
     connect()
@@ -204,7 +204,7 @@ def test_a_delete_with_a_lost_answer_succeeds(
         ),
     ],
 )
-def test_deleting_what_is_gone_fails_only_with_if_missing_fail(
+def test_deleting_a_missing_record_fails_only_with_if_missing_fail(
     sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any]
 ) -> None:
     connect()
@@ -257,7 +257,7 @@ def test_secrets_are_returned_only_with_return_secrets(connect: Connect) -> None
     assert "access_token" not in run(dashboards.WorkspaceGetDashboardSharingOperator, dashboard_id=1)
 
 
-def test_a_field_is_set_to_null_by_its_name(sandbox: SandboxServer, connect: Connect) -> None:
+def test_fields_named_in_set_null_are_sent_as_null(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     run(dashboards.WorkspaceUpdateDashboardOperator, dashboard_id=1, set_null=["description"])
     assert sandbox.requests()[-1]["body"] == {"description": None}
@@ -292,7 +292,7 @@ def test_the_extra_link_points_to_the_created_record(sandbox: SandboxServer, con
     assert link(web_url={"project": "https://x.example.com/p-{project_id}"}) == "https://x.example.com/p-1"
 
 
-def test_without_a_web_url_the_link_leads_to_the_status_page(
+def test_the_extra_link_without_web_url_points_to_the_status_page(
     connect: Connect, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def link(**extra: Any) -> str:
@@ -353,14 +353,14 @@ def test_an_interrupted_create_is_not_repeated(
     assert effects(sandbox) == []
 
 
-def test_bulk_invites_outside_a_run_fail_with_their_own_error(sandbox: SandboxServer, connect: Connect) -> None:
+def test_bulk_invites_outside_a_dag_run_raise_their_own_error(sandbox: SandboxServer, connect: Connect) -> None:
     connect(key=SEED.reader_key)
     with pytest.raises(AirflowFailException, match="organization_member:write"):
         run(invites.WorkspaceCreateInvitesOperator, invites=["ada@example.com"])
     assert effects(sandbox) == []
 
 
-def test_verifying_says_what_to_do_where_keys_may_not(sandbox: SandboxServer, connect: Connect) -> None:
+def test_a_refused_verification_says_what_to_do(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     kind = "This action does not support Personal API Key access"
     sandbox.inject("status_before", "verify_domain", status=403, detail=kind)
@@ -372,7 +372,7 @@ def test_verifying_says_what_to_do_where_keys_may_not(sandbox: SandboxServer, co
         run(domains.WorkspaceVerifyDomainOperator, domain_id=SEED.domain_id)
 
 
-def test_an_update_that_leaves_a_dashboard_undeleted_is_read_back(connect: Connect) -> None:
+def test_an_update_with_deleted_false_is_read_back(connect: Connect) -> None:
     connect()
     update = dashboards.WorkspaceUpdateDashboardOperator(task_id="task", dashboard_id=1, name="Other", deleted="False")
     answers = {"UpdateDashboard": Dashboard(id=1), "GetDashboard": Dashboard(id=1, name="Other", deleted=False)}

@@ -1,9 +1,8 @@
-"""Organization files: planned, carried out part by part, and a second time nothing; against the sandbox."""
+"""Organization files against the sandbox: plan, approval and the parts of the apply."""
 
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -75,20 +74,8 @@ EFFECTS = {
 }
 
 
-class WorkspaceHookOf(closing):  # type: ignore[type-arg]
-    """A hook for the connection."""
-
-    def __init__(self) -> None:
-        super().__init__(WorkspaceHook())
-
-    @staticmethod
-    def rows() -> list[Any]:
-        with WorkspaceHookOf() as hook:
-            return list(hook.list_domains())
-
-
 class Run:
-    """The tasks of a run, each with its state and XComs."""
+    """A Dag run of an organization file: its tasks with their states and XComs."""
 
     def __init__(self, sandbox: SandboxServer, file: Any, **arguments: Any) -> None:
         self.sandbox = sandbox
@@ -117,7 +104,7 @@ class Run:
         return results
 
     def publish(self, key: str, value: Any) -> None:
-        """What the author's task does."""
+        """Publish the DNS records, as a task of the author would."""
         self.pushed[key] = value
         if key == "unverified":
             for domain in value:
@@ -146,7 +133,7 @@ def names(plan: dict[str, Any], *actions: str) -> list[str]:
 
 
 @pytest.mark.parametrize("sandbox", ["strict", "lenient"], indirect=True)
-def test_a_plan_is_applied_and_then_there_is_nothing_to_do(sandbox: SandboxServer, run: Run) -> None:
+def test_applying_a_plan_is_idempotent(sandbox: SandboxServer, run: Run) -> None:
     plan = run.plan()
     assert not [request for request in sandbox.requests() if request["method"] != "GET"]
     assert plan["counts"] == {"create": 7, "change": 3, "remove": 0, "set": 2, "differs": 0, "unknown": 1}
@@ -162,10 +149,10 @@ def test_a_plan_is_applied_and_then_there_is_nothing_to_do(sandbox: SandboxServe
 
 
 def test_nothing_is_removed_unless_a_list_is_complete(sandbox: SandboxServer, run: Run) -> None:
-    project = run.apply("projects", "dashboards")  # no members are touched by these
+    project = run.apply("projects", "dashboards")  # these change no members
     assert project["projects"]["pending"] == 1
     run.apply("domains", "collaborators")
-    with WorkspaceHookOf() as hook:
+    with WorkspaceHook() as hook:
         hook.add_dashboard_collaborator(project_id=3, dashboard_id=2, user_uuid=SEED.member_uuid, level=37)
     run.file = {
         "projects": [{"name": "Northwind", "dashboards": [{"name": "Sign-ups", "collaborators": []}]}],
@@ -198,7 +185,7 @@ def test_nothing_is_removed_unless_a_list_is_complete(sandbox: SandboxServer, ru
     assert run.plan(fail_on_difference=True)["pending"] == 0
 
 
-def test_what_the_interface_cannot_change_is_left_to_people(sandbox: SandboxServer, run: Run) -> None:
+def test_changes_without_an_endpoint_are_reported_as_manual(sandbox: SandboxServer, run: Run) -> None:
     run.apply()
     before = sandbox.effects()
     run.file = yaml.safe_load(FILE)
@@ -214,7 +201,7 @@ def test_what_the_interface_cannot_change_is_left_to_people(sandbox: SandboxServ
     assert sandbox.effects() == before
 
 
-def test_changes_are_only_those_that_differ(sandbox: SandboxServer, run: Run) -> None:
+def test_only_different_fields_are_changed(sandbox: SandboxServer, run: Run) -> None:
     run.apply()
     run.file = yaml.safe_load(FILE)
     run.file["members"] = None
@@ -228,7 +215,7 @@ def test_changes_are_only_those_that_differ(sandbox: SandboxServer, run: Run) ->
     assert sorted(effect["operation"] for effect in sandbox.effects()[before:]) == ["update_dashboard", "update_domain"]
 
 
-def test_an_export_in_a_maintenance_window_is_left_alone(
+def test_an_export_in_a_maintenance_window_is_not_changed(
     sandbox: SandboxServer, run: Run, variables: Variables
 ) -> None:
     export_id = SEED.batch_export_ids[0]
@@ -251,7 +238,7 @@ def test_an_export_in_a_maintenance_window_is_left_alone(
     assert effects(sandbox) == {}
 
 
-def test_a_plan_that_was_not_approved_is_refused(sandbox: SandboxServer, run: Run) -> None:
+def test_an_unapproved_plan_is_refused(sandbox: SandboxServer, run: Run) -> None:
     plan = run.plan()
     run.file = yaml.safe_load(FILE)
     run.file["members"] = None
@@ -265,7 +252,7 @@ def test_a_plan_that_was_not_approved_is_refused(sandbox: SandboxServer, run: Ru
     assert effects(sandbox) == {}
 
 
-def test_parts_need_those_before_them(sandbox: SandboxServer, run: Run) -> None:
+def test_a_part_needs_the_earlier_parts(sandbox: SandboxServer, run: Run) -> None:
     with pytest.raises(AirflowFailException, match="Apply the parts before 'dashboards' first"):
         run.apply("dashboards")
     with pytest.raises(AirflowFailException, match="part is 'project'; expected 'projects' or"):
@@ -274,7 +261,7 @@ def test_parts_need_those_before_them(sandbox: SandboxServer, run: Run) -> None:
     assert effects(sandbox) == {}
 
 
-def test_a_dashboard_whose_create_was_cut_off_is_left_to_people(run: Run, variables: Variables) -> None:
+def test_an_interrupted_dashboard_create_is_reported_as_manual(run: Run, variables: Variables) -> None:
     run.apply("projects", "dashboards")
     (key,) = [key for key in variables.values if "Sign-ups" in key]
     variables.values[key] = "{}"
@@ -285,8 +272,8 @@ def test_a_dashboard_whose_create_was_cut_off_is_left_to_people(run: Run, variab
         run.apply("dashboards")
 
 
-def test_two_projects_of_one_name_stop_the_plan(sandbox: SandboxServer, run: Run) -> None:
-    with WorkspaceHookOf() as hook:
+def test_two_projects_with_one_name_fail_the_plan(sandbox: SandboxServer, run: Run) -> None:
+    with WorkspaceHook() as hook:
         for _ in range(2):
             hook.create_project(name="Northwind")
     before = sandbox.effects()
@@ -295,7 +282,7 @@ def test_two_projects_of_one_name_stop_the_plan(sandbox: SandboxServer, run: Run
     assert sandbox.effects() == before
 
 
-def test_people_whose_level_is_left_alone_are_shown(run: Run, tmp_path: Path) -> None:
+def test_people_who_keep_their_level_are_shown(run: Run, tmp_path: Path) -> None:
     (tmp_path / "team.csv").write_text(
         "email,level\nliv.invited@example.com,8\nolive.owner@example.com,1\nadam.admin@example.com,1\n"
         "mina.member@example.com,1\nMina.Member@example.com,8\n"
@@ -312,7 +299,7 @@ def test_people_whose_level_is_left_alone_are_shown(run: Run, tmp_path: Path) ->
     assert names(run.apply("members")["members"], "change", "create") == []
 
 
-def test_what_an_invite_grants_is_approved_with_it(sandbox: SandboxServer, run: Run) -> None:
+def test_an_approval_covers_what_an_invite_grants(sandbox: SandboxServer, run: Run) -> None:
     run.file = {"members": {"people": [{"email": "ada@example.com", "level": 1, "message": "Welcome"}]}}
     approved = run.plan()
     run.file["members"]["people"][0]["private_project_access"] = [{"id": 1, "level": "admin"}]
@@ -321,21 +308,22 @@ def test_what_an_invite_grants_is_approved_with_it(sandbox: SandboxServer, run: 
     assert effects(sandbox) == {}
 
 
-def test_verification_waits_without_a_worker_and_ends(sandbox: SandboxServer, run: Run) -> None:
+def test_verification_waits_in_the_triggerer(sandbox: SandboxServer, run: Run) -> None:
     run.publish = lambda **_: None  # type: ignore[method-assign]
     run.apply("domains")
     with pytest.raises(TaskDeferred):
         run.apply("verification", retries=0, poke_interval=300)
     with pytest.raises(AirflowFailException, match=r"^Publish a TXT record with the value .* not verified in time"):
         run.apply("verification", timeout=0)
-    (domain,) = [row for row in WorkspaceHookOf.rows() if row.domain == "northwind.example.com"]
+    with WorkspaceHook() as hook:
+        (domain,) = [row for row in hook.list_domains() if row.domain == "northwind.example.com"]
     sandbox.publish_dns("_workspace-challenge.northwind.example.com", str(domain.verification_challenge))
     assert run.apply("verification")["verification"]["pending"] == 2
     assert run.plan()["counts"]["change"] == 1  # of a member
 
 
-def test_a_part_that_was_not_done_fails(sandbox: SandboxServer, run: Run) -> None:
-    """The service answers 204 to the delete, and deletes nothing."""
+def test_a_part_that_was_not_applied_fails(sandbox: SandboxServer, run: Run) -> None:
+    """The service returns 204 and deletes nothing."""
     run.file = {"domains": [{"domain": "other.example.com", "verified": False}], "complete": ["domains"]}
     sandbox.inject("said_otherwise", "delete_domain", times=None)
     with pytest.raises(WorkspaceNotAppliedError, match="the service says that the part 'domains' is done"):
@@ -363,7 +351,7 @@ def test_templates_in_the_file_are_rendered(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("run")
 def test_one_file_serves_each_environment(tmp_path: Path) -> None:
-    """Also where the Dag renders templates to Python values, which a file in JSON is one of."""
+    """Also with ``render_template_as_native_obj``, which turns a JSON file into a dict."""
     (tmp_path / "all.yaml").write_text('{"projects": [{"name": {{ name | tojson }}, "timezone": null}]}')
     for native, name in ((False, 'East "wind": x'), (True, "Eastwind")):
         with DAG("onboard", schedule=None, render_template_as_native_obj=native):
@@ -371,7 +359,7 @@ def test_one_file_serves_each_environment(tmp_path: Path) -> None:
         assert names(task.execute({"name": name}), "create") == [f"project {name}"]  # type: ignore[typeddict-unknown-key]
 
 
-def test_file_and_roster_come_from_object_storage(sandbox: SandboxServer, run: Run, tmp_path: Path) -> None:
+def test_file_and_roster_are_read_from_object_storage(sandbox: SandboxServer, run: Run, tmp_path: Path) -> None:
     run.file = f"file://{tmp_path}/northwind.yaml"
     assert run.plan()["counts"]["create"] == 7
     run.file = ObjectStoragePath(run.file)
@@ -385,7 +373,7 @@ def test_file_and_roster_come_from_object_storage(sandbox: SandboxServer, run: R
     assert effects(sandbox) == {"create_invite": 1, "update_member": 1}
 
 
-def test_long_plans_are_cut_in_the_table_only(run: Run) -> None:
+def test_long_plans_are_cut_only_in_the_table(run: Run) -> None:
     run.file = {"members": {"people": [f"person-{number}@example.com" for number in range(300)]}}
     plan = run.plan()
     assert plan["pending"] == 300
@@ -393,10 +381,10 @@ def test_long_plans_are_cut_in_the_table_only(run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_that_is_killed_at_any_request_ends_as_if_it_had_not_been(
+def test_a_run_killed_at_any_request_ends_in_the_same_state(
     sandbox: SandboxServer, run: Run, connect: Connect, variables: Variables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Right after each request in turn, as far as the worker can be killed between two."""
+    """The worker is killed after the first request, then after the second, and so on."""
     send = WorkspaceClient.send
     left = 10**9
 
@@ -424,7 +412,7 @@ def test_a_run_that_is_killed_at_any_request_ends_as_if_it_had_not_been(
         try:
             again.apply()
         except AirflowFailException as error:
-            # The one thing that nobody can look up: a dashboard that may have been created.
+            # A dashboard that may have been created cannot be looked up.
             assert "Look for dashboard" in str(error)  # noqa: PT017
             continue
         assert effects(sandbox) == EFFECTS
@@ -432,11 +420,11 @@ def test_a_run_that_is_killed_at_any_request_ends_as_if_it_had_not_been(
 
 
 @pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True)
-def test_what_is_imported_needs_no_change(sandbox: SandboxServer, run: Run, variables: Variables) -> None:
+def test_the_plan_of_an_imported_file_is_empty(sandbox: SandboxServer, run: Run, variables: Variables) -> None:
     run.apply("projects", "dashboards", "collaborators", "members")
     before = sandbox.effects()
     variables.values["workspace_dashboard_of_somebody"] = "5"
-    with WorkspaceHookOf() as hook:
+    with WorkspaceHook() as hook:
         organization_id, settings = SEED.organization_id, hook.client.settings
         remembered = remembered_dashboards(organization_id, settings, VariableStore(PREFIX))
         text = hook.client.run(describe_organization(organization_id, 2, remembered))
@@ -476,11 +464,11 @@ def test_only_an_approved_plan_is_applied(
     assert effects(sandbox) == {}
 
 
-def test_a_collaborator_who_joins_meanwhile_is_added_as_approved(sandbox: SandboxServer, run: Run) -> None:
+def test_a_collaborator_who_joins_meanwhile_is_added(sandbox: SandboxServer, run: Run) -> None:
     approved = run.plan()
     run.apply("projects", "dashboards", "members", approved=approved)
     (invite,) = [row["target"] for row in sandbox.effects("create_invite")]
-    with WorkspaceHookOf() as hook:
+    with WorkspaceHook() as hook:
         (invite_id,) = [row.id for row in hook.list_invites() if row.target_email == invite]
     sandbox.accept_invite(str(invite_id))
     run.apply("collaborators", approved=approved)

@@ -1,4 +1,4 @@
-"""People by their addresses, and what "gone" means, against a real service that counts what it did."""
+"""People given by e-mail address, and when a 404 counts as gone; against the sandbox."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def effects(sandbox: SandboxServer) -> list[str]:
     return [effect["operation"] for effect in sandbox.effects()]
 
 
-def test_each_operator_finds_people_by_address(sandbox: SandboxServer, connect: Connect) -> None:
+def test_operators_find_people_by_address(sandbox: SandboxServer, connect: Connect) -> None:
     connect(page_size=2)
     on_dashboard = {"dashboard_id": 1, "user_email": MEMBER}
     assert run(members.WorkspaceUpdateMemberOperator, user_email=MEMBER, level=8)["user"]["uuid"] == SEED.member_uuid
@@ -54,7 +54,9 @@ def test_each_operator_finds_people_by_address(sandbox: SandboxServer, connect: 
     ]
 
 
-def test_nobody_is_an_error_unless_an_earlier_try_removed_them(sandbox: SandboxServer, connect: Connect) -> None:
+def test_an_unknown_address_is_an_error_unless_an_earlier_try_removed_it(
+    sandbox: SandboxServer, connect: Connect
+) -> None:
     connect()
     context = {"task_state_store": TaskStore()}
     with pytest.raises(AirflowFailException, match="Check user_email: no members have the address"):
@@ -67,7 +69,7 @@ def test_nobody_is_an_error_unless_an_earlier_try_removed_them(sandbox: SandboxS
 
 
 @pytest.mark.parametrize("given", ["mina.member@example.com", "17"])
-def test_what_is_no_user_id_is_refused_before_sending(sandbox: SandboxServer, connect: Connect, given: str) -> None:
+def test_an_invalid_user_uuid_is_refused_before_sending(sandbox: SandboxServer, connect: Connect, given: str) -> None:
     connect()
     hook = WorkspaceHook()
     with pytest.raises(WorkspaceInputError, match="expected the UUID of a user, not a"):
@@ -80,7 +82,7 @@ def test_what_is_no_user_id_is_refused_before_sending(sandbox: SandboxServer, co
 
 
 def membership_id(hook: WorkspaceHook) -> str:
-    """The id of a member, which is not that of the user."""
+    """The id of a membership, which differs from the id of the user."""
     (found,) = [row.id for row in hook.list_members() if row.user and row.user.uuid == SEED.analyst_uuid]
     assert found
     assert found != SEED.analyst_uuid
@@ -95,7 +97,7 @@ def membership_id(hook: WorkspaceHook) -> str:
         (dashboards.WorkspaceRemoveDashboardCollaboratorOperator, {"dashboard_id": 1}),
     ],
 )
-def test_a_membership_id_is_an_error_that_names_the_user(
+def test_a_membership_id_is_an_error_that_names_the_user_uuid(
     sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any]
 ) -> None:
     connect()
@@ -118,10 +120,10 @@ DELETES = [
 
 @pytest.mark.parametrize(("cls", "arguments", "operation"), DELETES)
 @pytest.mark.parametrize("body", ["html", "empty", "json"])
-def test_a_404_of_a_proxy_is_no_delete(
+def test_a_404_of_a_proxy_does_not_count_as_deleted(
     sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], operation: str, body: str
 ) -> None:
-    """The list still shows it; another try may reach the service."""
+    """The list still has the record; a retry may reach the service."""
     connect()
     sandbox.inject("status_before", operation, status=404, body=body)
     with pytest.raises(WorkspaceNotFoundError, match=r"^Try again: the list of"):
@@ -132,7 +134,7 @@ def test_a_404_of_a_proxy_is_no_delete(
 
 @pytest.mark.parametrize("body", ["html", "empty"])
 def test_a_404_of_a_proxy_does_not_delete_a_dashboard(sandbox: SandboxServer, connect: Connect, body: str) -> None:
-    """There is no list: the 404 must be the service's own."""
+    """Without a list, only the service's own 404 counts."""
     connect()
     sandbox.inject("status_before", "update_dashboard", status=404, body=body)
     with pytest.raises(AirflowFailException, match="Check the host of the connection: this 404 may be that of a proxy"):
@@ -141,7 +143,7 @@ def test_a_404_of_a_proxy_does_not_delete_a_dashboard(sandbox: SandboxServer, co
 
 
 @pytest.mark.parametrize(("cls", "arguments", "operation"), DELETES)
-def test_a_404_of_a_proxy_after_a_lost_answer_is_looked_up(
+def test_a_404_of_a_proxy_after_a_lost_response_is_looked_up(
     sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], operation: str
 ) -> None:
     connect()
@@ -154,7 +156,7 @@ def test_a_404_of_a_proxy_after_a_lost_answer_is_looked_up(
 @pytest.mark.parametrize(
     ("cls", "arguments"), [(cls, arguments) for cls, arguments, _ in DELETES if "dashboard_id" not in arguments]
 )
-def test_the_wrong_organization_is_an_error(
+def test_a_404_for_a_wrong_organization_is_an_error(
     sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any]
 ) -> None:
     connect()

@@ -1,4 +1,4 @@
-"""Bulk invites that must wait: in the triggerer, and then they go on."""
+"""Bulk invites at rate limits: they wait in the triggerer and continue."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ def operator(**arguments: Any) -> WorkspaceCreateInvitesOperator:
 
 
 def deferred(task: WorkspaceCreateInvitesOperator, state: dict[str, Any] | None) -> WorkspaceDeadlineTrigger:
-    """Run a part of the task, which then waits."""
+    """Run the task until it defers."""
     with pytest.raises(TaskDeferred) as wait:
-        go_on(task, state)
+        resume(task, state)
     trigger = wait.value.trigger
     assert isinstance(trigger, WorkspaceDeadlineTrigger)
     return trigger
 
 
-def go_on(task: WorkspaceCreateInvitesOperator, state: dict[str, Any] | None) -> Any:
-    """Run a part of the task; each begins in a process of its own and knows but the state."""
+def resume(task: WorkspaceCreateInvitesOperator, state: dict[str, Any] | None) -> Any:
+    """Resume the task from its state, as in a new process."""
     return task.execute({}) if state is None else task.execute_complete({}, {"status": "over", "state": state})
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch, sandbox: SandboxServer) -> Any:
-    """Move the clocks of the task and of the service to when a wait is over."""
+    """Advance the clocks of task and service to the end of a wait."""
     real, ahead = module.time.time, [0.0]
     monkeypatch.setattr(module.time, "time", lambda: real() + ahead[0])
 
@@ -67,7 +67,7 @@ def test_invites_per_hour_is_kept(connect: Connect, sandbox: SandboxServer, cloc
     second = deferred(operator(max_per_hour=50), first.state)
     sent.append(len(sandbox.effects("create_invite")))
     clock(second.end_at)
-    report = go_on(operator(max_per_hour=50), second.state)
+    report = resume(operator(max_per_hour=50), second.state)
     sent.append(len(sandbox.effects("create_invite")))
     assert 0 < sent[0] <= 50
     assert sent[1] - sent[0] <= 50
@@ -76,7 +76,7 @@ def test_invites_per_hour_is_kept(connect: Connect, sandbox: SandboxServer, cloc
 
 
 @pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
-def test_a_connection_that_leads_elsewhere_after_a_wait_invites_everybody_there(
+def test_a_connection_changed_during_a_wait_gets_all_invites(
     connect: Connect, sandbox: SandboxServer, clock: Any
 ) -> None:
     connect()
@@ -84,7 +84,7 @@ def test_a_connection_that_leads_elsewhere_after_a_wait_invites_everybody_there(
     there = {"organization_id": SEED.other_organization_id}
     connect(key=SEED.research_key, **there)
     clock(first.end_at)
-    report = go_on(operator(), first.state)
+    report = resume(operator(), first.state)
     assert report["counts"]["invited"] == 120
     invited = [
         effect for effect in sandbox.effects("create_invite") if effect["organization_id"] == there["organization_id"]
@@ -92,14 +92,14 @@ def test_a_connection_that_leads_elsewhere_after_a_wait_invites_everybody_there(
     assert len(invited) == 120
 
 
-def play(
+def run_to_the_end(
     task: Callable[[], Any], sandbox: SandboxServer, clock: Callable[[float], None], most: int = 40
 ) -> tuple[Any, float, int]:
-    """Run a task with all its waits: its result, the hours they took by the clock of the service, and the refusals."""
+    """Run a task with all its waits; return its result, the hours by the clock of the service, and the refusals."""
     began, state, refused = module.time.time(), None, 0
     for _ in range(most):
         try:
-            return go_on(task(), state), (module.time.time() - began) / 3600, refused
+            return resume(task(), state), (module.time.time() - began) / 3600, refused
         except TaskDeferred as wait:  # noqa: PERF203 - a few rounds
             trigger: Any = wait.trigger
             state = json.loads(json.dumps(trigger.state))
@@ -117,12 +117,12 @@ def play(
         (300, {"invites_per_hour": 50, "invites_per_day": 200}, 26, 0),
     ],
 )
-def test_everybody_is_invited_once_at_the_rates_of_the_service(
+def test_everybody_is_invited_once_at_the_service_rates(
     connect: Connect, sandbox: SandboxServer, clock: Any, rows: int, extra: dict[str, int], hours: float, refusals: int
 ) -> None:
     connect(**extra)
     people = [f"person-{number}@example.com" for number in range(1, rows + 1)]
-    report, took, refused = play(
+    report, took, refused = run_to_the_end(
         lambda: WorkspaceCreateInvitesOperator(task_id="invites", invites=people), sandbox, clock
     )
     print(f"\n{rows} rows, {extra}: {took:.1f} h, {refused} refusals")
@@ -133,7 +133,7 @@ def test_everybody_is_invited_once_at_the_rates_of_the_service(
 
 
 @live
-def test_member_sync_of_100_new_people_ends(connect: Connect, sandbox: SandboxServer, clock: Any) -> None:
+def test_member_sync_of_100_new_people_completes(connect: Connect, sandbox: SandboxServer, clock: Any) -> None:
     connect()
     people = [f"person-{number}@example.com" for number in range(1, 101)]
 
@@ -142,7 +142,7 @@ def test_member_sync_of_100_new_people_ends(connect: Connect, sandbox: SandboxSe
             task_id="sync", roster=people, protected=["adam.admin@example.com"], max_removals=None
         )
 
-    _, took, refused = play(task, sandbox, clock)
+    _, took, refused = run_to_the_end(task, sandbox, clock)
     print(f"\nmember sync of 100 new people: {took:.1f} h, {refused} refusals")
     assert sorted(effect["target"] for effect in sandbox.effects("create_invite")) == sorted(people)
     assert took <= 4
@@ -151,7 +151,7 @@ def test_member_sync_of_100_new_people_ends(connect: Connect, sandbox: SandboxSe
 
 @live
 @pytest.mark.usefixtures("sandbox")
-def test_a_next_run_finds_everybody_and_waits_for_nothing(connect: Connect) -> None:
+def test_a_second_run_does_not_wait(connect: Connect) -> None:
     connect()
     task = WorkspaceCreateInvitesOperator(task_id="invites", invites=PEOPLE[:10])
     assert task.execute({})["counts"]["invited"] == 10
@@ -159,21 +159,21 @@ def test_a_next_run_finds_everybody_and_waits_for_nothing(connect: Connect) -> N
 
 
 @pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
-def test_fails_after_two_days_without_anybody_invited(connect: Connect, sandbox: SandboxServer, clock: Any) -> None:
+def test_the_task_fails_after_two_days_without_progress(connect: Connect, sandbox: SandboxServer, clock: Any) -> None:
     connect()
     sandbox.inject("rate_limit", "create_invites", seconds=600, times=None)
     began = module.time.time()
     with pytest.raises(WorkspaceInvitesIncompleteError, match="429"):
-        play(operator, sandbox, clock, most=100)
+        run_to_the_end(operator, sandbox, clock, most=100)
     assert 48 <= (module.time.time() - began) / 3600 <= 50
     assert not sandbox.effects("create_invite")
 
 
 @live
-def test_a_refused_row_does_not_block_the_rows_beyond_the_limit(
+def test_a_refused_row_does_not_block_the_rows_after_the_limit(
     connect: Connect, sandbox: SandboxServer, clock: Any
 ) -> None:
-    """It is reported in the end, when everybody else is invited."""
+    """The task reports it at the end, after all other invites."""
     connect()
     people: list[Any] = [{"email": PEOPLE[0], "level": 7}, *PEOPLE[1:30]]
 
@@ -181,7 +181,7 @@ def test_a_refused_row_does_not_block_the_rows_beyond_the_limit(
         return WorkspaceCreateInvitesOperator(task_id="invites", invites=people, max_per_hour=20)
 
     with pytest.raises(AirflowFailException, match=r"The service refused 1 of 30 rows"):
-        play(task, sandbox, clock)
+        run_to_the_end(task, sandbox, clock)
     refused = [entry for entry in sandbox.requests() if entry["status"] == 400]
     assert [len(entry["body"]) for entry in refused] == [20, 1], (
         "the row is sent once more, alone, and not after a wait"
@@ -196,7 +196,7 @@ def test_an_invalid_limit_fails_before_anything_is_sent(connect: Connect, sandbo
     assert not sandbox.requests()
 
 
-def test_the_deferral_is_plain_json_and_ends_by_the_wall_clock() -> None:
+def test_the_deferral_is_plain_json_with_a_wall_clock_deadline() -> None:
     path, arguments = WorkspaceDeadlineTrigger(end_at=0.0, state={"invites": {}}).serialize()
     assert path == "airflow_provider_workspace.triggers.deadline.WorkspaceDeadlineTrigger"
 

@@ -1,4 +1,4 @@
-"""``where`` and ``fields`` of lists: checked before anything is sent, and compared as people mean them."""
+"""``where`` and ``fields`` of list operators: validation and comparison."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run(cls: type[Any], **arguments: Any) -> Any:
         (INVITES, {"where": {"is_expired": "perhaps"}}, "where compares is_expired with 'perhaps'; expected bool"),
     ],
 )
-def test_what_no_row_can_have_is_refused_before_anything_is_sent(
+def test_impossible_filters_are_refused_before_sending(
     sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], message: str
 ) -> None:
     connect()
@@ -77,13 +77,13 @@ def test_what_no_row_can_have_is_refused_before_anything_is_sent(
     ],
 )
 @pytest.mark.usefixtures("sandbox")
-def test_rows_are_compared_as_they_are_meant(connect: Connect, cls: type[Any], where: Any, count: int) -> None:
+def test_rows_are_compared_by_the_type_of_the_field(connect: Connect, cls: type[Any], where: Any, count: int) -> None:
     connect()
     assert run(cls, where=where, count_only=True) == count
 
 
 @pytest.mark.usefixtures("sandbox")
-def test_fields_of_rows(connect: Connect) -> None:
+def test_fields_selects_keys_of_rows(connect: Connect) -> None:
     connect()
     assert run(PROJECTS, fields=["name", "extra.name", "extra.what"]) == [
         {"name": "Default project", "extra.name": "Default project", "extra.what": None}

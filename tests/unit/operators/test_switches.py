@@ -1,4 +1,4 @@
-"""Arguments that are true or false: as templates leave them, and nothing else."""
+"""Boolean arguments, as rendered from templates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SWITCH = "{{ params.switch }}"
 
 
 def rendered(cls: type[Any], *, switch: Any, native: bool = False, **arguments: Any) -> Any:
-    """A task whose templates Airflow has rendered, with ``switch`` as the value of a parameter."""
+    """Return a task with rendered templates; ``switch`` is the value of a parameter."""
     with DAG("dag", schedule=None, render_template_as_native_obj=native) as dag:
         task = cls(task_id="task", **arguments)
     task.render_template_fields({"params": {"switch": switch}}, dag.get_template_env())
@@ -47,7 +47,7 @@ def test_a_rendered_dry_run_sends_nothing(
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("switch", [False, "False", "no", 0, "0", "off"])
 def test_a_rendered_false_is_no_dry_run(sandbox: SandboxServer, connect: Connect, switch: Any, *, native: bool) -> None:
-    """Text is true in Python, whatever it says."""
+    """Any text is true in Python."""
     connect()
     task = rendered(WorkspaceCreateProjectOperator, switch=switch, native=native, name="Northwind", dry_run=SWITCH)
     assert task.execute({})["name"] == "Northwind"
@@ -67,7 +67,7 @@ def test_a_rendered_false_is_no_dry_run(sandbox: SandboxServer, connect: Connect
     ],
 )
 @pytest.mark.parametrize("switch", ["", "None", "maybe", "2", None, [True]])
-def test_anything_else_is_refused_by_name(
+def test_other_texts_are_refused(
     sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], name: str, switch: Any
 ) -> None:
     connect()
@@ -77,7 +77,7 @@ def test_anything_else_is_refused_by_name(
     assert sandbox.requests() == []
 
 
-def test_switches_of_lists_and_secrets(connect: Connect) -> None:
+def test_templates_of_count_only_fail_if_any_and_return_secrets(connect: Connect) -> None:
     connect()
     assert rendered(WorkspaceListMembersOperator, switch=True, count_only=SWITCH).execute({}) == 5
     assert len(rendered(WorkspaceListMembersOperator, switch=False, count_only=SWITCH).execute({})) == 5
@@ -85,7 +85,7 @@ def test_switches_of_lists_and_secrets(connect: Connect) -> None:
     assert "access_token" not in sharing.execute({})
 
 
-def test_switches_of_sensors(sandbox: SandboxServer, connect: Connect) -> None:
+def test_templates_of_sensor_switches(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     domain_id = rendered_domain(sandbox)
     arguments = {"domain_id": domain_id, "ask_verification": SWITCH, "timeout": 0}
@@ -99,7 +99,7 @@ def test_switches_of_sensors(sandbox: SandboxServer, connect: Connect) -> None:
 
 
 def rendered_domain(sandbox: SandboxServer) -> str:
-    """Create a domain that is not verified, and return its id."""
+    """Create an unverified domain and return its id."""
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
     created = WorkspaceHook().create_domain(domain="fresh.example.com").id
@@ -109,6 +109,6 @@ def rendered_domain(sandbox: SandboxServer) -> str:
 
 
 def test_a_mapped_task_renders_its_switches() -> None:
-    """Airflow takes the templates of a mapped task from its class."""
+    """Airflow reads ``template_fields`` of a mapped task from its class."""
     assert {"is_dry_run", "return_secrets"} <= set(WorkspaceCreateProjectOperator.template_fields)
     assert {"deferrable", "ask_verification"} <= set(WorkspaceDomainVerifiedSensor.template_fields)

@@ -1,4 +1,4 @@
-"""A worker dies between a create and its result: what the next try knows, on releases that remember it."""
+"""Retries after a worker was killed between a create and its result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outsi
 
 @pytest.fixture
 def killed_after(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Kill the worker once an operation has taken effect, the first time."""
+    """Kill the worker after the first effect of an operation."""
     send = WorkspaceClient.send
     names: list[str] = []
 
@@ -77,7 +77,7 @@ def test_if_exists_fail_accepts_what_a_killed_try_created(
     assert len(sandbox.effects("create_project")) == 1
 
 
-def test_without_task_state_a_retry_finds_the_record_but_not_its_creator(
+def test_a_retry_without_task_state_counts_the_record_as_found(
     connect: Connect, sandbox: SandboxServer, killed_after: Any
 ) -> None:
     connect()
@@ -93,17 +93,17 @@ def test_without_task_state_a_retry_finds_the_record_but_not_its_creator(
 
 
 class Retry:
-    """A second try, as the context shows it on any release."""
+    """The task instance of a second try."""
 
     try_number = 2
 
     def xcom_push(self, key: str, value: Any) -> None:
-        """Push nowhere."""
+        """Ignore XComs."""
 
 
 @pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize("context", [{"task_state_store": True}, {"ti": Retry()}], ids=["remembered", "any retry"])
-def test_a_retry_creates_nothing_twice_when_the_list_lags(
+def test_a_retry_creates_nothing_twice_if_the_list_lags(
     connect: Connect, sandbox: SandboxServer, killed_after: Any, context: Any
 ) -> None:
     connect()
@@ -119,7 +119,7 @@ def test_a_retry_creates_nothing_twice_when_the_list_lags(
 
 @pytest.mark.parametrize("task", [invites, sync])
 @pytest.mark.parametrize("context", [{"task_state_store": True}, {"ti": Retry()}], ids=["remembered", "any retry"])
-def test_a_retry_invites_nobody_twice_when_the_list_lags(
+def test_a_retry_invites_nobody_twice_if_the_list_lags(
     connect: Connect,
     sandbox: SandboxServer,
     killed_after: Any,

@@ -1,4 +1,4 @@
-"""The tasks of a window against the sandbox, with leases in memory; whole runs are in tests/e2e."""
+"""Tasks of a maintenance window against the sandbox, with leases in memory. tests/e2e runs them in Airflow."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CLOSE = "maintenance_window.close"
 
 
 class MemoryStore:
-    """Leases in memory, and which windows are over."""
+    """Leases in memory, and the reasons why windows are over."""
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
@@ -70,7 +70,7 @@ def connected(connect: Connect, store: MemoryStore) -> None:
 
 
 class Run:
-    """A run of a Dag with a window."""
+    """A Dag run with a window."""
 
     def __init__(self, run_id: str = "run") -> None:
         self.run_id = run_id
@@ -146,7 +146,7 @@ def test_a_window_pauses_and_resumes_each_export_once(sandbox: SandboxServer, st
     assert store.values == {}
 
 
-def test_a_key_fits_into_a_variable_and_names_nothing_but_the_export(store: MemoryStore) -> None:
+def test_lease_keys_are_valid_variable_keys(store: MemoryStore) -> None:
     Run("manual__2026-11-21T00:00:00+00:00/" + "x" * 300).open(FIRST)
     (key,) = store.values
     assert len(key) <= 250
@@ -165,9 +165,7 @@ def test_the_last_window_resumes(sandbox: SandboxServer, store: MemoryStore) -> 
     assert store.values == {}
 
 
-def test_nothing_is_handed_to_a_window_that_only_opens_or_that_is_gone(
-    sandbox: SandboxServer, store: MemoryStore
-) -> None:
+def test_only_an_open_window_takes_over_an_export(sandbox: SandboxServer, store: MemoryStore) -> None:
     first, opening, gone = Run("first"), Run("opening"), Run("gone")
     for run in (first, gone):
         run.open(FIRST)
@@ -191,7 +189,9 @@ def test_close_retries_only_what_failed(sandbox: SandboxServer, store: MemorySto
     assert store.values == {}
 
 
-def test_an_export_that_was_never_paused_is_named_at_once(sandbox: SandboxServer, store: MemoryStore) -> None:
+def test_an_export_that_could_not_be_paused_fails_close_without_retry(
+    sandbox: SandboxServer, store: MemoryStore
+) -> None:
     run = Run()
     run.open(FIRST, NOBODY, SECOND)
     with pytest.raises(AirflowFailException, match="404"):
@@ -205,7 +205,7 @@ def test_an_export_that_was_never_paused_is_named_at_once(sandbox: SandboxServer
     assert store.values == {}
 
 
-def test_a_pause_of_unknown_outcome_is_resumed_twice(
+def test_a_pause_with_unknown_outcome_is_resumed_twice(
     sandbox: SandboxServer, store: MemoryStore, connect: Connect
 ) -> None:
     connect(max_attempts=2, read_timeout=1, consistency_time=0.5)
@@ -225,7 +225,7 @@ def test_a_pause_of_unknown_outcome_is_resumed_twice(
     assert store.values == {}
 
 
-def test_a_record_of_another_shape_is_named_and_rebuilt(sandbox: SandboxServer, store: MemoryStore) -> None:
+def test_exports_of_unreadable_leases_are_resumed(sandbox: SandboxServer, store: MemoryStore) -> None:
     run = Run()
     run.open(FIRST, SECOND)
     run.pause()
@@ -236,7 +236,7 @@ def test_a_record_of_another_shape_is_named_and_rebuilt(sandbox: SandboxServer, 
     assert history(sandbox, FIRST) == ["pause", "unpause"]
 
 
-def test_pausing_fails_when_the_window_was_closed(sandbox: SandboxServer) -> None:
+def test_pause_fails_after_the_window_was_closed(sandbox: SandboxServer) -> None:
     run = Run()
     with pytest.raises(AirflowFailException, match="holds nothing"):
         run.pause()
@@ -261,9 +261,7 @@ def test_the_guard_closes_an_overdue_window(sandbox: SandboxServer, store: Memor
 
 
 @pytest.mark.parametrize("why", ["its run is over", "its run is gone", "its closing task is removed", None])
-def test_the_sweep_closes_what_is_abandoned_and_nothing_else(
-    sandbox: SandboxServer, store: MemoryStore, why: str | None
-) -> None:
+def test_the_sweep_closes_only_abandoned_windows(sandbox: SandboxServer, store: MemoryStore, why: str | None) -> None:
     abandoned, at_work = Run("abandoned"), Run("at work")
     for run, export in ((abandoned, FIRST), (at_work, SECOND)):
         run.open(export, max_length=timedelta(seconds=1) if run is abandoned and why is None else None)
@@ -280,7 +278,7 @@ def test_the_sweep_closes_what_is_abandoned_and_nothing_else(
     assert sweep() == {"windows": [], "unreadable": {}}
 
 
-def test_the_sweep_leaves_a_window_alone_that_closes_at_this_moment(
+def test_the_sweep_ignores_a_window_that_closes_meanwhile(
     sandbox: SandboxServer, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run()
@@ -297,7 +295,7 @@ def test_the_sweep_leaves_a_window_alone_that_closes_at_this_moment(
     assert history(sandbox, FIRST) == ["pause", "unpause"]
 
 
-def test_the_sweep_may_end_well(store: MemoryStore) -> None:
+def test_the_sweep_succeeds_with_fail_if_any_false(store: MemoryStore) -> None:
     run = Run()
     run.open(FIRST)
     run.pause()
@@ -307,13 +305,13 @@ def test_the_sweep_may_end_well(store: MemoryStore) -> None:
     assert json.loads(json.dumps(row)) == row
 
 
-def test_the_sweep_names_what_it_cannot_read(store: MemoryStore) -> None:
+def test_the_sweep_names_unreadable_leases(store: MemoryStore) -> None:
     store.values["workspace_lease.foreign"] = "12"
     with pytest.raises(AirflowFailException, match=r"workspace_lease\.foreign"):
         sweep()
 
 
-def test_the_sweep_names_what_it_cannot_resume(sandbox: SandboxServer, store: MemoryStore) -> None:
+def test_the_sweep_names_exports_it_cannot_resume(sandbox: SandboxServer, store: MemoryStore) -> None:
     run = Run()
     run.open(FIRST)
     run.pause()
@@ -324,7 +322,7 @@ def test_the_sweep_names_what_it_cannot_resume(sandbox: SandboxServer, store: Me
     assert leases(store)
 
 
-def test_a_lease_is_resumed_with_its_connection_and_at_its_service_only(
+def test_a_lease_is_resumed_only_with_its_own_connection_and_service(
     connect: Connect, sandbox: SandboxServer, store: MemoryStore
 ) -> None:
     run = Run()
@@ -337,7 +335,7 @@ def test_a_lease_is_resumed_with_its_connection_and_at_its_service_only(
 
 
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-def test_fields_that_the_interface_does_not_name_are_sent(sandbox: SandboxServer) -> None:
+def test_resume_fields_are_sent(sandbox: SandboxServer) -> None:
     run = Run()
     run.open(FIRST, resume_fields={"backfill": True})
     run.pause()
@@ -346,9 +344,7 @@ def test_fields_that_the_interface_does_not_name_are_sent(sandbox: SandboxServer
     assert effect["detail"]["backfill"] is True
 
 
-def test_an_export_is_resumed_without_fields_that_the_service_refuses(
-    sandbox: SandboxServer, store: MemoryStore
-) -> None:
+def test_an_export_is_resumed_without_refused_resume_fields(sandbox: SandboxServer, store: MemoryStore) -> None:
     run = Run()
     run.open(FIRST, SECOND, resume_fields={"backfil": True})
     run.pause()
@@ -358,7 +354,9 @@ def test_an_export_is_resumed_without_fields_that_the_service_refuses(
     assert store.values == {}
 
 
-def test_a_passing_refusal_keeps_the_fields(sandbox: SandboxServer, store: MemoryStore, connect: Connect) -> None:
+def test_a_transient_refusal_keeps_the_resume_fields(
+    sandbox: SandboxServer, store: MemoryStore, connect: Connect
+) -> None:
     connect(max_attempts=2)
     run = Run()
     run.open(FIRST, resume_fields={"backfill": True})
@@ -370,7 +368,7 @@ def test_a_passing_refusal_keeps_the_fields(sandbox: SandboxServer, store: Memor
 
 
 @pytest.mark.parametrize("fields", [{"paused": False}, {"x": math.nan}, "backfill"])
-def test_fields_that_cannot_be_sent_are_refused_before_pausing(store: MemoryStore, fields: Any) -> None:
+def test_invalid_resume_fields_are_refused_before_pausing(store: MemoryStore, fields: Any) -> None:
     with pytest.raises((AirflowFailException, ValueError)):
         Run().open(FIRST, resume_fields=fields)
     assert store.values == {}
@@ -378,21 +376,21 @@ def test_fields_that_cannot_be_sent_are_refused_before_pausing(store: MemoryStor
 
 @pytest.mark.parametrize("value", [math.nan, 1e300, -1, timedelta(seconds=-1), "soon", "nan", True, [], timedelta.max])
 @pytest.mark.parametrize("name", ["hold", "drain", "max_length"])
-def test_a_length_that_is_none_is_refused_before_pausing(store: MemoryStore, name: str, value: Any) -> None:
+def test_an_invalid_max_length_is_refused_before_pausing(store: MemoryStore, name: str, value: Any) -> None:
     with pytest.raises(AirflowFailException, match=f"{name} must be a timedelta or a number of seconds"):
         Run().open(FIRST, **{name: value})
     assert store.values == {}
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 10**400, -1, 1e12, "soon", "nan", True, [], None])
-def test_a_beginning_that_is_none_is_refused(value: Any) -> None:
+def test_an_invalid_start_time_is_refused(value: Any) -> None:
     task = windows.WorkspaceHoldMaintenanceWindowOperator(task_id="hold", opened_at=value, length=60)
     with pytest.raises(AirflowFailException, match="opened_at must be a number of seconds since 1970"):
         task.execute(Run().context("hold"))
 
 
 @pytest.mark.parametrize("value", [5, ["close"], "a\x00b", None])
-def test_a_closing_task_that_is_none_is_refused_before_pausing(store: MemoryStore, value: Any) -> None:
+def test_an_invalid_close_task_id_is_refused_before_pausing(store: MemoryStore, value: Any) -> None:
     task = windows.WorkspaceOpenMaintenanceWindowOperator(task_id="open", close_task_id=value, batch_export_ids=[FIRST])
     with pytest.raises(AirflowFailException, match="close_task_id must be the id of a task"):
         task.execute(Run().context("open"))
@@ -400,19 +398,19 @@ def test_a_closing_task_that_is_none_is_refused_before_pausing(store: MemoryStor
 
 
 @pytest.mark.parametrize("value", [timedelta(hours=1), 3600, 3600.0, "3600", " 3600 "])
-def test_a_length_is_what_a_person_means(value: Any) -> None:
+def test_max_length_accepts_numbers_and_durations(value: Any) -> None:
     opened = Run().open(FIRST, max_length=value)
     assert opened["until"] - opened["opened_at"] == 3600
 
 
-def test_a_window_is_over_some_day(store: MemoryStore) -> None:
+def test_every_window_has_a_latest_end(store: MemoryStore) -> None:
     opened = Run().open(FIRST, drain=600, hold=timedelta(days=2))
     assert opened["until"] - opened["opened_at"] == 600 + 3 * 86_400
     (lease,) = leases(store)
     assert Lease.from_dict(json.loads(json.dumps(lease.to_dict()))) == lease
 
 
-def test_multi_team_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_window_warns_in_multi_team_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setenv("AIRFLOW__CORE__MULTI_TEAM", "True")
     task = windows.WorkspaceOpenMaintenanceWindowOperator(task_id="open", close_task_id=CLOSE, batch_export_ids=[FIRST])
@@ -421,7 +419,7 @@ def test_multi_team_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "within one team" in " ".join(said)
 
 
-def test_a_window_says_that_nobody_sweeps(monkeypatch: pytest.MonkeyPatch, store: MemoryStore) -> None:
+def test_a_window_warns_if_there_is_no_sweep(monkeypatch: pytest.MonkeyPatch, store: MemoryStore) -> None:
     Run("abandoned").open(SECOND)
     store.over["abandoned"] = "its run is gone"
 
@@ -443,7 +441,7 @@ def test_a_window_says_that_nobody_sweeps(monkeypatch: pytest.MonkeyPatch, store
 
 
 @pytest.mark.needs_airflow("3.2", "an error of its own for an unknown connection outside of a task")
-def test_a_connection_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch, store: MemoryStore) -> None:
+def test_a_missing_connection_is_named(monkeypatch: pytest.MonkeyPatch, store: MemoryStore) -> None:
     run = Run()
     run.open(FIRST)
     run.pause()
@@ -453,7 +451,7 @@ def test_a_connection_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch, sto
     assert leases(store)
 
 
-# Against the sandbox's own record of what was exported
+# Exported intervals, as the sandbox records them
 
 
 HOUR = 3600
@@ -462,7 +460,7 @@ live = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 
 @live
 @pytest.mark.parametrize(("resume_fields", "missing"), [(None, 5), ({"backfill": True}, 0)])
-def test_what_a_window_misses_is_exported_only_with_backfill(
+def test_missed_intervals_are_exported_only_with_a_backfill(
     sandbox: SandboxServer, resume_fields: dict[str, Any] | None, missing: int
 ) -> None:
     before = len(sandbox.export_runs(FIRST)["missing"])
@@ -520,7 +518,7 @@ def test_kills_leave_no_export_paused_and_no_interval_missing(
     assert len(sandbox.export_runs(FIRST)["missing"]) == missing
 
 
-def test_a_cleared_window_forgets_why_an_export_was_never_paused(sandbox: SandboxServer, store: MemoryStore) -> None:
+def test_a_cleared_window_forgets_earlier_pause_failures(sandbox: SandboxServer, store: MemoryStore) -> None:
     run = Run()
     run.open(FIRST)
     sandbox.inject("status_before", "pause_batch_export", status=403)
@@ -535,7 +533,7 @@ def test_a_cleared_window_forgets_why_an_export_was_never_paused(sandbox: Sandbo
     assert store.values == {}
 
 
-def test_an_export_to_be_left_paused_may_be_spelled_otherwise(sandbox: SandboxServer) -> None:
+def test_leave_paused_accepts_any_spelling_of_a_uuid(sandbox: SandboxServer) -> None:
     run = Run()
     assert run.open(FIRST, leave_paused=[FIRST.replace("-", "").upper()])["leave_paused"] == [FIRST]
     with pytest.raises(AirflowFailException, match="leave_paused must be a list of batch exports"):
@@ -545,7 +543,7 @@ def test_an_export_to_be_left_paused_may_be_spelled_otherwise(sandbox: SandboxSe
     assert sandbox.requests() == []
 
 
-def test_a_lease_that_airflow_cannot_read_keeps_no_other_export_paused(
+def test_an_unreadable_lease_does_not_keep_other_exports_paused(
     sandbox: SandboxServer, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run()
@@ -567,7 +565,7 @@ def test_a_lease_that_airflow_cannot_read_keeps_no_other_export_paused(
     assert (history(sandbox, FIRST), history(sandbox, SECOND)) == (["pause", "unpause"], ["pause"])
 
 
-def test_the_connections_of_a_window_are_closed(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_window_closes_its_hooks(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[WorkspaceClient] = []
     closed: list[WorkspaceClient] = []
     begin, close = WorkspaceClient.__init__, WorkspaceClient.close

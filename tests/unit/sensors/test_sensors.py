@@ -1,4 +1,4 @@
-"""Each sensor against the sandbox: when it is done, what it says until then, and how its wait ends."""
+"""Each sensor against the sandbox: its condition, messages, errors and deferral."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_members_joined(join: Any, is_done: Any) -> None:
         assert found == {"joined": [GRACE], "missing": {ADA: "no invite"}}
 
 
-def test_members_are_read_only_if_they_can_have_joined(sandbox: SandboxServer) -> None:
+def test_members_are_read_only_if_an_invite_is_gone(sandbox: SandboxServer) -> None:
     invite = WorkspaceHook().create_invite(target_email=ADA)
     sensor = WorkspaceMembersJoinedSensor(task_id="joined", emails=["Ada@EXAMPLE.com"])
     assert done(sensor) is None
@@ -105,7 +105,7 @@ def test_invites_settled(sandbox: SandboxServer, connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("deferrable", [True, False])
-def test_invites_that_are_listed_late_are_not_gone(
+def test_invites_missing_from_a_lagging_list_are_not_gone(
     sandbox: SandboxServer, connect: Connect, *, deferrable: bool
 ) -> None:
     connect(consistency_time=2)
@@ -166,7 +166,7 @@ def test_a_missing_resource_fails_at_once(
 
 
 @pytest.mark.parametrize("deferrable", [False, True])
-def test_a_new_resource_may_not_be_listed_yet(sandbox: SandboxServer, *, deferrable: bool) -> None:
+def test_a_missing_new_resource_is_waited_for(sandbox: SandboxServer, *, deferrable: bool) -> None:
     hook = WorkspaceHook()
     project_id, domain_id = hook.create_project(name="New").id, hook.create_domain(domain="new.example.com").id
     waits: list[WorkspaceSensor] = [
@@ -200,12 +200,12 @@ LEVEL = "You do not have sufficient permissions"
 
 
 def asked(sandbox: SandboxServer) -> int:
-    """Return how often the service was asked to verify a domain."""
+    """Return how many verifications were requested."""
     return sum(row["path"].endswith("/verify/") for row in sandbox.requests())
 
 
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-def test_a_domain_is_waited_for_where_keys_may_not_ask(sandbox: SandboxServer) -> None:
+def test_a_sensor_continues_if_the_key_may_not_request_verification(sandbox: SandboxServer) -> None:
     domain = WorkspaceHook().create_domain(domain="new.example.com")
     sensor = WorkspaceDomainVerifiedSensor(task_id="verified", domain_id=str(domain.id))
     assert done(sensor) is None
@@ -216,13 +216,13 @@ def test_a_domain_is_waited_for_where_keys_may_not_ask(sandbox: SandboxServer) -
         deferring.execute({})
     assert deferred.value.trigger.serialize()[1]["ask_verification"] is False
     sandbox.publish_dns("_workspace-challenge.new.example.com", str(domain.verification_challenge))
-    done(sensor)  # the service looks while it lists
+    done(sensor)  # this service verifies when it lists
     assert done(sensor)["domain"] == "new.example.com"
     assert asked(sandbox) == 2
 
 
 @pytest.mark.parametrize("deferrable", [False, True])
-def test_another_refusal_to_ask_ends_the_wait(sandbox: SandboxServer, *, deferrable: bool) -> None:
+def test_other_refusals_of_verification_end_the_wait(sandbox: SandboxServer, *, deferrable: bool) -> None:
     domain = WorkspaceHook().create_domain(domain="new.example.com")
     sandbox.inject("status_before", "verify_domain", status=403, detail=LEVEL)
     sensor = WorkspaceDomainVerifiedSensor(task_id="verified", domain_id=str(domain.id), deferrable=deferrable)
@@ -246,7 +246,7 @@ def test_a_short_outage_does_not_end_the_wait(connect: Connect) -> None:
     assert done(sensor) == {"joined": [GRACE], "missing": {}}
 
 
-def test_defers_with_plain_json() -> None:
+def test_the_deferral_is_plain_json() -> None:
     sensor = WorkspaceMembersJoinedSensor(task_id="joined", emails=[ADA], deferrable=True, poke_interval=7, timeout=100)
     with pytest.raises(TaskDeferred) as deferred:
         sensor.execute({})
@@ -259,7 +259,7 @@ def test_defers_with_plain_json() -> None:
     assert deferred.value.timeout.total_seconds() > 100
 
 
-def test_does_not_defer_if_the_condition_holds() -> None:
+def test_a_sensor_whose_condition_holds_does_not_defer() -> None:
     sensor = WorkspaceMembersJoinedSensor(task_id="joined", emails=[GRACE], deferrable=True)
     assert sensor.execute({}) == {"joined": [GRACE], "missing": {}}
 
@@ -276,7 +276,7 @@ def test_does_not_defer_if_the_condition_holds() -> None:
         (None, False, RuntimeError),
     ],
 )
-def test_execute_complete_ends_as_the_event_says(event: Any, ends: type[Exception], *, soft_fail: bool) -> None:
+def test_execute_complete_follows_the_event(event: Any, ends: type[Exception], *, soft_fail: bool) -> None:
     sensor = WorkspaceMembersJoinedSensor(task_id="joined", emails=[ADA], soft_fail=soft_fail)
     with pytest.raises(ends):
         sensor.execute_complete({}, event)

@@ -1,9 +1,9 @@
 """
-Windows over one export, step by step: the real lease code, with Variables in memory and a service that delays.
+A simulation of several windows over one export: the real lease code, Variables in memory and a service with delays.
 
-Each process is a greenlet that stops before whatever others can see: a Variable, a request. Who goes on is for the test
-to choose, and so is when a request takes effect, and when a process is killed. What has a choice is a list of choices:
-the same list always leads to the same state.
+Each process is a greenlet that stops before every step that others can see: a Variable or a request. The test chooses
+which process continues, when a request takes effect, and when a process is killed. The same list of choices always
+leads to the same state.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Window
 from airflow_provider_workspace.state.pausing import Pauser
 from airflow_provider_workspace.state.resuming import Closer, sweep
 
-# The same few leases are read millions of times.
+# The same few leases are parsed millions of times.
 leases.load = lru_cache(100_000)(leases.load)
 
 EXPORT = "0190c0de-0000-4000-8000-0000000000e1"
 CONSISTENCY_TIME = 120.0
-# How long Airflow takes to start a task.
+# Seconds until Airflow starts a task.
 TASK_START = 0.6
 SWEEP_INTERVAL = 300.0
 MAX_LENGTH = 86_400.0
@@ -46,7 +46,7 @@ class Request:
 
 
 class Process:
-    """A run of a Dag with a window: its tasks, one after the other, each a process that can be killed."""
+    """A Dag run with a window. Its tasks run one after the other; each is a process that can be killed."""
 
     def __init__(self, world: World, name: str, *, retries_close: bool = True) -> None:
         self.world = world
@@ -65,7 +65,7 @@ class Process:
         self._start()
 
     def _start(self) -> None:
-        # Time matters to those who pause; for the others it would only make more states of one.
+        # Only pausing depends on the time; for other tasks it would multiply equal states.
         if any(process.task == "pause" for process in self.world.processes if process is not self):
             self.world.clock += TASK_START
         self.history = []
@@ -84,7 +84,7 @@ class Process:
             self._ended(succeeded=True)
 
     def _ended(self, *, succeeded: bool) -> None:
-        """Do what Airflow does when a task has ended, well or not."""
+        """Do what Airflow does after a task succeeded or failed."""
         following = {"open": "pause", "pause": "work", "work": "close"}
         self.at_work = False
         if self.task == "close":
@@ -96,7 +96,7 @@ class Process:
         elif succeeded:
             self.task = following[self.task]
             self._start()
-        elif self.task == "open":  # a teardown whose setups failed does not run
+        elif self.task == "open":  # a teardown does not run after a failed setup
             self.over = True
         else:
             self.task = "close"
@@ -104,24 +104,24 @@ class Process:
 
     @property
     def can_go_on(self) -> bool:
-        """Whether it neither waits for an answer nor for a time."""
+        """Whether it waits neither for a response nor for a time."""
         return not self.over and self.request is None and (self.wakes_at is None or self.wakes_at <= self.world.clock)
 
     def step(self) -> None:
-        """Let it go on to the next thing that others can see."""
+        """Run it until the next step that others can see."""
         self.wakes_at = None
         self.answered = False
         self.world.moved = self
         self._resume()
 
     def kill(self) -> None:
-        """Kill it, as with -9: what it has sent stays sent."""
+        """Kill it as with SIGKILL; requests already sent stay sent."""
         self.answered = False
         self.history.append("killed")
         self._greenlet = greenlet.greenlet(lambda: None)
         self._ended(succeeded=False)
 
-    # The tasks, as the operators have them
+    # The tasks, as in the operators
 
     def _open(self) -> None:
         now = self.world.clock
@@ -162,7 +162,7 @@ class Process:
 
 @dataclass
 class World:
-    """Airflow's Variables, the service, and a clock that only moves when nobody else does."""
+    """Airflow Variables, the service, and a clock that advances only when no process can run."""
 
     clock: float = 1_000_000.0
     variables: dict[str, str] = field(default_factory=dict)
@@ -183,7 +183,7 @@ class World:
         self.registry = LeaseRegistry(self)
 
     def visible(self, what: Any) -> None:
-        """Stop before something that others can see."""
+        """Stop before a step that others can see."""
         if self.running is not None:
             greenlet.getcurrent().parent.switch(what)
 
@@ -204,7 +204,7 @@ class World:
         return self._seen("list", sorted(self.variables))
 
     def read(self, key: str) -> str | None:
-        # Nobody but the window itself writes its lease, so when it reads it makes no difference.
+        # Only the window itself writes its lease, so the moment of reading it does not matter.
         if self.running is not None and not key.startswith(self.running.window.key):
             self.visible("read")
         return self._seen("read", self.variables.get(key))
@@ -225,7 +225,7 @@ class World:
         return self._seen("over", "its run is over" if process.over else None)
 
     def _seen(self, what: str, value: Any) -> Any:
-        """Remember what the running process was told: all it knows comes from that."""
+        """Record what the running process has read: its state depends on nothing else."""
         if self.running is not None:
             self.running.history.append((what, value))
         return value
@@ -247,18 +247,18 @@ class World:
         request = Request(self.running, pauses, (noted or 0.0) - 0.01)
         self.running.request = request
         self.under_way.append(request)
-        # Between the effect and the next thing that others can see, nothing is left to choose.
+        # Between the effect and the next visible step there is no choice.
         self.visible("answer")
 
     # The choices
 
     def choices(self) -> list[Callable[[], None]]:
-        """Return what may happen next."""
+        """Return the possible next steps."""
         found: list[Callable[[], None]] = []
         for process in self.processes:
             if process.can_go_on:
                 found.append(process.step)
-            # A stopped process that is killed later might as well be killed at once: its next task may begin later.
+            # Killing a stopped process later equals killing it now, since its next task may start later.
             mortal = process.name in self.mortal and process is self.moved
             if not process.over and self.kills < self.max_kills and mortal and self._at_a_request(process):
                 found.append(lambda process=process: self._kill(process))
@@ -270,7 +270,7 @@ class World:
         return found
 
     def _at_a_request(self, process: Process) -> bool:
-        """Tell whether a process may be killed: anywhere, or just before, during and after a request."""
+        """Whether a process may be killed here: anywhere, or only before, during and after a request."""
         return self.kills_anywhere or process.at in ("send", "answer") or process.answered
 
     def _kill(self, process: Process) -> None:
@@ -279,7 +279,7 @@ class World:
 
     def _take_effect(self, request: Request) -> None:
         self.under_way.remove(request)
-        # Intervals are missed while it is paused; a resume with a backfill makes up for them.
+        # A paused export misses intervals; a resume with a backfill exports them.
         self.paused = self.gap = request.pauses
         if request.sender.request is request:
             request.sender.request = None
@@ -290,7 +290,7 @@ class World:
         self.clock = clock
 
     def state(self) -> Any:
-        """Return what decides about everything that can still happen."""
+        """Return everything that the future depends on."""
         return (
             self.paused,
             self.kills,
@@ -315,7 +315,7 @@ class World:
         )
 
     def violation(self) -> str | None:
-        """Say what is wrong now."""
+        """Return the violated invariant, if any."""
         if not self.paused:
             for process in self.processes:
                 if process.at_work:
@@ -323,7 +323,7 @@ class World:
         return None
 
     def sweep(self, times: int = 3) -> list[dict[str, Any]]:
-        """Let the sweep run some times, as it does every few minutes."""
+        """Run the sweep several times."""
         swept: list[dict[str, Any]] = []
         for _ in range(times):
             for request in list(self.under_way):
@@ -335,7 +335,7 @@ class World:
 
 
 def build(names: tuple[str, ...] = ("a", "b"), **options: Any) -> World:
-    """Return windows over one export, all about to open."""
+    """Return a world with windows over one export, all about to open."""
     world = World(**{"mortal": names, **options})
     for name in names:
         world.processes.append(Process(world, name))

@@ -1,4 +1,4 @@
-"""What a bulk invite says of itself while it runs."""
+"""The progress of a bulk invite, which the status page shows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Task:
         self.written.append(value)
 
 
-def test_it_counts_what_is_left_and_names_who_needs_a_person() -> None:
+def test_progress_counts_remaining_rows_and_lists_rows_to_fix() -> None:
     note = CampaignNote(None, "organization")
     note.report.rows = 100
     note.report.add(Entry(1, "ada@example.com", "invited"), Entry(2, "grace@example.com", "failed", "no seat"))
@@ -44,14 +44,14 @@ def test_it_counts_what_is_left_and_names_who_needs_a_person() -> None:
     assert note.value(NOW, None)["why"] == ""
 
 
-def test_it_stays_small() -> None:
+def test_progress_has_a_maximum_size() -> None:
     note = CampaignNote(None, "organization")
     note.report.rows = 20_000
     note.report.add(*(Entry(number, "x", "invalid", "no address") for number in range(20_000)))
     assert len(note.value(NOW, None)["needs_person"]) == MAX_NAMED
 
 
-def test_it_is_written_every_few_seconds_and_at_the_end(monkeypatch: Any) -> None:
+def test_progress_is_written_every_few_seconds_and_at_the_end(monkeypatch: Any) -> None:
     task = Task()
     note = CampaignNote(task, "organization")
     seconds = [1000.0]
@@ -63,7 +63,7 @@ def test_it_is_written_every_few_seconds_and_at_the_end(monkeypatch: Any) -> Non
     with note:
         pass
     assert len(task.written) == 3
-    for error, written in ((WorkspaceInputError("no"), 4), (GeneratorExit(), 4)):  # the second: it leaves the worker
+    for error, written in ((WorkspaceInputError("no"), 4), (GeneratorExit(), 4)):  # the second write: the task defers
         with pytest.raises(type(error)), note:
             raise error
         assert len(task.written) == written

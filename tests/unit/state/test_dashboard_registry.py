@@ -1,4 +1,4 @@
-"""Dashboards that Airflow remembers: the same one again, never another one, and not two at once."""
+"""Dashboards registered in Variables: reused, never mixed up, never created twice."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REMEMBERED = {"service": "https://a.example.com", "project_id": "1", "organizati
 
 
 class Service:
-    """The dashboards of a service; ``lost`` creates one without an answer."""
+    """The dashboards of a service; after ``lost`` a create returns no response."""
 
     def __init__(self) -> None:
         self.dashboards: dict[int, Dashboard] = {}
@@ -49,7 +49,7 @@ class Service:
 
 
 class Task:
-    """A task that creates a dashboard, one step at a time: what it sends is answered when it is told to go on."""
+    """A task that creates a dashboard step by step; it continues only when told to."""
 
     def __init__(
         self,
@@ -69,14 +69,14 @@ class Task:
         self.waited = 0.0
 
     def send(self) -> Any:
-        """Send, and return the answer; it is not handed to the task."""
+        """Send the current request and return the response, without passing it to the task."""
         return self.service.answer(self.step.operations[0])
 
     def take(self, answer: Any) -> None:
         self.step = self.procedure.send([answer])
 
     def go_on(self) -> tuple[Dashboard, bool]:
-        """Go on to the end."""
+        """Run to the end."""
         try:
             while True:
                 if isinstance(self.step, Pause):
@@ -104,7 +104,7 @@ def notes(variables: Variables) -> list[str]:
     return [key for key in variables.values if key.startswith(PREFIX)]
 
 
-def test_a_dashboard_is_created_once_and_remembered_with_all_that_it_is(service: Service, variables: Variables) -> None:
+def test_a_dashboard_is_created_once_and_registered(service: Service, variables: Variables) -> None:
     assert [Task(service, f"task {number}").go_on()[1] for number in range(3)] == [True, False, False]
     assert json.loads(variables.values["sales"]) == {**REMEMBERED, "dashboard_id": 1}
     assert not notes(variables)
@@ -118,7 +118,7 @@ def test_a_dashboard_that_was_deleted_is_created_again(service: Service) -> None
 
 
 @pytest.mark.usefixtures("variables")
-def test_a_404_that_may_be_of_a_proxy_is_an_error(service: Service) -> None:
+def test_a_404_of_a_proxy_is_an_error(service: Service) -> None:
     Task(service).go_on()
     task = Task(service)
     with pytest.raises(WorkspaceNotFoundError, match=r"^Check the host of the connection"):
@@ -136,7 +136,7 @@ def test_a_404_that_may_be_of_a_proxy_is_an_error(service: Service) -> None:
     ],
 )
 @pytest.mark.parametrize("key", ["sales", None])
-def test_what_is_remembered_of_another_dashboard_is_an_error(
+def test_a_registered_dashboard_from_elsewhere_is_an_error(
     service: Service, variables: Variables, key: str | None, other: DashboardIdentity
 ) -> None:
     state = TaskState({})
@@ -158,12 +158,12 @@ def test_what_is_remembered_of_another_dashboard_is_an_error(
         DashboardIdentity("https://a.example.com", "1", "org", None),
     ],
 )
-def test_what_is_not_known_and_how_a_name_is_spelt_is_no_difference(service: Service, same: DashboardIdentity) -> None:
+def test_unknown_parts_and_equivalent_names_are_no_difference(service: Service, same: DashboardIdentity) -> None:
     Task(service).go_on()
     assert not Task(service, identity=same).go_on()[1]
 
 
-def test_what_people_write_is_compared_with_the_name_of_the_dashboard(service: Service, variables: Variables) -> None:
+def test_ids_written_by_people_are_checked_by_name(service: Service, variables: Variables) -> None:
     service.dashboards[1] = Dashboard(id=1, name="Sales")
     variables.values["sales"] = '{"project_id": 1, "dashboard_id": 1}'
     assert Task(service).go_on() == (service.dashboards[1], False)
@@ -177,7 +177,7 @@ def test_what_people_write_is_compared_with_the_name_of_the_dashboard(service: S
 
 
 @pytest.mark.parametrize("value", ["1", "[]", "no JSON", "{}"])
-def test_a_variable_with_something_else_is_an_error(service: Service, variables: Variables, value: str) -> None:
+def test_a_variable_with_another_value_is_an_error(service: Service, variables: Variables, value: str) -> None:
     variables.values["sales"] = value
     with pytest.raises(WorkspaceInputError, match=r"^Put .* into the Airflow Variable 'sales', or delete it"):
         Task(service).go_on()
@@ -187,9 +187,9 @@ def lost() -> WorkspaceOutcomeUnknownError:
     return WorkspaceOutcomeUnknownError("The answer was lost.", operation="CreateDashboard", retryable=False)
 
 
-def test_a_lost_create_says_what_to_do_first_and_that_works(service: Service, variables: Variables) -> None:
+def test_the_instructions_after_a_lost_create_work(service: Service, variables: Variables) -> None:
     service.answer_with = lost()
-    for _ in range(2):  # the try itself, and whoever comes after it
+    for _ in range(2):  # the try itself, and a later one
         with pytest.raises(WorkspaceOutcomeUnknownError) as caught:
             Task(service).go_on()
         assert str(caught.value).startswith("Look for dashboard 'Sales' in project 1. If it exists, put its id into")
@@ -209,7 +209,7 @@ def test_a_lost_create_says_what_to_do_first_and_that_works(service: Service, va
     assert Task(service).go_on() == (service.dashboards[2], True)
 
 
-def test_a_refused_create_leaves_nothing_behind(service: Service, variables: Variables) -> None:
+def test_a_refused_create_deletes_its_note(service: Service, variables: Variables) -> None:
     service.answer_with = WorkspaceBadRequestError("400", status=400)
     for key in ("sales", None):
         state = TaskState({})
@@ -219,7 +219,7 @@ def test_a_refused_create_leaves_nothing_behind(service: Service, variables: Var
         assert state.read() is None
 
 
-def test_a_killed_try_is_an_error_for_the_next_one(service: Service, variables: Variables) -> None:
+def test_a_retry_after_a_killed_create_is_an_error(service: Service, variables: Variables) -> None:
     killed = Task(service)
     killed.send()
     retry = pytest.raises(WorkspaceOutcomeUnknownError, match=r"task try 1 was interrupted: the dashboard may exist\.$")
@@ -232,7 +232,7 @@ def test_a_killed_try_is_an_error_for_the_next_one(service: Service, variables: 
 
 
 @pytest.mark.usefixtures("variables")
-def test_a_try_of_another_task_that_never_ends_is_an_error_after_a_while(service: Service) -> None:
+def test_waiting_for_another_task_times_out(service: Service) -> None:
     killed = Task(service, "another")
     killed.send()
     waiting = Task(service)
@@ -242,7 +242,7 @@ def test_a_try_of_another_task_that_never_ends_is_an_error_after_a_while(service
     assert Task(service, if_unknown="create").go_on()[1]
 
 
-def test_of_two_at_once_only_one_creates(service: Service, variables: Variables) -> None:
+def test_only_one_of_two_concurrent_tasks_creates(service: Service, variables: Variables) -> None:
     first, second = Task(service, "first"), Task(service, "second")
     assert isinstance(second.step, Pause)
     assert len(notes(variables)) == 1
@@ -252,15 +252,13 @@ def test_of_two_at_once_only_one_creates(service: Service, variables: Variables)
     assert not notes(variables)
 
 
-def test_of_two_at_the_very_same_moment_none_creates_before_the_other_is_gone(
-    service: Service, variables: Variables
-) -> None:
+def test_simultaneous_notes_let_neither_task_create_first(service: Service, variables: Variables) -> None:
     (key,) = (note for note in notes_of(service, variables, "second"))
     add, variables_set = [key], variables.set
 
     def set_both(name: str, value: str, description: str | None = None) -> None:
         variables_set(name, value, description)
-        if name.startswith(PREFIX) and add:  # the other one writes in the same moment
+        if name.startswith(PREFIX) and add:  # the other task writes at the same moment
             variables_set(add.pop(), '["second", "1", "sales"]', "x")
             if not hasattr(variables, "keys"):
                 index = json.loads(variables.values.get("workspace_creating", "[]"))
@@ -274,7 +272,7 @@ def test_of_two_at_the_very_same_moment_none_creates_before_the_other_is_gone(
 
 
 def notes_of(service: Service, variables: Variables, owner: str) -> list[str]:
-    """Return the notes that a task of this name writes."""
+    """Return the notes that a task with this name writes."""
     task = Task(service, owner)
     found = notes(variables)
     task.procedure.close()
@@ -282,9 +280,7 @@ def notes_of(service: Service, variables: Variables, owner: str) -> list[str]:
     return found
 
 
-def test_a_variable_that_changed_during_the_create_is_an_error_that_names_both(
-    service: Service, variables: Variables
-) -> None:
+def test_a_variable_changed_during_the_create_is_an_error_with_both_ids(service: Service, variables: Variables) -> None:
     task = Task(service)
     answer = task.send()
     variables.values["sales"] = json.dumps({**REMEMBERED, "dashboard_id": 77})
@@ -293,7 +289,7 @@ def test_a_variable_that_changed_during_the_create_is_an_error_that_names_both(
     assert caught.value.permanent
 
 
-def test_without_a_store_a_retry_without_a_key_cannot_know_and_says_so(service: Service) -> None:
+def test_a_retry_without_task_state_and_variable_key_is_an_error(service: Service) -> None:
     state = TaskState({"ti": SimpleNamespace(try_number=2)})
     with pytest.raises(WorkspaceOutcomeUnknownError, match="if not, set if_unknown='create'"):
         Task(service, key=None, state=state)

@@ -1,7 +1,7 @@
 """
-Every order in which two windows over one export can open, pause, work and close, and many of them with kills.
+All interleavings of two windows over one export, and many with kills.
 
-In every state: while a window is at work, its export is paused. In every end, after the sweep: the export runs, and no
+Invariants: while a window's work runs, its export is paused. At every end, after the sweep, the export runs and no
 lease is left.
 """
 
@@ -20,7 +20,7 @@ from tests.unit.state.simulation import World, build
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """Millions of lines of log would be most of the work."""
+    """Disable logging: millions of lines would take most of the time."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
@@ -49,7 +49,7 @@ def explore(most: int | None = None, **options: Any) -> tuple[int, int]:
         for choice in path:
             before = world.state()
             world.choices()[choice]()
-        # Go down one way as far as it leads, and remember the others.
+        # Depth first: follow one path to its end, and remember the others.
         while True:
             state = world.state()
             if before is not None:
@@ -65,10 +65,10 @@ def explore(most: int | None = None, **options: Any) -> tuple[int, int]:
             pending += [(*path, choice) for choice in range(1, len(choices))]
             path, before = (*path, 0), state
             choices[0]()
-    return len(following), count_ways(start, following)
+    return len(following), count_paths(start, following)
 
 
-def count_ways(start: Any, following: dict[Any, list[Any]]) -> int:
+def count_paths(start: Any, following: dict[Any, list[Any]]) -> int:
     ways: dict[Any, int] = {}
     stack = [start]
     while stack:
@@ -91,7 +91,7 @@ def test_every_interleaving() -> None:
 
 @pytest.mark.slow
 def test_every_interleaving_with_a_kill_at_a_request() -> None:
-    """A window is killed just before, during or after a request. They are alike, so one of them is enough."""
+    """One of the two windows is killed before, during or after a request. They are equal, so either will do."""
     states, ways = explore(max_kills=1, mortal=("a",), kills_anywhere=False)
     print(f"\n{states:,} states, {ways:.3e} interleavings with a kill: 0 still paused, 0 run during the work")
     assert states > 100_000
@@ -99,7 +99,7 @@ def test_every_interleaving_with_a_kill_at_a_request() -> None:
 
 @pytest.mark.slow
 def test_interleavings_with_a_kill_anywhere() -> None:
-    """There are far more states than are gone through."""
+    """Only a part of the states is visited."""
     states, ways = explore(most=20_000, max_kills=1, mortal=("a",))
     print(f"\n{states:,} states, {ways:.3e} interleavings with a kill: 0 still paused, 0 run during the work")
 
@@ -111,7 +111,7 @@ def test_many_random_kills_of_two_windows() -> None:
 
 
 def walk(seed: int, **options: Any) -> World:
-    """Go one way by chance; a kill or a delay is as likely as a step."""
+    """Follow one random path; kills and delays are as likely as steps."""
     chance = random.Random(seed)  # noqa: S311 - the same each time
     world = build(**options)
     path: list[int] = []
@@ -124,7 +124,7 @@ def walk(seed: int, **options: Any) -> World:
 
 
 def test_random_kills() -> None:
-    """Three windows, up to four kills in each world, at any point of any task."""
+    """Three windows, up to four kills per world, at any step of any task."""
     kills = worlds = 0
     while kills < 3000:
         kills += walk(worlds, max_kills=4, names=("a", "b", "c")).kills
@@ -132,8 +132,8 @@ def test_random_kills() -> None:
     print(f"\n{kills:,} kills in {worlds:,} worlds: 0 still paused, 0 with a gap, 0 run during the work")
 
 
-def test_the_test_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the look at the other leases, an export runs during the work of a window."""
+def test_the_simulation_finds_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window that ignores the other leases lets an export run during another window's work."""
     monkeypatch.setattr(pausing.Pauser, "pause", lambda self, lease: self._pause_first(lease) and None)
     with pytest.raises(AssertionError, match="runs during the work"):
         [walk(seed, max_kills=0) for seed in range(2000)]

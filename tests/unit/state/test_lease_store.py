@@ -1,4 +1,4 @@
-"""Leases in Airflow's Variables: listed where Airflow can, and by an index where it cannot."""
+"""Leases in Airflow Variables, listed by prefix or, before Airflow 3.3, by an index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WINDOW = Window("dag", "run", "close")
 
 
 class Variables:
-    """Airflow's Variables, before 3.3 without keys."""
+    """Airflow Variables in memory; before Airflow 3.3 without ``keys``."""
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
@@ -47,7 +47,7 @@ def variables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     return fake
 
 
-def test_the_same_export_has_one_key_however_its_organization_is_written() -> None:
+def test_lease_keys_do_not_depend_on_the_spelling_of_ids() -> None:
     keys = {
         Lease(
             dag_id="dag",
@@ -80,14 +80,14 @@ def test_leases_are_listed_read_and_deleted() -> None:
     assert store.read(keys[0]) is None
 
 
-def test_a_read_that_fails_in_passing_is_no_absence(variables: Variables) -> None:
+def test_a_transient_read_failure_does_not_count_as_absent(variables: Variables) -> None:
     store = VariableStore()
     store.add(f"{PREFIX}a", "{}")
     variables.lost_reads = 2
     assert store.read(f"{PREFIX}a") == "{}"
 
 
-def test_what_is_listed_and_cannot_be_read_is_an_error(variables: Variables) -> None:
+def test_a_listed_lease_that_cannot_be_read_is_an_error(variables: Variables) -> None:
     if not hasattr(variables, "keys"):
         pytest.skip("nothing can be proven there")
     store = VariableStore()
@@ -110,11 +110,11 @@ def test_what_is_listed_and_cannot_be_read_is_an_error(variables: Variables) -> 
         ({}, "its closing task is gone"),
     ],
 )
-def test_why_a_window_cannot_close_itself(states: dict[str, Any], why: str | None) -> None:
+def test_reasons_why_a_window_cannot_close_itself(states: dict[str, Any], why: str | None) -> None:
     assert why_task_over(states, WINDOW) == why
 
 
-def test_a_mapped_window_has_a_closing_task_of_its_own() -> None:
+def test_a_mapped_window_has_its_own_closing_task() -> None:
     window = Window("dag", "run", "close", 1)
     assert closing_state({"close_0": "success", "close_1": "running"}, window) == (True, "running")
     assert str(window) == "dag / run / close [1]"

@@ -1,4 +1,4 @@
-"""What a task knows of its earlier tries, with Airflow's task state store and without one."""
+"""What a task remembers of earlier tries, with and without Airflow's task state store."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_a_first_try_knows_that_nothing_was_begun(clock: Clock) -> None:
+def test_a_first_try_has_begun_nothing(clock: Clock) -> None:
     for context in ({}, {"ti": Try(1)}, {"ti": Try(2), "task_state_store": TaskStore()}):
         state = TaskState(context, clock=clock)
         assert state.age("project") is None
         assert not state.has_begun("project")
 
 
-def test_a_retry_knows_when_the_killed_try_began(clock: Clock) -> None:
+def test_a_retry_knows_the_start_of_a_killed_try(clock: Clock) -> None:
     store = TaskStore()
     TaskState({"task_state_store": store}, clock=clock).begin("project")
     clock.now += 7
@@ -48,7 +48,7 @@ def test_a_retry_knows_when_the_killed_try_began(clock: Clock) -> None:
     assert retry.age("project") is None
 
 
-def test_without_a_store_a_retry_counts_from_its_own_beginning_and_takes_that_along(clock: Clock) -> None:
+def test_a_retry_without_a_store_counts_from_its_own_start(clock: Clock) -> None:
     carried: dict[str, Any] = {}
     retry = TaskState({"ti": Try(2)}, carried, clock=clock)
     clock.now += 7
@@ -62,14 +62,14 @@ def test_without_a_store_a_retry_counts_from_its_own_beginning_and_takes_that_al
     assert again.has_begun("project")
 
 
-def test_without_a_store_a_deferral_takes_the_note_along(clock: Clock) -> None:
+def test_a_deferral_without_a_store_keeps_the_note(clock: Clock) -> None:
     carried: dict[str, Any] = {}
     TaskState({"ti": Try(1)}, carried, clock=clock).begin("project")
     clock.now += 3600
     assert TaskState({"ti": Try(1)}, dict(carried), clock=clock).age("project") == 3600
 
 
-def test_a_clock_that_is_set_back_makes_no_negative_age(clock: Clock) -> None:
+def test_a_clock_set_back_gives_no_negative_age(clock: Clock) -> None:
     store = TaskStore()
     TaskState({"task_state_store": store}, clock=clock).begin("project")
     clock.now -= 10

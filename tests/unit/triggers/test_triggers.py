@@ -1,4 +1,4 @@
-"""The triggers against the sandbox, alone and sharing a stream in Airflow's own manager."""
+"""The triggers against the sandbox, alone and in Airflow's manager of shared streams."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def first_event(trigger: Any) -> Any:
 
 
 @pytest.mark.needs_airflow("3.3", "queues of triggerers")
-def test_a_wait_goes_to_the_triggerer_of_its_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trigger_runs_in_the_triggerer_of_its_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     from airflow.sdk.execution_time.task_runner import _defer_task
 
     monkeypatch.setenv("AIRFLOW__TRIGGERER__QUEUES_ENABLED", "True")
@@ -103,7 +103,7 @@ def test_trigger_fires_when_the_condition_holds(sandbox: SandboxServer) -> None:
     assert event.payload["result"] == {"joined": [ADA], "missing": {}}
 
 
-def test_trigger_times_out_by_the_wall_clock_and_names_the_missing() -> None:
+def test_a_trigger_times_out_by_the_wall_clock() -> None:
     event = asyncio.run(asyncio.wait_for(first_event(waiting(end_at=time.time() + 2 * INTERVAL)), 5))
     assert event.payload["status"] == "timeout"
     assert event.payload["message"] == f"0 of 1 joined, 1 needed; missing: {ADA} (no invite)"
@@ -117,7 +117,7 @@ def test_a_refused_key_ends_the_wait_at_once(sandbox: SandboxServer) -> None:
     assert len(sandbox.requests()) == 1
 
 
-def test_a_rotated_key_is_picked_up(sandbox: SandboxServer, connect: Connect) -> None:
+def test_a_rotated_key_is_used(sandbox: SandboxServer, connect: Connect) -> None:
     invite = WorkspaceHook().create_invite(target_email=ADA)
 
     async def scenario() -> Any:
@@ -153,13 +153,13 @@ def test_an_outage_does_not_end_the_wait(connect: Connect) -> None:
     assert "the last poll failed: WorkspaceConnectionError" in event.payload["message"]
 
 
-def test_a_connection_that_the_triggerer_lacks_ends_the_wait_with_the_reason() -> None:
+def test_a_connection_missing_in_the_triggerer_ends_the_wait() -> None:
     event = asyncio.run(asyncio.wait_for(first_event(waiting(workspace_conn_id="on_workers_only")), 5))
     assert event.payload["status"] == "failed"
     assert event.payload["message"].startswith("Define connection 'on_workers_only' where the triggerer finds it")
 
 
-def test_a_stream_that_is_cancelled_while_it_renews_its_hook_leaves_nothing_behind() -> None:
+def test_a_stream_cancelled_while_renewing_its_hook_closes_it() -> None:
     async def scenario() -> None:
         closing = asyncio.Event()
 
@@ -192,7 +192,7 @@ def test_each_poll_requests_verification(sandbox: SandboxServer) -> None:
 
 
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-def test_a_domain_is_waited_for_where_keys_may_not_ask(sandbox: SandboxServer) -> None:
+def test_a_trigger_continues_if_the_key_may_not_request_verification(sandbox: SandboxServer) -> None:
     domain = WorkspaceHook().create_domain(domain="new.example.com")
     trigger = waiting(condition="domain_verified", arguments={"domain_id": str(domain.id)}, ask_verification=True)
 
@@ -216,9 +216,7 @@ def test_a_domain_is_waited_for_where_keys_may_not_ask(sandbox: SandboxServer) -
         (401, "", "timeout"),
     ],
 )
-def test_a_refusal_to_ask_ends_the_wait_as_on_the_worker(
-    sandbox: SandboxServer, status: int, detail: str, ends: str
-) -> None:
+def test_a_refused_verification_ends_the_wait(sandbox: SandboxServer, status: int, detail: str, ends: str) -> None:
     domain = WorkspaceHook().create_domain(domain="new.example.com")
     sandbox.inject("status_before", "verify_domain", times=None, status=status, detail=detail)
     trigger = waiting(
@@ -249,7 +247,7 @@ def verified_at() -> dict[str, str | None]:
 
 
 async def share(waits: int) -> list[Any]:
-    """Run triggers as Airflow's triggerer does, and return their first events."""
+    """Run triggers with shared streams as Airflow's triggerer does, and return their first events."""
     from airflow.triggers.shared_stream import SharedStreamManager
 
     triggers = [waiting() for _ in range(waits)]
@@ -273,7 +271,7 @@ async def share(waits: int) -> list[Any]:
 
 
 class _Quiet:
-    """A log for the manager."""
+    """A logger for the manager."""
 
     def __getattr__(self, _: str) -> Any:
         return lambda *_args, **_kwargs: None
@@ -295,12 +293,12 @@ def test_two_hundred_waits_share_one_poll_per_interval(sandbox: SandboxServer) -
     events, took = asyncio.run(scenario())
     assert [event.payload["status"] for event in events] == ["done"] * 200
     polls = took / INTERVAL + 1
-    # A poll is one page of invites and one of members.
+    # A poll reads one page of invites and one of members.
     assert len(sandbox.requests()) - before <= 2 * polls
 
 
 @pytest.mark.needs_airflow("3.3", "shared trigger streams")
-def test_a_failed_poll_ends_no_wait(connect: Connect, tmp_path: Path) -> None:
+def test_a_failed_poll_does_not_end_a_wait(connect: Connect, tmp_path: Path) -> None:
     with SandboxServer(database=str(tmp_path / "workspace.db")) as server:
         connect(host=server.url, max_attempts=1)
         invite = WorkspaceHook().create_invite(target_email=ADA)
@@ -341,7 +339,7 @@ def test_polls_back_off_after_failures(interval: float, failures: int, pause: fl
     assert max(interval, backoff(interval, failures, MAX_PAUSE)) == pause
 
 
-def test_a_stream_can_be_cancelled_while_a_poll_ends() -> None:
+def test_a_stream_can_be_cancelled_at_the_end_of_a_poll() -> None:
     async def scenario() -> None:
         answer = asyncio.get_running_loop().create_future()
 
@@ -369,7 +367,7 @@ def test_a_poll_has_a_timeout() -> None:
 
 
 class _Store:
-    """Airflow's asset state store, as far as the trigger uses it."""
+    """The methods of Airflow's asset state store that the trigger uses."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -382,7 +380,7 @@ class _Store:
 
 
 async def until(true: Callable[[], bool]) -> None:
-    """Wait for what should not take long."""
+    """Wait until a condition holds."""
     end = time.monotonic() + 10
     while not true() and time.monotonic() < end:  # noqa: ASYNC110 - what it waits for tells nobody
         await asyncio.sleep(0.01)
@@ -418,7 +416,7 @@ def test_arrivals_fire_once_across_restarts(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 class _Supervisor:
-    """Keeps what stores ask the triggerer's parent to keep, by asset and key."""
+    """The triggerer's parent: keeps state by asset and key."""
 
     def __init__(self) -> None:
         self.kept: dict[tuple[str, str], Any] = {}
@@ -434,7 +432,7 @@ class _Supervisor:
 
 
 @pytest.mark.needs_airflow("3.3", "the asset state store")
-def test_assets_that_share_a_watcher_remember_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_assets_with_equal_watchers_have_separate_state(monkeypatch: pytest.MonkeyPatch) -> None:
     from airflow.sdk import Asset
     from airflow.sdk.execution_time import task_runner
     from airflow.sdk.execution_time.context import AssetStateStoreAccessors
@@ -461,7 +459,7 @@ def test_assets_that_share_a_watcher_remember_each_by_itself(monkeypatch: pytest
 
     assert asyncio.run(watch("one", expected=0)) == []
     hook.create_project(name="First")
-    # The second asset begins with what is there; the first one has not been told yet.
+    # The second asset starts with the present rows; the first has not seen them yet.
     assert asyncio.run(watch("one", "two", expected=1)) == ["First"]
     hook.create_project(name="Second")
     assert asyncio.run(watch("two", expected=1)) == ["Second"]
@@ -471,7 +469,7 @@ def test_assets_that_share_a_watcher_remember_each_by_itself(monkeypatch: pytest
     assert one == two
 
 
-def test_a_window_ends_by_the_wall_clock() -> None:
+def test_the_deadline_trigger_fires_by_the_wall_clock() -> None:
     began = time.time()
     event = asyncio.run(first_event(WorkspaceDeadlineTrigger(end_at=began + 0.3)))
     assert event.payload == {"status": "over", "state": None}
@@ -481,7 +479,7 @@ def test_a_window_ends_by_the_wall_clock() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -2, 10**400, True, "60", None, []])
-def test_a_trigger_refuses_what_is_no_number(value: Any) -> None:
+def test_invalid_numbers_are_refused(value: Any) -> None:
     with pytest.raises(WorkspaceInputError, match="poll_interval must be a number"):
         waiting(poll_interval=value)
     with pytest.raises(WorkspaceInputError, match="poll_interval must be a number"):
@@ -494,7 +492,7 @@ def test_a_trigger_refuses_what_is_no_number(value: Any) -> None:
         WorkspaceDeadlineTrigger(end_at=-1)
 
 
-def test_a_trigger_refuses_what_it_cannot_watch() -> None:
+def test_invalid_arguments_are_refused() -> None:
     what: Any = ["member"]
     with pytest.raises(WorkspaceInputError, match="what is something of type list"):
         WorkspaceArrivalTrigger(what=what)
@@ -505,7 +503,7 @@ def test_a_trigger_refuses_what_it_cannot_watch() -> None:
 
 
 @pytest.mark.parametrize("queue", ["north", 7])
-def test_a_watcher_has_the_queue_it_names_or_says_why_not(queue: Any) -> None:
+def test_a_watcher_uses_its_queue_or_is_refused(queue: Any) -> None:
     def watcher() -> WorkspaceArrivalTrigger:
         return WorkspaceArrivalTrigger(what="member", queue=queue)
 
@@ -525,13 +523,13 @@ def test_a_watcher_has_the_queue_it_names_or_says_why_not(queue: Any) -> None:
     "trigger",
     [waiting(), WorkspaceDomainVerifiedTrigger(domain_id=SEED.domain_id), WorkspaceDeadlineTrigger(end_at=12.5)],
 )
-def test_a_wait_inherits_the_queue_of_its_task(trigger: BaseTrigger) -> None:
-    """What Airflow asks of a trigger: by one name in 3.3, by the other since 3.4."""
+def test_triggers_inherit_the_queue_of_their_task(trigger: BaseTrigger) -> None:
+    """Airflow reads one attribute in 3.3 and another one since 3.4."""
     assert getattr(trigger, "supports_triggerer_queue", True)
     assert getattr(trigger, "trigger_queue_inherited_from_task", True)
 
 
-def test_a_shared_hook_refuses_what_is_no_connection() -> None:
+def test_a_shared_hook_refuses_an_invalid_connection() -> None:
     conn_id: Any = ["workspace_default"]
 
     async def share() -> None:

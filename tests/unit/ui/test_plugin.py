@@ -1,4 +1,4 @@
-"""The plugin with the status page: what it adds to Airflow, what it serves, and what it costs everybody else."""
+"""The plugin with the status page: registration, files, security and import cost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pytest
 
 STATIC = Path(plugin.__file__).with_name("static")
-# What Airflow's own part of a task has imported by then, and what the plugin adds.
+# Prints the modules that loading the plugin adds to those of a task process.
 COSTS = """
 import sys, airflow.sdk
 from airflow_provider_workspace.version_compat import conf
@@ -54,7 +54,7 @@ def test_the_page_is_in_the_navigation() -> None:
         assert (STATIC / icon.rpartition("/")[2]).is_file()
 
 
-def test_a_setting_switches_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_can_be_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__WORKSPACE__STATUS_PAGE", "False")
     try:
         off = importlib.reload(plugin).WorkspacePlugin
@@ -78,7 +78,7 @@ def test_the_files_of_the_page_are_served() -> None:
     assert fetch("/plugin.py").status_code == fetch("/../plugin.py").status_code == 404
 
 
-def test_the_page_runs_no_script_but_its_own_and_asks_nobody_else() -> None:
+def test_the_page_loads_nothing_from_elsewhere() -> None:
     page = fetch("/")
     assert page.headers["content-security-policy"] == "default-src 'self'; frame-ancestors 'self'"
     assert page.headers["cache-control"] == "no-cache"
@@ -89,7 +89,7 @@ def test_the_page_runs_no_script_but_its_own_and_asks_nobody_else() -> None:
         assert "innerHTML" not in file.read_text()
 
 
-def test_the_page_reads_the_names_that_the_package_writes() -> None:
+def test_the_page_uses_the_keys_that_the_package_writes() -> None:
     from airflow_provider_workspace.state import campaigns, leases, organization_memory
 
     model = (STATIC / "model.js").read_text()
@@ -102,7 +102,7 @@ def test_the_page_reads_the_names_that_the_package_writes() -> None:
     assert f'DASHBOARD_PREFIX = "{organization_memory.PREFIX}"' in model
 
 
-def test_the_page_names_every_sensor_and_the_operators_that_exist() -> None:
+def test_the_page_names_existing_sensors_and_operators() -> None:
     from airflow_provider_workspace.operators import dashboards, invites, members, organization, window_closing
     from airflow_provider_workspace.sensors import workspace
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
+import os
 import re
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -94,6 +94,8 @@ class WorkspaceConnectedHook(BaseHook):
         self.workspace_conn_id = workspace_conn_id
         self.organization_id = organization_id
         self.project_id = project_id
+        self._client: WorkspaceClient | None = None
+        self._process = 0
 
     def __enter__(self) -> Self:
         """Use the hook as a context manager."""
@@ -108,9 +110,15 @@ class WorkspaceConnectedHook(BaseHook):
         """Look up a connection."""
         return get_connection(conn_id)
 
-    @cached_property
+    @property
     def client(self) -> WorkspaceClient:
-        """The client; the connection is read once."""
+        """The client; the connection is read once in each process, because a fork must not share open connections."""
+        if self._client is None or self._process != os.getpid():
+            self._process = os.getpid()
+            self._client = self._open()
+        return self._client
+
+    def _open(self) -> WorkspaceClient:
         from airflow_provider_workspace.client.sync import WorkspaceClient
 
         try:
@@ -128,9 +136,9 @@ class WorkspaceConnectedHook(BaseHook):
 
     def close(self) -> None:
         """Close the connections to the service."""
-        if "client" in self.__dict__:
-            self.client.close()
-            del self.__dict__["client"]
+        if self._client is not None and self._process == os.getpid():
+            self._client.close()
+        self._client = None
 
     def test_connection(self) -> tuple[bool, str]:
         """Test the connection with reads; Airflow calls this for the "Test" button."""
@@ -188,6 +196,7 @@ class WorkspaceAsyncConnectedHook(BaseHook):
         self.organization_id = organization_id
         self.project_id = project_id
         self._client: WorkspaceAsyncClient | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -199,7 +208,10 @@ class WorkspaceAsyncConnectedHook(BaseHook):
         await self.aclose()
 
     async def client(self) -> WorkspaceAsyncClient:
-        """Return the client; the connection is read once."""
+        """Return the client; the connection is read once in each event loop, such as those of two ``asyncio.run``."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._client, self._opening = loop, None, asyncio.Lock()
         if self._client is None:
             async with self._opening:
                 if self._client is None:
@@ -220,9 +232,9 @@ class WorkspaceAsyncConnectedHook(BaseHook):
 
     async def aclose(self) -> None:
         """Close the connections to the service."""
-        if self._client is not None:
+        if self._client is not None and self._loop is asyncio.get_running_loop():
             await self._client.aclose()
-            self._client = None
+        self._client = None
 
     async def send(self, operation: Operation[T]) -> T:
         """

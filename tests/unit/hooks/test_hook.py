@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
+import os
 import re
 import subprocess
 import sys
@@ -33,6 +35,41 @@ Connect = Callable[..., None]
 
 def asked(sandbox: SandboxServer) -> list[str]:
     return [entry["path"].removeprefix("/api/") for entry in sandbox.requests()]
+
+
+# Processes and event loops
+
+
+def test_a_forked_process_opens_connections_of_its_own(connect: Connect) -> None:
+    connect()
+    with WorkspaceHook() as hook:
+        client = hook.client
+        assert hook.get_project(project_id=1).id == 1
+        child = os.fork()
+        if child == 0:
+            good = hook.get_project(project_id=1).id == 1 and hook.client is not client
+            hook.close()
+            os._exit(0 if good else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert hook.get_project(project_id=1).id == 1
+        assert hook.client is client
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # connections left to a closed loop
+def test_an_async_hook_serves_several_event_loops(connect: Connect) -> None:
+    connect()
+    hook = WorkspaceAsyncHook()
+
+    async def ask() -> int:
+        return len(await asyncio.gather(*(hook.get_project(project_id=1) for _ in range(20))))
+
+    async def ask_and_close() -> int:
+        async with hook:
+            return await ask()
+
+    assert [asyncio.run(ask()), asyncio.run(ask()), asyncio.run(ask_and_close()), asyncio.run(ask())] == [20] * 4
+    asyncio.run(hook.aclose())
+    gc.collect()
 
 
 # Organization and project

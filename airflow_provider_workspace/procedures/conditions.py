@@ -50,11 +50,27 @@ class Condition(Protocol):
 
     def wanted(self) -> set[str] | None:
         """Return the keys of the only addresses of interest; ``None`` if it is not about addresses."""
-        ...
+        return None
 
 
 @dataclass(frozen=True)
-class DomainVerified:
+class PeopleCondition(Condition):
+    """
+    Base of the conditions on people.
+
+    :param emails: their addresses
+    """
+
+    emails: Sequence[str]
+    subject: ClassVar[str] = "people"
+
+    def wanted(self) -> set[str]:
+        """Return the addresses."""
+        return {address_key(email) for email in self.emails}
+
+
+@dataclass(frozen=True)
+class DomainVerified(Condition):
     """
     A domain is verified.
 
@@ -76,22 +92,16 @@ class DomainVerified:
         todo = f"; the TXT record in its DNS must have the value {challenge}" if challenge else ""
         return Result(done=False, message=f"{domain.domain} is not verified{todo}", result=result)
 
-    def wanted(self) -> None:
-        """Return ``None``: it is not about addresses."""
-
 
 @dataclass(frozen=True)
-class MembersJoined:
+class MembersJoined(PeopleCondition):
     """
     People are members.
 
-    :param emails: addresses
     :param share: share of them that must be members, above 0 and up to 1; 0 means any one
     """
 
-    emails: Sequence[str]
     share: float = 1.0
-    subject: ClassVar[str] = "people"
 
     def evaluate(self, seen: Snapshot) -> Result:
         """Look the addresses up among the members and the invites."""
@@ -113,21 +123,10 @@ class MembersJoined:
             result={"joined": joined, "missing": missing},
         )
 
-    def wanted(self) -> set[str]:
-        """Return the addresses."""
-        return {address_key(email) for email in self.emails}
-
 
 @dataclass(frozen=True)
-class InvitesSettled:
-    """
-    No invite is open: each was accepted, has expired or is gone.
-
-    :param emails: addresses
-    """
-
-    emails: Sequence[str]
-    subject: ClassVar[str] = "people"
+class InvitesSettled(PeopleCondition):
+    """No invite is open: each was accepted, has expired or is gone."""
 
     def evaluate(self, seen: Snapshot) -> Result:
         """Look the addresses up among the members and the invites."""
@@ -149,13 +148,9 @@ class InvitesSettled:
             absent=bool(ends["expired"] or ends["gone"]),
         )
 
-    def wanted(self) -> set[str]:
-        """Return the addresses."""
-        return {address_key(email) for email in self.emails}
-
 
 @dataclass(frozen=True)
-class ProjectReceivingEvents:
+class ProjectReceivingEvents(Condition):
     """
     A project has received its first event.
 
@@ -177,12 +172,9 @@ class ProjectReceivingEvents:
             result={"project_id": self.project_id, "name": project.name},
         )
 
-    def wanted(self) -> None:
-        """Return ``None``: it is not about addresses."""
-
 
 @dataclass(frozen=True)
-class ProjectOnboarded:
+class ProjectOnboarded(Condition):
     """
     A project is onboarded.
 
@@ -212,9 +204,6 @@ class ProjectOnboarded:
             message=f"project {self.project_id} ('{project.name}') is {'' if done else 'not yet '}onboarded{what}",
             result={"project_id": self.project_id, "name": project.name, "completed": completed},
         )
-
-    def wanted(self) -> None:
-        """Return ``None``: it is not about addresses."""
 
 
 CONDITIONS: dict[str, Any] = {

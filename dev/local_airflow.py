@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import re
 import shutil
@@ -118,21 +117,8 @@ def environment(home: Path, server: SandboxServer) -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith(("AIRFLOW", "PYTHONDONTWRITE", "PYTHONWARNINGS"))
     }
-    connection = {
-        "conn_type": "workspace",
-        "host": server.url,
-        "password": server.seed.admin_key,
-        "extra": {
-            "organization_id": server.seed.organization_id,
-            "project_id": server.seed.project_id,
-            "web_url": server.url,
-        },
-    }
-    research = {
-        **connection,
-        "password": server.seed.research_key,
-        "extra": {"organization_id": server.seed.other_organization_id, "web_url": server.url},
-    }
+    seed = server.seed
+    other = {"organization_id": seed.other_organization_id, "project_id": seed.other_project_id}
     return {
         **kept,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}",
@@ -142,8 +128,8 @@ def environment(home: Path, server: SandboxServer) -> dict[str, str]:
         "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
         "AIRFLOW__LOGGING__COLORED_CONSOLE_LOG": "False",
-        "AIRFLOW_CONN_WORKSPACE_DEFAULT": json.dumps(connection),
-        "AIRFLOW_CONN_WORKSPACE_RESEARCH": json.dumps(research),
+        "AIRFLOW_CONN_WORKSPACE_DEFAULT": server.connection(web_url=server.url),
+        "AIRFLOW_CONN_WORKSPACE_RESEARCH": server.connection(seed.research_key, **other, web_url=server.url),
         # The service is on this machine, so no proxy is used.
         "NO_PROXY": ",".join(filter(None, [kept.get("NO_PROXY", kept.get("no_proxy", "")), "127.0.0.1,localhost"])),
     }

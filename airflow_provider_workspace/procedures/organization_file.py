@@ -15,7 +15,7 @@ from airflow_provider_workspace.api.operation import Uuid
 from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.operations.invites import InviteSettings
 from airflow_provider_workspace.api.operations.projects import ProjectFields
-from airflow_provider_workspace.api.secrets import is_secret, secrets_under
+from airflow_provider_workspace.api.secrets import secrets_under
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.procedures.resources import domain_key, project_key
 from airflow_provider_workspace.procedures.roster import address_key, address_problem
@@ -289,31 +289,6 @@ def _read_text(path: Any) -> str:
         raise WorkspaceInputError(f"Save {file} with the encoding UTF-8: byte {error.start} is invalid") from None
     except OSError as error:
         raise WorkspaceInputError(f"The organization file cannot be read: {error}") from None
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON schema of an organization file, for the completion of editors."""
-    schema = Organization.model_json_schema()
-    definitions: dict[str, Any] = schema.pop("$defs")
-    for entry in definitions.values():
-        for key in [key for key in entry.get("properties", ()) if is_secret(key)]:
-            del entry["properties"][key]
-    for name in ("Person", "Collaborator"):
-        definitions[name] = {"anyOf": [{"type": "string", "format": "email"}, definitions[name]]}
-    definitions["Organization"] = schema
-    one: dict[str, Any] = {"$ref": "#/$defs/Organization"}
-    several = {
-        "type": "object",
-        "properties": {"organizations": {"type": "object", "additionalProperties": one}},
-        "required": ["organizations"],
-        "additionalProperties": False,
-    }
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Organization file of airflow-provider-workspace",
-        "anyOf": [one, several],
-        "$defs": definitions,
-    }
 
 
 def _mistakes_of_yaml(root: Any) -> Iterator[tuple[int, str]]:

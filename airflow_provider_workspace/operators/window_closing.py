@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.operators.base import WorkspaceOperator
@@ -122,10 +123,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         found = []
         for export_id in opened["batch_export_ids"]:
             lease = Lease(
-                dag_id=window.dag_id,
-                run_id=window.run_id,
-                close_task_id=window.close_task_id,
-                map_index=window.map_index,
+                **asdict(window),
                 service=opened["service"],
                 workspace_conn_id=opened["workspace_conn_id"],
                 organization_id=opened["organization_id"],
@@ -162,13 +160,7 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
         if not leases:
             self.log.info("The window was closed already.")
             return
-        trigger = WorkspaceDeadlineTrigger(
-            end_at=min(lease.until for lease in leases),
-            dag_id=window.dag_id,
-            run_id=window.run_id,
-            close_task_id=window.close_task_id,
-            map_index=window.map_index,
-        )
+        trigger = WorkspaceDeadlineTrigger(end_at=min(lease.until for lease in leases), **asdict(window))
         self.defer(trigger=trigger, method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> None:

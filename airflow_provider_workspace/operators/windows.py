@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
+from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -137,10 +138,7 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
         for export_id in export_ids:
             registry.add(
                 Lease(
-                    dag_id=window.dag_id,
-                    run_id=window.run_id,
-                    close_task_id=window.close_task_id,
-                    map_index=window.map_index,
+                    **asdict(window),
                     group_id=self.group_id,
                     owner=self.owner,
                     service=hook.client.settings.base_url,

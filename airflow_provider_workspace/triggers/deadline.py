@@ -84,18 +84,7 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the arguments."""
-        return (
-            f"{type(self).__module__}.{type(self).__qualname__}",
-            {
-                "end_at": self.end_at,
-                "state": self.state,
-                "dag_id": self.dag_id,
-                "run_id": self.run_id,
-                "close_task_id": self.close_task_id,
-                "map_index": self.map_index,
-                "poll_interval": self.poll_interval,
-            },
-        )
+        return serialized(self, "end_at", "state", "dag_id", "run_id", "close_task_id", "map_index", "poll_interval")
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait for the time or the closing task, whichever comes first."""
@@ -137,6 +126,11 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
         except Exception:
             log.warning("The state of the closing task cannot be read; trying again", exc_info=True)
             return False
+
+
+def serialized(trigger: BaseTrigger, *names: str) -> tuple[str, dict[str, Any]]:
+    """Return the class path of a trigger and the named arguments, which are its attributes."""
+    return f"{type(trigger).__module__}.{type(trigger).__qualname__}", {name: getattr(trigger, name) for name in names}
 
 
 def check_number(name: str, value: Any, *, least: float = 0) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.triggers.base import BaseEventTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
-from airflow_provider_workspace.triggers.deadline import check_number, check_text
+from airflow_provider_workspace.triggers.deadline import check_number, check_text, serialized
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Member
@@ -71,18 +71,8 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the arguments."""
-        return (
-            f"{type(self).__module__}.{type(self).__qualname__}",
-            {
-                "condition": self.condition,
-                "arguments": self.arguments,
-                "workspace_conn_id": self.workspace_conn_id,
-                "organization_id": self.organization_id,
-                "poll_interval": self.poll_interval,
-                "end_at": self.end_at,
-                "ask_verification": self.ask_verification,
-            },
-        )
+        names = ("workspace_conn_id", "organization_id", "poll_interval", "end_at", "ask_verification")
+        return serialized(self, "condition", "arguments", *names)
 
     def shared_stream_key(self) -> Hashable | None:
         """Return the key that waits with the same list and interval share."""
@@ -204,16 +194,8 @@ class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the arguments."""
-        return (
-            f"{type(self).__module__}.{type(self).__qualname__}",
-            {
-                "domain_id": self.domain_id,
-                "workspace_conn_id": self.workspace_conn_id,
-                "organization_id": self.organization_id,
-                "poll_interval": self.poll_interval,
-                "ask_verification": self.ask_verification,
-            },
-        )
+        names = ("workspace_conn_id", "organization_id", "poll_interval", "ask_verification")
+        return serialized(self, "domain_id", *names)
 
     @classmethod
     def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Snapshot | PollFailure]:
@@ -282,17 +264,9 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the arguments."""
-        return (
-            f"{type(self).__module__}.{type(self).__qualname__}",
-            {
-                "what": self.what,
-                "workspace_conn_id": self.workspace_conn_id,
-                "organization_id": self.organization_id,
-                "poll_interval": self.poll_interval,
-                # Airflow shares triggers with equal arguments, so this is left out unless it is set.
-                **({} if self.queue is None else {"queue": self.queue}),
-            },
-        )
+        # Airflow shares triggers with equal arguments, so the queue is left out unless it is set.
+        queue = () if self.queue is None else ("queue",)
+        return serialized(self, "what", "workspace_conn_id", "organization_id", "poll_interval", *queue)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll forever and fire for new rows; failed polls are logged."""

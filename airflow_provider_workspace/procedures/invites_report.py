@@ -33,6 +33,10 @@ class InvitesReport:
         self.waits_for = ""
         self._entries: dict[int, Entry] = {}
 
+    def __repr__(self) -> str:
+        """Return the counts, for a task that prints the report."""
+        return f"<InvitesReport: {self.summary()}>"
+
     def add(self, *entries: Entry) -> None:
         """Add the results of rows."""
         self._entries.update((entry.row, entry) for entry in entries)

@@ -51,6 +51,7 @@ def test_everybody_is_invited_once(call: Call, connect: Connect, sandbox: Sandbo
     ]
     report = call("create_invites", rows)
     assert statuses(report) == {"invited": 46, "already_invited": 1, "member": 1, "duplicate": 1}
+    assert str(report) == "<InvitesReport: 49 rows: 46 invited, 1 already invited, 1 member, 1 duplicate>"
     sent = sorted(writes(sandbox), key=lambda body: (-len(body), body[0]["target_email"]))
     assert [len(body) for body in sent] == [20, 20, 6]
     assert sent[0][0] == {"target_email": "P1@example.org", "first_name": "P 1"}

@@ -134,6 +134,7 @@ HINTS = (
     Hint(403, r"\w", "The owner of the API key of {source} is not allowed to do this."),
     Hint(403, "", "Give the API key of {source} the scope {scope}, or check the access level of its owner."),
     Hint(404, "", "Check the ids: the resource does not exist, or the API key of {source} may not see it."),
+    Hint(407, "", "Put the user and password of the proxy into 'proxy' in the extra of {source}."),
 )
 
 
@@ -175,12 +176,19 @@ def describe(op: Operation[Any], what: str) -> str:
 
 
 def not_sent_error(
-    op: Operation[Any], why: str, context: RequestContext, *, retryable: bool = True
+    op: Operation[Any], why: str, context: RequestContext, *, retryable: bool = True, untrusted: bool = False
 ) -> WorkspaceConnectionError:
-    """Build the error for a request that was not sent."""
+    """
+    Build the error for a request that was not sent.
+
+    :param untrusted: whether the certificate of the service was not accepted
+    """
+    if untrusted:
+        cure = f"Correct the host of {context.source}, or set 'verify' in its extra to the file of your CA."
+    else:
+        cure = f"Check the host, port and proxy of {context.source}."
     return WorkspaceConnectionError(
-        f"Check the host, port and proxy of {context.source}. "
-        + describe(op, f"was not sent: {context.with_secrets_of(op).redacted(why).rstrip('.: ')}"),
+        f"{cure} " + describe(op, f"was not sent: {context.with_secrets_of(op).redacted(why).rstrip('.: ')}"),
         operation=type(op).__name__,
         outcome=Outcome.NOT_SENT.value,
         retryable=retryable,

@@ -213,7 +213,8 @@ def attempt_error(
             return not_sent_error(op, f"no connection within {seconds:g} s", context)
         tls = next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None)
         if tls is not None and not isinstance(tls, TRANSIENT_TLS_ERRORS):
-            return not_sent_error(op, f"TLS failed, {type(tls).__name__}: {tls}", context, retryable=False)
+            why, untrusted = f"TLS failed, {type(tls).__name__}: {tls}", isinstance(tls, ssl.SSLCertVerificationError)
+            return not_sent_error(op, why, context, retryable=False, untrusted=untrusted)
         # Invalid host names and URLs are permanent.
         return not_sent_error(op, why, context, retryable=not isinstance(error, ValueError | http.client.InvalidURL))
     if isinstance(error, ResponseTooLargeError):

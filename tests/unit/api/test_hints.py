@@ -95,6 +95,8 @@ CASES: list[tuple[Operation[Any], int, str | dict[str, Any], str]] = [
     ),
     (PROJECT, 401, "Invalid API key.", "The API key in the password of conn is missing, wrong or revoked"),
     (MEMBER, 404, "Not found.", "Check the ids"),
+    # A proxy in between
+    (PROJECT, 407, "", "Put the user and password of the proxy into 'proxy' in the extra of conn"),
 ]
 
 

@@ -374,6 +374,14 @@ def test_connect_failure_has_outcome_not_sent() -> None:
     )
 
 
+def test_an_untrusted_certificate_has_a_cure_of_its_own() -> None:
+    error = not_sent_error(GET, "self-signed certificate", CONTEXT, retryable=False, untrusted=True)
+    assert str(error) == (
+        "Correct the host of connection 'workspace_default', or set 'verify' in its extra to the file of your CA. "
+        f"GetDashboard was not sent: self-signed certificate {GET_PATH}."
+    )
+
+
 @pytest.mark.parametrize(
     ("setting", "kind"),
     [

@@ -173,6 +173,7 @@ def test_an_untrusted_certificate_has_outcome_not_sent(send: Send, server_tls: s
     assert type(sent.error) is WorkspaceConnectionError
     assert (sent.error.outcome, sent.error.attempts, sent.error.retryable) == ("not_sent", 1, False)
     assert "CERTIFICATE_VERIFY_FAILED" in str(sent.error)
+    assert "or set 'verify' in its extra" in str(sent.error)
     assert service.requests == []
 
 

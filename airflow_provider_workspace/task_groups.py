@@ -262,10 +262,7 @@ def workspace_organization(
     single = {"organization": organization, "workspace_conn_id": workspace_conn_id}
 
     @task(
-        task_id="report",
-        task_display_name="Report",
-        doc_md="Logs what was changed.",
-        **{**TASK_DEFAULTS, **task_args},
+        task_id="report", task_display_name="Report", doc_md="Logs what was changed.", **{**TASK_DEFAULTS, **task_args}
     )
     def report(parts: list[Mapping[str, Any]]) -> dict[str, int]:
         """Log what the run changed."""

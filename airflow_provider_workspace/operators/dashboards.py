@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_workspace.operators.base import (
-    WorkspaceListOperator,
-    WorkspaceOperator,
-    WorkspaceWriteOperator,
-)
+from airflow_provider_workspace.operators.base import WorkspaceListOperator, WorkspaceOperator, WorkspaceWriteOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import XComArg
@@ -57,12 +53,7 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
         21 for everybody and 37 for its collaborators, and take collaborators only with 37
     """
 
-    template_fields: Collection[str] = (
-        "workspace_conn_id",
-        "project_id",
-        "variable_key",
-        *WRITABLE,
-    )
+    template_fields: Collection[str] = ("workspace_conn_id", "project_id", "variable_key", *WRITABLE)
     resource_kind = "dashboard"
 
     def __init__(
@@ -170,13 +161,7 @@ class WorkspaceUpdateDashboardOperator(WorkspaceWriteOperator):
     :param set_null: names of fields to set to null
     """
 
-    template_fields: Collection[str] = (
-        "workspace_conn_id",
-        "project_id",
-        "dashboard_id",
-        *WRITABLE,
-        "set_null",
-    )
+    template_fields: Collection[str] = ("workspace_conn_id", "project_id", "dashboard_id", *WRITABLE, "set_null")
     resource_kind = "dashboard"
 
     def __init__(
@@ -394,10 +379,7 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
             hook.client.settings.page_size,
         )
         create = AddDashboardCollaborator(
-            project_id=project_id,
-            dashboard_id=self.dashboard_id,
-            user_uuid=user_uuid,
-            **self.given(["level"]),
+            project_id=project_id, dashboard_id=self.dashboard_id, user_uuid=user_uuid, **self.given(["level"])
         )
         collaborator, self.created = yield from add_collaborator(
             create,

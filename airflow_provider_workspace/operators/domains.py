@@ -19,13 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 # The writable fields of section "Domain", besides its name.
-SETTINGS = (
-    "jit_provisioning_enabled",
-    "sso_enforcement",
-    "saml_entity_id",
-    "saml_acs_url",
-    "saml_x509_cert",
-)
+SETTINGS = ("jit_provisioning_enabled", "sso_enforcement", "saml_entity_id", "saml_acs_url", "saml_x509_cert")
 
 
 class WorkspaceListDomainsOperator(WorkspaceOrganizationListOperator):
@@ -59,12 +53,7 @@ class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
     :param saml_x509_cert: SAML certificate
     """
 
-    template_fields: Collection[str] = (
-        "workspace_conn_id",
-        "organization_id",
-        "domain",
-        *SETTINGS,
-    )
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "domain", *SETTINGS)
     resource_kind = "domain"
 
     def __init__(

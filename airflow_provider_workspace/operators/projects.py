@@ -19,15 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 # The fields of section "Fields accepted on project creation" that are arguments of their own.
-FREQUENT = (
-    "name",
-    "product_description",
-    "timezone",
-    "app_urls",
-    "is_demo",
-    "anonymize_ips",
-    "access_control",
-)
+FREQUENT = ("name", "product_description", "timezone", "app_urls", "is_demo", "anonymize_ips", "access_control")
 
 
 class WorkspaceListProjectsOperator(WorkspaceOrganizationListOperator):
@@ -65,12 +57,7 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
     :param settings: any other field of section "Fields accepted on project creation", by its name there
     """
 
-    template_fields: Collection[str] = (
-        "workspace_conn_id",
-        "organization_id",
-        *FREQUENT,
-        "settings",
-    )
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", *FREQUENT, "settings")
     resource_kind = "project"
 
     def __init__(

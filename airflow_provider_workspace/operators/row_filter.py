@@ -101,12 +101,7 @@ def _read_value(path: str, value: Any, annotation: Any) -> Any:
 
 
 def filter_rows(
-    rows: Iterable[dict[str, Any]],
-    *,
-    where: Mapping[str, Any],
-    fields: Sequence[str],
-    count_only: bool,
-    max_rows: int,
+    rows: Iterable[dict[str, Any]], *, where: Mapping[str, Any], fields: Sequence[str], count_only: bool, max_rows: int
 ) -> list[dict[str, Any]] | int:
     """
     Return the selected rows, or their number.

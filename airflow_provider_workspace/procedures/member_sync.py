@@ -467,11 +467,7 @@ def _apply_change(change: Change, operation: Operation[Any]) -> Procedure[None]:
 
 
 def _check_changes(
-    plan: MemberPlan,
-    sent: dict[int, Operation[Any]],
-    organization_id: str,
-    page_size: int,
-    consistency_time: float,
+    plan: MemberPlan, sent: dict[int, Operation[Any]], organization_id: str, page_size: int, consistency_time: float
 ) -> Procedure[None]:
     """Check all changes in the lists, reading each list once per poll."""
     pending = {number: plan.changes[number] for number in sent}

@@ -111,11 +111,7 @@ def snapshots(
         settings = client.settings
         previous = await client.run(
             take_snapshot(
-                subject,
-                organization,
-                settings.page_size,
-                previous=previous,
-                consistency_time=settings.consistency_time,
+                subject, organization, settings.page_size, previous=previous, consistency_time=settings.consistency_time
             )
         )
         return previous

@@ -1,4 +1,4 @@
-"""Carrying a procedure out by hand: whatever it sends is answered by a function, and it never waits."""
+"""Runs a procedure without I/O: a function returns the results, and pauses take no time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an asset watch remembers: each row is told of once, and a long list takes little room."""
+"""The state of an asset watch: each row is reported once, and the state stays small."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from airflow_provider_workspace.procedures.arrivals import MAX_KEPT, ListedRow, 
 
 
 def listed(*numbers: int, timed: bool = True) -> dict[str, ListedRow]:
-    """Return rows that came one per second."""
+    """Return rows that were created one per second."""
     return {f"row-{number}": ListedRow(None, number if timed else None) for number in numbers}
 
 
 def again(told: SeenRows) -> SeenRows:
-    """Return what is remembered after a restart."""
+    """Return the state after a restart."""
     remembered = SeenRows.from_json(json.loads(json.dumps(told.to_json())))
     assert remembered is not None
     return remembered
@@ -24,7 +24,7 @@ def again(told: SeenRows) -> SeenRows:
 
 @pytest.mark.parametrize("timed", [True, False])
 @pytest.mark.parametrize("count", [0, 3, MAX_KEPT, MAX_KEPT + 1, 3 * MAX_KEPT])
-def test_what_is_there_is_not_new_and_each_later_row_is_told_once(count: int, *, timed: bool) -> None:
+def test_each_row_after_the_first_poll_is_reported_once(count: int, *, timed: bool) -> None:
     rows = listed(*range(count), timed=timed)
     told = again(SeenRows.all_of(rows))
     assert told.new(rows) == []
@@ -39,7 +39,7 @@ def test_what_is_there_is_not_new_and_each_later_row_is_told_once(count: int, *,
     assert told.new(rows) == [], "who is missed in one poll does not arrive with the next"
 
 
-def test_a_hundred_thousand_members_take_less_than_60_kb() -> None:
+def test_the_state_of_100000_members_is_below_60_kb() -> None:
     began = 1_700_000_000
     rows = listed(*range(began, began + 100_000))
     told = SeenRows.all_of(rows)
@@ -62,7 +62,7 @@ def test_rows_without_a_time_are_never_forgotten() -> None:
     ]
 
 
-def test_a_row_that_shows_late_is_told_as_long_as_it_is_among_the_newest() -> None:
+def test_a_late_row_is_reported_if_it_is_among_the_newest() -> None:
     told = SeenRows.all_of(listed(*range(0, 2 * MAX_KEPT, 2)))
     assert told.new(listed(1)) == ["row-1"]
     told = SeenRows.all_of(listed(*range(0, 4 * MAX_KEPT, 2)))
@@ -74,5 +74,5 @@ def test_a_row_that_shows_late_is_told_as_long_as_it_is_among_the_newest() -> No
 
 
 @pytest.mark.parametrize("value", [None, [], ["a"], {}, {"ids": ["a"]}])
-def test_nothing_is_remembered(value: Any) -> None:
+def test_an_unusable_state_is_ignored(value: Any) -> None:
     assert SeenRows.from_json(value) is None

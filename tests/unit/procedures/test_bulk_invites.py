@@ -1,4 +1,4 @@
-"""Inviting many people once each: the generator is driven by hand against a service whose answers get lost."""
+"""``invite_all`` against a service in memory: lost responses, refusals, limits and time."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ if TYPE_CHECKING:
 
 
 def lost() -> WorkspaceOutcomeUnknownError:
-    """The error of a client that was told that the procedure looks first."""
+    """Return the error of a client for a lost response that the caller looks up."""
     error = WorkspaceOutcomeUnknownError("no answer", outcome="unknown")
     error.caller_looks_up = True
     return error
 
 
-class LeftError(Exception):
-    """The procedure was left at a long pause."""
+class InterruptedByPauseError(Exception):
+    """A long pause interrupted the procedure."""
 
 
-def leave(seconds: float) -> None:
-    raise LeftError(seconds)
+def interrupt(seconds: float) -> None:
+    raise InterruptedByPauseError(seconds)
 
 
 OWNER = Member(user=User(email="owner@example.com"))
@@ -63,14 +63,14 @@ class Service:
     """
     An organization in memory.
 
-    :param faults: what happens to the bulk requests, one after the other: ``ok`` or ``quiet`` (an empty answer);
-        ``lost`` (applied, no answer), ``vanished`` (not applied, no answer), ``half`` (half applied, 400), ``denied``;
-        ``short`` and ``liar`` (the answer lacks one invite, which is made or not), ``nothing`` (an empty answer, and
-        nothing is made), ``statuses``, ``unnamed`` and ``repeats`` (the answer has as many entries as rows, and one
-        invite is not made), ``limited`` (429), ``forbidden`` (403)
-    :param bad: addresses that the service refuses, and all of a request for one of them
+    :param faults: the outcome of each bulk request. All rows are invited: ``ok``, ``quiet`` (empty response), ``lost``
+        (no response). None is invited: ``vanished`` (no response), ``nothing`` (empty response), ``denied``,
+        ``limited`` (429), ``forbidden`` (403). Half are invited: ``half`` (400). The response lacks one invite:
+        ``short`` (which is made) and ``liar`` (which is not). One invite is not made, though the response has an entry
+        for each row: ``statuses``, ``unnamed``, ``repeats``
+    :param bad: refused addresses; a request with one of them is refused as a whole
     :param status: status of that refusal
-    :param names_row: whether it names the row
+    :param names_row: whether the refusal names the row
     """
 
     def __init__(
@@ -172,7 +172,7 @@ def statuses(report: InvitesReport) -> dict[str, int]:
     return {status: count for status, count in report.counts.items() if count and status != "rows"}
 
 
-# When all goes well
+# Success
 
 
 def test_everybody_is_invited_in_chunks() -> None:
@@ -184,7 +184,7 @@ def test_everybody_is_invited_in_chunks() -> None:
     assert report.counts == {"rows": 10, **dict.fromkeys(STATUSES, 0), "invited": 10}
 
 
-def test_an_empty_answer_counts_as_invited() -> None:
+def test_an_empty_response_is_checked_in_the_list() -> None:
     report = run(Service(faults=["quiet"]), people(2))
     assert report.entries == [Entry(n, f"p{n}@example.com", "invited") for n in (1, 2)]
 
@@ -226,7 +226,7 @@ def test_object_body_sends_one_invite_per_request() -> None:
 def test_progress_is_reported_per_chunk() -> None:
     told: list[tuple[int, int]] = []
     run(Service(faults=["lost", "vanished"]), people(340), progress=lambda *numbers: told.append(numbers))
-    assert told[:4] == [(0, 340), (0, 340), (4, 340), (12, 340)]  # one request until one succeeds, and then more
+    assert told[:4] == [(0, 340), (0, 340), (4, 340), (12, 340)]  # one request until one succeeds, then several at once
     assert told[-1] == (340, 340)
     assert told == sorted(told)
 
@@ -249,10 +249,10 @@ def test_on_invalid_accepts_only_fail_and_skip() -> None:
         run(Service(), people(1), on_invalid="ignore")
 
 
-# When answers get lost
+# Lost responses
 
 
-def test_applied_invites_are_not_sent_again_after_a_lost_answer() -> None:
+def test_applied_invites_are_not_sent_again_after_a_lost_response() -> None:
     service = Service(faults=["lost"])
     report = run(service, people(4))
     assert service.sent == [4]
@@ -280,7 +280,7 @@ def test_a_person_who_joins_meanwhile_counts_as_member() -> None:
     assert statuses(run(service, people(2))) == {"member": 2}
 
 
-def test_gives_up_when_every_answer_is_lost() -> None:
+def test_bulk_invites_fail_if_every_response_is_lost() -> None:
     service = Service(faults=["vanished"] * 5)
     with pytest.raises(WorkspaceInvitesIncompleteError) as error:
         run(service, people(3))
@@ -293,7 +293,7 @@ def test_gives_up_when_every_answer_is_lost() -> None:
     assert not error.value.permanent
 
 
-def test_when_reading_back_fails_the_report_says_what_is_unknown() -> None:
+def test_the_report_has_unknown_rows_if_the_lists_cannot_be_read() -> None:
     service = Service(faults=["ok", "lost", "half"])
 
     def unreadable_once_sent(op: Operation[Any]) -> Any:
@@ -314,7 +314,7 @@ def test_nothing_is_sent_if_members_cannot_be_read() -> None:
     assert service.sent == []
 
 
-# When the service refuses
+# Refusals
 
 
 def test_a_refused_chunk_is_bisected_to_the_bad_row() -> None:
@@ -333,7 +333,7 @@ def test_bad_rows_may_be_skipped() -> None:
     assert statuses(run(Service(bad=["p3@example.com"]), people(8), on_invalid="skip")) == {"invited": 7, "failed": 1}
 
 
-def test_a_chunk_that_is_refused_half_way_is_completed() -> None:
+def test_a_partly_applied_chunk_is_completed() -> None:
     service = Service(faults=["half"])
     assert statuses(run(service, people(4))) == {"invited": 4}
     assert service.mailed == Counter(people(4))
@@ -359,7 +359,7 @@ def test_a_revoked_key_stops_bulk_invites() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 403, 409, 422])
-def test_a_row_that_the_service_names_is_tried_alone(status: int) -> None:
+def test_a_row_named_by_the_service_is_sent_alone(status: int) -> None:
     service = Service(bad=["p6@example.com"], status=status, names_row=True)
     report = run(service, people(12), on_invalid="skip")
     assert service.sent == [4, 4, 4, 1, 3]
@@ -367,7 +367,7 @@ def test_a_row_that_the_service_names_is_tried_alone(status: int) -> None:
     assert report.entries[5] == Entry(6, "p6@example.com", "failed", "no such mailbox")
 
 
-def test_a_row_above_the_level_of_the_key_is_found_though_the_first_request_holds_it() -> None:
+def test_a_forbidden_row_in_the_first_request_is_found() -> None:
     rows: list[Any] = [{"email": "p1@example.com", "level": 15}, *people(8)[1:]]
     service = Service(bad=["p1@example.com"], status=403)
     assert statuses(run(service, rows, on_invalid="skip")) == {"invited": 7, "failed": 1}
@@ -375,7 +375,7 @@ def test_a_row_above_the_level_of_the_key_is_found_though_the_first_request_hold
     assert service.sent[:4] == [4, 1, 1, 2], "two rows of the lowest level alone, and then the others"
 
 
-def test_a_403_for_every_row_stops_after_two_rows_alone() -> None:
+def test_a_403_for_every_row_stops_after_two_single_rows() -> None:
     service = Service(faults=["forbidden"] * 9)
     with pytest.raises(WorkspaceInvitesIncompleteError, match="403") as error:
         run(service, people(12), on_invalid="skip")
@@ -383,7 +383,7 @@ def test_a_403_for_every_row_stops_after_two_rows_alone() -> None:
     assert error.value.permanent
 
 
-def test_many_refusals_in_a_row_are_not_about_the_rows() -> None:
+def test_many_consecutive_refusals_stop_bulk_invites() -> None:
     service = Service(bad=people(100))
     with pytest.raises(WorkspaceInvitesIncompleteError, match="400") as error:
         run(service, people(100), settings={"bulk_invite_limit": 20}, on_invalid="skip")
@@ -404,11 +404,11 @@ def test_a_refused_row_is_not_sent_again_after_a_wait() -> None:
             on_invalid="skip",
             kept=kept,
         )
-        left = leave_at_long_pause(steps, 60.0, leave)
+        left = leave_at_long_pause(steps, 60.0, interrupt)
         try:
             report = drive(left, service.answer)
             break
-        except LeftError as pause:
+        except InterruptedByPauseError as pause:
             service.now += pause.args[0]
     assert statuses(report) == {"invited": 19, "failed": 1}
     assert service.mailed == Counter(people(20)[1:])
@@ -416,10 +416,10 @@ def test_a_refused_row_is_not_sent_again_after_a_wait() -> None:
     assert not kept, "nothing is kept once the task is done"
 
 
-# When the answer says otherwise
+# Responses that contradict the request
 
 
-def test_an_invite_that_the_answer_leaves_out_is_looked_up() -> None:
+def test_an_invite_missing_from_the_response_is_looked_up() -> None:
     service = Service(faults=["short"])
     assert statuses(run(service, people(8))) == {"invited": 8}
     assert service.mailed == Counter(people(8))
@@ -436,27 +436,27 @@ def test_an_invite_that_was_not_made_fails_and_is_not_sent_again() -> None:
 
 
 @pytest.mark.parametrize("fault", ["statuses", "unnamed", "repeats"])
-def test_an_answer_with_as_many_entries_as_rows_is_read_all_the_same(fault: str) -> None:
+def test_a_response_with_as_many_entries_as_rows_is_checked(fault: str) -> None:
     service = Service(faults=[fault])
     report = run(service, people(8), on_invalid="skip")
     assert statuses(report) == {"invited": 7, "failed": 1}
     assert service.mailed == Counter(people(8)) - Counter(["p4@example.com"])
 
 
-def test_nobody_counts_as_invited_by_an_empty_answer_alone() -> None:
+def test_an_empty_response_does_not_count_as_invited() -> None:
     service = Service(faults=["nothing"])
     report = run(service, people(4), on_invalid="skip")
     assert statuses(report) == {"failed": 4}
     assert service.sent == [4]
 
 
-def test_a_dry_run_plans() -> None:
+def test_a_dry_run_sends_nothing() -> None:
     service = Service(members=["p1@example.com"])
     assert statuses(run(service, people(4), dry_run=True)) == {"member": 1, "planned": 3}
     assert service.sent == []
 
 
-def test_a_row_that_is_refused_because_somebody_else_invited_it_counts_as_invited() -> None:
+def test_a_refused_row_invited_by_others_counts_as_invited() -> None:
     service = Service(bad=["p1@example.com"], status=409)
 
     def invited_by_others(op: Operation[Any]) -> Any:
@@ -469,13 +469,13 @@ def test_a_row_that_is_refused_because_somebody_else_invited_it_counts_as_invite
     assert statuses(run(service, people(1))) == {"invited": 1}
 
 
-def test_empty_answers_cost_one_request_where_the_list_is_as_long_as_it_must_be() -> None:
+def test_empty_responses_cost_one_read_if_the_list_is_complete() -> None:
     service = Service(faults=["quiet"] * 10)
     run(service, people(10))
     assert service.lists == 3
 
 
-def test_what_is_unknown_in_the_end_is_reported() -> None:
+def test_unknown_rows_are_reported() -> None:
     service = Service(faults=["ok", "liar"])
 
     def unreadable_once_sent(op: Operation[Any]) -> Any:
@@ -488,13 +488,13 @@ def test_what_is_unknown_in_the_end_is_reported() -> None:
     assert statuses(error.value.report) == {"invited": 7, "unknown": 1}
 
 
-def test_a_part_that_meets_a_limit_is_sent_later() -> None:
+def test_half_of_a_chunk_is_sent_again_after_a_429() -> None:
     service = Service(bad=["p1@example.com"], faults=["ok", "limited", "ok", "limited"])
     assert statuses(run(service, people(4), on_invalid="skip")) == {"invited": 3, "failed": 1}
     assert service.mailed == Counter(people(4)[1:])
 
 
-def test_a_part_waits_for_a_limit() -> None:
+def test_half_of_a_chunk_waits_for_a_limit() -> None:
     service = Service(bad=["p4@example.com"])
     steps = invite_all(
         people(8),
@@ -521,7 +521,7 @@ def test_a_part_waits_for_a_limit() -> None:
     assert min(waited) > 3000
 
 
-def test_what_is_in_doubt_is_looked_up_while_a_limit_holds_the_others_back() -> None:
+def test_unknown_rows_are_looked_up_during_a_rate_limit() -> None:
     service = Service(faults=["ok", "lost", "limited"])
 
     def slow_list(op: Operation[Any]) -> Any:
@@ -539,7 +539,7 @@ def test_what_is_in_doubt_is_looked_up_while_a_limit_holds_the_others_back() -> 
 # Time
 
 
-def test_the_rest_goes_on_while_something_is_in_doubt() -> None:
+def test_other_rows_are_sent_while_some_are_unknown() -> None:
     service = Service(faults=["ok", "vanished"])
     run(service, people(40))
     assert service.sent[:11] == [4] * 10 + [4]
@@ -547,7 +547,7 @@ def test_the_rest_goes_on_while_something_is_in_doubt() -> None:
     assert 120 <= sum(service.pauses) <= 121
 
 
-def test_a_process_that_slept_reads_again_before_it_sends() -> None:
+def test_a_suspended_process_reads_the_lists_again_before_it_sends() -> None:
     service = Service()
 
     def sleep(op: Operation[Any]) -> Any:
@@ -562,7 +562,7 @@ def test_a_process_that_slept_reads_again_before_it_sends() -> None:
     assert max(service.mailed.values()) == 1
 
 
-def test_a_process_that_sleeps_while_it_reads_reads_again_but_not_for_ever() -> None:
+def test_a_process_suspended_while_reading_reads_again_a_few_times() -> None:
     service = Service()
 
     def sleep(op: Operation[Any]) -> Any:
@@ -576,7 +576,7 @@ def test_a_process_that_sleeps_while_it_reads_reads_again_but_not_for_ever() -> 
 
 
 class Notes:
-    """What a task remembers."""
+    """The memory of a task."""
 
     def __init__(self, age: float | None) -> None:
         self.given = age
@@ -602,7 +602,7 @@ class Notes:
 
 
 @pytest.mark.parametrize(("age", "pauses"), [(None, []), (20.0, [105.0]), (200.0, [])])
-def test_a_retry_waits_until_the_lists_show_what_the_try_before_sent(age: float | None, pauses: list[float]) -> None:
+def test_a_retry_waits_for_the_invites_of_the_try_before(age: float | None, pauses: list[float]) -> None:
     service, memory = Service(), Notes(age)
     run(service, people(8), memory=memory)
     assert service.pauses == pauses
@@ -610,7 +610,7 @@ def test_a_retry_waits_until_the_lists_show_what_the_try_before_sent(age: float 
     assert memory.forgotten
 
 
-def test_that_something_is_sent_is_noted_every_few_seconds_and_when_an_answer_is_lost() -> None:
+def test_sends_are_noted_every_few_seconds_and_after_a_lost_response() -> None:
     service, memory = Service(faults=["ok", "lost"]), Notes(None)
     steps = invite_all(
         people(12),
@@ -640,7 +640,7 @@ def test_that_something_is_sent_is_noted_every_few_seconds_and_when_an_answer_is
 # The report
 
 
-def test_nobody_writes_lines_of_their_own_into_a_report() -> None:
+def test_control_characters_are_removed_from_the_report() -> None:
     report = InvitesReport(rows=1)
     report.add(Entry(1, "p1@example.com\n25 rows: 25 invited", "failed", "no\x1b[2J"))
     assert len(report.table().splitlines()) == 2
@@ -666,7 +666,7 @@ def test_the_report_is_plain_json_and_a_table() -> None:
     assert report.table().splitlines()[-1] == "  … and 9 more, all in the report"
 
 
-# Whatever happens
+# Random faults
 
 
 @given(
@@ -674,7 +674,7 @@ def test_the_report_is_plain_json_and_a_table() -> None:
     st.sets(st.sampled_from(people(12))),
     st.sampled_from([1, 3, 20]),
 )
-def test_nobody_is_invited_twice_and_the_report_is_right(faults: list[str], bad: set[str], limit: int) -> None:
+def test_nobody_is_invited_twice_and_the_report_is_correct(faults: list[str], bad: set[str], limit: int) -> None:
     service = Service(faults=faults, bad=bad)
     try:
         report = run(service, people(12), settings={"bulk_invite_limit": limit}, on_invalid="skip")

@@ -1,4 +1,4 @@
-"""Changes and deletes, driven by hand against a service that need not do what it says."""
+"""Updates and deletes against a service whose responses may be untrue."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ GONE_AFTER_A_LOST_ANSWER = not_found(from_service=True, outcome="unknown")
 
 
 def delete(answer: Any, *lists: Any, if_missing: str = "fail", pauses: list[float] | None = None) -> bool:
-    """Delete; the lists are read one after the other, the last one again and again."""
+    """Delete a record. ``lists`` are the results of the reads; the last one is repeated."""
     left = list(lists)
 
     def respond(operation: Any) -> Any:
@@ -84,15 +84,15 @@ def test_a_delete_that_fails_is_an_error(error: WorkspaceRequestError) -> None:
         delete(error)
 
 
-def test_a_404_that_is_not_the_services_own_is_an_error() -> None:
+def test_a_404_of_a_proxy_is_an_error() -> None:
     with pytest.raises(WorkspaceNotFoundError, match=r"^Check the host of the connection: .* It returned 404\.$"):
         delete(not_found(from_service=False), if_missing="ignore")
 
 
 @pytest.mark.parametrize("from_service", [True, False])
 @pytest.mark.parametrize("listed", [True, False])
-def test_the_list_decides_whether_it_is_gone(*, from_service: bool, listed: bool) -> None:
-    """Whatever the body of the 404: a proxy may answer JSON as well."""
+def test_the_list_decides_whether_a_record_is_gone(*, from_service: bool, listed: bool) -> None:
+    """The body of the 404 does not matter: a proxy may return JSON, too."""
     invites = ListInvites(organization_id="o")
     page = Page[Invite](results=[Invite(id=INVITE_ID.upper())] if listed else [])
     procedure = delete_if_present(
@@ -115,13 +115,13 @@ def test_the_list_decides_whether_it_is_gone(*, from_service: bool, listed: bool
     assert not error.value.permanent
 
 
-def test_a_delete_is_done_when_the_list_no_longer_shows_it() -> None:
+def test_a_delete_is_done_when_the_record_leaves_the_list() -> None:
     pauses: list[float] = []
     assert delete(None, LISTED, LISTED, Page[Invite](results=[]), pauses=pauses)
     assert pauses == [0.5, 5.0]
 
 
-def test_a_delete_that_deletes_nothing_is_an_error() -> None:
+def test_a_delete_without_effect_is_an_error() -> None:
     pauses: list[float] = []
     with pytest.raises(WorkspaceNotAppliedError, match=r"the service says that the thing was deleted") as error:
         delete(None, LISTED, pauses=pauses)
@@ -129,13 +129,13 @@ def test_a_delete_that_deletes_nothing_is_an_error() -> None:
     assert not error.value.permanent
 
 
-def test_a_delete_is_believed_where_nothing_may_be_read(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_delete_that_cannot_be_checked_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     assert delete(None, FORBIDDEN)
     assert "this API key may not check it" in caplog.text
 
 
 def changed(answer: Domain, *reads: Any, pauses: list[float] | None = None) -> Domain:
-    """Change; the domain is read one time after the other, at last again and again."""
+    """Update a domain. ``reads`` are the results of the reads; the last one is repeated."""
     left = list(reads)
 
     def respond(operation: Any) -> Any:
@@ -152,23 +152,23 @@ def changed(answer: Domain, *reads: Any, pauses: list[float] | None = None) -> D
 DONE = Domain(id=INVITE_ID, sso_enforcement="saml")
 
 
-def test_a_change_that_its_answer_shows_is_not_read_again() -> None:
+def test_an_update_shown_in_its_response_is_not_read_back() -> None:
     assert changed(DONE) is DONE
 
 
 @pytest.mark.parametrize("answer", [Domain(), Domain(id=INVITE_ID)])
-def test_a_change_that_its_answer_does_not_show_is_read(answer: Domain) -> None:
+def test_an_update_not_shown_in_its_response_is_read_back(answer: Domain) -> None:
     pauses: list[float] = []
     assert changed(answer, Domain(id=INVITE_ID, sso_enforcement=""), None, DONE, pauses=pauses) is DONE
     assert pauses == [0.5, 5.0]
 
 
-def test_a_change_that_changes_nothing_is_an_error() -> None:
+def test_an_update_without_effect_is_an_error() -> None:
     with pytest.raises(WorkspaceNotAppliedError, match="UpdateDomain was done"):
         changed(Domain(), Domain(id=INVITE_ID, sso_enforcement=""))
 
 
-def test_a_change_that_nothing_shows_is_believed_and_said(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_update_that_cannot_be_checked_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     shown_without = Domain(id=INVITE_ID)
     assert changed(Domain(), shown_without) is shown_without
     assert "does not show these fields: sso_enforcement" in caplog.text
@@ -176,7 +176,7 @@ def test_a_change_that_nothing_shows_is_believed_and_said(caplog: pytest.LogCapt
     assert changed(answer, FORBIDDEN) is answer
 
 
-def test_a_short_list_does_not_show_that_something_is_gone() -> None:
+def test_an_incomplete_list_does_not_prove_a_delete() -> None:
     short = Page[Invite](results=[], count=1, next=None)
     with pytest.raises(WorkspaceNotAppliedError, match=r"The list is too short to tell\.$") as error:
         delete(None, short)

@@ -1,4 +1,4 @@
-"""What people wait for: when it is there, and what is said while it is not."""
+"""The conditions of sensors: when they hold, and their messages."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ SHORT = "ListInvites counts 3 rows, and 2 came"
         ("members_joined", {"emails": ["gone@b.de"]}, False),
     ],
 )
-def test_a_short_list_proves_only_what_it_shows(name: str, arguments: dict[str, Any], *, done: bool) -> None:
+def test_an_incomplete_list_proves_only_its_rows(name: str, arguments: dict[str, Any], *, done: bool) -> None:
     condition = build_condition(name, arguments)
     result = evaluate(condition, replace(PEOPLE, incomplete=SHORT), 1e9)
     assert result.done == done
@@ -204,7 +204,7 @@ def test_a_short_list_proves_only_what_it_shows(name: str, arguments: dict[str, 
 
 
 @pytest.mark.parametrize("emails", [["gone@b.de"], ["late@b.de"], ["in@b.de", "gone@b.de"]])
-def test_invites_that_are_not_listed_may_be_listed_later(emails: list[str]) -> None:
+def test_missing_invites_may_be_listed_later(emails: list[str]) -> None:
     condition, seen = build_condition("invites_settled", {"emails": emails}), replace(PEOPLE, consistency_time=120.0)
     early = evaluate(condition, seen, 119.0)
     assert not early.done
@@ -229,12 +229,12 @@ def test_invites_that_are_not_listed_may_be_listed_later(emails: list[str]) -> N
         ("project_onboarded", {"project_id": "7", "product": 5}, "product of the condition .* of type int"),
     ],
 )
-def test_a_condition_of_another_shape_is_refused(name: Any, arguments: Any, message: str) -> None:
+def test_an_invalid_condition_is_refused(name: Any, arguments: Any, message: str) -> None:
     with pytest.raises(WorkspaceInputError, match=message):
         build_condition(name, arguments)
 
 
-def test_a_condition_may_leave_out_what_it_needs_not() -> None:
+def test_fields_of_a_condition_are_optional() -> None:
     assert build_condition("project_onboarded", {"project_id": "7", "product": None}) == CONDITIONS[
         "project_onboarded"
     ]("7")

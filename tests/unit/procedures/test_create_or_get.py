@@ -1,4 +1,4 @@
-"""Idempotent create, driven by hand against a service that loses answers or refuses."""
+"""``create_or_get`` against a service in memory that loses responses or refuses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CREATE = CreateProject(organization_id="o", name="thing")
 
 
 class Record(str):
-    """A record, as far as it matters: it has an id."""
+    """A record with an id."""
 
     __slots__ = ()
     id = 1
@@ -49,7 +49,7 @@ PAUSES = [0.5, 5.0, 5.5, 11.0, 22.0, 44.0, 32.0]
 
 
 class Clock(list[float]):
-    """The pauses of a procedure, and the time that has passed with them."""
+    """The pauses of a procedure, and a clock that they advance."""
 
     began = 1000.0
 
@@ -101,25 +101,25 @@ def create(
         memory=TaskState(context or {}, carried, clock=service.clock),
         consistency_time=CONSISTENCY_TIME,
     )
-    return drive(leave_at_long_pause(procedure, longest, leave), service.answer, service.clock)
+    return drive(leave_at_long_pause(procedure, longest, interrupt), service.answer, service.clock)
 
 
-class Left(Exception):  # noqa: N818 - what a deferral looks like
-    """The worker is left at a long pause."""
+class Interrupted(Exception):  # noqa: N818 - what a deferral looks like
+    """A long pause interrupts the procedure."""
 
 
-def leave(seconds: float) -> None:
-    raise Left(seconds)
+def interrupt(seconds: float) -> None:
+    raise Interrupted(seconds)
 
 
-def test_what_does_not_exist_is_created_once() -> None:
+def test_a_missing_record_is_created_once() -> None:
     service = Service()
     assert create(service) == ("it", True)
     assert create(service) == ("it", False)
     assert service.sent == 1
 
 
-def test_what_exists_can_be_an_error() -> None:
+def test_an_existing_record_can_be_an_error() -> None:
     with pytest.raises(WorkspaceInputError, match="already"):
         create(Service(there=True), if_exists="fail")
 
@@ -128,7 +128,7 @@ def test_what_exists_can_be_an_error() -> None:
     ("shown_after", "pauses"),
     [(0, [0.5]), (5, [0.5, 5.0]), (10, [0.5, 5.0, 5.5]), (20, [0.5, 5.0, 5.5, 11.0]), (120, PAUSES)],
 )
-def test_a_create_whose_answer_was_lost_is_looked_up_until_it_shows(shown_after: float, pauses: list[float]) -> None:
+def test_a_create_with_a_lost_response_is_looked_up(shown_after: float, pauses: list[float]) -> None:
     service = Service("lost", shown_after=shown_after)
     assert create(service) == ("it", True)
     assert service.sent == 1
@@ -144,7 +144,7 @@ def test_a_lost_create_is_sent_again_after_the_consistency_time() -> None:
 
 @pytest.mark.parametrize("killed_for", [0.0, 3.0, 50.0, 119.0])
 @pytest.mark.parametrize("shown_after", [0.0, 8.0, 20.0, 119.9])
-def test_a_retry_after_a_kill_looks_until_the_create_shows(killed_for: float, shown_after: float) -> None:
+def test_a_retry_after_a_kill_looks_the_create_up(killed_for: float, shown_after: float) -> None:
     service, context = Service("it", shown_after=shown_after), {"task_state_store": TaskStore()}
     TaskState(context, clock=service.clock).begin("thing")
     service.answer(CREATE)
@@ -154,7 +154,7 @@ def test_a_retry_after_a_kill_looks_until_the_create_shows(killed_for: float, sh
     assert sum(service.clock) <= CONSISTENCY_TIME
 
 
-def test_a_retry_sends_again_what_did_not_show_within_the_consistency_time() -> None:
+def test_a_retry_creates_again_after_the_consistency_time() -> None:
     service, context = Service(), {"task_state_store": TaskStore()}
     TaskState(context, clock=service.clock).begin("thing")
     service.clock.append(100.0)
@@ -163,7 +163,7 @@ def test_a_retry_sends_again_what_did_not_show_within_the_consistency_time() -> 
     assert sum(service.clock) == CONSISTENCY_TIME
 
 
-def test_a_retry_waits_for_nothing_after_the_consistency_time() -> None:
+def test_a_late_retry_does_not_wait() -> None:
     service, context = Service(), {"task_state_store": TaskStore()}
     TaskState(context, clock=service.clock).begin("thing")
     service.clock.append(200.0)
@@ -171,7 +171,7 @@ def test_a_retry_waits_for_nothing_after_the_consistency_time() -> None:
     assert service.clock == [200.0]
 
 
-def test_without_a_store_a_retry_looks_for_the_whole_time() -> None:
+def test_a_retry_without_a_store_waits_for_the_whole_consistency_time() -> None:
     service = Service("it", shown_after=100.0)
     service.answer(CREATE)
     retry = type("Retry", (), {"try_number": 2})()
@@ -181,16 +181,14 @@ def test_without_a_store_a_retry_looks_for_the_whole_time() -> None:
 
 @pytest.mark.parametrize("context", [{}, {"task_state_store": TaskStore()}], ids=["carried", "stored"])
 @pytest.mark.parametrize("shown_after", [0.0, 8.0, 30.0, 100.0])
-def test_nothing_is_sent_twice_where_the_worker_is_left_at_long_pauses(
-    context: dict[str, Any], shown_after: float
-) -> None:
+def test_long_pauses_that_defer_cause_no_second_create(context: dict[str, Any], shown_after: float) -> None:
     context, carried = {key: TaskStore() for key in context}, dict[str, Any]()
     service = Service("lost", shown_after=shown_after)
     for _ in range(20):
         try:
             assert create(service, context=context, carried=carried, longest=7.0) == ("it", True)
             break
-        except Left as left:
+        except Interrupted as left:
             carried = json.loads(json.dumps(carried))
             service.clock.append(left.args[0])
     assert service.sent == 1
@@ -198,14 +196,14 @@ def test_nothing_is_sent_twice_where_the_worker_is_left_at_long_pauses(
 
 
 @pytest.mark.parametrize("longest", [1e9, 7.0])
-def test_a_create_that_is_lost_for_good_ends_with_an_error(longest: float) -> None:
+def test_a_create_that_is_always_lost_ends_with_an_error(longest: float) -> None:
     service, carried = Service(*[lost() for _ in range(20)]), dict[str, Any]()
-    left: BaseException = Left()
-    while isinstance(left, Left):
-        with pytest.raises((Left, WorkspaceOutcomeUnknownError), match=r"\d|sent 5 times") as caught:
+    left: BaseException = Interrupted()
+    while isinstance(left, Interrupted):
+        with pytest.raises((Interrupted, WorkspaceOutcomeUnknownError), match=r"\d|sent 5 times") as caught:
             create(service, carried=carried, longest=longest)
         left = caught.value
-        service.clock.extend(left.args if isinstance(left, Left) else [])
+        service.clock.extend(left.args if isinstance(left, Interrupted) else [])
     assert isinstance(left, WorkspaceOutcomeUnknownError)
     assert not left.permanent
     assert service.sent == MAX_SENDS
@@ -216,7 +214,7 @@ def test_a_refused_create_ends_with_its_error() -> None:
         create(Service(WorkspaceBadRequestError("400", status=400)))
 
 
-def test_a_create_answered_without_an_id_is_looked_up() -> None:
+def test_a_create_whose_response_has_no_id_is_looked_up() -> None:
     service = Service("without id", shown_after=8.0)
     assert create(service) == ("it", True)
     assert service.sent == 1
@@ -230,7 +228,7 @@ def test_a_create_answered_without_an_id_is_looked_up() -> None:
     "error",
     [WorkspaceBadRequestError("400", status=400, code="unique"), WorkspaceRequestError("409", outcome="rejected")],
 )
-def test_what_somebody_else_created_at_the_same_time_is_reused(error: WorkspaceRequestError) -> None:
+def test_a_record_created_concurrently_is_reused(error: WorkspaceRequestError) -> None:
     if not hasattr(error, "status"):
         error = WorkspaceBadRequestError("409", status=409)
     service = Service(error)
@@ -242,14 +240,14 @@ def test_what_somebody_else_created_at_the_same_time_is_reused(error: WorkspaceR
         create(service, if_exists="fail")
 
 
-def test_a_name_taken_by_somebody_out_of_sight_is_an_error() -> None:
+def test_a_taken_name_without_a_visible_record_is_an_error() -> None:
     service = Service(WorkspaceBadRequestError("400", status=400, code="unique"))
     with pytest.raises(WorkspaceBadRequestError):
         create(service)
     assert sum(service.clock) < 10
 
 
-def test_an_effect_later_than_the_consistency_time_is_found_where_names_are_unique() -> None:
+def test_a_late_record_with_a_unique_name_is_found() -> None:
     service = Service("lost", WorkspaceBadRequestError("400", status=400, code="unique"), shown_after=122.0)
     assert create(service, if_exists="fail") == ("it", True)
 
@@ -266,7 +264,7 @@ def test_a_dry_run_ends_before_the_first_write() -> None:
     assert [type(operation) for operation in sent] == [GetProject]
 
 
-def test_a_dry_run_of_what_only_reads_has_its_result() -> None:
+def test_a_dry_run_without_writes_returns_the_result() -> None:
     assert drive(until_first_write(send_one(GetProject(organization_id="o", project_id=1))), lambda _: "it") == "it"
 
 
@@ -293,29 +291,29 @@ def check(record_id: int | None, *rows: tuple[int | None, str], count: int | Non
     drive(check_created("project 'A'", record_id, ORGANIZATION_PROJECTS, lambda row: row.name == "A"), answer)
 
 
-def test_a_record_that_is_alone_under_its_name_is_right() -> None:
+def test_a_single_record_of_a_name_passes_the_check() -> None:
     check(1, (1, "A"), (2, "B"))
     check(None, (1, "A"))
 
 
 @pytest.mark.parametrize("rows", [[(1, "A"), (2, "A")], [(2, "A")]])
-def test_a_second_record_of_the_name_is_an_error_that_names_both(rows: list[Any]) -> None:
+def test_a_second_record_of_the_name_is_an_error_with_both_ids(rows: list[Any]) -> None:
     with pytest.raises(WorkspaceDuplicateError, match="1, 2; this task created 1") as caught:
         check(1, *rows)
     assert caught.value.permanent
 
 
-def test_a_list_that_does_not_show_the_record_yet_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_list_without_the_new_record_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     check(1, (2, "B"))
     assert "another task may have created one too" in caplog.text
 
 
-def test_a_list_that_stays_short_after_a_create_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_incomplete_list_after_a_create_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     check(1, (1, "A"), count=2)
     assert "A short list cannot show whether another task created the project 'A' too" in caplog.text
 
 
-def test_a_record_that_no_look_up_would_find_is_an_error() -> None:
+def test_a_record_that_look_ups_cannot_find_is_an_error() -> None:
     with pytest.raises(WorkspaceNotAppliedError, match="Set name='A cut'") as caught:
         check(1, (1, "A cut"))
     assert caught.value.permanent

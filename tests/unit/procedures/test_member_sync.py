@@ -1,4 +1,4 @@
-"""What is to be done so that the members are those of a roster: a table of cases, and what is refused."""
+"""Plans of the member sync, and rosters that are refused."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def summary(planned: MemberPlan) -> list[tuple[str, str, str]]:
 
 OTHER = ["lin@example.com"]
 ADA = {"email": "Ada@Example.com", "level": 8}
-# Roster, what is there, action, levels, a word of the reason.
+# Roster, present members and invites, action, levels, part of the reason.
 CASES: list[tuple[list[Any], Member | Invite | None, str, str, str]] = [
     ([ADA], None, "invite", "8", "neither"),
     ([ADA], invite(is_expired=True), "invite", "8", "neither"),
@@ -85,7 +85,7 @@ CASES: list[tuple[list[Any], Member | Invite | None, str, str, str]] = [
 ]
 
 
-def test_nobody_writes_lines_of_their_own_into_a_plan() -> None:
+def test_control_characters_are_removed_from_the_plan() -> None:
     there = member("old@example.com\n  skip          ada@example.com\x1b[2J\u202e", 8)
     table = plan([ADA], there).table()
     assert len(table.splitlines()) == 3
@@ -109,7 +109,7 @@ def test_plan_for_one_address(
 
 
 @pytest.mark.parametrize("record", [member(None), member(user=None), invite(None)])
-def test_people_without_an_address_are_left_alone(record: Member | Invite) -> None:
+def test_people_without_an_address_are_not_changed(record: Member | Invite) -> None:
     assert [action for action, *_ in summary(plan(OTHER, record))] == ["invite", "skip"]
 
 
@@ -165,7 +165,7 @@ def test_an_implausible_roster_is_refused(rows: list[Any], message: str) -> None
 
 
 @pytest.mark.parametrize("address", ["", "ada", None])
-def test_a_misspelt_protection_is_refused(address: Any) -> None:
+def test_an_invalid_protected_address_is_refused(address: Any) -> None:
     with pytest.raises(WorkspaceInputError, match="Correct protected: "):
         plan(OTHER, protected=(address,))
 
@@ -211,7 +211,7 @@ def test_a_long_plan_table_is_truncated_with_a_note() -> None:
     assert lines[-1].split() == ["invite", "…", "and", "3", "more"]
 
 
-def test_leavers_go_and_nobody_else() -> None:
+def test_only_leavers_are_removed() -> None:
     planned = plan_leavers(
         ["Ada@Example.com", "kim@example.com", "olive@example.com", "nobody@example.com", "pat@example.com"],
         [invite("kim@example.com"), invite("lin@example.com"), invite("nobody@example.com", is_expired=True)],
@@ -239,13 +239,13 @@ def test_leavers_go_and_nobody_else() -> None:
         (["a@b.example"], ["x"], "protected"),
     ],
 )
-def test_leavers_that_are_no_addresses_are_refused(leavers: list[Any], protected: list[str], message: str) -> None:
+def test_leavers_without_a_valid_address_are_refused(leavers: list[Any], protected: list[str], message: str) -> None:
     with pytest.raises(WorkspaceInputError, match=message):
         plan_leavers(leavers, [], [], protected=protected, owner_level=None)
 
 
 def applied(planned: MemberPlan, *left: Member | Invite, invites: Any = None) -> list[str]:
-    """Apply a plan; afterwards these members and invites are there. Return what was asked, in its order."""
+    """Apply a plan. Afterwards the lists show these members and invites. Return the requests in order."""
     asked: list[str] = []
 
     def answer(operation: Any) -> Any:
@@ -260,7 +260,7 @@ def applied(planned: MemberPlan, *left: Member | Invite, invites: Any = None) ->
     return asked
 
 
-def test_changes_are_looked_for_in_the_lists_that_show_them() -> None:
+def test_applied_changes_are_checked_in_the_lists() -> None:
     withdrawn = plan(OTHER, member("lin@example.com"), invite("bo@example.com"))
     assert applied(withdrawn) == ["DeleteInvite", "ListInvites"]
     changed = plan([ADA], member(), member("bo@example.com"))
@@ -270,7 +270,7 @@ def test_changes_are_looked_for_in_the_lists_that_show_them() -> None:
 
 
 @pytest.mark.parametrize("left", [[member(level=1)], [member(level=8), member("bo@example.com")]])
-def test_changes_that_do_not_show_are_named(left: list[Member]) -> None:
+def test_changes_missing_from_the_lists_are_named(left: list[Member]) -> None:
     planned = plan([ADA], member(), member("bo@example.com"))
     who = "change_level ada@example.com" if len(left) == 1 else "remove bo@example.com"
     with pytest.raises(WorkspaceNotAppliedError, match=f"^Not done: {who}. Check it in the workspace"):
@@ -278,7 +278,7 @@ def test_changes_that_do_not_show_are_named(left: list[Member]) -> None:
     assert sorted(row["status"] for row in planned.report(planned=False)["changes"]) == ["done", "refused"]
 
 
-def test_a_plan_notes_whom_it_could_not_invite() -> None:
+def test_refused_invites_are_noted_in_the_plan() -> None:
     planned = plan([ADA])
 
     def refuse(_rows: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Organization files: every mistake is named with its line, before anything is sent."""
+"""Validation of organization files: each mistake is reported with its line."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def mistakes(text: str | dict[str, Any]) -> str:
     return str(caught.value)
 
 
-def test_a_whole_file_is_read() -> None:
+def test_a_complete_file_is_read() -> None:
     (found,) = read_organizations(WHOLE, "northwind.yaml").values()
     assert found.projects[0].timezone == "Europe/Berlin"
     dashboard = found.projects[0].dashboards[0]
@@ -70,7 +70,7 @@ def test_a_whole_file_is_read() -> None:
     assert found == read_organizations(yaml.safe_load(WHOLE), "a mapping")[""]
 
 
-def test_the_shipped_schema_takes_what_is_read_and_knows_every_field() -> None:
+def test_the_json_schema_matches_the_model() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     for text in (WHOLE, "organizations:\n  north: {projects: [{name: Northwind}]}"):
         jsonschema.validate(yaml.safe_load(text), SCHEMA)
@@ -82,7 +82,7 @@ def test_the_shipped_schema_takes_what_is_read_and_knows_every_field() -> None:
         assert set(properties) == {name for name in model.model_fields if not is_secret(name)}
 
 
-def test_the_examples_are_right() -> None:
+def test_the_example_files_are_valid() -> None:
     root = Path(__file__).resolve().parents[3]
     for file in (root / "example_dags" / "data").glob("*.yaml"):
         assert load_organizations(str(file))
@@ -147,7 +147,7 @@ def test_each_mistake_is_named_with_its_line(text: str, said: str) -> None:
     assert "abc" not in error
 
 
-def test_all_mistakes_are_named_but_not_hundreds() -> None:
+def test_the_number_of_reported_mistakes_is_limited() -> None:
     assert len(mistakes("domains: [{}, {}]").splitlines()) == 3
     many = mistakes({"domains": [{} for _ in range(100)]}).splitlines()
     assert len(many) == MAX_FINDINGS + 2
@@ -159,7 +159,7 @@ def test_anchors_and_merged_keys_work() -> None:
     assert [entry.timezone for entry in read_organizations(text, "x")[""].projects] == ["UTC", "UTC"]
 
 
-def test_an_organization_is_chosen_by_name() -> None:
+def test_an_organization_is_selected_by_name() -> None:
     found = read_organizations("organizations: {north: {}, south: {}}", "all.yaml")
     assert choose_organization(found, "south", "all.yaml") is found["south"]
     with pytest.raises(WorkspaceInputError, match=r"did you mean 'south'\?.*no 'sout' in all.yaml"):
@@ -170,7 +170,7 @@ def test_an_organization_is_chosen_by_name() -> None:
         choose_organization(found, ["south"], "all.yaml")  # type: ignore[arg-type]
 
 
-def test_rosters_are_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_roster_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "organizations:\n" + "".join(
         f"  {name}: {{members: {{roster: '{roster}'}}}}\n"
         for name, roster in {"a": "team.csv", "b": "/shared/team.csv", "c": "s3://bucket/team.csv"}.items()
@@ -190,7 +190,7 @@ def test_rosters_are_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert load_organizations({"projects": []}) == {"": Organization()}
 
 
-def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+def test_unreadable_files_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceInputError, match=r"There is no file '.*none\.yaml' on this worker"):
         load_organizations(str(tmp_path / "none.yaml"))
     with pytest.raises(WorkspaceInputError, match="is a directory; expected a regular file"):

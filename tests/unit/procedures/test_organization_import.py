@@ -1,4 +1,4 @@
-"""The organization file that is written from an organization, whatever its lists hold."""
+"""Organization files written from an existing organization."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def described(remembered: dict[str, dict[str, str]] | None = None, **answers: An
     return yaml.safe_load(drive(describe_organization("o", 100, remembered or {}), answer))
 
 
-def test_a_member_who_holds_an_open_invite_stands_there_once() -> None:
+def test_a_member_with_an_open_invite_is_listed_once() -> None:
     found = described(
         ListInvites=Page[Invite](results=[Invite(target_email="ADA@example.com", level=1)]),
         ListMembers=Page[Member](results=[Member(user=User(email="ada@example.com"), level=8)]),

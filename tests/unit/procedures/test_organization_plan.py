@@ -1,4 +1,4 @@
-"""The plan of an organization file, where the service does not show whom or what a row is about."""
+"""Plans of organization files when rows of the service lack names or addresses."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def planned(file: dict[str, Any], **lists: list[Any]) -> list[tuple[str, str]]:
     return [(change.action, change.name) for change in plan.changes]
 
 
-def test_a_domain_that_the_service_does_not_name_is_not_removed() -> None:
+def test_a_domain_without_a_name_is_not_removed() -> None:
     file = {"domains": [{"domain": "bücher.example.com", "verified": False}], "complete": ["domains"]}
     named = Domain(id=DOMAIN_ID, domain="xn--bcher-kva.example.com")
     assert planned(file, ListDomains=[named, Domain(id="d")]) == []
@@ -52,14 +52,14 @@ def test_a_domain_that_the_service_does_not_name_is_not_removed() -> None:
     assert planned(file, ListDomains=[named, other]) == [("remove", "domain other.example.com")]
 
 
-def test_nobody_writes_lines_of_their_own_into_a_plan() -> None:
+def test_control_characters_are_removed_from_the_plan() -> None:
     change = Change("remove", "domains", "domain x.example.com\n  + all well\x1b[2J")
     table = OrganizationPlan(changes=[change]).table()
     assert len(table.splitlines()) == 2
     assert table.replace("\n", "").isprintable()
 
 
-def test_collaborators_are_known_by_the_id_of_their_user() -> None:
+def test_collaborators_are_matched_by_user_id() -> None:
     dashboards = [{"name": "Sign-ups", "collaborators": ["ada@example.com"]}]
     file = {"projects": [{"name": "Sales", "dashboards": dashboards}], "complete": ["collaborators"]}
     lists: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""How many invites may go out now, and when the others may."""
+"""``Quota``: how many invites may be sent now, and when the next ones."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def test_remaining_quota_of_the_day() -> None:
     assert Quota(per_hour=50, per_day=200).grants(sent, 100, NOW) == (5, NOW - 5 * HOUR + DAY + CLOCK_MARGIN)
 
 
-def test_resumes_when_a_minimum_batch_fits() -> None:
-    """Not for each single invite that is a minute older than an hour."""
+def test_sending_resumes_when_a_minimum_batch_fits() -> None:
+    """Not as soon as a single invite fits."""
     sent = [NOW - 60.0 * minute for minute in range(50)]
     granted, again = Quota(per_hour=50).grants(sent, 100, NOW)
     assert granted == 0
@@ -66,7 +66,7 @@ def test_refused_rows_count() -> None:
 # Learned from refusals
 
 
-def test_the_hour_is_learned_and_the_refusal_counts_for_the_day_alone() -> None:
+def test_the_hourly_limit_is_learned_and_refused_rows_count_for_the_day() -> None:
     quota = Quota()
     assert quota.refuse([NOW - 60.0] * 40, 20, 327.0, NOW) == NOW - 60 + HOUR + CLOCK_MARGIN
     assert quota.most(HOUR) == 40
@@ -74,7 +74,7 @@ def test_the_hour_is_learned_and_the_refusal_counts_for_the_day_alone() -> None:
     assert quota.grants([NOW - 60.0] * 40, 100, NOW + HOUR) == (40, NOW + 2 * HOUR + CLOCK_MARGIN)
 
 
-def test_a_refusal_for_more_than_an_hour_is_one_of_the_day() -> None:
+def test_a_retry_after_of_more_than_an_hour_is_a_daily_limit() -> None:
     quota = Quota(per_hour=50)
     listed = [NOW - 5 * HOUR] * 180
     assert quota.refuse(listed, 20, 2 * HOUR, NOW) == NOW - 5 * HOUR + DAY + CLOCK_MARGIN
@@ -82,7 +82,7 @@ def test_a_refusal_for_more_than_an_hour_is_one_of_the_day() -> None:
     assert quota.most(HOUR) == 50
 
 
-def test_a_second_refusal_in_an_hour_without_invites_is_one_of_the_day() -> None:
+def test_a_second_refusal_in_an_hour_without_invites_is_a_daily_limit() -> None:
     quota = Quota()
     listed = [NOW - 2 * HOUR] * 30
     assert quota.refuse(listed, 20, 600.0, NOW) == NOW + HOUR + CLOCK_MARGIN
@@ -90,7 +90,7 @@ def test_a_second_refusal_in_an_hour_without_invites_is_one_of_the_day() -> None
     assert quota.most(DAY) == 30 + 20
 
 
-def test_what_the_configured_limit_does_not_explain_waits_as_asked_and_then_until_the_hour_is_over() -> None:
+def test_a_refusal_below_the_configured_limit_waits_for_retry_after_then_an_hour() -> None:
     quota = Quota(per_hour=50)
     assert quota.refuse([NOW - 60.0] * 10, 20, 600.0, NOW) == NOW + 600 + CLOCK_MARGIN
     assert quota.refuse([NOW - 60.0] * 10, 20, 600.0, NOW) == NOW - 60 + HOUR + CLOCK_MARGIN
@@ -98,7 +98,7 @@ def test_what_the_configured_limit_does_not_explain_waits_as_asked_and_then_unti
 
 
 @pytest.mark.parametrize(("retry_after", "seconds"), [(30.0, 30.0), (None, 5.0)])
-def test_one_refusal_for_a_short_time_teaches_nothing(retry_after: float | None, seconds: float) -> None:
+def test_one_short_refusal_sets_no_limit(retry_after: float | None, seconds: float) -> None:
     quota = Quota()
     assert quota.refuse([NOW - 60.0] * 40, 20, retry_after, NOW) == NOW + seconds + CLOCK_MARGIN
     assert quota.most(HOUR) is None
@@ -106,7 +106,7 @@ def test_one_refusal_for_a_short_time_teaches_nothing(retry_after: float | None,
     assert quota.most(HOUR) == 40
 
 
-def test_a_success_ends_a_row_of_refusals() -> None:
+def test_a_success_resets_the_refusals() -> None:
     quota = Quota()
     quota.refuse([], 20, 1.0, NOW)
     quota.note_sent(NOW, ["a"])
@@ -114,7 +114,7 @@ def test_a_success_ends_a_row_of_refusals() -> None:
     assert quota.progress_at == NOW
 
 
-def test_what_is_kept_is_plain_json() -> None:
+def test_the_state_of_a_quota_is_plain_json() -> None:
     quota = Quota()
     quota.begin(NOW)
     quota.note_sent(NOW, ["a"])
@@ -143,10 +143,10 @@ def test_a_limit_must_be_an_integer(wrong: Any) -> None:
     per_hour=st.none() | st.integers(1, 100),
     per_day=st.none() | st.integers(1, 300),
 )
-def test_limits_hold_and_everything_is_sent_in_the_end(
+def test_limits_hold_and_everything_is_sent(
     ages: list[float], wanted: int, per_hour: int | None, per_day: int | None
 ) -> None:
-    """A clock that jumps to when it says to come back, until everybody is invited."""
+    """The clock jumps to each returned time until everybody is invited."""
     sent, now, left = sorted(NOW - age for age in ages), NOW, wanted
     for _ in range(2 * wanted + 2):
         granted, again = Quota(per_hour, per_day).grants(sent, left, now)
@@ -173,5 +173,5 @@ def test_limits_hold_and_everything_is_sent_in_the_end(
         (None, None),
     ],
 )
-def test_reads_the_times_of_the_service(text: str | None, seconds: float | None) -> None:
+def test_times_of_the_service_are_parsed(text: str | None, seconds: float | None) -> None:
     assert parse_timestamp(text) == seconds

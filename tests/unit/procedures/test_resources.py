@@ -1,4 +1,4 @@
-"""Create unless it exists: what the list must show for that."""
+"""What ``create_or_get`` requires of the rows of a list."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_project_without_an_id_is_an_error_and_nothing_is_created() -> None:
 
 
 @pytest.mark.parametrize("listed", [True, False])
-def test_an_answer_with_another_domain_is_looked_up(*, listed: bool) -> None:
+def test_a_response_with_another_domain_is_looked_up(*, listed: bool) -> None:
     sent: list[str] = []
 
     def answer(operation: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Rows of a roster: which can be invited, and what is said of the others."""
+"""Rows of a roster: which are valid, and the messages for the others."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_invalid_addresses_are_refused(address: str, problem: str) -> None:
 
 
 @given(st.text())
-def test_any_text_is_an_address_or_a_reason(address: str) -> None:
+def test_any_text_is_an_address_or_is_refused(address: str) -> None:
     if address_problem(address) is None:
         assert address.count("@") == 1
         assert not any(char.isspace() for char in address)
@@ -216,7 +216,7 @@ def test_an_address_must_be_a_string(address: Any) -> None:
         check_address(address)
 
 
-def test_a_strict_check_keeps_no_row_of_a_wrong_roster() -> None:
+def test_a_strict_check_keeps_no_row_of_an_invalid_roster() -> None:
     wrong = ["a@example.com", "nobody", {"email": "b@example.com"}, {"level": 1}]
     assert [entry.row for entry in check_roster(wrong, strict=True).invalid] == [2, 4]
     assert check_roster(wrong, strict=True).rows == []

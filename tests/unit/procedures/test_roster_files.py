@@ -1,4 +1,4 @@
-"""Rosters as people keep them, with all that spreadsheets do to files."""
+"""Roster files in all formats, as spreadsheets write them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def write(folder: Path, name: str, content: str | bytes) -> str:
         ("a.jsonl", '{"email": "a@example.com"}\n\n"b@example.com"\n', [{"email": "a@example.com"}, "b@example.com"]),
     ],
 )
-def test_reads_files(tmp_path: Path, name: str, content: str, rows: list[Any]) -> None:
+def test_roster_files_are_read(tmp_path: Path, name: str, content: str, rows: list[Any]) -> None:
     assert list(read_roster(None, write(tmp_path, name, content))) == rows
 
 
@@ -92,7 +92,7 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "value", ['["a@example.com"]', ["a@example.com"], ("a@example.com",), {"a@example.com"}, iter(["a@example.com"])]
 )
-def test_reads_what_another_task_returned(value: Any) -> None:
+def test_a_list_from_another_task_is_read(value: Any) -> None:
     assert list(read_roster(value)) == ["a@example.com"]
 
 
@@ -114,9 +114,9 @@ def test_value_errors_name_the_row(invites: Any, path: str | None, says: str) ->
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
-def test_only_a_regular_file_is_read(tmp_path: Path, suffix: str) -> None:
+def test_only_regular_files_are_read(tmp_path: Path, suffix: str) -> None:
     (tmp_path / f"folder{suffix}").mkdir()
-    os.mkfifo(tmp_path / f"pipe{suffix}")  # whoever opens it waits for somebody who writes
+    os.mkfifo(tmp_path / f"pipe{suffix}")  # opening it waits for a writer
     (tmp_path / f"device{suffix}").symlink_to("/dev/zero")
     (tmp_path / f"link{suffix}").symlink_to(
         write(tmp_path, f"real{suffix}", {".json": '["a@b.example"]'}.get(suffix, ""))
@@ -129,7 +129,7 @@ def test_only_a_regular_file_is_read(tmp_path: Path, suffix: str) -> None:
         assert len(list(read_roster(None, str(tmp_path / f"link{suffix}")))) == (suffix == ".json")
 
 
-def test_defaults_fill_what_a_row_lacks() -> None:
+def test_defaults_fill_missing_cells() -> None:
     rows = read_roster(["a@example.com", {"email": "b@example.com", "level": ""}], defaults={"level": 8})
     assert list(rows) == [{"target_email": "a@example.com", "level": 8}, {"email": "b@example.com", "level": 8}]
 
@@ -137,7 +137,7 @@ def test_defaults_fill_what_a_row_lacks() -> None:
 @pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 @pytest.mark.parametrize("sandbox", ["strict", "lenient"], indirect=True)
 class TestInvitingARoster:
-    """The operator, with the example's roster."""
+    """``WorkspaceCreateInvitesOperator`` with the roster of the examples."""
 
     def test_invites_everybody_once(self, sandbox: SandboxServer, connect: Connect) -> None:
         connect()
@@ -154,7 +154,7 @@ class TestInvitingARoster:
         assert again["counts"]["already_invited"] == 228
         assert len(sandbox.effects("create_invite")) == 228
 
-    def test_sends_nothing_where_a_row_is_wrong(self, sandbox: SandboxServer, connect: Connect) -> None:
+    def test_an_invalid_row_fails_before_sending(self, sandbox: SandboxServer, connect: Connect) -> None:
         connect()
         with pytest.raises(AirflowFailException) as caught:
             WorkspaceCreateInvitesOperator(task_id="invite", path=str(ROSTER)).execute({})
@@ -164,7 +164,7 @@ class TestInvitingARoster:
         )
         assert sandbox.requests() == []
 
-    def test_a_row_with_too_many_cells_is_wrong(self, tmp_path: Path, connect: Connect) -> None:
+    def test_a_row_with_too_many_cells_is_invalid(self, tmp_path: Path, connect: Connect) -> None:
         connect()
         path = write(tmp_path, "a.csv", "email,level\na@example.com,1,surplus\n")
         with pytest.raises(AirflowFailException, match=r"row 1 .*cells beyond the last column"):
@@ -176,6 +176,6 @@ def test_a_repeated_key_in_a_rendered_list_is_refused() -> None:
         list(read_roster('[{"email": "a@example.com", "email": "b@example.com"}]'))
 
 
-def test_json_text_of_a_single_address_is_no_list() -> None:
+def test_json_text_of_a_single_address_is_refused() -> None:
     with pytest.raises(WorkspaceInputError, match="protected must be a list of rows or addresses"):
         rows_of_value('"ada@example.com"', "protected")

@@ -1,4 +1,4 @@
-"""Looking at the lists of an organization, and reading no more of them than needed."""
+"""Snapshots of an organization's lists, which read no more pages than needed."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ class Reader:
         return Page[Any](count=count, next=link(start + 2, rows), results=rows[start : start + 2])
 
 
-def test_domains_and_projects_are_kept_by_id() -> None:
+def test_domains_and_projects_are_keyed_by_id() -> None:
     assert list(Reader().run("domains").domains) == ["d1", "d2", "d3"]
     assert list(Reader().run("projects").projects) == ["1", "2"]
 
 
-def test_people_are_kept_by_address() -> None:
+def test_people_are_keyed_by_address() -> None:
     seen = Reader().run("people")
     assert seen.invites == {"open@example.com": False, "again@example.com": False, "late@example.com": True}
     assert seen.open_invites() == {"open@example.com", "again@example.com"}
@@ -90,10 +90,10 @@ SAME = Snapshot(invites={"open@example.com": False}, members={"before@example.co
     ("options", "asked"),
     [
         ({}, ALL),
-        # Everybody of interest still holds an invite, so nobody of them has joined.
+        # All addresses of interest still have an invite, so none of them has joined.
         ({"wanted": {"open@example.com"}}, ["ListInvites"] * 3),
         ({"wanted": {"open@example.com", "late@example.com"}}, ALL),
-        # As many members as before and no invite gone: the members are those of before.
+        # The same number of members and no invite gone: the members have not changed.
         ({"previous": SAME}, ["ListInvites"] * 3 + ["ListMembers"]),
         ({"previous": Snapshot(invites={"open@example.com": False}, member_count=3)}, ALL),
         ({"previous": Snapshot(invites={"gone@example.com": False}, member_count=4)}, ALL),
@@ -109,11 +109,11 @@ def test_a_snapshot_reads_no_more_than_needed(options: dict[str, Any], asked: li
     assert reader.asked == asked
 
 
-def test_a_snapshot_keeps_the_previous_members_that_it_did_not_read() -> None:
+def test_a_snapshot_keeps_previous_members_it_did_not_read() -> None:
     assert Reader().run("people", previous=SAME).members == {"before@example.com"}
 
 
-def test_all_members_are_read_if_the_service_gives_no_count() -> None:
+def test_all_members_are_read_without_a_count() -> None:
     reader = Reader(count=False)
     seen = reader.run("people", previous=Snapshot(member_count=None))
     assert reader.asked == ALL
@@ -131,7 +131,7 @@ def test_unknown_snapshot_subjects_are_refused() -> None:
 
 
 class Skipping(Reader):
-    """Skips the third row of a list as often as it is told."""
+    """Leaves out the third row of a list for the first reads."""
 
     def __init__(self, times: int) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ class Skipping(Reader):
 
 
 class Hiding(Reader):
-    """Counts a row that it does not show, in the lists whose name begins so."""
+    """Counts one row more than it returns, in lists whose name has a given prefix."""
 
     def __init__(self, hidden: str = "List") -> None:
         super().__init__()
@@ -183,7 +183,7 @@ def test_a_complete_list_is_read_once() -> None:
     assert len(reader.asked) == 2
 
 
-def test_a_row_that_is_not_found_in_a_short_list_is_an_error() -> None:
+def test_a_row_missing_from_an_incomplete_list_is_an_error() -> None:
     reader = Skipping(99)
     with pytest.raises(WorkspaceIncompleteListError, match="counts 3 rows, and 2 came"):
         reader.find("d3")
@@ -201,7 +201,7 @@ def test_a_row_that_is_not_found_in_a_short_list_is_an_error() -> None:
     ],
     ids=lambda rows: type(rows[0]).__name__,
 )
-def test_rows_that_do_not_show_which_they_are_prove_nothing(rows: list[Any]) -> None:
+def test_rows_without_a_name_are_an_error(rows: list[Any]) -> None:
     first: Any = ListDomains(organization_id="o")
     with pytest.raises(WorkspaceIncompleteListError, match="none of which shows its name") as found:
         drive(find_row(first, lambda _: False), lambda _: Page[Any](results=rows))
@@ -211,7 +211,7 @@ def test_rows_that_do_not_show_which_they_are_prove_nothing(rows: list[Any]) -> 
 
 
 @pytest.mark.parametrize(("subject", "lists"), [("domains", 1), ("projects", 1), ("people", 2)])
-def test_a_snapshot_of_a_short_list_says_so_or_fails(subject: str, lists: int) -> None:
+def test_a_snapshot_of_an_incomplete_list_is_marked_or_fails(subject: str, lists: int) -> None:
     for complete in (False, True):
         reader = Hiding()
         if complete:
@@ -223,7 +223,7 @@ def test_a_snapshot_of_a_short_list_says_so_or_fails(subject: str, lists: int) -
             assert len(set(reader.asked)) == lists
 
 
-def test_members_of_a_short_list_are_read_again_the_next_time() -> None:
+def test_members_of_an_incomplete_list_are_read_again_next_time() -> None:
     reader = Hiding("ListMembers")
     seen = reader.run("people")
     assert "ListMembers" in seen.incomplete
@@ -241,7 +241,7 @@ def test_people_are_read_again_if_rows_are_missing() -> None:
     assert reader.asked.count("ListMembers") == 2
 
 
-def test_the_times_of_invites_are_noted_once_however_often_the_list_is_read() -> None:
+def test_times_of_invites_are_noted_once() -> None:
     invites = [
         Invite(id=str(number), target_email="a@example.com", created_at=f"2026-01-0{number}") for number in range(1, 5)
     ]
@@ -257,7 +257,7 @@ def test_the_times_of_invites_are_noted_once_however_often_the_list_is_read() ->
     assert sorted(seen.invited_at) == [row.created_at for row in invites]
 
 
-def test_rows_are_each_kept_once() -> None:
+def test_each_row_is_kept_once() -> None:
     pages = [
         Page[Any](count=2, next="/?offset=1", results=[Domain(id="d1", domain="one.example.com")]),
         Page[Any](count=2, next=None, results=[Domain(id="d1", domain="moved.example.com"), Domain(domain="no id")]),

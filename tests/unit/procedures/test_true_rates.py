@@ -1,4 +1,4 @@
-"""Inviting at the rates of services of this kind: the generator is driven on a clock that jumps over each pause."""
+"""``invite_all`` at realistic rate limits, on a clock that jumps over each pause."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def people(count: int) -> list[str]:
 
 
 def campaign(service: RatedOrganization, rows: list[str], *, deferred: bool = True, **extra: Any) -> InvitesReport:
-    """Invite; a pause of more than a minute leaves the procedure, which begins again with what it kept."""
+    """Invite people. A pause of more than a minute interrupts the procedure; it restarts with its state."""
     settings = Settings("http://127.0.0.1", "key", **extra)
     kept: dict[str, Any] = {}
     for _ in range(1000):
@@ -62,7 +62,7 @@ def campaign(service: RatedOrganization, rows: list[str], *, deferred: bool = Tr
         (1000, {}, 6 * 24, 3),
     ],
 )
-def test_everybody_is_invited_once_at_the_true_rates(
+def test_everybody_is_invited_once_at_realistic_rates(
     rows: int, extra: dict[str, Any], hours: float, refusals: int, *, deferred: bool
 ) -> None:
     service = RatedOrganization()
@@ -86,21 +86,21 @@ def test_invites_of_others_count() -> None:
     assert service.hours() < 3
 
 
-def test_a_limit_of_requests_passes_soon_and_is_not_taken_for_one_of_invites() -> None:
+def test_a_limit_of_requests_is_not_learned_as_a_limit_of_invites() -> None:
     service = RatedOrganization(10**6, 10**6, requests=10)
     campaign(service, people(1000))
     assert service.mailed == Counter(people(1000))
     assert service.hours() < 0.25
 
 
-def test_a_limit_below_the_size_of_a_request_is_met_with_smaller_ones() -> None:
+def test_a_limit_below_the_chunk_size_leads_to_smaller_chunks() -> None:
     service = RatedOrganization(per_hour=7, per_day=100)
     campaign(service, people(30))
     assert service.mailed == Counter(people(30))
     assert service.hours() < 48
 
 
-def test_a_retry_after_of_days_is_an_error_at_once() -> None:
+def test_a_retry_after_of_days_is_an_error() -> None:
     service = RatedOrganization(per_hour=0, per_day=0)
     service.rates[0].span = 1e6
     with pytest.raises(WorkspaceInvitesIncompleteError, match="429"):
@@ -108,7 +108,7 @@ def test_a_retry_after_of_days_is_an_error_at_once() -> None:
     assert service.hours() < 1
 
 
-def test_two_days_without_anybody_invited_are_an_error() -> None:
+def test_two_days_without_progress_are_an_error() -> None:
     service = RatedOrganization(per_hour=0, per_day=0)
     with pytest.raises(WorkspaceInvitesIncompleteError, match="429") as error:
         campaign(service, people(5))

@@ -1,4 +1,4 @@
-"""Who is meant by an address or an id, and whether somebody is gone."""
+"""Finding a user by address or id, and whether a user is gone."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def find(user_uuid: str | None, email: Any, **options: Any) -> str:
 
 
 def test_a_person_is_found_by_address() -> None:
-    """Letter case does not count."""
+    """Letter case does not matter."""
     assert find(None, " ada@example.COM ") == "U1"
     assert find("any", None) == "any"
 
@@ -67,7 +67,7 @@ def test_anything_but_one_person_is_an_error(user_uuid: str | None, email: str |
         find(user_uuid, email)
 
 
-def test_nobody_is_an_answer_once_an_earlier_try_removed_them() -> None:
+def test_an_unknown_address_is_valid_after_an_earlier_try_removed_it() -> None:
     assert find(None, "nobody@example.com", removed=lambda: True) == ""
     assert find(None, "ada@example.com", removed=lambda: True) == "U1"
 
@@ -100,19 +100,19 @@ def is_gone_from_dashboard(
         (is_gone_from_dashboard, "m2", "^Pass user_uuid='u2': the id that was passed belongs to the membership"),
     ],
 )
-def test_the_list_tells_who_is_not_gone(check: Callable[[str], None], given: str, told: str) -> None:
+def test_a_user_in_a_list_is_not_gone(check: Callable[[str], None], given: str, told: str) -> None:
     with pytest.raises(WorkspaceNotFoundError, match=told):
         check(given)
 
 
-def test_who_is_in_no_list_is_gone() -> None:
+def test_a_user_in_no_list_is_gone() -> None:
     is_gone("u9")
     is_gone_from_dashboard("u9")
     is_gone_from_dashboard("u3")  # a member, but no collaborator
 
 
-def test_a_dashboard_needs_no_members(caplog: pytest.LogCaptureFixture) -> None:
-    """A key for dashboards alone may not read them, and its connection may name no organization."""
+def test_a_dashboard_look_up_needs_no_members(caplog: pytest.LogCaptureFixture) -> None:
+    """A key for dashboards may not read members, and its connection needs no organization."""
 
     def no_organization() -> str:
         raise WorkspaceConfigError
@@ -124,6 +124,6 @@ def test_a_dashboard_needs_no_members(caplog: pytest.LogCaptureFixture) -> None:
     ] * 2
 
 
-def test_an_organization_that_cannot_be_sent_is_refused_before_anything_is() -> None:
+def test_an_invalid_organization_id_is_refused_before_sending() -> None:
     with pytest.raises(WorkspaceInputError, match="organization_id holds lone surrogates"):
         members_of(lambda: "\ud800", 100)

@@ -1,4 +1,4 @@
-"""Asking for the verification of a domain: who may, and which refusals end a wait."""
+"""Verification requests: which refusals end a wait."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def refused(detail: str | None) -> WorkspacePermissionError:
         (WorkspaceServerError("500", status=500, retryable=True), True),
     ],
 )
-def test_waiting_goes_on_after_these_answers(answer: Any, *, again: bool) -> None:
+def test_these_errors_do_not_end_the_wait(answer: Any, *, again: bool) -> None:
     assert drive(ask_verification("o", SEED.domain_id), lambda _: answer) is again
 
 

@@ -1,4 +1,4 @@
-"""An organization with the invite rates of services of this kind, on a clock that a test moves."""
+"""An organization with realistic invite rates, on a clock that the test advances."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Rate:
         self.counted: deque[float] = deque()
 
     def takes(self, rows: int, now: float) -> float | None:
-        """Count rows if they fit, and return nothing; else the seconds of the ``Retry-After``."""
+        """Count rows if they fit and return None; otherwise return the seconds of ``Retry-After``."""
         while self.counted and self.counted[0] <= now - self.span:
             self.counted.popleft()
         if len(self.counted) + rows <= self.most:
@@ -60,7 +60,7 @@ class RatedOrganization:
         self.readings = 0
 
     def answer(self, op: Operation[Any]) -> Any:
-        """Answer an operation."""
+        """Return the result of an operation."""
         if isinstance(op, CreateInvites):
             return self.invite(op)
         assert isinstance(op, ListInvites | ListMembers)
@@ -73,7 +73,7 @@ class RatedOrganization:
         return Page[Any](count=len(rows), next=following, results=rows[start : start + limit])
 
     def invite(self, op: CreateInvites) -> Any:
-        """Invite, or refuse and charge."""
+        """Invite, or refuse and count."""
         rows = len(op.invites)
         self.sent.append((self.now, rows))
         waits = [rate.takes(rows, self.now) for rate in self.rates]
@@ -94,5 +94,5 @@ class RatedOrganization:
         return made
 
     def hours(self) -> float:
-        """Return how many hours have passed."""
+        """Return the hours since the start."""
         return (self.now - BEGAN) / 3600

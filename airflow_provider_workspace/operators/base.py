@@ -102,7 +102,7 @@ class WorkspaceOperator(BaseOperator):
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.operators.arguments import check_ids, parse_switches
 
-        self._context = context
+        self._context: Any = context or {}  # tests pass None
         try:
             check_ids(self, self.template_fields)
             parse_switches(self)
@@ -116,12 +116,13 @@ class WorkspaceOperator(BaseOperator):
                 msg = f"{type(error).__name__}: {error}"
                 raise AirflowFailException(msg) from None  # only one traceback in the log
             raise
-        if isinstance(result, dict) and "id" in result and "ti" in context and self.do_xcom_push:
-            context["ti"].xcom_push(key="id", value=result["id"])
+        if isinstance(result, dict) and "id" in result and "ti" in self._context and self.do_xcom_push:
+            push = self._context["ti"].xcom_push
+            push(key="id", value=result["id"])
             if self.created is not None:
-                context["ti"].xcom_push(key="created", value=self.created)
+                push(key="created", value=self.created)
             if self.not_applied:
-                context["ti"].xcom_push(key="not_applied", value=self.not_applied)
+                push(key="not_applied", value=self.not_applied)
         return result
 
     if TYPE_CHECKING:

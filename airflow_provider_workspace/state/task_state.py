@@ -39,7 +39,8 @@ class TaskState:
         self._store = None if dry_run else context.get("task_state_store")
         self._carried = {} if carried is None or dry_run else carried
         self._clock = clock
-        if self._store is None and not dry_run and getattr(context.get("ti"), "try_number", 1) > 1:
+        try_number = int(getattr(context.get("ti"), "try_number", 1))  # int(), because tests pass mocks
+        if self._store is None and not dry_run and try_number > 1:
             self._carried.setdefault(RETRY_BEGAN, clock())
 
     def read(self) -> Any:

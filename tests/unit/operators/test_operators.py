@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -113,6 +114,17 @@ ONCE: list[tuple[type[Any], dict[str, Any], dict[str, Any], list[str]]] = [
 
 # The interface cannot show whether they were applied.
 NOT_LOOKED_UP = [operator_of(item) for item in EXPECTED if operation_of(item).endpoint.recover == "none"]
+
+
+@pytest.mark.parametrize("context", [None, {"ti": MagicMock()}], ids=["no context", "mock"])
+def test_the_contexts_of_other_peoples_tests_are_accepted(
+    sandbox: SandboxServer, connect: Connect, context: Any
+) -> None:
+    connect()
+    created = projects.WorkspaceCreateProjectOperator(task_id="task", name="Northwind").execute(context)
+    found = projects.WorkspaceCreateProjectOperator(task_id="task", name="Northwind").execute(context)
+    assert found["id"] == created["id"]
+    assert effects(sandbox) == ["create_project"]
 
 
 @pytest.mark.parametrize(("cls", "arguments", "holds", "changes"), ONCE)

@@ -68,6 +68,19 @@ class PeopleCondition(Condition):
         """Return the addresses."""
         return {address_key(email) for email in self.emails}
 
+    def states(self, seen: Snapshot) -> list[tuple[str, str]]:
+        """Return each address, and ``accepted`` for a member, ``open`` or ``expired`` for an invite, or ``gone``."""
+        found: list[tuple[str, str]] = []
+        for email in self.emails:
+            key = address_key(email)
+            if key in seen.members:
+                found.append((email, "accepted"))
+            elif key in seen.invites:
+                found.append((email, "expired" if seen.invites[key] else "open"))
+            else:
+                found.append((email, "gone"))
+        return found
+
 
 @dataclass(frozen=True)
 class DomainVerified(Condition):
@@ -105,16 +118,10 @@ class MembersJoined(PeopleCondition):
 
     def evaluate(self, seen: Snapshot) -> Result:
         """Look the addresses up among the members and the invites."""
-        joined: list[str] = []
-        missing: dict[str, str] = {}
-        for email in self.emails:
-            key = address_key(email)
-            if key in seen.members:
-                joined.append(email)
-            elif key in seen.invites:
-                missing[email] = "invite expired" if seen.invites[key] else "invited"
-            else:
-                missing[email] = "no invite"
+        whys = {"open": "invited", "expired": "invite expired", "gone": "no invite"}
+        states = self.states(seen)
+        joined = [email for email, state in states if state == "accepted"]
+        missing = {email: whys[state] for email, state in states if state in whys}
         # Rounded first: 0.07 of 100 people is 7.000000000000001, which must be 7 and not 8.
         needed = max(1, ceil(round(len(self.emails) * self.share, 6)))
         return Result(
@@ -131,14 +138,8 @@ class InvitesSettled(PeopleCondition):
     def evaluate(self, seen: Snapshot) -> Result:
         """Look the addresses up among the members and the invites."""
         ends: dict[str, list[str]] = {"accepted": [], "expired": [], "gone": [], "open": []}
-        for email in self.emails:
-            key = address_key(email)
-            if key in seen.members:
-                ends["accepted"].append(email)
-            elif key in seen.invites:
-                ends["expired" if seen.invites[key] else "open"].append(email)
-            else:
-                ends["gone"].append(email)
+        for email, state in self.states(seen):
+            ends[state].append(email)
         pending = dict.fromkeys(ends.pop("open"), "open")
         counts = ", ".join(f"{len(emails)} {end}" for end, emails in ends.items())
         return Result(

@@ -213,11 +213,7 @@ def sandbox(args: Namespace) -> None:
 
 
 def _test_connection(hook: WorkspaceHook) -> list[str]:
-    """
-    Return the sentences of the connection test.
-
-    :raises SystemExit: if it fails
-    """
+    """Return the sentences of the connection test; end the command if it fails."""
     from airflow_provider_workspace.hooks.connection_test import check_connection
 
     works, lines = check_connection(hook.send, hook.client.settings)

@@ -12,11 +12,7 @@ if TYPE_CHECKING:
 
 
 class DatabaseStore:
-    """
-    A lease store that reads and writes Airflow's database; also for other Variables.
-
-    :param prefix: prefix of the keys
-    """
+    """A lease store that reads and writes Airflow's database; also for Variables with another prefix."""
 
     def __init__(self, prefix: str = PREFIX) -> None:
         self.prefix = prefix

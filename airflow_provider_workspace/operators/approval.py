@@ -215,11 +215,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         return getattr(self._context.get("ti"), "max_tries", None)
 
     def _approval_seconds(self) -> float | None:
-        """
-        Return the seconds to wait for an answer; ``None`` for no limit.
-
-        :raises WorkspaceInputError: if it is not a length of time
-        """
+        """Return the seconds to wait for an answer; ``None`` for no limit."""
         if self.approval_timeout is None:
             return None
         from airflow_provider_workspace.operators.arguments import parse_seconds

@@ -63,11 +63,7 @@ class SeenRows:
         return [row_id for row_id in later if _digest(row_id) not in self.ids]
 
     def add(self, rows: Mapping[str, ListedRow], seen: Iterable[str]) -> None:
-        """
-        Remember rows, the newest :data:`MAX_KEPT` of them one by one.
-
-        :param seen: ids of the rows that were reported
-        """
+        """Remember rows that were reported, the newest :data:`MAX_KEPT` of them one by one."""
         self.ids.update((_digest(row_id), rows[row_id].since) for row_id in seen)
         cut = _cut(self.ids.values())
         if cut is not None:

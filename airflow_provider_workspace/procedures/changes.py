@@ -41,7 +41,6 @@ def change_and_check(
     :param change: the change; the client compares its response with it
     :param read: reads the record; returns ``None`` if it is not found
     :param consistency_time: seconds for which a read may return the old record; the wait is a minute at most
-    :return: the record
     :raises WorkspaceNotAppliedError: if the record shows something else
     """
     record = yield from send_one(change)
@@ -77,7 +76,6 @@ def delete_if_present(
     successful response has no body, so the record is looked up until it is gone.
 
     :param what: the record, for messages
-    :param delete: the operation that deletes it
     :param if_missing: ``ignore`` or ``fail``
     :param exists: returns whether the record can still be found; ``None`` if the caller checks later
     :param consistency_time: seconds for which a deleted record may still be found; the wait is a minute at most
@@ -120,8 +118,6 @@ def check_done(
     Poll until the effect of a successful request is visible.
 
     :param what: what was done, for messages
-    :param operation: the operation that was sent
-    :param is_done: returns whether its effect is visible
     :param consistency_time: seconds for which the effect may not be visible; the wait is a minute at most
     :raises WorkspaceNotAppliedError: if the effect does not become visible
     """
@@ -152,12 +148,7 @@ def not_seen(what: str, operation: Operation[Any], seconds: float) -> WorkspaceN
 
 
 def is_listed(first: Operation[Page[Any]], wanted: object) -> Procedure[bool]:
-    """
-    Return whether a list has a row with an id.
-
-    :param first: the operation that reads the first page
-    :param wanted: the id
-    """
+    """Return whether a list has a row with an id."""
     wanted_id = str(wanted).strip().lower()
     row = yield from find_row(first, lambda row: str(row.id).lower() == wanted_id, identity=lambda row: row.id)
     return row is not None
@@ -167,9 +158,6 @@ def check_not_listed(error: WorkspaceNotFoundError, first: Operation[Page[Any]],
     """
     Check that a record for which the service returned 404 is not in its list either.
 
-    :param error: the 404
-    :param first: the operation that reads the first page
-    :param wanted: the id of the record
     :raises WorkspaceNotFoundError: if it is
     """
     if (yield from is_listed(first, wanted)):

@@ -55,11 +55,7 @@ class Condition(Protocol):
 
 @dataclass(frozen=True)
 class PeopleCondition(Condition):
-    """
-    Base of the conditions on people.
-
-    :param emails: their addresses
-    """
+    """Base of the conditions on people."""
 
     emails: Sequence[str]
     subject: ClassVar[str] = "people"
@@ -84,11 +80,7 @@ class PeopleCondition(Condition):
 
 @dataclass(frozen=True)
 class DomainVerified(Condition):
-    """
-    A domain is verified.
-
-    :param domain_id: id of the domain
-    """
+    """A domain is verified."""
 
     domain_id: str
     subject: ClassVar[str] = "domains"
@@ -152,11 +144,7 @@ class InvitesSettled(PeopleCondition):
 
 @dataclass(frozen=True)
 class ProjectReceivingEvents(Condition):
-    """
-    A project has received its first event.
-
-    :param project_id: id of the project
-    """
+    """A project has received its first event."""
 
     project_id: str
     subject: ClassVar[str] = "projects"
@@ -179,7 +167,6 @@ class ProjectOnboarded(Condition):
     """
     A project is onboarded.
 
-    :param project_id: id of the project
     :param product: key in ``has_completed_onboarding_for`` that must be true; ``None`` for any of them, or
         ``completed_snippet_onboarding``
     """

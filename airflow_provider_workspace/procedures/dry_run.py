@@ -20,22 +20,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """
-    A write that was not sent.
-
-    :param operation: the write
-    :param why: the reason for it
-    """
+    """A write that was not sent, and the reason for it."""
 
     operation: Operation[Any]
     why: str
 
     def to_dict(self, *, return_secrets: bool) -> dict[str, Any]:
-        """
-        Return plain JSON.
-
-        :param return_secrets: whether the fields may hold secrets
-        """
+        """Return plain JSON, with secrets if ``return_secrets`` is set."""
         request = self.operation.request()
         fields = {} if request.body is None else self.operation.payload()
         return {
@@ -71,11 +62,7 @@ def until_first_write(procedure: Procedure[T]) -> Procedure[T | Planned]:
 
 
 def check_writes(procedure: Procedure[T], check: Callable[[Planned], object]) -> Procedure[T]:
-    """
-    Run a procedure, and check each write before it is sent.
-
-    :param check: called with each write; raises to stop the procedure
-    """
+    """Run a procedure, and check each write before it is sent; ``check`` raises to stop the procedure."""
     try:
         step = next(procedure)
         while True:
@@ -88,12 +75,7 @@ def check_writes(procedure: Procedure[T], check: Callable[[Planned], object]) ->
 
 
 def describe(result: Any, *, return_secrets: bool) -> dict[str, Any]:
-    """
-    Return the plan as plain JSON, and log it.
-
-    :param result: of :func:`until_first_write`
-    :param return_secrets: whether the fields of the plan may hold secrets
-    """
+    """Return the result of :func:`until_first_write` as plain JSON, and log it."""
     if isinstance(result, Planned):
         plan = result.to_dict(return_secrets=return_secrets)
     else:

@@ -136,11 +136,7 @@ class MemberPlan:
             self.outcomes[numbers[entry.row - 1]] = (entry.status, entry.reason)
 
     def report(self, *, planned: bool) -> dict[str, Any]:
-        """
-        Return plain JSON: as :meth:`to_dict`, with ``status`` and ``reason`` of each change.
-
-        :param planned: whether this is the report of a dry run
-        """
+        """Return :meth:`to_dict` with ``status`` and ``reason`` of each change; ``planned`` is for dry runs."""
         rows: list[dict[str, Any]] = []
         for number, change in enumerate(self.changes):
             unsent = "skipped" if change.action == "skip" else "planned" if planned else "not_sent"
@@ -346,11 +342,7 @@ def _check_protected(address: object) -> str:
 def _plan_invite(
     invite: Invite, wanted: Collection[str], safe: Collection[str], why: str = "not on the roster"
 ) -> list[Change]:
-    """
-    Plan the change to an open invite.
-
-    :param why: reason to withdraw it
-    """
+    """Plan the change to an open invite; ``why`` is the reason to withdraw it."""
     email = invite.target_email or ""
     key = address_key(email)
     if key in wanted:
@@ -367,11 +359,7 @@ def _plan_invite(
 def _plan_member(
     member: Member, row: Row | None, owner_level: int | None, *, protected: bool, why: str = "not on the roster"
 ) -> Change | None:
-    """
-    Plan the change to a member; ``None`` if they stay as they are.
-
-    :param why: reason to remove them if they have no row
-    """
+    """Plan the change to a member, ``None`` if there is none; ``why`` is the reason to remove one without a row."""
     email, uuid = (member.user.email or "", member.user.uuid) if member.user else ("", None)
     level = row.level if row else None
     if row and level in (None, member.level):

@@ -275,11 +275,7 @@ def _resolve_roster(found: Organization, folder: str) -> Organization:
 
 
 def _read_text(path: Any) -> str:
-    """
-    Read a file.
-
-    :raises WorkspaceInputError: if it cannot be read
-    """
+    """Return the text of a file, or raise a ``WorkspaceInputError``."""
     file = path if isinstance(path, RosterFile) else RosterFile(path)
     try:
         file.state()
@@ -292,11 +288,7 @@ def _read_text(path: Any) -> str:
 
 
 def _mistakes_of_yaml(root: Any) -> Iterator[tuple[int, str]]:
-    """
-    Yield mistakes that YAML permits: repeated keys, and secrets.
-
-    :raises ValueError: if aliases make the file too large
-    """
+    """Yield mistakes that YAML permits: repeated keys, and secrets; refuse aliases that make the file too large."""
     if not isinstance(root, yaml.MappingNode):
         yield (1, "expected a mapping such as 'projects: …'")
         return

@@ -39,7 +39,6 @@ def describe_organization(
     """
     Read an organization, and return its file.
 
-    :param page_size: rows per page of a list
     :param dashboards: keys of Variables by dashboard id, by project id
     """
     where: dict[str, Any] = {"organization_id": organization_id, "limit": page_size}

@@ -87,11 +87,7 @@ def create_project(
 def create_domain(
     create: CreateDomain, settings: ListSettings, *, if_exists: str, memory: Memory
 ) -> Procedure[tuple[Domain, bool]]:
-    """
-    Claim a domain unless the organization has it; the arguments are those of :func:`create_project`.
-
-    :return: the domain, and whether this task claimed it
-    """
+    """Claim a domain unless the organization has it; return it, and whether this task claimed it."""
     domains = ListDomains(organization_id=create.organization_id, limit=settings.page_size)
 
     def matches(row: Domain) -> bool:
@@ -113,11 +109,7 @@ def create_domain(
 def add_collaborator(
     create: AddDashboardCollaborator, settings: ListSettings, *, if_exists: str, memory: Memory
 ) -> Procedure[tuple[DashboardCollaborator, bool]]:
-    """
-    Add a collaborator unless the person is one; the arguments are those of :func:`create_project`.
-
-    :return: the collaborator, and whether this task added them
-    """
+    """Add a collaborator unless the person is one; return the entry, and whether this task added it."""
     listed = ListDashboardCollaborators(project_id=create.project_id, dashboard_id=create.dashboard_id)
     wanted = create.user_uuid.strip().lower()
 

@@ -69,7 +69,6 @@ class RosterFile:
     """
     A file on this machine; ``hooks.files`` has a subclass for object stores.
 
-    :param path: path of the file
     :raises WorkspaceInputError: if it is not a path
     """
 
@@ -174,11 +173,7 @@ def _quoted(name: Any) -> str:
 
 
 def _lines_of(text: TextIO) -> Iterator[str]:
-    """
-    Yield the lines of a file.
-
-    :raises ValueError: if a line is longer than :data:`MAX_ROW_LENGTH`
-    """
+    """Yield the lines of a file; refuse one longer than :data:`MAX_ROW_LENGTH` with a ``ValueError``."""
     number = 0
     while True:
         number += 1
@@ -346,11 +341,7 @@ DECODER = json.JSONDecoder(object_pairs_hook=reject_repeated_keys)
 
 
 def _read_json(text: str) -> Any:
-    """
-    Read JSON.
-
-    :raises ValueError: if it is invalid, nested too deeply or repeats a key
-    """
+    """Parse JSON; if it is invalid, nested too deeply or repeats a key, raise a ``ValueError``."""
     try:
         return DECODER.decode(text)
     except RecursionError:

@@ -196,11 +196,9 @@ def _each_row(
 
 def read_rows(first: Operation[Page[R]], *, identity: Callable[[R], object] = _label) -> Procedure[list[R]]:
     """
-    Return all rows of a list.
+    Return all rows of a list, each once.
 
-    :param first: the operation that reads the first page
     :param identity: returns what identifies a row, by default its label
-    :return: each row once
     :raises WorkspaceIncompleteListError: if the list has fewer rows than it counts, or no row shows its identity
     """
     rows: list[R] = []
@@ -212,11 +210,9 @@ def find_row(
     first: Operation[Page[R]], wanted: Callable[[R], bool], *, identity: Callable[[R], object] = _label
 ) -> Procedure[R | None]:
     """
-    Return the first row of a list that is wanted.
+    Return the first row of a list that is wanted; ``None`` if there is none.
 
-    :param first: the operation that reads the first page
     :param identity: returns what identifies a row, by default its label
-    :return: the row; ``None`` if there is none
     :raises WorkspaceIncompleteListError: if it is not found, and the list has fewer rows than it counts or no row shows
         its identity
     """

@@ -36,7 +36,6 @@ def find_user(
     """
     Return the UUID of a user, looked up among the members if only the address is given.
 
-    :param organization: returns the id of the organization
     :param removed: returns whether an earlier try of the task may have removed the member
     :return: the UUID; an empty string if no member has the address and an earlier try may have removed them
     :raises WorkspaceInputError: unless exactly one of both is given and exactly one member has the address
@@ -65,11 +64,7 @@ def find_user(
 
 
 def find_by_uuid(first: Operation[Page[P]], user_uuid: str) -> Procedure[P | None]:
-    """
-    Look for a user in a list of members or collaborators.
-
-    :return: the row of the user; ``None`` if there is none
-    """
+    """Return the row of a user in a list of members or collaborators; ``None`` if there is none."""
     return (yield from find_row(first, lambda row: _key(_uuid_of(row)) == _key(user_uuid), identity=_uuid_of))
 
 
@@ -79,7 +74,6 @@ def check_no_member(
     """
     Check that a user for whom the service returned 404 is not a member.
 
-    :param error: the 404
     :raises WorkspaceNotFoundError: if a member has this user or membership id
     """
     members = yield from read_rows(ListMembers(organization_id=organization_id, limit=page_size), identity=_uuid_of)
@@ -91,7 +85,6 @@ def members_of(organization: Callable[[], str], page_size: int) -> ListMembers |
     """
     Return the operation that lists the members; ``None`` if no organization is set.
 
-    :param organization: returns the id of the organization
     :raises WorkspaceInputError: if the id is invalid
     """
     try:
@@ -112,7 +105,6 @@ def check_no_collaborator(
     """
     Check that a user for whom the service returned 404 is not a collaborator of a dashboard.
 
-    :param error: the 404
     :param members: lists the members, to detect the id of a membership; ``None`` if no organization is set
     :raises WorkspaceNotFoundError: if a collaborator has this user id, or it is an id of another kind
     """

@@ -53,11 +53,7 @@ def create_app(service: Service) -> Starlette:
 
 
 class ApiPath:
-    """
-    One path of the API, as an ASGI application.
-
-    :param routes: operations by method; empty for an unknown path
-    """
+    """One path of the API, as an ASGI application; one without routes is unknown."""
 
     def __init__(self, service: Service, routes: Mapping[str, ApiRoute]) -> None:
         self.service = service

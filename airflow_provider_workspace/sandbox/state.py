@@ -183,12 +183,7 @@ class State:
     def page(
         self, table: str, organization_id: str, limit: int, offset: int, column: str = "record", *values: object
     ) -> list[str]:
-        """
-        Return records of an organization as JSON text, oldest first.
-
-        :param column: SQL expression to select
-        :param values: parameters of ``column``
-        """
+        """Return an SQL expression for records of an organization, oldest first; ``values`` are its parameters."""
         where = "organization_id = ? ORDER BY rowid LIMIT ? OFFSET ?"
         sql = f"SELECT {column} FROM {table} WHERE {where}"  # noqa: S608 -- as above
         return [row[0] for row in self.db.execute(sql, (*values, organization_id, limit, offset))]

@@ -24,7 +24,6 @@ class CampaignNote:
     A context manager that writes the progress of a bulk invite to an XCom every few seconds, and at the end.
 
     :param ti: the task instance; ``None`` outside of a task, where nothing is written
-    :param organization_id: organization
     :ivar report: the results so far
     """
 
@@ -51,11 +50,7 @@ class CampaignNote:
             self.write()
 
     def write(self, again_at: float | None = None) -> None:
-        """
-        Write the progress.
-
-        :param again_at: end of the wait in seconds since 1970; ``None`` if it does not wait
-        """
+        """Write the progress; ``again_at`` is the end of a wait in seconds since 1970."""
         self._written = time.monotonic()
         if self._ti is not None:
             self._ti.xcom_push(key=PROGRESS, value=self.value(time.time(), again_at))

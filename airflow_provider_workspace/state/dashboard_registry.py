@@ -40,14 +40,7 @@ SECONDS_BETWEEN_CHECKS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class DashboardIdentity:
-    """
-    The identity of a dashboard; ``None`` means unknown.
-
-    :param service: base URL
-    :param project_id: project
-    :param organization_id: organization of the connection
-    :param name: name of the dashboard
-    """
+    """The identity of a dashboard; ``service`` is a base URL, and ``None`` means unknown."""
 
     service: str
     project_id: str
@@ -196,11 +189,7 @@ class DashboardRegistry:
         return dashboard
 
     def _check(self, dashboard_id: object, remembered: Mapping[str, Any]) -> None:
-        """
-        Check that the remembered dashboard is the right one.
-
-        :raises WorkspaceInputError: if it is another one
-        """
+        """Raise the error with the cure if the remembered dashboard is another one."""
         differences = self.identity.differences(remembered)
         if differences and self.key is not None:
             raise WorkspaceInputError(
@@ -250,11 +239,7 @@ class DashboardRegistry:
         return remembered
 
     def _begin(self) -> tuple[str | None, tuple[str, str]]:
-        """
-        Note that this try is about to create it.
-
-        :return: the note of another try and its task and try number; ``None`` if there is no other
-        """
+        """Note that this try begins; return the note of another one with its task and number, if there is one."""
         if self.key is None:
             self.task.write(self.identity.value(None))
             return None, ("", "")

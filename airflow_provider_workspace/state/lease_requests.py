@@ -46,11 +46,7 @@ class ExportService(Protocol):
 
 
 class HookService:
-    """
-    Pauses and resumes with a hook, one attempt at a time.
-
-    :param hook: a hook for the service of the leases
-    """
+    """Pauses and resumes with a hook, one attempt at a time."""
 
     def __init__(self, hook: WorkspaceHook) -> None:
         from airflow_provider_workspace.client.sync import WorkspaceClient

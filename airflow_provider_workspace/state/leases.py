@@ -176,11 +176,7 @@ class LeaseStore(Protocol):
 
 
 class LeaseRegistry:
-    """
-    Reads and writes leases.
-
-    :param store: stores them
-    """
+    """Reads and writes leases."""
 
     def __init__(self, store: LeaseStore) -> None:
         self.store = store

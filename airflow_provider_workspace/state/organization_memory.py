@@ -45,11 +45,7 @@ def identity_of(settings: Settings, organization_id: str, project_id: str, entry
 def organization_reader(
     organization_id: str, settings: Settings, store: Callable[[], LeaseStore] = VariableStore
 ) -> OrganizationReader:
-    """
-    Return the reader of an organization.
-
-    :param store: makes the store of Variables
-    """
+    """Return the reader of an organization; ``store`` makes the store of Variables."""
 
     def find_dashboard(project: str, project_id: str, entry: DashboardEntry) -> Procedure[Dashboard | None]:
         key = variable_key(organization_id, project, entry)
@@ -72,12 +68,7 @@ def organization_reader(
 
 
 def remembered_dashboards(organization_id: str, settings: Settings, store: LeaseStore) -> dict[str, dict[str, str]]:
-    """
-    Return the dashboards of an organization that Airflow remembers for organization files.
-
-    :param store: the store of Variables
-    :return: keys of Variables by dashboard id, by project id
-    """
+    """Return the Variables that remember dashboards of organization files, by dashboard id, by project id."""
     found: dict[str, dict[str, str]] = {}
     for key in store.list_keys():
         try:

@@ -44,11 +44,7 @@ class Paused:
 
 @dataclass(frozen=True)
 class Pauser:
-    """
-    Pauses the exports of a window.
-
-    :param service: the service of the exports
-    """
+    """Pauses the exports of a window."""
 
     registry: LeaseRegistry
     service: ExportService

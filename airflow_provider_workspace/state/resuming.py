@@ -154,11 +154,7 @@ class Closer:
 
 
 def sweep(closer: Closer) -> list[dict[str, Any]]:
-    """
-    Close the abandoned windows; an active window is never closed.
-
-    :return: for each of them its name, why it was abandoned, and the results for its exports
-    """
+    """Close the abandoned windows, never an active one; return each with the reason and the results for its exports."""
     swept: list[dict[str, Any]] = []
     by_window: dict[Window, list[Lease]] = {}
     for lease in closer.registry.all(skip_failed=True):

@@ -19,10 +19,8 @@ class TaskState:
 
     Airflow stores it since 3.3. Before, it lasts as long as the try, and a retry does not know what was begun.
 
-    :param context: context of the task
     :param carried: plain JSON that the operator keeps across deferrals; holds the value before Airflow 3.3
     :param dry_run: whether to store nothing
-    :param clock: returns the seconds since 1970
     :param key: name of the value
     """
 

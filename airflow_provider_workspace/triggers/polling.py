@@ -33,12 +33,7 @@ CLOCK_SECONDS = 60.0
 
 
 class PollFailure:
-    """
-    A failed poll.
-
-    :param message: reason
-    :param permanent: whether the next poll would fail in the same way
-    """
+    """A failed poll; if it is permanent, the next one would fail in the same way."""
 
     def __init__(self, message: str, *, permanent: bool) -> None:
         self.message = message
@@ -51,8 +46,6 @@ async def poll(
     """
     Poll forever; a failure is yielded and does not end the stream.
 
-    :param read: called for each poll
-    :param workspace_conn_id: connection to the service
     :param interval: seconds between two polls
     """
     failures, limit = 0, POLL_TIMEOUT
@@ -98,7 +91,6 @@ def snapshots(
 
     :param subject: ``domains``, ``projects`` or ``people``
     :param organization_id: organization; ``None`` for that of the connection
-    :param interval: seconds between two polls
     """
     previous: Snapshot | None = None
 

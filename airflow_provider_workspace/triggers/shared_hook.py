@@ -50,11 +50,7 @@ class SharedHook:
         await self._release(self.hook)
 
     async def renew(self) -> bool:
-        """
-        Switch to a hook that reads the connection again, since its API key may have been rotated.
-
-        :return: false if the connection was just read
-        """
+        """Switch to a hook that reads the connection again for a rotated API key; false if it was just read."""
         if self.fresh:
             return False
         self.fresh = True

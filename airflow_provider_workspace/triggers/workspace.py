@@ -324,11 +324,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         return {str(row.id): listed(row.domain, row.verified_at) async for row in domains if row.is_verified}
 
     async def remembered(self, key: str, rows: dict[str, ListedRow]) -> list[tuple[Any, SeenRows]]:
-        """
-        Return the store of each asset with its reported rows; for a new asset these are the current rows.
-
-        :param key: key in the stores
-        """
+        """Return the store of each asset with its reported rows; for a new asset these are the current rows."""
         from airflow_provider_workspace.procedures.arrivals import SeenRows
         from airflow_provider_workspace.version_compat import asset_stores
 
@@ -343,11 +339,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
 
 
 def _check_queue(queue: object) -> None:
-    """
-    Check the queue of a watcher.
-
-    :raises WorkspaceInputError: if it is not a name, or if this Airflow would ignore it
-    """
+    """Refuse the queue of a watcher that is not a name, or that this Airflow would ignore."""
     from airflow_provider_workspace.errors import WorkspaceInputError
     from airflow_provider_workspace.version_compat import watchers_have_queues
 

@@ -27,11 +27,7 @@ SECRET_FIELDS = {"saml_x509_cert"}
 
 
 def add_domain(state: State, organization_id: str, fields: JsonObject, **more: object) -> JsonObject:
-    """
-    Add an unverified domain and return its record.
-
-    :param more: further fields of the record, for the seed
-    """
+    """Add an unverified domain and return its record; ``more`` has further fields of it, for the seed."""
     record: JsonObject = with_defaults(FIELDS, fields)
     record |= {"id": str(uuid4()), "has_saml": _has_saml(record), **_unverified(), **more}
     state.insert(

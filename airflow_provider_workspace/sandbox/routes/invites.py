@@ -36,11 +36,7 @@ FIELDS: Fields = {
 def add_invite(
     state: State, organization_id: str, fields: JsonObject, created_by: JsonObject, **more: object
 ) -> JsonObject:
-    """
-    Add an invite and return its record.
-
-    :param more: further fields of the record, for the seed
-    """
+    """Add an invite and return its record; ``more`` has further fields of it, for the seed."""
     at = state.timestamp()
     record: JsonObject = with_defaults(FIELDS, fields)
     record |= {

@@ -16,11 +16,7 @@ FIELDS: Fields = {"level": ("integer", MEMBER_LEVEL)}
 
 
 def add_user(state: State, first_name: str, last_name: str, email: str, uuid: str | None = None) -> JsonObject:
-    """
-    Add a user and return the record.
-
-    :param uuid: derived from the id by default, so that seeds are reproducible
-    """
+    """Add a user and return the record; the UUID is derived from the id, so that seeds are reproducible."""
     user_id = state.next_id("users")
     record = {
         "id": user_id,
@@ -37,11 +33,7 @@ def add_user(state: State, first_name: str, last_name: str, email: str, uuid: st
 
 
 def add_member(state: State, organization_id: str, user: JsonObject, level: int, **more: object) -> JsonObject:
-    """
-    Add a member and return the record.
-
-    :param more: further fields of the record, for the seed
-    """
+    """Add a member and return the record; ``more`` has further fields of it, for the seed."""
     at = state.timestamp()
     record = {
         "id": str(uuid4()),

@@ -68,11 +68,7 @@ LIST_FIELDS = (
 
 
 def add_project(state: State, organization_id: str, fields: JsonObject, **more: object) -> JsonObject:
-    """
-    Add a project and return its full record.
-
-    :param more: further fields of the record, for the seed
-    """
+    """Add a project and return its full record; ``more`` has further fields of it, for the seed."""
     at = state.timestamp()
     record: JsonObject = with_defaults(FIELDS, fields)
     record |= {

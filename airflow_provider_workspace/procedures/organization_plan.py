@@ -63,8 +63,8 @@ class Change:
     action: str
     part: str
     name: str
-    after: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    before: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    after: dict[str, Any] = field(default_factory=dict[str, Any])
+    before: dict[str, Any] = field(default_factory=dict[str, Any])
     why: str = ""
     operation: Operation[Any] | None = None
     project: str = ""
@@ -72,22 +72,15 @@ class Change:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
-        return {
-            "action": self.action,
-            "part": self.part,
-            "name": self.name,
-            "before": dict(self.before),
-            "after": dict(self.after),
-            "why": self.why,
-        }
+        return {name: getattr(self, name) for name in ("action", "part", "name", "before", "after", "why")}
 
     @property
     def sends(self) -> bool:
         """Whether applying it sends a request."""
         return self.action in (*PENDING, "set")
 
-    def approval_key(self) -> list[Any]:
-        """Return the parts that must not change after an approval, as plain JSON."""
+    def approval_key(self) -> str:
+        """Return the parts that must not change after an approval, as JSON."""
         return _approval_key(self.to_dict())
 
     def line(self) -> str:
@@ -178,8 +171,8 @@ class OrganizationPlan:
         :param approved: the approved plan, as :meth:`to_dict` returned it
         :raises WorkspaceInputError: naming the new changes
         """
-        known = {_text(_approval_key(change)) for change in approved.get("changes", ())}
-        new = [change for change in self.changes if change.sends and _text(change.approval_key()) not in known]
+        known = {_approval_key(change) for change in approved.get("changes", ())}
+        new = [change for change in self.changes if change.sends and change.approval_key() not in known]
         if new:
             lines = "\n".join(change.line() for change in new[:MAX_LINES])
             raise WorkspaceInputError(
@@ -187,14 +180,11 @@ class OrganizationPlan:
             )
 
 
-def _approval_key(change: Mapping[str, Any]) -> list[Any]:
+def _approval_key(change: Mapping[str, Any]) -> str:
     """Return the parts of a change that must not change after an approval; a collaborator may join meanwhile."""
     joins = change.get("part") == "collaborators" and change.get("action") == "unknown"
-    return ["create" if joins else change.get("action"), *(change.get(name) for name in ("part", "name", "after"))]
-
-
-def _text(approval_key: list[Any]) -> str:
-    return json.dumps(approval_key, sort_keys=True)
+    action = "create" if joins else change.get("action")
+    return json.dumps([action, *(change.get(name) for name in ("part", "name", "after"))], sort_keys=True)
 
 
 def _shown(value: Any) -> str:

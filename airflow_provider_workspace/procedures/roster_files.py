@@ -157,14 +157,9 @@ def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
                 f"{argument} is a text that is not a JSON list. Pass the output of the other task (task.output), or "
                 "set render_template_as_native_obj=True on the Dag"
             ) from None
-    if isinstance(value, Mapping | str) or not isinstance(value, Sequence):
-        try:
-            value = [] if isinstance(value, Mapping | str) or value is None else list(value)
-        except TypeError:
-            value = []
-        if not value:
-            raise WorkspaceInputError(f"{argument} must be a list of rows or addresses")
-    return value  # type: ignore[no-any-return]
+    if isinstance(value, Mapping | str | bytes) or not isinstance(value, Iterable):
+        raise WorkspaceInputError(f"{argument} must be a list of rows or addresses")
+    return value if isinstance(value, Sequence) else list(value)
 
 
 def _quoted(name: Any) -> str:

@@ -20,7 +20,6 @@ from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 from fnmatch import fnmatchcase
 from functools import cached_property
-from http import HTTPStatus
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
@@ -30,7 +29,14 @@ from starlette.responses import Response
 
 from airflow_provider_workspace.sandbox.connection import RawConnection, reset
 from airflow_provider_workspace.sandbox.request import PAGE_SIZE, parse_number
-from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, invalid, json_response, page_response
+from airflow_provider_workspace.sandbox.responses import (
+    ApiError,
+    JsonObject,
+    dumps,
+    invalid,
+    json_response,
+    page_response,
+)
 from airflow_provider_workspace.sandbox.routes import LISTS, OPERATIONS, WRITES
 from airflow_provider_workspace.sandbox.state import State, format_time
 
@@ -174,15 +180,12 @@ async def rate_limit(
     seconds: Annotated[Seconds, Field(description="Retry-After in seconds")] = 1,
 ) -> Response:
     """Return 429 without applying the request."""
-    body = {"type": "throttled_error", "code": "throttled", "detail": "Request was throttled.", "attr": None}
-    response = json_response(body, 429)
     now = datetime.now(timezone.utc)
     # Rounded up, because an HTTP date has no fractions of a second.
     date = now + timedelta(seconds=math.ceil(now.microsecond / 1e6 + seconds))
-    headers = {"seconds": f"{seconds:g}", "date": format_datetime(date, usegmt=True), "nonsense": "soon"}
-    if retry_after in headers:
-        response.headers["Retry-After"] = headers[retry_after]
-    return response
+    waits = {"seconds": f"{seconds:g}", "date": format_datetime(date, usegmt=True), "nonsense": "soon"}
+    headers = {"Retry-After": waits[retry_after]} if retry_after in waits else None
+    return ApiError(429, "throttled_error", "throttled", "Request was throttled.", headers=headers).response()
 
 
 async def status_before(
@@ -334,20 +337,9 @@ def _other(value: Any) -> Any:
 
 def _failure(status: int, body: str = "json", detail: str = FAILURE) -> Response:
     if body == "json":
-        failure = {"type": "server_error", "code": "error", "detail": detail, "attr": None}
-        return json_response(failure, status)
-    return Response(_html(f"{status} {_phrase(status)}") if body == "html" else b"", status, media_type="text/html")
-
-
-def _html(title: str) -> bytes:
-    return f"<html><head><title>{title}</title></head><body><h1>{title}</h1></body></html>\n".encode()
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Unassigned"
+        return ApiError(status, "server_error", "error", detail).response()
+    page = f"<html><body><h1>Error {status}</h1></body></html>\n" if body == "html" else ""
+    return Response(page, status, media_type="text/html")
 
 
 KINDS = (

@@ -1,4 +1,4 @@
-"""Airflow's command line for tests: each command is a fork of one process, in a home of its own."""
+"""Airflow's command line for tests. Each command runs in a fork of one process, with its own AIRFLOW_HOME."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ FORKSERVER = Path(__file__).with_name("airflow_forkserver.py")
 
 class AirflowCli:
     """
-    The command ``airflow``, without the imports: see ``airflow_forkserver.py``.
+    The command ``airflow`` without its import time: see ``airflow_forkserver.py``.
 
-    :param folder: for the home of the forkserver, and what commands print
+    :param folder: for the home of the forkserver and the output of commands
     """
 
     def __init__(self, folder: Path) -> None:
@@ -52,13 +52,13 @@ class AirflowCli:
     def run(
         self, *arguments: str | Path, home: Path, cwd: Path | None = None, timeout: float = 240, **env: str
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end; ``env`` comes on top of the environment of the test."""
+        """Run a command to its end; ``env`` extends the environment of the test."""
         stdout, stderr = self._outputs()
         pid = self._start(("airflow", *arguments), home, cwd, env, stdout, stderr)
         return self._finish(pid, arguments, stdout, stderr, timeout)
 
     def run_tests(self, folder: Path, *options: str) -> str:
-        """Run the tests of a folder as a project of its own, and return what that printed; they must pass."""
+        """Run the tests of a folder as a separate project; they must pass. Return the output."""
         stdout, stderr = self._outputs()
         command = ("pytest", "-q", "-p", "no:cacheprovider", *options, folder)
         run = self._finish(self._start(command, folder, folder, {}, stdout, stderr), command, stdout, stderr, 120)
@@ -72,14 +72,14 @@ class AirflowCli:
         if code is None:
             os.kill(pid, signal.SIGKILL)
             raise subprocess.TimeoutExpired([*arguments], timeout, stdout.read_bytes(), stderr.read_bytes())
-        # Airflow 3.2 begins the output of each command that needs its database so.
+        # Airflow 3.2 prints this first in commands that need its database.
         lines = stdout.read_text().splitlines(keepends=True)
         said = "".join(line for line in lines if "[alembic.runtime.plugins]" not in line)
         return subprocess.CompletedProcess([*arguments], code, said, stderr.read_text())
 
     @contextmanager
     def running(self, *arguments: str | Path, home: Path, **env: str) -> Iterator[None]:
-        """Run a command while the statement does, and terminate it then."""
+        """Run a command during the ``with`` block, then terminate it."""
         pid = self._start(("airflow", *arguments), home, None, env, *self._outputs())
         try:
             yield
@@ -89,11 +89,11 @@ class AirflowCli:
                 os.kill(pid, signal.SIGKILL)
 
     def preload_dag_test(self) -> None:
-        """Import what ``dags test`` needs, which is worth its seconds where there are several of them."""
+        """Import what ``dags test`` needs. It takes seconds, and pays off for several runs."""
         self._ask(preload="dags test")
 
     def migrated_home(self, home: Path, template: Path) -> None:
-        """Give a home a migrated database: a copy of the template, which the first worker of xdist to ask makes."""
+        """Copy a migrated database into a home. The first xdist worker that asks creates the template."""
         template.parent.mkdir(exist_ok=True)
         with template.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,7 +1,7 @@
 """
-A process that has imported Airflow and forks for each `airflow …` or `pytest …`: without their seconds of imports.
+A process that has imported Airflow and forks for each `airflow …` or `pytest …`, which saves their import time.
 
-It reads requests from its standard input and answers each with a line, both in JSON. A command sees what it would see
+It reads JSON requests from standard input and replies to each with a line of JSON. A command has what it would have
 in a process of its own: arguments, environment, working directory, database, output and exit code.
 """
 
@@ -20,9 +20,9 @@ from typing import Any
 
 
 def main() -> None:
-    """Serve until the standard input ends."""
+    """Serve until standard input is closed."""
     replies = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what imports print is no reply
+    os.dup2(2, 1)  # output of imports must not mix with the replies
 
     from airflow.cli import cli_parser
 
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def run(arguments: list[str], env: dict[str, str], cwd: str, stdout: str, stderr: str) -> None:
-    """Be the command, in a fork."""
+    """Run the command in a fork."""
     for number, path in ((0, os.devnull), (1, stdout), (2, stderr)):
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         os.dup2(file, number)
@@ -69,7 +69,7 @@ def run(arguments: list[str], env: dict[str, str], cwd: str, stdout: str, stderr
 
 
 def wait(pid: int, seconds: float) -> int | None:
-    """Return the exit code of a command, or none if it takes longer."""
+    """Return the exit code of a command, or None on a timeout."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         done, status = os.waitpid(pid, os.WNOHANG)
@@ -79,7 +79,7 @@ def wait(pid: int, seconds: float) -> int | None:
     return None
 
 
-# What `airflow dags test` imports on its way, besides what its own module does.
+# Modules that `airflow dags test` imports late.
 DAG_TEST = (
     "airflow.cli.commands.dag_command",
     "airflow.providers.standard.decorators.python",
@@ -90,17 +90,17 @@ DAG_TEST = (
 
 
 def import_dag_test() -> None:
-    """Import what runs a Dag, and build its API server, which each ``airflow dags test`` would do for itself."""
+    """Import what runs a Dag and build its API server, as each ``airflow dags test`` does."""
     from sqlalchemy.orm import configure_mappers
 
     from airflow_provider_workspace.get_provider_info import get_provider_info
 
     ours = [module for kind in ("hooks", "operators") for module in get_provider_info()[kind][0]["python-modules"]]
     for module in (*DAG_TEST, *ours):
-        with suppress(ImportError):  # its place in Airflow 3.3
+        with suppress(ImportError):  # in Airflow 3.3
             importlib.import_module(module)
     configure_mappers()
-    with suppress(ImportError):  # its place in Airflow 3.3
+    with suppress(ImportError):  # in Airflow 3.3
         from airflow.sdk.execution_time.supervisor import in_process_api_server
 
         asyncio.run(ask(in_process_api_server().app))
@@ -109,7 +109,7 @@ def import_dag_test() -> None:
 
 
 async def ask(app: Any) -> None:
-    """Send a first request, at which an app builds its routes."""
+    """Send a first request, so that the app builds its routes."""
     import httpx
 
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)

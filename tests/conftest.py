@@ -1,4 +1,4 @@
-"""What every test finds: an Airflow with an empty home of its own, and a sandbox with a connection to it."""
+"""Fixtures of all tests: an empty AIRFLOW_HOME, a sandbox and a connection to it."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.airflow_cli import AirflowCli
 from tests.fault_kinds import TEST_FAULTS
 
-# Airflow reads its surroundings when it is first imported, which no test module has done yet. Each worker of xdist is
-# a process of its own, and so has a home of its own.
+# Airflow reads the environment when it is first imported, which no test module has done yet. Each worker of xdist is
+# a process with its own home.
 HOME = tempfile.TemporaryDirectory(prefix="airflow-home-")
 for name in [name for name in os.environ if name.startswith("AIRFLOW_")]:
     del os.environ[name]
 os.environ["AIRFLOW_HOME"] = HOME.name
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
 
-# A machine that is busy is no reason to fail; and where nobody looks at the seed, there should be but one.
+# No deadlines, for busy machines; a fixed seed in CI.
 hypothesis.settings.register_profile("tests", deadline=None, derandomize="CI" in os.environ)
 hypothesis.settings.load_profile("tests")
 
@@ -40,14 +40,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("needs_airflow"):
         release, what = mark.args
-        # A pre-release has what its release will have.
+        # A pre-release counts as its release.
         if Version(Version(version("apache-airflow")).base_version) < Version(release):
             pytest.skip(f"{what}: since Airflow {release}")
 
 
 @pytest.fixture(scope="session")
 def sandboxes() -> Iterator[Callable[[str], SandboxServer]]:
-    """Start a sandbox per profile when it is first asked for, and keep it for the session."""
+    """Return a function that starts a sandbox for each profile once per session."""
     started: dict[str, SandboxServer] = {}
     with ExitStack() as stack:
 
@@ -61,7 +61,7 @@ def sandboxes() -> Iterator[Callable[[str], SandboxServer]]:
 
 @pytest.fixture
 def sandbox(request: pytest.FixtureRequest, sandboxes: Callable[[str], SandboxServer]) -> Iterator[SandboxServer]:
-    """A sandbox at its seed, ``strict`` unless ``parametrize("sandbox", [...], indirect=True)`` names a profile."""
+    """A sandbox in its initial state: ``strict``, or the one of ``parametrize("sandbox", [...], indirect=True)``."""
     server = sandboxes(getattr(request, "param", "strict"))
     yield server
     server.reset()
@@ -73,10 +73,10 @@ Connect = Callable[..., None]
 @pytest.fixture
 def connect(sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> Connect:
     """
-    Point the connection ``workspace_default`` to the sandbox.
+    Set the connection ``workspace_default`` to the sandbox.
 
-    The first organization and project are its defaults and the admin's key its password; other parts of a connection
-    and keys of its extra are given by name.
+    The defaults are the seed's organization and project and the admin's key; keyword arguments are other parts of the
+    connection and keys of its extra.
     """
 
     def set_connection(key: str = sandbox.seed.admin_key, host: str = sandbox.url, **extra: Any) -> None:
@@ -89,19 +89,19 @@ def connect(sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> Connect:
 
 @pytest.fixture
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no wait of the package take time."""
+    """Skip all waits of the package."""
     monkeypatch.setattr(waits, "scale", 0.0)
 
 
 @pytest.fixture(scope="session")
 def airflow_cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowCli]:
-    """Airflow's command line; one Airflow is started for all commands of a worker of xdist."""
+    """Airflow's command line, started once per xdist worker."""
     with AirflowCli(tmp_path_factory.mktemp("airflow-cli")) as cli:
         yield cli
 
 
 @pytest.fixture(scope="session")
 def migrated_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the database is that ``AirflowCli.migrated_home`` copies, one for all workers of xdist."""
+    """Path of the database that ``AirflowCli.migrated_home`` copies, shared by all xdist workers."""
     folder = tmp_path_factory.getbasetemp()
     return (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "migrated" / "airflow.db"

@@ -1,4 +1,4 @@
-"""What loads Dags from files, from where the release keeps it."""
+"""``DagBag``, imported from where each Airflow release has it."""
 
 from __future__ import annotations
 

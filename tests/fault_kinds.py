@@ -1,7 +1,7 @@
 """
-Kinds of faults that only this repository's tests use: bodies that cannot be read, redirects, lists that lead astray.
+Sandbox faults that only these tests use: unreadable bodies, redirects, wrong links between pages.
 
-A sandbox knows them if it is started with ``SandboxServer(fault_kinds=TEST_FAULTS)``.
+``SandboxServer(fault_kinds=TEST_FAULTS)`` enables them.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ async def refuse(context: FaultContext) -> None:
 
 
 async def empty_body(context: FaultContext) -> Response:
-    """Do what was asked, then answer without a body."""
+    """Apply the request, then respond without a body."""
     return with_body(context.handle(), b"", "application/json")
 
 
 async def cut_body(context: FaultContext) -> None:
-    """Do what was asked, then close the connection after half of the body."""
+    """Apply the request, then close the connection after half of the body."""
     response = context.handle()
     body = bytes(response.body)
     await context.connection.close(head_of(response, max(1, len(body))) + body[: len(body) // 2])
 
 
 async def invalid_json(context: FaultContext) -> Response:
-    """Do what was asked, then answer JSON that ends half-way, with a length that fits."""
+    """Apply the request, then send truncated JSON with the matching length."""
     response = context.handle()
     body = bytes(response.body) or b"{}"
     return with_body(response, body[: len(body) // 2], "application/json")
 
 
 async def html_body(context: FaultContext) -> Response:
-    """Do what was asked, then answer an HTML page with the status of success."""
+    """Apply the request, then send an HTML page with the status of success."""
     return with_body(context.handle(), HTML, "text/html")
 
 
 async def slow_drip(context: FaultContext, pause: float = 0.05) -> None:
-    """Do what was asked, then send the answer byte by byte."""
+    """Apply the request, then send the response byte by byte."""
     response = context.handle()
     body = bytes(response.body)
     for byte in head_of(response, len(body)) + body:
@@ -63,36 +63,36 @@ async def slow_drip(context: FaultContext, pause: float = 0.05) -> None:
 
 
 async def redirect(context: FaultContext, status: int = 307, location: str | None = None) -> Response:
-    """Answer with another address, or with the same again; nothing was done."""
+    """Redirect to another URL, or to the same one, without applying the request."""
     return Response(b"", status, {"Location": location or str(context.request.url)})
 
 
 async def wrong_content_type(context: FaultContext, content_type: str = "text/plain") -> Response:
-    """Do what was asked, and answer the right body under a wrong content type."""
+    """Apply the request, and send the right body with a wrong content type."""
     response = context.handle()
     return with_body(response, bytes(response.body), content_type)
 
 
 async def next_elsewhere(context: FaultContext, origin: str = "http://elsewhere.invalid") -> Response:
-    """Let the page of a list point to another origin for the next one."""
+    """Set the ``next`` link of a page to another origin."""
     address = f"{origin.rstrip('/')}{context.request.url.path}?limit=100&offset=100"
     return with_next(context, lambda _following: address)
 
 
 async def next_loop(context: FaultContext) -> Response:
-    """Let the page of a list point back to the first one."""
+    """Set the ``next`` link of a page to the first page."""
     address = str(context.request.url.include_query_params(offset=0))
     return with_next(context, lambda _following: address)
 
 
 async def next_relative(context: FaultContext) -> Response:
-    """Let the page of a list point to the next one without scheme and host."""
+    """Set the ``next`` link of a page to a URL without scheme and host."""
     origin = str(context.request.base_url).rstrip("/")
     return with_next(context, lambda following: following and following.removeprefix(origin))
 
 
 async def large_list(context: FaultContext, rows: int = 100_000) -> Response:
-    """Answer pages of a large list whose rows are copies of the first row, with ids and addresses of their own."""
+    """Respond with pages of a large list. Its rows copy the first row, with different ids and addresses."""
     limit, offset = page_asked_for(context.request)
     first = context.handle(asking_for(context.request, limit=1, offset=0))
     if first.status_code != 200:
@@ -103,7 +103,7 @@ async def large_list(context: FaultContext, rows: int = 100_000) -> Response:
 
 
 def numbered(row: dict[str, Any], index: int) -> dict[str, Any]:
-    """Return the row of a large list at an index, which is the same each time."""
+    """Return the row of a large list at an index."""
     uuid = f"0190c0de-0000-4000-8002-{index:012x}"
     own: dict[str, Any] = {"id": index if isinstance(row["id"], int) else uuid}
     if "uuid" in row:
@@ -118,14 +118,14 @@ def numbered(row: dict[str, Any], index: int) -> dict[str, Any]:
 
 
 def with_body(response: Response, body: bytes, content_type: str) -> Response:
-    """Return an answer with another body; a 204, which cannot have any, becomes a 200."""
+    """Return a response with another body; a 204 becomes a 200, because it cannot have a body."""
     status = 200 if response.status_code == 204 and body else response.status_code
     kept = {name: value for name, value in response.headers.items() if not name.startswith("content-")}
     return Response(body, status, kept, media_type=content_type)
 
 
 def head_of(response: Response, length: int) -> bytes:
-    """Write the lines before the body, with this length, true or not."""
+    """Return the status line and headers with this Content-Length, true or not."""
     lines = [f"HTTP/1.1 {response.status_code} {HTTPStatus(response.status_code).phrase}"]
     lines += [f"{name}: {value}" for name, value in response.headers.items() if name != "content-length"]
     lines += [f"content-length: {length}", "connection: close", "", ""]
@@ -133,7 +133,7 @@ def head_of(response: Response, length: int) -> bytes:
 
 
 def with_next(context: FaultContext, change: Callable[[Any], Any]) -> Response:
-    """Answer a page with another link to the next one."""
+    """Respond with a page that has another ``next`` link."""
     response = context.handle()
     if response.status_code != 200:
         return response

@@ -1,4 +1,4 @@
-"""A service that gives short, moving or endless lists, on a real socket, and records every write."""
+"""A server with incomplete, changing or endless lists that records every write."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Sent:
+class PageContent:
     """
-    What a page holds, for a fault to change.
+    The contents of a page, for a fault to change.
 
-    :param following: offset of the next page; ``None`` for none
-    :param chance: what a fault leaves to chance, the same in each run of a test
+    :param following: offset of the next page, if any
+    :param chance: random numbers, the same in each run
     """
 
     offset: int
@@ -32,48 +32,48 @@ class Sent:
     chance: random.Random
 
 
-def next_null(sent: Sent) -> None:
+def next_null(sent: PageContent) -> None:
     sent.following = None
 
 
-def last_row_missing(sent: Sent) -> None:
+def last_row_missing(sent: PageContent) -> None:
     if sent.following is not None:
         sent.ids.pop()
 
 
-def empty_page(sent: Sent) -> None:
+def empty_page(sent: PageContent) -> None:
     if sent.offset == 20:
         sent.ids.clear()
 
 
-def moving(sent: Sent) -> None:
+def moving(sent: PageContent) -> None:
     sent.ids = sent.chance.sample(sent.everything, len(sent.ids))
 
 
-def hidden(sent: Sent) -> None:
+def hidden(sent: PageContent) -> None:
     sent.ids = [number for number in sent.ids if number % 9]
 
 
-def at_most_seven(sent: Sent) -> None:
+def at_most_seven(sent: PageContent) -> None:
     sent.ids = sent.ids[:7]
     sent.following = sent.offset + 7 if sent.offset + len(sent.ids) < len(sent.everything) else None
 
 
-def one_by_chance(sent: Sent) -> None:
+def one_by_chance(sent: PageContent) -> None:
     sent.ids, sent.following = [] if sent.offset else sent.chance.sample(sent.everything, 1), None
 
 
-def more_than_counted(sent: Sent) -> None:
+def more_than_counted(sent: PageContent) -> None:
     sent.ids = [sent.offset * 2 + 1, sent.offset * 2 + 2]
     sent.following = sent.offset + 1 if sent.offset < 9 else None
 
 
-def endless(sent: Sent) -> None:
+def endless(sent: PageContent) -> None:
     sent.ids = list(range(sent.offset + 1, sent.offset + sent.limit + 1))
     sent.following = sent.offset + sent.limit
 
 
-Fault = Callable[[Sent], object]
+Fault = Callable[[PageContent], object]
 
 
 def email(number: int) -> str:
@@ -99,11 +99,11 @@ ROWS: dict[str, Callable[[int], dict[str, Any]]] = {
 
 class ListService:
     """
-    Lists of organization ``o``; each row has a number, from 1.
+    Lists of organization ``o``; their rows are numbered from 1.
 
     :ivar lists: the numbers of the rows of each list
-    :ivar faults: what each list gets wrong
-    :ivar reads: how many pages were asked for, by list
+    :ivar faults: the fault of each list
+    :ivar reads: number of requested pages of each list
     :ivar writes: method and path of every other request
     """
 
@@ -161,7 +161,7 @@ class ListService:
         self.reads[name] += 1
         everything = self.lists[name]
         following = offset + limit if offset + limit < len(everything) else None
-        sent = Sent(offset, limit, everything[offset : offset + limit], following, everything, self.chance)
+        sent = PageContent(offset, limit, everything[offset : offset + limit], following, everything, self.chance)
         if name in self.faults:
             self.faults[name](sent)
         return {

@@ -1,4 +1,4 @@
-"""What Airflow keeps of a task from try to try, and what a kill looks like from within."""
+"""A task state store in memory, and the exception that simulates a kill."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Any
 
 
 class TaskStore(dict[str, Any]):
-    """Airflow's task state store; it refuses None."""
+    """Airflow's task state store in memory; it refuses None."""
 
     def set(self, key: str, value: Any) -> None:
-        """Keep a value."""
+        """Store a value."""
         assert value is not None
         self[key] = value
 
     def delete(self, key: str) -> None:
-        """Forget a value; one that is gone is no error."""
+        """Delete a value, if it exists."""
         self.pop(key, None)
 
 
 class Killed(BaseException):
-    """A kill -9: nothing of the task runs any more."""
+    """Simulates kill -9: no other code of the task runs."""

@@ -1,4 +1,4 @@
-"""Airflow's Variables in memory."""
+"""Airflow Variables in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Variables:
-    """Airflow's Variables; before 3.3 without keys."""
+    """Airflow Variables in memory; before Airflow 3.3 without ``keys``."""
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
@@ -29,7 +29,7 @@ class Variables:
 
 
 def install(monkeypatch: pytest.MonkeyPatch, *, release: str = "3.3") -> Variables:
-    """Put them in the place of Airflow's."""
+    """Replace Airflow's Variables."""
     variables: Any = Variables()
     if release >= "3.3":
         variables.keys = lambda prefix: [key for key in list(variables.values) if key.startswith(prefix)]

@@ -1,7 +1,7 @@
 """
-What belongs to an operation of the reference: its class, hook method, operator, sandbox route, and what to send.
+The parts of an operation of the reference: class, hook method, operator, sandbox route and request.
 
-Whatever is missing fails the test that asks for it, and names the file it belongs in.
+A missing part fails the test with a message that names the file it belongs in.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BY_NAME = {expected.operation: expected for expected in EXPECTED}
 CLASSES = {cls.__name__: cls for cls in OPERATIONS}
 
-# Where the seed of the sandbox has something to act upon.
+# Ids in the seed of the sandbox.
 IDS: dict[str, object] = {
     "organization_id": SEED.organization_id,
     "project_id": str(SEED.project_id),
@@ -36,7 +36,7 @@ IDS: dict[str, object] = {
     "invite_id": SEED.invite_id,
     "user_uuid": SEED.analyst_uuid,
 }
-# Only a member can become a collaborator, so this one value of the examples is taken from the seed, too.
+# Only a member can become a collaborator, so this value comes from the seed.
 BODIES = EXAMPLE_BODY | {
     "AddDashboardCollaborator": EXAMPLE_BODY["AddDashboardCollaborator"] | {"user_uuid": SEED.member_uuid}
 }
@@ -49,7 +49,7 @@ def operation_of(expected: Expected) -> type[Operation[Any]]:
 
 
 def hook_method_of(expected: Expected, hook: Any) -> Callable[..., Any]:
-    """The method of a hook, or of an instance of one."""
+    """Return the method of a hook class or instance."""
     cls = hook if isinstance(hook, type) else type(hook)
     if expected.hook_method is None:
         pytest.fail(f"{expected.operation} has no hook method in tests/contract/reference.py")
@@ -89,12 +89,12 @@ def route_of(expected: Expected) -> ApiRoute:
 
 
 def without_names(path: str) -> str:
-    """A template without the names of its parameters, which the sandbox shortens."""
+    """Return a path template without its parameter names, which the sandbox abbreviates."""
     return re.sub(r"{\w+}", "{}", path)
 
 
 def path_of(expected: Expected) -> str:
-    """The path with ids of the seed."""
+    """Return the path with ids of the seed."""
     return expected.path.format_map(ids_of(expected))
 
 
@@ -105,7 +105,7 @@ def ids_of(expected: Expected) -> dict[str, object]:
 
 
 def example_of(expected: Expected) -> dict[str, object]:
-    """Every field of the body, with a value."""
+    """Return every field of the body with a value."""
     assert expected.operation in BODIES, (
         f"{expected.operation}: write an example of its body into EXAMPLE_BODY of tests/contract/reference.py"
     )
@@ -118,7 +118,7 @@ def example_of(expected: Expected) -> dict[str, object]:
 
 
 def body_of(expected: Expected) -> Any:
-    """The JSON that is sent with every field; None for what takes none."""
+    """Return the JSON body with every field; None without a body."""
     if expected.method not in ("POST", "PATCH"):
         return None
     example = example_of(expected)
@@ -126,7 +126,7 @@ def body_of(expected: Expected) -> Any:
 
 
 def arguments(expected: Expected) -> dict[str, Any]:
-    """What the hook's method is given: every path parameter, every query parameter, every field of the body."""
+    """Return all arguments of the hook method: path parameters, query parameters and body fields."""
     given = ids_of(expected)
     if expected.query:
         given |= {"limit": 2, "offset": 0}
@@ -135,5 +135,5 @@ def arguments(expected: Expected) -> dict[str, Any]:
 
 
 def names(found: set[str]) -> str:
-    """Write names into a message."""
+    """Join names for a message."""
     return ", ".join(f"'{name}'" for name in sorted(found))

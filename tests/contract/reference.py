@@ -1,10 +1,10 @@
 """
-What the interface says, written down a second time: plain data, one entry for each of its operations.
+The interface as plain data, one entry per operation.
 
-Transcribed by hand from the interface alone, without a look at the package, so that a slip in one of the two
-shows as a difference. Nothing here may be imported from, or generated from, `airflow_provider_workspace`.
+Transcribed by hand from the interface, independently of the package, so that a mistake in one of the two shows up.
+Import or generate nothing here from `airflow_provider_workspace`.
 
-Type words are those of the interface. Where it leaves something open, a comment says what was written here.
+Type names are those of the interface. Where it leaves something open, a comment says what this file assumes.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Expected:
-    """One operation as the interface has it."""
+    """One operation of the interface."""
 
     operation: str
     """Name of the operation's class."""
@@ -131,7 +131,7 @@ MEMBER: dict[str, str] = {
     "last_login": "date-time string",
 }
 
-# Given in a sentence, which writes "(string UUID)" for what the tables call "string (UUID)".
+# From a sentence that writes "(string UUID)" where the tables write "string (UUID)".
 PROJECT_ITEM: dict[str, str] = {
     "id": "integer",
     "uuid": "string (UUID)",
@@ -342,7 +342,7 @@ EXPECTED: tuple[Expected, ...] = (
         answer="object",
         answer_fields=DASHBOARD,
     ),
-    # Always refused: 405 is the answer the interface lists.
+    # Always refused: the interface lists 405.
     Expected(
         operation="HardDeleteDashboard",
         hook_method=None,
@@ -370,7 +370,7 @@ EXPECTED: tuple[Expected, ...] = (
         answer="object",
         answer_fields=DASHBOARD,
     ),
-    # An array, a page or the single object that is depicted: not shown.
+    # The interface does not show whether it is an array, a page or the single object of the example.
     Expected(
         operation="ListDashboardCollaborators",
         hook_method="list_dashboard_collaborators",
@@ -410,7 +410,7 @@ EXPECTED: tuple[Expected, ...] = (
         answer="none",
         answer_fields={},
     ),
-    # Called "List dashboard sharing", answered with one sharing configuration.
+    # Named "List dashboard sharing", but returns one sharing configuration.
     Expected(
         operation="GetDashboardSharing",
         hook_method="get_dashboard_sharing",
@@ -570,7 +570,7 @@ EXPECTED: tuple[Expected, ...] = (
         answer="none",
         answer_fields={},
     ),
-    # What is not shown is the request: an array of invites or a single one. The answer is "200, empty body".
+    # The interface does not show whether the request is an array or a single invite. The response is "200, empty body".
     Expected(
         operation="CreateInvites",
         hook_method="create_invites",
@@ -651,7 +651,7 @@ EXPECTED: tuple[Expected, ...] = (
         answer="object",
         answer_fields=PROJECT,
     ),
-    # The one place where project_id is an integer: under /api/environments it is a string.
+    # project_id is an integer only here; under /api/environments it is a string.
     Expected(
         operation="GetProject",
         hook_method="get_project",
@@ -669,8 +669,8 @@ EXPECTED: tuple[Expected, ...] = (
 
 # --- Examples -----------------------------------------------------------------------------------------------
 
-# Every field the body accepts, with a value of its type; {} where there is none. CreateInvites: one invite.
-# Values the interface does not show (levels, interval, destination, free-form fields) are made up.
+# Every body field with a value of its type; {} without a body. CreateInvites: one invite.
+# Values that the interface does not show (levels, interval, destination, free-form fields) are invented.
 EXAMPLE_BODY: dict[str, dict[str, object]] = {
     "CreateDashboard": {
         "name": "Weekly signups",

@@ -1,5 +1,5 @@
 """
-Each operation of the interface, over HTTP, by both clients, against the reference that was written down separately.
+Each operation over HTTP with both clients, compared with the independent reference.
 
 The sandbox in profile ``strict`` refuses every field and parameter that the interface does not name.
 """
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
 
 SCOPES = frozenset(expected.scope for expected in EXPECTED if expected.scope)
-# Looking up who is invited already is part of inviting many.
+# Bulk invites also read the members and invites.
 ALSO_NEEDED = {"CreateInvites": {"organization_member:read"}}
 
-# Type word of the interface -> type of what JSON holds; words that leave the type open are not in here.
+# Type name of the interface -> Python type of the JSON value; names that leave the type open are absent.
 TYPES: dict[str, type | tuple[type, ...]] = {
     "integer": int,
     "integer (milliseconds)": int,
@@ -58,7 +58,7 @@ TYPES: dict[str, type | tuple[type, ...]] = {
     "User object": dict,
 }
 
-# Invites in bulk have rows instead.
+# Bulk invites have rows instead.
 WITH_A_BODY = [item for item in EXPECTED if item.hook_method and item.body and item.operation != "CreateInvites"]
 
 Ask = Callable[[Expected], Any]
@@ -94,7 +94,7 @@ def ask(request: pytest.FixtureRequest) -> Ask:
 
 @pytest.fixture
 def use_key(sandbox: SandboxServer, connect: Callable[..., None]) -> Callable[[set[str]], None]:
-    """Issue a key with these scopes and put it into the connection."""
+    """Return a function that issues a key with given scopes and sets it in the connection."""
 
     def issue(scopes: set[str]) -> None:
         sandbox.add_key("sandbox-contract", "contract", sorted(scopes))
@@ -104,7 +104,7 @@ def use_key(sandbox: SandboxServer, connect: Callable[..., None]) -> Callable[[s
 
 
 @pytest.mark.parametrize("expected", EXPECTED, ids=BY_NAME)
-def test_both_clients_send_and_read_what_the_reference_says(
+def test_both_clients_match_the_reference(
     expected: Expected, ask: Ask, use_key: Callable[[set[str]], None], sandbox: SandboxServer
 ) -> None:
     scope = route_of(expected).scope
@@ -171,8 +171,8 @@ def test_a_list_is_read_page_by_page(
 
 @pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 @pytest.mark.parametrize("expected", WITH_A_BODY, ids=lambda item: item.operation)
-def test_an_operator_sends_every_field_that_it_takes(expected: Expected, connect: Callable[..., None]) -> None:
-    """As its dry run shows."""
+def test_an_operator_sends_every_field(expected: Expected, connect: Callable[..., None]) -> None:
+    """The dry run shows the request."""
     connect()
     operator = operator_of(expected)
     taken = inspect.signature(operator.__init__).parameters
@@ -190,7 +190,7 @@ def test_an_operator_sends_every_field_that_it_takes(expected: Expected, connect
 
 
 def check_result(expected: Expected, result: Any) -> None:
-    """Compare names and types of what came back."""
+    """Compare names and types in the response."""
     if isinstance(result, InvitesReport):
         assert result.counts["invited"] == 1
     elif expected.answer == "none":

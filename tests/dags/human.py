@@ -1,4 +1,4 @@
-"""The human in the loop: an API server beside the runs, through which somebody approves what is asked."""
+"""Approves required actions through an API server, while Dags run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tests.airflow_cli import AirflowCli
 
-# The states of a task that waits for a human: from Airflow 3.3, and before.
+# States of a task that waits for a person: from Airflow 3.3, and before.
 WAITING = ("awaiting_input", "deferred")
 
 
 @contextmanager
 def api_server(airflow: AirflowCli, home: Path) -> Iterator[str]:
-    """Run an API server, and yield the URL of its API; it may not listen yet."""
+    """Start an API server and yield the URL of its API; it may not be ready yet."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -32,7 +32,7 @@ def api_server(airflow: AirflowCli, home: Path) -> Iterator[str]:
 
 @contextmanager
 def approving(api: str) -> Iterator[None]:
-    """Approve whatever is asked while the statement runs."""
+    """Approve all required actions during the ``with`` block."""
     over = threading.Event()
     thread = threading.Thread(target=approve, args=(api, over))
     thread.start()
@@ -45,9 +45,9 @@ def approving(api: str) -> Iterator[None]:
 
 def approve(api: str, over: threading.Event) -> None:
     """
-    Answer each question once, at its second sight: `airflow dags test` notes last of all that the task waits.
+    Answer each question when it is seen for the second time.
 
-    An answer before that would be forgotten.
+    `airflow dags test` stores last that the task waits, and loses an earlier answer.
     """
     seen: set[str] = set()
     while not over.wait(1.0):
@@ -56,7 +56,7 @@ def approve(api: str, over: threading.Event) -> None:
             for question in asked["hitl_details"]:
                 task = question["task_instance"]
                 if task["state"] not in WAITING:
-                    continue  # SQLite locks no rows: an answer beside the task's last step would wake nobody
+                    continue  # SQLite locks no rows: an answer during the last step of the task would be lost
                 if task["id"] not in seen:
                     seen.add(task["id"])
                     continue
@@ -66,12 +66,12 @@ def approve(api: str, over: threading.Event) -> None:
                     f"{api}/{path}/{task['map_index']}/hitlDetails",
                     {"chosen_options": question["options"][:1]},
                 )
-        except OSError:  # the server is not up yet
+        except OSError:  # the server is not ready yet
             continue
 
 
 def call(method: str, url: str, body: Any = None) -> Any:
-    """Call Airflow's API."""
+    """Call the API of Airflow."""
     request = urllib.request.Request(  # noqa: S310 - loopback
         url,
         data=None if body is None else json.dumps(body).encode(),

@@ -1,4 +1,4 @@
-"""What people read of the examples in the Airflow UI: every Dag, parameter and task is explained."""
+"""Documentation of the examples in the Airflow UI: every Dag, parameter and task has one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every example runs by the command people use, and does what it says, no more."""
+"""Every example Dag runs with ``airflow dags test`` and makes only the documented changes."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ EFFECTS: dict[str, dict[str, int]] = {
     "sync_members": {"delete_member": 1, "update_member": 1, "create_invite": 1},
 }
 WITH_APPROVAL = ("offboard_members", "sync_members")
-# The one that `make test-all` runs on every Python.
+# The example that `make test-all` runs on every Python version.
 EVERYWHERE = "maintenance_window"
-# What succeeds only after another one has run.
+# Examples that need another one to run first.
 AFTER = {"check_organization": "onboard_organization"}
 
 RunDag = Callable[..., subprocess.CompletedProcess[str]]
@@ -58,7 +58,7 @@ def server() -> Iterator[SandboxServer]:
 
 @pytest.fixture(scope="module")
 def home(airflow_cli: AirflowCli, migrated_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The home of one Airflow for all examples."""
+    """AIRFLOW_HOME for all examples."""
     folder = tmp_path_factory.mktemp("airflow")
     airflow_cli.migrated_home(folder, migrated_database)
     airflow_cli.preload_dag_test()
@@ -67,14 +67,14 @@ def home(airflow_cli: AirflowCli, migrated_database: Path, tmp_path_factory: pyt
 
 @pytest.fixture(scope="module")
 def api(airflow_cli: AirflowCli, home: Path) -> Iterator[str]:
-    """The API through which a human answers what an example asks."""
+    """The API for answering the questions of examples."""
     with api_server(airflow_cli, home) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
 def run_dag(request: pytest.FixtureRequest, server: SandboxServer, airflow_cli: AirflowCli, home: Path) -> RunDag:
-    """Run a Dag by ``airflow dags test``."""
+    """Run a Dag with ``airflow dags test``."""
     connection = json.loads(server.connection())
     research = {
         **connection,
@@ -100,7 +100,7 @@ def run_dag(request: pytest.FixtureRequest, server: SandboxServer, airflow_cli: 
 
 
 def folder_of(home: Path, dag_id: str) -> Path:
-    """A folder with one example: Airflow would read all of them, twice in each run."""
+    """Return a folder with one example, because Airflow parses the whole folder twice in each run."""
     folder = home / dag_id
     if not folder.exists():
         folder.mkdir()
@@ -110,7 +110,7 @@ def folder_of(home: Path, dag_id: str) -> Path:
 
 
 def marks(dag_id: str) -> Iterator[pytest.MarkDecorator]:
-    """Where an example is run."""
+    """Return the marks of an example."""
     if dag_id != EVERYWHERE:
         yield pytest.mark.per_airflow
     if dag_id in WITH_APPROVAL:
@@ -137,7 +137,7 @@ def test_example_makes_the_documented_changes_and_no_others(
 
 
 @pytest.mark.per_airflow
-def test_onboarding_is_idempotent_and_drift_is_noticed(server: SandboxServer, run_dag: RunDag) -> None:
+def test_onboarding_is_idempotent_and_drift_is_detected(server: SandboxServer, run_dag: RunDag) -> None:
     server.reset()
     drift = run_dag("check_organization")
     assert "The organization differs from its file: " in drift.stdout, drift.stdout[-3000:]

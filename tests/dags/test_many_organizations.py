@@ -1,4 +1,4 @@
-"""5,000 organizations in chunks: what the guide on mapping says, on a real Airflow."""
+"""5,000 organizations in chunks, as in the guide on mapping, with ``airflow dags test``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page on the command line shows what the commands say."""
+"""Output of commands on the page about the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages of the documentation show works, and what they point to is there."""
+"""Code, commands, links and references of the documentation."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 EXAMPLES = ROOT / "example_dags"
 PAGES = {str(path.relative_to(DOCS)): path.read_text() for path in sorted(DOCS.rglob("*.md"))}
-# What the page on migrating replaces need not be installed.
+# Packages that the page on migrating replaces need not be installed.
 NOT_THERE = re.compile("No module named 'airflow.providers.http'")
 
 
 def blocks(page: str, language: str) -> list[str]:
-    """The pieces of code of a page in one language, in their order."""
+    """Return the code blocks of a page in one language, in order."""
     return re.findall(rf"^```{language}\n(.*?)^```", PAGES[page], re.DOTALL | re.MULTILINE)
 
 
 PYTHON = [(page, number, code) for page in PAGES for number, code in enumerate(blocks(page, "python"), start=1)]
-# A block whose first line names a file belongs to a project, which is run as a whole.
+# A block whose first line names a file is part of a project, which has its own test.
 FILES = [piece for piece in PYTHON if re.match(r"# \S+\.py\n", piece[2])]
 PYTHON = [piece for piece in PYTHON if piece not in FILES]
 DAGS = [piece for piece in PYTHON if "@dag(" in piece[2]]
@@ -62,8 +62,8 @@ FIRSTS = {page: FIRST.search(text) for page, text in PAGES.items() if page.start
 
 
 @pytest.mark.parametrize("page", [page for page, first in FIRSTS.items() if first])
-def test_the_first_block_of_a_guide_is_a_whole_dag(page: str) -> None:
-    """``tests/e2e/test_wheel.py`` runs it."""
+def test_the_first_block_of_a_guide_is_a_complete_dag(page: str) -> None:
+    """``tests/e2e/test_wheel.py`` runs this Dag."""
     first = FIRSTS[page]
     assert first
     assert "import" in (first.group(1) or ""), "a part of an example, without its imports"
@@ -86,10 +86,10 @@ def test_a_documented_dag_loads(tmp_path: Path, page: str, number: int, code: st
 
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 @pytest.mark.parametrize("page", sorted({page for page, _, _ in SNIPPETS}))
-def test_the_snippets_of_a_page_run_and_cost_what_it_says(
+def test_snippets_run_with_the_documented_requests(
     connect: Callable[..., None], page: str, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One after the other in one namespace, as people paste them; the tasks they make run, and sensors look once."""
+    """The snippets run in order in one namespace. Their tasks are executed; sensors poll once."""
     connect(key=SEED.session_key)
     install(monkeypatch)
     shown: dict[str, Any] = {"__name__": "shown"}
@@ -109,7 +109,7 @@ def test_the_snippets_of_a_page_run_and_cost_what_it_says(
 
 @pytest.mark.needs_airflow("3.2", "the module of exceptions that the page imports")
 def test_the_documented_project_passes(airflow_cli: AirflowCli, tmp_path: Path) -> None:
-    """Without runs of whole Dags, which take longer: tests/e2e/test_testing_kit.py has them."""
+    """Without complete Dag runs, which tests/e2e/test_testing_kit.py has."""
     for _, _, code in FILES:
         file = tmp_path / code.partition("\n")[0].removeprefix("# ")
         file.parent.mkdir(exist_ok=True)
@@ -121,7 +121,7 @@ def test_the_documented_project_passes(airflow_cli: AirflowCli, tmp_path: Path) 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_dags_read_only_xcoms_that_operators_push(page: str) -> None:
-    """``output["name"]`` is the XCom of that name, not a field of the result."""
+    """``output["name"]`` is the XCom ``name``, not a field of the result."""
     assert set(re.findall(r"\.output\[\"(\w+)\"\]", PAGES[page])) <= {"id", "created"}
 
 
@@ -133,7 +133,7 @@ def test_json_blocks_are_valid(page: str, text: str) -> None:
 # Commands and figures
 
 README = (ROOT / "README.md").read_text()
-# In prose a command stands between backticks.
+# Commands in prose are in backticks.
 MAKE = re.compile(r"(?:^|`)make ([a-z][\w.-]*)", re.MULTILINE)
 TARGETS = re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
@@ -173,13 +173,13 @@ def test_documented_defaults_and_bounds_of_the_extra_match_the_form(key: str) ->
 
 
 def anchors(page: str) -> set[str]:
-    """What a link into a page may name behind the #."""
+    """Return the anchors of a page."""
     headings = re.findall(r"^#+ (.*)$", PAGES[page], re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def links() -> list[tuple[str, str]]:
-    """Each page with what it points to in the repository: links, pictures, cards, files that are shown."""
+    """Yield each page with its references to the repository: links, pictures, cards, included files."""
     pattern = re.compile(
         r"\]\((?!https?:)([^)\s]+)\)|^:img-top: (\S+)|^:link: (\S+)|^```\{(?:literal)?include\} (\S+)", re.MULTILINE
     )
@@ -199,7 +199,7 @@ def test_links_resolve(page: str, target: str) -> None:
         assert anchor in anchors(str(file.resolve().relative_to(DOCS)))
 
 
-def test_every_picture_is_shown() -> None:
+def test_every_picture_is_used() -> None:
     shown = {Path(target).name for _, target in links()}
     assert {file.name for file in (DOCS / "images").iterdir()} <= shown
 
@@ -221,7 +221,7 @@ def test_literalinclude_markers_exist_once(page: str, file: str, start: str, end
     assert text.index(start) < text.index(end)
 
 
-def test_code_is_included_by_markers_and_data_whole() -> None:
+def test_code_is_included_by_markers_and_data_files_completely() -> None:
     whole = len(re.findall(r"^```{literalinclude} \S+\n:language: yaml\n```", "\n".join(PAGES.values()), re.MULTILINE))
     assert len(INCLUDES) + whole == sum(text.count("```{literalinclude}") for text in PAGES.values())
 
@@ -232,7 +232,7 @@ def test_every_marker_is_used() -> None:
     assert not there - used, "show these pieces of the examples on a page in docs/"
 
 
-# Code of so many columns can be read without scrolling: see docs/_static/site.css.
+# Columns that fit without scrolling: see docs/_static/site.css.
 COLUMNS = 98
 
 
@@ -250,12 +250,12 @@ def test_code_is_not_wider_than_a_page(page: str) -> None:
 
 
 def documented() -> list[str]:
-    """The classes that are described, by their full names."""
+    """Return the full names of the documented classes."""
     return [name for text in PAGES.values() for name in re.findall(r"^\.\. autoclass:: (\S+)", text, re.MULTILINE)]
 
 
 def public_classes() -> list[str]:
-    """The operators, sensors and triggers that Airflow is told of."""
+    """Return the operators, sensors and triggers in the provider metadata."""
     info = get_provider_info()
     names = []
     for kind in ("operators", "sensors", "triggers"):
@@ -287,5 +287,5 @@ SECTIONS = [
 
 
 @pytest.mark.parametrize(("page", "section"), SECTIONS, ids=[section.splitlines()[0] for _, section in SECTIONS])
-def test_a_section_says_what_its_operator_returns_costs_and_raises(page: str, section: str) -> None:
+def test_a_section_documents_result_requests_and_errors(page: str, section: str) -> None:
     assert re.findall(r"^- \*\*(\w+)\*\*: ", section, re.MULTILINE) == ["Returns", "Requests", "Errors"], page

@@ -1,4 +1,4 @@
-"""The figures of the page on performance are those of the last run of the benchmarks."""
+"""Figures of the page about performance."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_chart_and_table_are_drawn_from_the_last_run() -> None:
+def test_chart_and_table_match_the_last_benchmark() -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "chart.py"), "--check"]
     check = subprocess.run(command, capture_output=True, text=True, check=False)
     assert check.returncode == 0, check.stdout + check.stderr

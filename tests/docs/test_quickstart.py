@@ -1,4 +1,4 @@
-"""The quick start, followed to the letter."""
+"""The quick start, step by step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "quickstart.md").read_tex
 
 
 @pytest.mark.slow
-def test_two_runs_do_what_the_page_says(tmp_path: Path) -> None:
+def test_two_runs_have_the_documented_effects(tmp_path: Path) -> None:
     (dag,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     shell = re.findall(r"```shell\n(.*?)```", PAGE, re.DOTALL)
     (connect,) = (text for text in shell if "export" in text)

@@ -1,4 +1,4 @@
-"""What the readme shows works."""
+"""Code, links and commands of the README."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page on troubleshooting quotes what the package says, and has what a new user meets first."""
+"""Messages on the page about troubleshooting."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
 QUOTES = [quote for cell in re.findall(r"^\| (`.*?) \| ", PAGE, re.MULTILINE) for quote in re.findall(r"`(.*?)`", cell)]
-# What Airflow, Python and OpenSSL say.
+# Messages of Airflow, Python and OpenSSL.
 OF_OTHERS = {
     "The conn_id … isn't defined",
     "certificate verify failed",
@@ -29,7 +29,7 @@ OF_OTHERS = {
 }
 Cause = Callable[[WorkspaceHook], Any]
 list_projects: Cause = lambda hook: list(hook.list_projects())  # noqa: E731
-# What is wrong with the connection, and a call that fails for it; {url} is the sandbox.
+# A wrong connection, and a call that fails; {url} is the sandbox.
 FIRST: dict[str, tuple[dict[str, Any], Cause]] = {
     "wrong key": ({"password": "another-key"}, list_projects),
     "no key": ({"password": ""}, list_projects),
@@ -49,14 +49,14 @@ FIRST: dict[str, tuple[dict[str, Any], Cause]] = {
 
 
 def source_texts() -> str:
-    """All text in the package's code; adjacent pieces are joined, as Python does."""
+    """Return all string literals of the package; adjacent ones are joined."""
     files = (ROOT / "airflow_provider_workspace").rglob("*.py")
     nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text())))
     return "\n".join(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def failure(server: SandboxServer, monkeypatch: pytest.MonkeyPatch, case: str) -> str:
-    """Return what the user reads."""
+    """Return the message of a failing call."""
     change, call = FIRST[case]
     connection = json.loads(server.connection()) | change
     connection["host"] = connection["host"].format(host=server.url.removeprefix("http://"))
@@ -78,16 +78,14 @@ def is_quoted(message: str) -> list[str]:
 
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 @pytest.mark.parametrize("case", FIRST)
-def test_what_a_new_user_meets_first_is_there(
-    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, case: str
-) -> None:
+def test_common_first_errors_are_documented(sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     message = failure(sandbox, monkeypatch, case)
     assert is_quoted(message), f"write a row for: {message}"
 
 
-def test_quoted_messages_are_those_of_the_code() -> None:
+def test_quoted_messages_exist_in_the_code() -> None:
     texts = source_texts()
-    # Where a value stands in the middle, the code has no such piece; the cases above say these.
+    # A message with a value in the middle is no single literal; the cases above cover these.
     said = {"No organization_id", "No project_id", "Raise read_timeout", "returned 401"}
     pieces = [part.strip() for quote in QUOTES if quote not in OF_OTHERS for part in quote.split("…")]
     assert len(pieces) > 30

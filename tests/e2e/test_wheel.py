@@ -52,11 +52,11 @@ for page in sys.argv[1:]:
 
 def run(*command: str | Path, cwd: Path, timeout: float = 300, **env: str) -> str:
     """Run a program away from the checkout, and return what it prints."""
-    surroundings = {
+    environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW_", "PYTHON", "VIRTUAL_ENV"))
     }
     done = subprocess.run(
-        command, cwd=cwd, env={**surroundings, **env}, capture_output=True, text=True, check=False, timeout=timeout
+        command, cwd=cwd, env={**environment, **env}, capture_output=True, text=True, check=False, timeout=timeout
     )
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout
@@ -105,7 +105,7 @@ def airflow(away: Path, *arguments: str) -> str:
 
 
 @contextmanager
-def people_and_dns(away: Path, server: SandboxServer, surroundings: dict[str, str]) -> Iterator[None]:
+def people_and_dns(away: Path, server: SandboxServer, environment: dict[str, str]) -> Iterator[None]:
     """Publish the challenges of domains, accept invites to the team, and approve what is asked, while others run."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -115,9 +115,7 @@ def people_and_dns(away: Path, server: SandboxServer, surroundings: dict[str, st
     over = threading.Event()
     with (
         (away / "api-server.log").open("w") as log,
-        subprocess.Popen(
-            command, cwd=away, env={**os.environ, **surroundings, **admins}, stdout=log, stderr=log
-        ) as api,
+        subprocess.Popen(command, cwd=away, env={**os.environ, **environment, **admins}, stdout=log, stderr=log) as api,
         approving(f"http://127.0.0.1:{port}/api/v2"),
     ):
         joining = threading.Thread(target=accept_invites, args=(server, over))
@@ -157,16 +155,16 @@ def test_the_first_dags_of_readme_and_guides_succeed(away: Path, tmp_path: Path)
     (data / "team.csv").write_text(f"email,first_name,level\n{team}")
     (data / "members.csv").write_text(roster + team + others)  # with those whom the other guides invite
     with SandboxServer("live", rate_limit=False) as server:
-        surroundings = {
+        environment = {
             "AIRFLOW_HOME": str(away / "first"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__DAGS_FOLDER": str(tmp_path),
             "AIRFLOW_CONN_WORKSPACE_DEFAULT": server.connection(),
         }
-        run(away / "venv" / "bin" / "airflow", "db", "migrate", cwd=tmp_path, **surroundings)
-        with people_and_dns(away, server, surroundings):
+        run(away / "venv" / "bin" / "airflow", "db", "migrate", cwd=tmp_path, **environment)
+        with people_and_dns(away, server, environment):
             said = run(
-                *(away / "venv" / "bin" / "python", "-c", RUN_DAGS, *pages), cwd=tmp_path, timeout=900, **surroundings
+                *(away / "venv" / "bin" / "python", "-c", RUN_DAGS, *pages), cwd=tmp_path, timeout=900, **environment
             )
     assert re.findall(r"^(\S+) ended: (\S+)$", said, re.MULTILINE) == [(page, "success") for page in pages]
 
@@ -243,19 +241,19 @@ def test_an_organization_by_the_guide_alone(away: Path) -> None:
     people = "".join(f"person-{number}@northwind.example.com,Pat,1\n" for number in range(150))
     (data / "northwind.csv").write_text(f"email,first_name,level\n{people}")
     with SandboxServer("live", rate_limit=False) as server:
-        surroundings = {
+        environment = {
             "AIRFLOW_HOME": str(away / "onboarding"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__DAGS_FOLDER": str(data.parent),
             "AIRFLOW_CONN_WORKSPACE_DEFAULT": server.connection(),
         }
         command = away / "venv" / "bin" / "airflow"
-        run(command, "db", "migrate", cwd=away, **surroundings)
+        run(command, "db", "migrate", cwd=away, **environment)
         dns = threading.Thread(target=publish_challenges, args=(server,), daemon=True)
         dns.start()
-        run(command, "dags", "test", "onboard_northwind", cwd=away, **surroundings)
+        run(command, "dags", "test", "onboard_northwind", cwd=away, **environment)
         assert Counter(effect["operation"] for effect in server.effects()) == ONBOARDED
-        planned = run(command, "workspace", "plan", data / "northwind.yaml", cwd=away, **surroundings)
+        planned = run(command, "workspace", "plan", data / "northwind.yaml", cwd=away, **environment)
         assert "0 to create, 0 to change, 0 to remove" in planned
 
 

@@ -1,7 +1,7 @@
 """
-Every operation, by every way, under every fault, against a real server that counts what it did.
+Every operation, with every client, under every fault, against the sandbox.
 
-``make faults`` prints what came of it; ``tests/faults/test_matrix.py`` asserts it.
+``make faults`` prints the results; ``tests/faults/test_matrix.py`` asserts a part of them.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ from tests.contract.reference import EXPECTED, Expected
 from tests.fault_kinds import TEST_FAULTS
 
 OPERATIONS_OF = {kind.name: kind.operations for kind in (*KINDS, *TEST_FAULTS)}
-# The answer can be read; a look afterwards is for something else.
+# The response is readable; later reads serve another purpose.
 ANSWERED = ("said_otherwise", "slow_drip", "wrong_content_type")
-# They hit whatever reads a list, also on its way to something else.
+# They affect everything that reads a list.
 OF_ALL_LISTS = ("late_rows", "short_pages", "moving_rows")
 PEOPLE = ["ada@example.com", "grace@example.com", "lin@example.com"]
 
 
 @dataclass(frozen=True)
 class Case:
-    """One operation, and what to give it."""
+    """An operation and its arguments."""
 
     arguments: dict[str, Any] = field(default_factory=dict)
     effects: int = 0
@@ -67,13 +67,13 @@ class Case:
 
 
 def paused_export(_sandbox: SandboxServer, hook: WorkspaceHook) -> dict[str, Any]:
-    """Pause an export, so that there is one to unpause."""
+    """Pause an export, so that it can be unpaused."""
     hook.pause_batch_export(batch_export_id=SEED.batch_export_ids[1])
     return {"batch_export_id": SEED.batch_export_ids[1]}
 
 
 def domain_to_verify(sandbox: SandboxServer, hook: WorkspaceHook) -> dict[str, Any]:
-    """Create a domain whose challenge can be found in the DNS."""
+    """Create a domain whose challenge is in the DNS."""
     domain = hook.create_domain(domain="fresh.example.com")
     sandbox.publish_dns("_workspace-challenge.fresh.example.com", domain.verification_challenge or "")
     return {"domain_id": domain.id}
@@ -91,7 +91,7 @@ def another_project(_sandbox: SandboxServer, hook: WorkspaceHook) -> dict[str, A
     return {}
 
 
-# What cannot be tried with the required arguments alone.
+# Operations that need more than the required arguments.
 PREPARED: dict[str, Case] = {
     "UnpauseBatchExport": Case({}, 1, paused_export),
     "ListDomains": Case(prepare=another_domain),
@@ -102,14 +102,14 @@ PREPARED: dict[str, Case] = {
 
 
 def case_of(expected: Expected) -> Case:
-    """Give an operation what it requires and, if it writes, one field of its body; and expect one change of a write."""
+    """Return a case with the required arguments and, for a write, one body field and one expected effect."""
     if expected.operation in PREPARED:
         return PREPARED[expected.operation]
     values = ids_of(expected) | example_of(expected)
     if expected.hook_method is None:
         return Case(ids_of(expected))
     taken = inspect.signature(operator_of(expected).__init__).parameters
-    # A person may be given by their address instead.
+    # A person may be given by e-mail address instead.
     required = [
         name
         for name in values
@@ -123,13 +123,13 @@ CASES = {expected.operation: case_of(expected) for expected in EXPECTED}
 
 
 def name_in_sandbox(operation: str) -> str:
-    """The name the sandbox has for an operation."""
+    """Return the name of an operation in the sandbox."""
     return route_of(BY_NAME[operation]).operation
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault, as it is switched on."""
+    """A fault and its parameters."""
 
     kind: str
     options: dict[str, Any] = field(default_factory=dict)
@@ -139,20 +139,20 @@ class Fault:
 
     @property
     def loses_rows(self) -> bool:
-        """Whether no client can know the whole list."""
+        """Whether rows are lost that no client can find."""
         return self.kind in ("large_list", "late_rows")
 
     @property
     def stays_short(self) -> bool:
-        """Whether no list is as long as it counts, however often it is read."""
+        """Whether lists stay shorter than their count."""
         return self.kind == "short_pages" and "missing" in self.options
 
 
 def faults(elsewhere: str) -> dict[str, Fault]:
     """
-    Name all faults.
+    Return all faults.
 
-    :param elsewhere: origin of another server, to which no key may go
+    :param elsewhere: origin of another server, which must never receive the key
     """
     statuses = {
         f"{status} {when}": Fault(f"status_{when}", {"status": status})
@@ -211,11 +211,11 @@ def faults(elsewhere: str) -> dict[str, Fault]:
     }
 
 
-# --- Ways to ask ---
+# --- Clients ---
 
 
 def by_requests(operation: str, arguments: dict[str, Any]) -> Any:
-    """Ask by the hook for workers."""
+    """Call the synchronous hook."""
     with closing(WorkspaceHook()) as hook:
         expected = BY_NAME[operation]
         if expected.hook_method is None:
@@ -225,7 +225,7 @@ def by_requests(operation: str, arguments: dict[str, Any]) -> Any:
 
 
 def by_httpx(operation: str, arguments: dict[str, Any]) -> Any:
-    """Ask by the hook for the event loop."""
+    """Call the asynchronous hook."""
 
     async def ask() -> Any:
         async with WorkspaceAsyncHook() as hook:
@@ -239,15 +239,15 @@ def by_httpx(operation: str, arguments: dict[str, Any]) -> Any:
 
 
 def by_operator(operation: str, arguments: dict[str, Any]) -> Any:
-    """Ask by the operator, which looks before it creates and after an answer was lost."""
+    """Run the operator, which looks the record up first and after a lost response."""
     return OPERATORS[operation](task_id="task", do_xcom_push=False, **arguments).execute({"ti": NoTaskInstance()})
 
 
 class NoTaskInstance:
-    """Takes the XCom of a task that fails."""
+    """A task instance that ignores XComs."""
 
     def xcom_push(self, key: str, value: object) -> None:
-        """Drop it."""
+        """Ignore the XCom."""
 
 
 WAYS: dict[str, Callable[[str, dict[str, Any]], Any]] = {
@@ -265,7 +265,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True)
 class Cell:
-    """What came of one operation under one fault."""
+    """The result of one operation under one fault."""
 
     result: str
     """
@@ -281,12 +281,12 @@ class Cell:
     """What must not be."""
 
     def __str__(self) -> str:
-        """Return it as the table shows it."""
+        """Return the cell as the table shows it."""
         return f"{self.result} {self.effects}/{self.intended}" if self.intended else self.result
 
 
 def nothing_to_try(way: str, operation: str, fault: Fault) -> str:
-    """Say why there is nothing to try; empty if there is."""
+    """Return why the combination does not apply; empty if it does."""
     hit = None if fault.kind in OF_ALL_LISTS else OPERATIONS_OF[fault.kind]
     if hit is not None and name_in_sandbox(operation) not in hit:
         return "answers no pages" if hit is LISTS else "is none that it hits"
@@ -300,7 +300,7 @@ def nothing_to_try(way: str, operation: str, fault: Fault) -> str:
 
 
 def check_connection(sandbox: SandboxServer, way: str, operation: str, fault: Fault) -> Cell:
-    """Run one cell of the matrix, from a fresh sandbox."""
+    """Run one cell of the matrix with a fresh sandbox."""
     reason = nothing_to_try(way, operation, fault)
     if reason:
         return Cell("-", message=reason)
@@ -327,19 +327,19 @@ def check_connection(sandbox: SandboxServer, way: str, operation: str, fault: Fa
     if not hits and fault.kind in OF_ALL_LISTS:
         return Cell("-", message="reads no list")
     sandbox.clear_faults()
-    sandbox.advance_clock(3600)  # for what takes effect late
+    sandbox.advance_clock(3600)  # for late effects
     cell = Cell(
         type(error).__name__ if error else how(sandbox.requests()[requests_before:], name),
         len(sandbox.effects()) - effects_before,
         case.effects,
         str(error or ""),
     )
-    is_delete = BY_NAME[operation].method == "DELETE"  # because it was asked for, whatever a list shows
+    is_delete = BY_NAME[operation].method == "DELETE"  # because it was requested, whatever a list shows
     return replace(cell, wrong=find_mistake(cell, error, hits, (rows, answer), fault, is_delete=is_delete))
 
 
 def how(requests: list[dict[str, Any]], name: str) -> str:
-    """Say how a success came about."""
+    """Describe a success."""
     sent = [entry for entry in requests if entry["operation"] == name]
     if sent[-1]["fault"] is None:
         return "ok" if len(sent) == 1 else "again"
@@ -356,7 +356,7 @@ def find_mistake(
     *,
     is_delete: bool,
 ) -> str:
-    """Say what must not be; empty if all is well."""
+    """Return the violated promise; empty if there is none."""
     rows, answer = read
     if not hits:
         return "the fault hit nothing"
@@ -379,15 +379,15 @@ def find_mistake(
     return ""
 
 
-# --- Surroundings ---
+# --- Environment ---
 
 
 @contextmanager
-def surroundings() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]]:
+def environment() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]]:
     """
     Yield a sandbox with a connection to it, the faults, and the requests that went elsewhere.
 
-    Whatever waits moves the clock of the sandbox instead.
+    Waits advance the clock of the sandbox and take no time.
     """
     strays: list[str] = []
     with (
@@ -408,7 +408,7 @@ def surroundings() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]
                 "consistency_time": 60,
             },
         }
-        # What is prepared needs an answer, also on a busy machine.
+        # The preparations need a response, also on a busy machine.
         patient = {**connection, "extra": {**connection["extra"], "read_timeout": 30}}
         env = {
             "AIRFLOW_CONN_WORKSPACE_DEFAULT": json.dumps(connection),
@@ -426,11 +426,11 @@ def surroundings() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]
 
 @contextmanager
 def listening(strays: list[str]) -> Iterator[str]:
-    """Run another server, which notes each request, and yield its origin."""
+    """Run another server that records each request, and yield its origin."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            """Note the request."""
+            """Record the request."""
             strays.append(f"{self.command} {self.path}\n{self.headers}")
             self.send_error(404)
 
@@ -450,7 +450,7 @@ def listening(strays: list[str]) -> Iterator[str]:
         thread.join()
 
 
-# What stands for what in the table of the documentation.
+# Operations that represent others in the table of the documentation.
 COLUMNS = {
     "a read": ("requests", "GetProject"),
     "a list": ("requests", "ListMembers"),
@@ -464,13 +464,13 @@ TABLE = Path(__file__).resolve().parents[2] / "docs" / "faults-table.md"
 
 
 def in_short(cell: Cell) -> str:
-    """Write a cell as the table of the documentation has it, which shows errors without what all their names share."""
+    """Return a cell as in the documentation, with error names shortened."""
     error = re.fullmatch(r"Workspace(\w+)Error", cell.result)
     return str(replace(cell, result=f"`{error[1]}`")) if error else str(cell)
 
 
 def table(cells: dict[tuple[str, str, str], Cell], kinds: dict[str, Fault]) -> str:
-    """Write the table of the documentation, with the operations that stand for others."""
+    """Return the table of the documentation with the representative operations."""
     lines = [
         "<!-- Written by `make faults ARGS=--write`. -->",
         "",
@@ -479,7 +479,7 @@ def table(cells: dict[tuple[str, str, str], Cell], kinds: dict[str, Fault]) -> s
     ]
     for name, fault in kinds.items():
         if fault.kind == "down":
-            continue  # what comes of it depends on how fast the machine is
+            continue  # the result depends on the speed of the machine
         row = [in_short(cells[operation, name, way]) for way, operation in COLUMNS.values()]
         lines.append(f"| {name} | {' | '.join(row)} |")
     return "\n".join(lines) + "\n"
@@ -489,9 +489,9 @@ def find_outdated(
     cells: dict[tuple[str, str, str], Cell], sandbox: SandboxServer, kinds: dict[str, Fault]
 ) -> list[str]:
     """
-    Return the lines that only one of the table of the documentation and these cells has.
+    Return the lines that differ between the documentation and these cells.
 
-    Their cells are tried again before: on a busy machine an answer may come too late, which is another fault.
+    Their cells run once more first, because a response may be late on a busy machine.
     """
 
     def differing() -> list[str]:
@@ -505,12 +505,12 @@ def find_outdated(
 
 
 def main() -> int:
-    """Print the matrix; return 1 if anything in it must not be, or if the documentation says something else."""
+    """Print the matrix; return 1 if it violates a promise or differs from the documentation."""
     logging.disable(logging.ERROR)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     began = time.monotonic()
     cells: dict[tuple[str, str, str], Cell] = {}
-    with surroundings() as (sandbox, kinds, strays):
+    with environment() as (sandbox, kinds, strays):
         for operation in CASES:
             print(f"\n{operation:<30}{''.join(f'{way:<44}' for way in WAYS)}")
             for fault_name, fault in kinds.items():

@@ -1,4 +1,4 @@
-"""The part of the matrix that matters most: every write, where its answer is lost. ``make faults`` runs all of it."""
+"""The most important part of the fault matrix: writes with a lost response. ``make faults`` runs all of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.contract.parts import BY_NAME
-from tests.faults.matrix import CASES, WAYS, Fault, check_connection, nothing_to_try, surroundings
+from tests.faults.matrix import CASES, WAYS, Fault, check_connection, environment, nothing_to_try
 
 LOST = (
     *("reset before", "reset after", "timeout after", "503 after", "cut body", "redirect abroad"),
@@ -20,7 +20,7 @@ Surroundings = tuple[SandboxServer, dict[str, Fault], list[str]]
 
 @pytest.fixture(scope="module")
 def prepared() -> Iterator[Surroundings]:
-    with surroundings() as all_of_it:
+    with environment() as all_of_it:
         yield all_of_it
 
 
@@ -43,7 +43,7 @@ def test_no_fault_applies_a_write_twice(prepared: Surroundings, operation: str, 
 
 @pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 @pytest.mark.parametrize("operation", [name for name in CASES if BY_NAME[name].status == 204])
-def test_a_delete_that_deletes_nothing_fails_its_operator(prepared: Surroundings, operation: str) -> None:
+def test_a_delete_without_effect_fails_its_operator(prepared: Surroundings, operation: str) -> None:
     sandbox, faults, _ = prepared
     cell = check_connection(sandbox, "operator", operation, faults["success, not done"])
     assert (cell.result, cell.effects) == ("WorkspaceNotAppliedError", 0), cell.message

@@ -1,4 +1,4 @@
-"""The page on architecture names every room and module, the way imports go, and constants that exist."""
+"""docs/architecture.md names every module, the layers and existing constants."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODULES = {
 
 
 def sections() -> dict[str, list[tuple[str, str]]]:
-    """The rows of each room: module and what it does."""
+    """Return the rows of each room: module and description."""
     found = {}
     for section in ROOMS.split("\n### ")[1:]:
         name, _, text = section.partition("\n")
@@ -31,7 +31,7 @@ def sections() -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def test_every_module_has_its_line_in_its_room() -> None:
+def test_every_module_has_a_line_in_its_room() -> None:
     rows = [(room, module) for room, lines in sections().items() for module, _ in lines]
     listed = [module for _, module in rows]
     missing = sorted(MODULES - set(listed))

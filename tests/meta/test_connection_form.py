@@ -1,4 +1,4 @@
-"""The connection form says what the settings check."""
+"""The connection form matches the checks of the settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_workspace.hooks.connection import read_settings
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 
-def test_the_form_shows_the_extras_that_are_read() -> None:
+def test_the_form_has_every_key_of_the_extra() -> None:
     assert tuple(CONNECTION_FIELDS) == EXTRAS
     (connection,) = get_provider_info()["connection-types"]
     assert connection["connection-type"] == WorkspaceHook.conn_type
@@ -37,7 +37,7 @@ BOUNDED = {name: field["schema"] for name, field in CONNECTION_FIELDS.items() if
 
 
 @pytest.mark.parametrize("name", BOUNDED)
-def test_the_form_has_the_bounds_and_defaults_of_the_check(name: str) -> None:
+def test_bounds_and_defaults_of_the_form_match_the_settings(name: str) -> None:
     schema = BOUNDED[name]
     step = 1 if "integer" in schema["type"] else 0.001
     assert accepts(name, schema["minimum"])
@@ -48,19 +48,19 @@ def test_the_form_has_the_bounds_and_defaults_of_the_check(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BOUNDED)
-def test_the_form_says_the_bounds(name: str) -> None:
+def test_the_descriptions_contain_the_bounds(name: str) -> None:
     low, high = BOUNDED[name]["minimum"], BOUNDED[name]["maximum"]
     assert CONNECTION_FIELDS[name]["description"].endswith(f" From {low} to {high}.")
 
 
 @pytest.mark.parametrize("name", [name for name, field in CONNECTION_FIELDS.items() if "default" in field["schema"]])
-def test_the_form_shows_the_default_that_is_used(name: str) -> None:
+def test_the_descriptions_contain_the_defaults(name: str) -> None:
     default = CONNECTION_FIELDS[name]["schema"]["default"]
     bare = read_settings(host="https://host.example.com", password="key", extra=None, source="the test")
     assert str(getattr(bare, name)).lower().removesuffix(".0") == str(default).lower()
 
 
-def test_the_form_offers_the_choices_that_are_accepted() -> None:
+def test_the_choices_of_the_form_are_accepted() -> None:
     choices = CONNECTION_FIELDS["bulk_invite_body"]["schema"]["enum"]
     assert all(accepts("bulk_invite_body", choice) for choice in choices)
     assert not accepts("bulk_invite_body", "list")

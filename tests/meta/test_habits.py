@@ -1,4 +1,4 @@
-"""The habits of the repository: what CI checks is checked before a commit, and the forms can be filled in."""
+"""Commit hooks, issue forms and make targets of the repository."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def read(file: Path) -> Any:
     return yaml.safe_load(file.read_text())
 
 
-def test_the_hooks_run_what_make_lint_runs_and_download_nothing() -> None:
+def test_commit_hooks_run_the_checks_of_make_lint() -> None:
     (local,) = read(ROOT / ".pre-commit-config.yaml")["repos"]
     assert local["repo"] == "local"
     assert {hook["language"] for hook in local["hooks"]} == {"system"}

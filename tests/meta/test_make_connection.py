@@ -1,4 +1,4 @@
-"""A setting is one field: the connection form and the tables of the documentation follow from it."""
+"""The connection form and the tables of the documentation are generated from the settings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ make_connection = load("make_connection", SCRIPT)
 
 
 @pytest.mark.parametrize(("path", "text"), make_connection.files().items(), ids=lambda item: getattr(item, "name", ""))
-def test_what_follows_from_the_settings_is_up_to_date(path: Path, text: str) -> None:
+def test_generated_files_are_up_to_date(path: Path, text: str) -> None:
     assert path.read_text(encoding="utf-8") == text, "run .venv/bin/python dev/make_connection.py"
 
 
@@ -44,7 +44,7 @@ def test_no_line_of_the_form_is_too_long() -> None:
     assert eval(text) == {"key": {"label": "x", "description": "word " * 100 + "end."}}  # noqa: S307 - that is the test
 
 
-# A default that depends on another setting, an optional integer, and a yes or no.
+# A default that depends on another setting, an optional integer and a boolean.
 MORE = """
     grace_time: float = Field(
         default_factory=lambda given: 2 * given.get("read_timeout", 0),
@@ -64,7 +64,7 @@ MORE = """
 
 @pytest.fixture(scope="module")
 def more(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
-    """The settings with three fields more, and nothing else."""
+    """The settings with three more fields."""
     source = Path(str(settings.__file__)).read_text()
     assert source.count("\n    def __init__(") == 2
     head, _, tail = source.rpartition("\n    def __init__(")
@@ -78,7 +78,7 @@ def read(module: ModuleType, **extra: Any) -> Any:
     return module.Settings("https://h.example.com", "k", "the test", **extra)
 
 
-def test_one_more_field_is_read(more: ModuleType) -> None:
+def test_a_new_field_is_read(more: ModuleType) -> None:
     bare = read(more)
     assert (bare.grace_time, bare.rows_per_hour, bare.trust_rows) == (120.0, None, True)
     assert read(more, read_timeout="7", rows_per_hour="").grace_time == 14.0
@@ -102,13 +102,13 @@ def test_one_more_field_is_read(more: ModuleType) -> None:
         ),
     ],
 )
-def test_one_more_field_is_checked(more: ModuleType, extra: dict[str, Any], expected: list[str]) -> None:
+def test_a_new_field_is_checked(more: ModuleType, extra: dict[str, Any], expected: list[str]) -> None:
     with pytest.raises(WorkspaceConfigError) as error:
         read(more, **extra)
     assert str(error.value) == " ".join(f"The extra {text}" for text in expected)
 
 
-def test_one_more_field_is_in_the_form_and_in_the_table(more: ModuleType) -> None:
+def test_a_new_field_is_in_the_form_and_in_the_table(more: ModuleType) -> None:
     form = make_connection.form(more)
     if FORM_SCHEMA:  # since Airflow 3.2
         jsonschema.validate(form, FORM_SCHEMA)

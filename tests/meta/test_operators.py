@@ -1,4 +1,4 @@
-"""Every operator, sensor and trigger is documented, can be mapped, and is cheap to import."""
+"""Rules for all operators, sensors and triggers: documentation, templates, mapping, import cost."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def classes(kind: str, base: type) -> list[type[Any]]:
 OPERATORS = classes("operators", BaseOperator)
 SENSORS = [cls for cls in classes("sensors", BaseOperator) if cls is not WorkspaceSensor]
 TRIGGERS = classes("triggers", BaseTrigger)
-# Bases of operators that are in one module with them.
+# Base classes in the same modules.
 BASES = ("WorkspaceWindowOperator", "WorkspaceOrganizationOperator")
 TASKS = [cls for cls in (*OPERATORS, *SENSORS) if cls.__name__ not in BASES]
 
@@ -90,7 +90,7 @@ def test_template_fields_are_arguments(cls: type[Any]) -> None:
 
 
 @pytest.mark.parametrize("cls", [*TASKS, *TRIGGERS, WorkspaceOperator, WorkspaceListOperator, WorkspaceSensor])
-def test_every_argument_of_its_own_is_documented(cls: type[Any]) -> None:
+def test_every_own_argument_is_documented(cls: type[Any]) -> None:
     own = inspect.signature(cls.__init__).parameters if "__init__" in vars(cls) else {}
     documented = re.findall(r":param (\w+):", inspect.getdoc(cls) or "")
     silent = {name for name in own if name not in ("self", "kwargs")} - set(documented)

@@ -1,4 +1,4 @@
-"""The README on a package index: no link and no picture is broken, whether or not the repository's address is set."""
+"""The README on a package index: links and pictures, with and without the URL of the repository."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def addresses(html: str) -> list[str]:
     return re.findall(r'(?:href|src)="([^"]*)"', html)
 
 
-def test_without_a_repository_nothing_leads_nowhere() -> None:
+def test_without_a_repository_url_there_are_no_broken_links() -> None:
     html = rendered(None)
     assert not [address for address in addresses(html) if not address.startswith(("http", "#"))]
     assert "<img" not in html
     assert "Quick start: run your first Dag" in html
 
 
-def test_with_a_repository_links_and_pictures_are_those_of_the_release() -> None:
+def test_with_a_repository_url_links_lead_to_the_release() -> None:
     html = rendered(REPOSITORY)
     targets = [address for address in addresses(html) if address.startswith(REPOSITORY)]
     assert f"{REPOSITORY}raw/0.1.0/docs/images/graph.png" in targets
@@ -49,7 +49,7 @@ def test_with_a_repository_links_and_pictures_are_those_of_the_release() -> None
         assert (ROOT / re.sub(f"^{REPOSITORY}(raw|blob)/0.1.0/", "", target).partition("#")[0]).exists(), target
 
 
-def test_code_of_the_readme_stays_as_it_is() -> None:
+def test_code_of_the_readme_is_unchanged() -> None:
     from package_page import page
 
     text = "[a](b.md)\n\n```py\nx = [a](b.md)\n```\n"

@@ -1,8 +1,8 @@
 """
-The recipe of CONTRIBUTING.md, step by step: whatever a new endpoint lacks is named, with the file it belongs in.
+The steps of CONTRIBUTING.md for a new endpoint. Each failure names the missing part and its file.
 
-The rows are those of ``tests/contract/reference.py``. That the parts also do what they should is tested elsewhere:
-``tests/contract`` sends each operation, ``tests/sandbox/test_access.py`` its scope, ``tests/faults`` breaks it.
+The rows are those of ``tests/contract/reference.py``. Other tests check what the parts do: ``tests/contract`` sends
+each operation, ``tests/sandbox/test_access.py`` checks its scope, ``tests/faults`` breaks it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tests.contract.reference import EXAMPLE_BODY, EXPECTED, Expected
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "airflow_provider_workspace"
 METHODS = {expected.hook_method: expected for expected in EXPECTED if expected.hook_method}
-# Public methods of a hook that are no row of the reference. delete_dashboard is an UpdateDashboard under another name.
+# Public methods of the hooks without a row of their own. delete_dashboard is an UpdateDashboard.
 OTHERS = {
     "delete_dashboard",
     "send",
@@ -51,7 +51,7 @@ OTHERS = {
     "organization_or_default",
     "project_or_default",
 }
-# The only POSTs that may be sent again after an unknown outcome.
+# The only repeatable POSTs.
 REPEATABLE_POSTS = {"PauseBatchExport", "UnpauseBatchExport", "VerifyDomain"}
 
 every_row = pytest.mark.parametrize("expected", EXPECTED, ids=BY_NAME)
@@ -78,7 +78,7 @@ def test_every_row_has_an_example_and_ids(expected: Expected) -> None:
     assert not fields, f"{expected.operation}: path and path_parameters of its row differ in {names(fields)}"
 
 
-def test_every_example_is_of_a_row() -> None:
+def test_every_example_has_a_row() -> None:
     more = set(EXAMPLE_BODY) - set(BY_NAME)
     assert not more, f"EXAMPLE_BODY in tests/contract/reference.py has {names(more)}, and EXPECTED has no such row"
 
@@ -109,9 +109,9 @@ def test_an_operation_has_the_fields_of_its_row(expected: Expected) -> None:
     wanted = set(expected.body) | set(expected.query)
     assert not wanted - fields, f"{expected.operation}: its class in api/operations/ lacks {names(wanted - fields)}"
     if expected.answer == "undefined list":
-        wanted.add("offset")  # for a service that answers pages
+        wanted.add("offset")  # for services with pages
     if expected.operation == "UnpauseBatchExport":
-        wanted.add("resume_fields")  # holds what the interface does not name
+        wanted.add("resume_fields")  # for fields that the interface does not name
     assert not fields - wanted, (
         f"{expected.operation}: {names(fields - wanted)} of its class is not in its row of tests/contract/reference.py"
     )
@@ -138,7 +138,7 @@ def test_every_operation_and_model_has_a_docstring(cls: type) -> None:
 
 @every_method
 def test_a_method_takes_every_field_of_its_operation(expected: Expected) -> None:
-    """By name, or by the typed dict of its ``**fields``."""
+    """By name, or with the typed dict of ``**fields``."""
     method = hook_method_of(expected, WorkspaceHook)
     if expected.operation == "CreateInvites":
         return  # takes rows
@@ -163,14 +163,14 @@ def test_both_hooks_have_the_method(hook: type, expected: Expected) -> None:
     hook_method_of(expected, hook)
 
 
-def test_no_method_is_without_an_operation() -> None:
+def test_every_method_has_an_operation() -> None:
     own = {name for name in vars(WorkspaceHook) if not name.startswith("_") and callable(getattr(WorkspaceHook, name))}
     more = own - OTHERS - set(METHODS)
     assert not more, f"WorkspaceHook has {names(more)}: name it as hook_method in tests/contract/reference.py"
 
 
 @pytest.mark.parametrize("name", sorted({*METHODS, "delete_dashboard", "send", "__init__"}))
-def test_both_hooks_have_the_same_parameters_and_words(name: str) -> None:
+def test_both_hooks_have_the_same_parameters_and_docstrings(name: str) -> None:
     method, twin = getattr(WorkspaceHook, name, None), getattr(WorkspaceAsyncHook, name, None)
     cure = f"{name} of WorkspaceAsyncHook is not that of WorkspaceHook: run python dev/make_async_hook.py"
     assert method, f"write {name} in hooks/workspace.py"
@@ -210,7 +210,7 @@ def test_the_docstrings_name_the_scope(expected: Expected) -> None:
 
 
 @every_row
-def test_the_sandbox_has_its_route(expected: Expected) -> None:
+def test_the_sandbox_has_a_route(expected: Expected) -> None:
     route = route_of(expected)
     for name in ("scope", "status"):
         assert getattr(route, name) == getattr(expected, name), (

@@ -1,4 +1,4 @@
-"""The certificate of the tests of both clients."""
+"""Certificate fixtures, shared with the tests of the clients."""
 
 from tests.unit.client.conftest import certificate, server_tls
 

@@ -1,4 +1,4 @@
-"""An event loop whose time a test controls: where nothing is to be done but wait, the clock jumps."""
+"""An event loop that jumps over its waits."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 import selectors
 from typing import Any
 
-# How long real sockets and threads are listened to before the clock jumps, in seconds.
+# Seconds to wait for sockets and threads before the clock jumps.
 PATIENCE = 0.0005
 
 
 class _Jumping(selectors.DefaultSelector):  # type: ignore[misc,valid-type]
-    """Waits for sockets as ever, but never for a timer."""
+    """A selector that waits for sockets, but not for timers."""
 
     def __init__(self, loop: FastForward) -> None:
         super().__init__()
@@ -31,9 +31,9 @@ class _Jumping(selectors.DefaultSelector):  # type: ignore[misc,valid-type]
 
 class FastForward(asyncio.SelectorEventLoop):
     """
-    An event loop that skips the waiting.
+    An event loop that jumps over its waits.
 
-    Both ends of every connection must run in it: then nothing is under way when no socket is ready.
+    Both ends of every connection must run in it, so that no socket being ready means that nothing is under way.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class FastForward(asyncio.SelectorEventLoop):
         return self.now
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
-        """Let the clock stand while a thread works."""
+        """Stop the clock while a thread works."""
         self.threads += 1
         future = super().run_in_executor(executor, func, *args)
         future.add_done_callback(self._thread_done)

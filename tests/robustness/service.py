@@ -1,4 +1,4 @@
-"""A server that answers as scripted and records everything that reaches it, byte for byte."""
+"""A server with scripted responses that records all received bytes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 class Recorder:
     """
-    A real service on loopback; connections stay open, so that many requests are quick.
+    A server on loopback with keep-alive connections, for many quick requests.
 
-    :ivar answer: status, headers and body of every answer from now on
+    :ivar answer: status, headers and body of all following responses
     :ivar received: the bytes of every request
     """
 

@@ -1,4 +1,4 @@
-"""Whatever a service answers: a result of the promised type that can be written out, or a named error. Both clients."""
+"""Any response leads to a result of the documented type or to an error of the package, with both clients."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.contract.parts import BODIES, IDS
 from tests.robustness.service import Recorder
 from tests.robustness.values import texts
 
-# Names that mean something somewhere, so that what is drawn is not skipped as unknown.
+# Known field names, so that generated values are not ignored as unknown fields.
 NAMES = sorted(
     {
         "count", "next", "previous", "results", "detail", "code", "attr", "message", "error", "errors",
@@ -80,7 +80,7 @@ bodies = st.sampled_from(RAW) | (values | pages).map(lambda value: json.dumps(va
 
 
 def operation_of(operation: Any) -> Any:
-    """An operation as anybody would send it."""
+    """Return an operation with valid arguments."""
     body = BODIES.get(operation.__name__) or {}
     given_ids = {name: value for name, value in IDS.items() if name in operation.model_fields}
     if operation.__name__ == "CreateInvites":
@@ -92,7 +92,7 @@ SENT = [operation_of(operation) for operation in OPERATIONS]
 
 
 def check_result(answer: Any, result: Any) -> None:
-    """What was promised, and nothing that cannot be printed or become an XCom."""
+    """Check the type, and that the result can be printed and become an XCom."""
     if answer is None:
         assert result is None
         return
@@ -109,7 +109,7 @@ def check_result(answer: Any, result: Any) -> None:
 
 @settings(max_examples=200)
 @given(operation=st.sampled_from(OPERATIONS), body=bodies)
-def test_any_body_is_parsed_or_a_named_error(operation: Any, body: bytes) -> None:
+def test_any_body_is_parsed_or_a_workspace_error(operation: Any, body: bytes) -> None:
     with suppress(UnreadableResponseError):
         check_result(operation.endpoint.result, decode(operation.endpoint.result, body))
 
@@ -125,7 +125,7 @@ def service() -> Iterator[Recorder]:
 
 @pytest.fixture(scope="module", params=["requests", "httpx"])
 def read(request: pytest.FixtureRequest, service: Recorder) -> Iterator[Read]:
-    """Send an operation, or read a whole list, with one of the clients."""
+    """Send an operation or read a list with one of the clients."""
     wanted = Settings(service.url, "phx_key", max_attempts=1)
     if request.param == "requests":
         with WorkspaceClient(wanted) as client:
@@ -146,9 +146,9 @@ def is_list(op: Any) -> bool:
     return isinstance(op.endpoint.result, type) and issubclass(op.endpoint.result, Page)
 
 
-# Statuses that say something about the body, or nothing.
+# Statuses with and without a body.
 statuses = st.sampled_from([200, 200, 200, 201, 204, 301, 302, 304, 400, 401, 403, 404, 405, 418, 429, 500, 503])
-# As they are allowed on the wire.
+# Valid header values.
 header_values = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=30)
 headers = st.fixed_dictionaries(
     {},
@@ -163,7 +163,7 @@ headers = st.fixed_dictionaries(
 
 @settings(max_examples=100)
 @given(op=st.sampled_from(SENT), status=statuses, headers=headers, body=bodies)
-def test_any_response_is_a_result_or_a_named_error(
+def test_any_response_is_a_result_or_a_workspace_error(
     read: Read, service: Recorder, op: Any, status: int, headers: dict[str, str], body: bytes
 ) -> None:
     if status in (204, 304):
@@ -186,7 +186,7 @@ def test_any_response_is_a_result_or_a_named_error(
 @settings(max_examples=60)
 @given(body=(pages | values).map(lambda value: json.dumps(value).encode()) | st.sampled_from(RAW), data=st.data())
 def test_bulk_invites_and_snapshots_survive_any_list(service: Recorder, body: bytes, data: st.DataObject) -> None:
-    """Polls of sensors and bulk invites read lists and answers of their own."""
+    """Bulk invites and polls of sensors read lists in their own way."""
     service.answer = (200, {}, body)
     connection = {"conn_type": "workspace", "host": service.url, "password": "k", "extra": {"max_attempts": 1}}
     with pytest.MonkeyPatch.context() as patch:

@@ -1,7 +1,7 @@
 """
-Whatever is passed to a hook, an operator or a sensor: a request of the right operation, or a named error before one.
+Any argument of a hook, operator or sensor leads to a valid request or to an error of the package.
 
-The sandbox is real and strict, and its own log tells what arrived.
+The log of the strict sandbox shows the requests.
 """
 
 from __future__ import annotations
@@ -56,20 +56,20 @@ from tests.variables import install
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 
-# A path value is one segment, whatever the service makes of it.
+# A path value is one segment, even if the service decodes it.
 PATHS = [re.compile(f"{row.method} {re.sub('{.*?}', '[^/?#]+', row.path).rstrip('/')}/") for row in EXPECTED]
 METHODS = {expected.hook_method: expected for expected in EXPECTED if expected.hook_method}
 EXAMPLES = settings(max_examples=10)
-# So that all together are 20,000 calls.
+# 20,000 calls in total.
 EXAMPLES_OF_EACH = 235
 
 
 class StillWaitingError(Exception):
-    """A trigger that waits as it should; its last request is cut."""
+    """A trigger is still waiting; its last request is cut off."""
 
 
 class Watched:
-    """A sandbox, and what arrives there while something is tried."""
+    """A sandbox and the requests that it receives."""
 
     def __init__(self, server: SandboxServer) -> None:
         assert server._listener is not None
@@ -77,7 +77,7 @@ class Watched:
         self.service = server._listener.service
 
     def attempt(self, action: Callable[[], Any]) -> None:
-        """Try something: it ends well or with a named error, and every request is one of the interface."""
+        """Call a function. It must return or raise an error of the package, and send only valid requests."""
         before = self.service.request_total
         refused = None
         try:
@@ -104,7 +104,7 @@ class Watched:
         str(refused).encode()
         assert "\x00" not in str(refused)
         assert len(str(refused)) < 12_000
-        # What the request itself is to blame for.
+        # Statuses of invalid requests.
         assert not isinstance(
             refused,
             WorkspaceTransportError
@@ -128,13 +128,13 @@ def watched() -> Iterator[Watched]:
 
 @st.composite
 def spoiled(draw: st.DrawFn, given_arguments: dict[str, Any]) -> dict[str, Any]:
-    """Good arguments of which one or two are anything at all."""
+    """Valid arguments, of which one or two are replaced by any value."""
     names = draw(st.lists(st.sampled_from(sorted(given_arguments)), min_size=1, max_size=2, unique=True))
     return given_arguments | {name: draw(anything) for name in names}
 
 
 def arguments_of(method: str) -> dict[str, Any]:
-    """Every argument of a hook's method, with a good value."""
+    """Return every argument of a hook method with a valid value."""
     optional = {"organization_id": SEED.organization_id} if "organization_id" in signature(method) else {}
     optional |= {"project_id": SEED.project_id} if "project_id" in signature(method) else {}
     return optional | arguments(METHODS[method]) | ({"on_invalid": "fail"} if method == "create_invites" else {})
@@ -147,7 +147,7 @@ def signature(method: str) -> dict[str, inspect.Parameter]:
 @pytest.mark.parametrize("method", sorted(METHODS))
 @EXAMPLES
 @given(data=st.data())
-def test_any_argument_of_a_hook_method_is_sent_or_a_named_error(
+def test_any_argument_of_a_hook_method_is_sent_or_a_workspace_error(
     watched: Watched, method: str, data: st.DataObject
 ) -> None:
     kwargs = build(data.draw(spoiled(arguments_of(method))))
@@ -167,7 +167,7 @@ def test_any_argument_of_a_hook_method_is_sent_or_a_named_error(
 @pytest.mark.parametrize("method", sorted(METHODS))
 @EXAMPLES
 @given(data=st.data())
-def test_any_argument_of_an_async_hook_method_is_sent_or_a_named_error(
+def test_any_argument_of_an_async_hook_method_is_sent_or_a_workspace_error(
     watched: Watched, method: str, data: st.DataObject
 ) -> None:
     kwargs = build(data.draw(spoiled(arguments_of(method))))
@@ -185,7 +185,7 @@ def test_any_argument_of_an_async_hook_method_is_sent_or_a_named_error(
 
 @EXAMPLES
 @given(data=st.data(), organization_id=anything, project_id=anything)
-def test_any_argument_of_the_hook_is_accepted_or_a_named_error(
+def test_any_argument_of_the_hook_is_accepted_or_a_workspace_error(
     watched: Watched, data: st.DataObject, organization_id: Any, project_id: Any
 ) -> None:
     def call() -> None:
@@ -201,7 +201,7 @@ def test_any_argument_of_the_hook_is_accepted_or_a_named_error(
     watched.attempt(call)
 
 
-# Arguments of Airflow itself.
+# Arguments that Airflow defines.
 NOT_OURS = {"self", "kwargs"}
 GOOD: dict[str, Any] = {
     **IDS,
@@ -235,7 +235,7 @@ GOOD: dict[str, Any] = {
 
 
 def own_arguments(cls: type[Any]) -> dict[str, Any]:
-    """The arguments of an operator, sensor or trigger with good values: those it must have and those it need not."""
+    """Return valid arguments of an operator, sensor or trigger: required ones and optional ones."""
     found: dict[str, Any] = {}
     for name, parameter in parameters(cls).items():
         found[name] = GOOD.get(name, None if parameter.default is inspect.Parameter.empty else parameter.default)
@@ -257,10 +257,10 @@ def parameters(cls: type[Any]) -> dict[str, inspect.Parameter]:
 
 
 def run_task(cls: type[Any], kwargs: dict[str, Any]) -> None:
-    """As a rendered template leaves it: the arguments are set after the operator is built."""
+    """Set the arguments after the operator is built, as rendering does, and run it."""
     vars(airflow.sdk.Variable)["values"].clear()
     task = cls(task_id="task", **own_arguments(cls))
-    # Not by setattr, where Airflow itself looks for results of other tasks, at any depth.
+    # Not with setattr, where Airflow searches for XComArgs at any depth.
     vars(task).update({"is_dry_run" if name == "dry_run" else name: value for name, value in kwargs.items()})
     if cls in SENSORS:  # no templates, so Airflow has checked that they are numbers
         for name, default in (("poke_interval", 60.0), ("timeout", 600.0)):
@@ -284,17 +284,17 @@ def run_task(cls: type[Any], kwargs: dict[str, Any]) -> None:
                 return
         task.execute({"ti": ti} if cls.__module__.endswith((".windows", ".window_closing")) else {})
     except RuntimeError as error:
-        if "is not verified" not in str(error):  # what fail_unverified=True asks for
+        if "is not verified" not in str(error):  # expected with fail_unverified=True
             raise
 
 
 def build_task(cls: type[Any], kwargs: dict[str, Any]) -> None:
-    """As the author of a Dag file writes it."""
+    """Build an operator in a Dag file."""
     cls(task_id="task", **kwargs)
 
 
 def run_trigger(cls: type[Any], kwargs: dict[str, Any]) -> None:
-    """As the triggerer does, up to the first event."""
+    """Run a trigger up to its first event."""
 
     async def first_event() -> None:
         trigger = cls(**kwargs)
@@ -313,7 +313,7 @@ def run_trigger(cls: type[Any], kwargs: dict[str, Any]) -> None:
     asyncio.run(first_event())
 
 
-# What a command line can hold: no NUL, and no halves of characters but those that stand for bytes.
+# Valid on a command line: no NUL, and surrogates only for undecodable bytes.
 words = texts.filter(lambda text: "\x00" not in text and not any("\ud800" <= char <= "\udfff" for char in text))
 COMMANDS = {command.name: command for group in get_workspace_commands() for command in group.subcommands}
 rosters = (
@@ -328,7 +328,7 @@ rosters = (
 
 @st.composite
 def command_lines(draw: st.DrawFn, command: Any, folder: Path) -> list[str]:
-    """Options of a command with good values, of which one or two are any text; of a roster, any content."""
+    """Command lines with valid options, of which one or two are any text; and rosters with any content."""
     options = [max(arg.flags, key=len) for arg in command.args]
     spoiled_ones = draw(st.lists(st.sampled_from(options), min_size=1, max_size=2, unique=True))
     line = []
@@ -343,7 +343,7 @@ def command_lines(draw: st.DrawFn, command: Any, folder: Path) -> list[str]:
 
 
 def run_command(command: Any, line: list[str]) -> None:
-    """As Airflow does, in this process; output goes where UTF-8 goes."""
+    """Run a command in this process with UTF-8 output."""
     parser = argparse.ArgumentParser(prog=command.name)
     for arg in command.args:
         arg.add_to_parser(parser)
@@ -352,9 +352,9 @@ def run_command(command: Any, line: list[str]) -> None:
     with redirect_stdout(out), redirect_stderr(errors):
         try:
             args = parser.parse_args(line)
-            if command.name == "sandbox":  # it would run until it is interrupted
+            if command.name == "sandbox":  # it runs until it is interrupted
                 sandbox_parser().parse_args(["--port", args.port, "--profile", args.profile])
-            else:  # those that ask Airflow's own database find none
+            else:  # there is no database of Airflow
                 command.func(args)
         except SystemExit as end:
             said = end.code if isinstance(end.code, str) else ""
@@ -371,7 +371,7 @@ Run = Callable[[st.DataObject], None]
 
 
 def targets(folder: Path) -> dict[str, Run]:
-    """Everything that takes arguments, and a call of it with some of them spoiled."""
+    """Return everything that takes arguments, with a function that calls it with invalid ones."""
 
     def spoil(run: Callable[[Any, dict[str, Any]], None], cls: Any) -> Run:
         return lambda data: run(cls, build(data.draw(spoiled(own_arguments(cls)))))
@@ -380,7 +380,7 @@ def targets(folder: Path) -> dict[str, Run]:
         def call(data: st.DataObject) -> None:
             own = {name: own_arguments(cls)[name] for name in parameters(cls)}  # Airflow checks its own
             kwargs = data.draw(spoiled(own))
-            # Airflow itself looks into what it is given, at any depth.
+            # Airflow searches arguments at any depth.
             if not any(isinstance(value, Made) and value.is_deep for value in kwargs.values()):
                 build_task(cls, build(kwargs))
 
@@ -401,10 +401,10 @@ NAMES = sorted(targets(Path()))
 
 
 def fuzz(watched: Watched, run: Run, examples: int) -> tuple[int, dict[str, str]]:
-    """Call it so often; return how often that was, and an example of each kind of raw error."""
+    """Call a target many times; return the number of calls and an example of each raw error."""
     calls, raw = 0, dict[str, str]()
 
-    # The few calls of each test run are always the same ones.
+    # The few calls of a normal test run are always the same.
     @settings(max_examples=examples, derandomize=examples < 100, database=None, suppress_health_check=list(HealthCheck))
     @given(data=st.data())
     def call(data: st.DataObject) -> None:
@@ -425,7 +425,7 @@ def fuzz(watched: Watched, run: Run, examples: int) -> tuple[int, dict[str, str]
 
 @pytest.fixture
 def airflow_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Airflow's Variables without a database; what a command changes in the surroundings is undone."""
+    """Variables in memory; environment changes by commands are undone."""
     install(monkeypatch)
     monkeypatch.setattr(waits, "scale", 0.0)
     monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "client")
@@ -433,13 +433,13 @@ def airflow_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("airflow_in_memory")
 @pytest.mark.parametrize("name", NAMES)
-def test_any_argument_is_sent_or_a_named_error(watched: Watched, name: str, tmp_path: Path) -> None:
+def test_any_argument_is_sent_or_a_workspace_error(watched: Watched, name: str, tmp_path: Path) -> None:
     assert fuzz(watched, targets(tmp_path)[name], 5)[1] == {}
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("airflow_in_memory")
-def test_twenty_thousand_calls_end_well_or_with_an_error_of_ours(watched: Watched, tmp_path: Path) -> None:
+def test_twenty_thousand_calls_succeed_or_raise_a_workspace_error(watched: Watched, tmp_path: Path) -> None:
     calls, raw = 0, dict[str, dict[str, str]]()
     for name, run in targets(tmp_path).items():
         count, errors = fuzz(watched, run, EXAMPLES_OF_EACH)
@@ -454,7 +454,7 @@ def test_twenty_thousand_calls_end_well_or_with_an_error_of_ours(watched: Watche
     assert calls >= 20_000
 
 
-# A huge limit is none.
+# A huge limit means no limit.
 ANY_WHOLE_NUMBER = ("max_per_hour", "max_per_day")
 NUMBERS = [
     (cls, name)
@@ -466,7 +466,7 @@ NUMBERS = [
 
 @pytest.mark.usefixtures("airflow_in_memory")
 @pytest.mark.parametrize(("cls", "name"), NUMBERS, ids=lambda value: getattr(value, "__name__", value))
-def test_a_number_that_is_none_is_refused_by_name(watched: Watched, cls: Any, name: str) -> None:
+def test_invalid_numbers_are_refused(watched: Watched, cls: Any, name: str) -> None:
     wrong: list[Any] = [math.nan, math.inf, -math.inf, True, [1]]
     wrong += [] if name.endswith("_id") else ["nan", "inf"]  # an id may be any text
     wrong += [] if name in ANY_WHOLE_NUMBER else [10**400, -(10**400)]

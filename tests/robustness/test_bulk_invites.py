@@ -1,4 +1,4 @@
-"""Bulk invites at services that are slow, lag or say something else, by what the service did; no real time passes."""
+"""Bulk invites with a slow, lagging or untruthful service, on a simulated clock."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PEOPLE = [f"person-{number}@example.com" for number in range(200)]
 
 @pytest.fixture
 def advance(monkeypatch: pytest.MonkeyPatch, sandbox: SandboxServer) -> Callable[[float], None]:
-    """Move the clocks of the worker and of the service; the worker's sleeps do so too. There are no rates."""
+    """Return a function that advances the clocks of worker and service, as the worker's sleeps do."""
     real, ahead = time.time, [0.0]
 
     def move(seconds: float) -> None:
@@ -45,7 +45,7 @@ def advance(monkeypatch: pytest.MonkeyPatch, sandbox: SandboxServer) -> Callable
 
 
 def mailed(sandbox: SandboxServer) -> Counter[str]:
-    """Return how often each was invited, once all that is under way has taken effect."""
+    """Return the number of invites per address after all requests have taken effect."""
     sandbox.advance_clock(600)
     return Counter(effect["target"] for effect in sandbox.audit("create_invite"))
 
@@ -54,7 +54,7 @@ def mailed(sandbox: SandboxServer) -> Counter[str]:
 @pytest.mark.parametrize("answer", ["504", "reset"])
 @pytest.mark.parametrize("lag", [0, 20])
 @pytest.mark.parametrize("seconds", [8, 10])
-def test_nobody_is_invited_twice_where_requests_take_effect_late(
+def test_nobody_is_invited_twice_if_requests_take_effect_late(
     sandbox: SandboxServer, connect: Connect, answer: str, lag: int, seconds: int
 ) -> None:
     connect(consistency_time=60)
@@ -68,7 +68,7 @@ def test_nobody_is_invited_twice_where_requests_take_effect_late(
 
 
 @pytest.mark.usefixtures("advance")
-def test_what_was_not_applied_is_sent_again(sandbox: SandboxServer, connect: Connect) -> None:
+def test_requests_that_were_not_applied_are_sent_again(sandbox: SandboxServer, connect: Connect) -> None:
     connect(consistency_time=60)
     sandbox.inject("reset_before", "create_invites", times=3, after=1)
     with closing(WorkspaceHook()) as hook:
@@ -77,10 +77,10 @@ def test_what_was_not_applied_is_sent_again(sandbox: SandboxServer, connect: Con
 
 
 @pytest.mark.parametrize("remembered", [True, False])
-def test_a_killed_worker_with_an_immediate_retry_invites_nobody_twice(
+def test_an_immediate_retry_after_a_kill_invites_nobody_twice(
     sandbox: SandboxServer, connect: Connect, advance: Callable[[float], None], *, remembered: bool
 ) -> None:
-    """The service needs 8 s for what is under way when the worker dies."""
+    """The service applies the running requests 8 s after the worker was killed."""
     connect(consistency_time=30)
     sandbox.inject("slow_effect", "create_invites", seconds=8, answer="reset", times=None, after=3)
     context: Any = {"task_state_store": TaskStore()} if remembered else {}
@@ -118,7 +118,7 @@ def test_a_killed_worker_with_an_immediate_retry_invites_nobody_twice(
 
 
 @pytest.mark.usefixtures("advance")
-def test_rows_that_an_answer_leaves_out_are_found_if_they_are_there(sandbox: SandboxServer, connect: Connect) -> None:
+def test_rows_missing_from_a_response_are_found_in_the_list(sandbox: SandboxServer, connect: Connect) -> None:
     connect(consistency_time=60)
     sandbox.inject("said_otherwise", "create_invites", how="other_answer", rows=2)
     with closing(WorkspaceHook()) as hook:
@@ -127,7 +127,7 @@ def test_rows_that_an_answer_leaves_out_are_found_if_they_are_there(sandbox: San
 
 
 @pytest.mark.usefixtures("advance")
-def test_rows_that_the_service_left_out_fail(sandbox: SandboxServer, connect: Connect) -> None:
+def test_rows_that_the_service_skipped_fail(sandbox: SandboxServer, connect: Connect) -> None:
     connect(consistency_time=60)
     sandbox.inject("said_otherwise", "create_invites", how="not_done", rows=2)
     with closing(WorkspaceHook()) as hook, pytest.raises(WorkspaceInvitesIncompleteError) as error:
@@ -138,10 +138,10 @@ def test_rows_that_the_service_left_out_fail(sandbox: SandboxServer, connect: Co
     assert len(failed) == 2
 
 
-def test_a_process_that_slept_sends_only_what_was_under_way(
+def test_a_resumed_process_sends_only_its_current_requests(
     sandbox: SandboxServer, connect: Connect, advance: Callable[[float], None]
 ) -> None:
-    """It is suspended when the third request goes out; another run invites everybody meanwhile."""
+    """The process is suspended at its third request; another run invites everybody meanwhile."""
     connect(max_concurrency=2)
     send = WorkspaceClient.send
     sent: list[int] = []

@@ -1,4 +1,4 @@
-"""24 hours of faults in fast-forward: waiters come and go, and each ends with its event or is cancelled."""
+"""Waits during 24 simulated hours of random faults: each ends with its event or is cancelled."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 HOURS = 24
 WAITERS = 400
 BEGAN = 1_700_000_000.0
-# How late an event may be: a look at most, and what the loop does at once.
+# How late an event may be: one poll and some time of the loop.
 LATE = polling.POLL_TIMEOUT + 60
 FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("refuse", {}),
@@ -60,7 +60,7 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
 
 
 class Quiet(Listener):
-    """The sandbox's own server, without the ten ticks a second that a day has too many of."""
+    """The server of the sandbox without its ten ticks per second, which are too many in a day."""
 
     async def main_loop(self) -> None:
         self.over = asyncio.Event()
@@ -69,7 +69,7 @@ class Quiet(Listener):
 
 @dataclass
 class Waiter:
-    """What became of a wait."""
+    """The result of a wait."""
 
     number: int
     trigger: WorkspaceWaitTrigger
@@ -113,7 +113,7 @@ def test_every_waiter_ends_during_a_day_of_faults(monkeypatch: pytest.MonkeyPatc
 
 
 async def scenario(chance: random.Random, loop: FastForward, patch: pytest.MonkeyPatch) -> tuple[list[Waiter], int]:
-    """Let everything happen, and return the waiters."""
+    """Run the day, and return the waits."""
     service = Service(":memory:", SandboxSettings(PROFILES["lenient"]), Faults(more_kinds=TEST_FAULTS))
     server = Quiet(service, "127.0.0.1", 0)
     serving = asyncio.ensure_future(server.serve(sockets=[server.socket]))
@@ -169,19 +169,19 @@ async def scenario(chance: random.Random, loop: FastForward, patch: pytest.Monke
 
 
 def open_files() -> int:
-    """Count what the process has open, sockets among it."""
+    """Return the number of open files and sockets of this process."""
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 class Silent:
-    """A log for the manager."""
+    """A logger for the manager."""
 
     def __getattr__(self, _: str) -> Any:
         return lambda *_args, **_kwargs: None
 
 
 def trigger_of(chance: random.Random, loop: FastForward) -> WorkspaceWaitTrigger:
-    """Anything that can be waited for; some of it comes to be, some of it never."""
+    """Return a random trigger; the conditions of some are never met."""
     people = [f"person{chance.randrange(40)}@example.com"]
     condition, arguments = chance.choice(
         [
@@ -202,7 +202,7 @@ def trigger_of(chance: random.Random, loop: FastForward) -> WorkspaceWaitTrigger
 
 
 async def wait(manager: SharedStreamManager, waiter: Waiter, loop: FastForward) -> None:
-    """Wait as Airflow's triggerer does, which takes the first event; a second one would be one too many."""
+    """Run a trigger as Airflow's triggerer does. It must send one event."""
     key = waiter.trigger.shared_stream_key()
     assert key is not None
     stream = manager.subscribe(trigger_id=waiter.number, trigger=waiter.trigger, key=key)
@@ -221,7 +221,7 @@ async def wait(manager: SharedStreamManager, waiter: Waiter, loop: FastForward) 
 
 
 async def make_trouble(chance: random.Random, service: Service) -> None:
-    """Break things at random for as long as the day goes on: single answers, bad hours, and outages."""
+    """Inject random faults all day: single responses, bad hours and outages."""
     while True:
         await asyncio.sleep(chance.expovariate(1 / 240))
         kind, options = chance.choice(FAULTS)
@@ -236,7 +236,7 @@ async def make_trouble(chance: random.Random, service: Service) -> None:
 
 
 def receives_events(service: Service, *, value: bool) -> None:
-    """Say whether the first project has received an event."""
+    """Set whether the first project has received an event."""
     record = service.state.record("SELECT record FROM projects WHERE id = ?", SEED.project_id)
     assert record is not None
     record["ingested_event"] = value

@@ -1,7 +1,7 @@
 """
-Services that apply late what they did not answer, and whose lists lag: nothing is created twice.
+Late effects and lagging lists: nothing is created twice.
 
-Waits move the sandbox's clock in place of ours, so hours pass in a moment. What was done stands in the audit.
+Waits advance the clock of the sandbox and take no time.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def task(kind: str) -> Any:
 
 
 class Store:
-    """Airflow's task state store, in a file that outlives a killed process."""
+    """Airflow's task state store in a file, which outlives a killed process."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -76,7 +76,7 @@ class Store:
 
 @pytest.fixture(autouse=True)
 def waits_move_the_clock(monkeypatch: pytest.MonkeyPatch, sandbox: SandboxServer) -> list[float]:
-    """Let every wait of the package move the clock of the sandbox, and take no time."""
+    """Make all waits of the package advance the clock of the sandbox and take no time."""
     waited: list[float] = []
 
     def sleep(seconds: float) -> None:
@@ -89,7 +89,7 @@ def waits_move_the_clock(monkeypatch: pytest.MonkeyPatch, sandbox: SandboxServer
 
 @kinds
 @pytest.mark.parametrize(("answer", "seconds"), [("time_out", 8), ("504", 10), ("reset", 70), ("504", 110)])
-def test_a_late_effect_is_not_doubled(
+def test_a_late_effect_is_not_created_twice(
     sandbox: SandboxServer, connect: Connect, kind: str, answer: str, seconds: float
 ) -> None:
     connect(read_timeout=0.3, consistency_time=120)
@@ -102,11 +102,11 @@ def test_a_late_effect_is_not_doubled(
 
 
 @kinds
-def test_a_lagging_list_doubles_nothing(
+def test_a_lagging_list_causes_no_second_create(
     sandbox: SandboxServer, connect: Connect, kind: str, waits_move_the_clock: list[float]
 ) -> None:
     connect(consistency_time=60)
-    sandbox.advance_clock(3600)  # what is there from the start is old enough to be listed
+    sandbox.advance_clock(3600)  # the seed is old enough to be listed
     sandbox.inject("late_rows", LISTS[kind], seconds=20, times=None)
     sandbox.inject("reset_after", kind)
     operator = task(kind)
@@ -118,7 +118,7 @@ def test_a_lagging_list_doubles_nothing(
 
 @kinds
 @pytest.mark.parametrize("memory", ["stored", "carried"])
-def test_long_waits_leave_the_worker_and_double_nothing(
+def test_long_waits_defer_and_create_nothing_twice(
     sandbox: SandboxServer, connect: Connect, kind: str, tmp_path: Path, memory: str
 ) -> None:
     connect(consistency_time=7200)
@@ -142,7 +142,7 @@ def test_long_waits_leave_the_worker_and_double_nothing(
 
 
 @kinds
-def test_a_create_that_never_takes_effect_is_loud(sandbox: SandboxServer, connect: Connect, kind: str) -> None:
+def test_a_create_that_never_takes_effect_is_an_error(sandbox: SandboxServer, connect: Connect, kind: str) -> None:
     connect(consistency_time=20)
     sandbox.inject("reset_before", kind, times=None)
     with pytest.raises(WorkspaceOutcomeUnknownError, match="sent 5 times"):
@@ -151,7 +151,7 @@ def test_a_create_that_never_takes_effect_is_loud(sandbox: SandboxServer, connec
 
 
 @pytest.mark.parametrize("name", ["Cafe\u0301  Nord", "  Café Nord ", "Café\tNord"])
-def test_a_name_that_the_service_normalizes_is_found_again(sandbox: SandboxServer, connect: Connect, name: str) -> None:
+def test_a_normalized_name_is_found_again(sandbox: SandboxServer, connect: Connect, name: str) -> None:
     connect()
     sandbox.inject("said_otherwise", "create_project", how="normalized", times=None)
     ids = {
@@ -160,7 +160,7 @@ def test_a_name_that_the_service_normalizes_is_found_again(sandbox: SandboxServe
     assert len(ids) == len(sandbox.audit("create_project")) == 1
 
 
-def test_a_name_that_the_service_cuts_is_an_error(sandbox: SandboxServer, connect: Connect) -> None:
+def test_a_truncated_name_is_an_error(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     sandbox.inject("said_otherwise", "create_project", how="normalized", times=None)
     with pytest.raises(AirflowFailException, match=f"Set name='{'N' * 60}'"):
@@ -169,10 +169,10 @@ def test_a_name_that_the_service_cuts_is_an_error(sandbox: SandboxServer, connec
     assert len(sandbox.audit("create_project")) == 1
 
 
-def test_two_tasks_that_create_the_same_at_once_say_so(sandbox: SandboxServer, connect: Connect) -> None:
+def test_two_concurrent_creates_raise_a_duplicate_error(sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     first = task("create_project").execute({})
-    sandbox.inject("late_rows", "list_projects", times=1)  # the other one looked before the first one created
+    sandbox.inject("late_rows", "list_projects", times=1)  # the other task had looked before the first one created
     with pytest.raises(AirflowFailException, match="project 'Northwind' exists 2 times, as ") as caught:
         task("create_project").execute({})
     for entry in sandbox.audit("create_project"):
@@ -182,7 +182,7 @@ def test_two_tasks_that_create_the_same_at_once_say_so(sandbox: SandboxServer, c
 
 
 def run(kind: str, connection: str, context: Any) -> None:
-    """Run the task once, as a worker does, in this process."""
+    """Run the task once in this process."""
     os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"] = connection
     task(kind).execute(context)
 
@@ -190,7 +190,7 @@ def run(kind: str, connection: str, context: Any) -> None:
 @kinds
 @pytest.mark.parametrize("memory", ["stored", "none"])
 @pytest.mark.slow
-def test_an_immediate_retry_after_kill_9_doubles_nothing(
+def test_an_immediate_retry_after_kill_9_creates_nothing_twice(
     sandbox: SandboxServer, connect: Connect, kind: str, tmp_path: Path, memory: str
 ) -> None:
     connect(consistency_time=60)
@@ -207,6 +207,6 @@ def test_an_immediate_retry_after_kill_9_doubles_nothing(
     worker.join()
     operator = task(kind)
     operator.execute({"ti": SimpleNamespace(try_number=2), **store})
-    assert operator.created == (memory == "stored")  # without memory nobody knows whose it is
+    assert operator.created == (memory == "stored")  # without a store, the creator is unknown
     sandbox.advance_clock(3600)
     assert len(sandbox.audit(kind)) == 1

@@ -1,7 +1,7 @@
 """
-Hostile answers to the hook, an operator and a wait, through both clients: each ends in time, in memory, and by name.
+Hostile responses to the hook, an operator and a trigger: each call ends within limits of time and memory.
 
-Each case runs in a process of its own, over real sockets and TLS. ``pytest -s`` prints the table.
+Each case runs in its own process, over real sockets and TLS. ``pytest -s`` prints the table.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KINDS = ("http", "https")
 
 
 def play(before: bytes, pieces: Callable[[], bytes], pause: float = 0.0) -> Scene:
-    """Send a beginning, and then one piece after the other until the client leaves."""
+    """Send ``before``, then ``piece`` again and again until the client disconnects."""
 
     def run(connection: socket.socket) -> None:
         connection.sendall(before)
@@ -103,7 +103,7 @@ print(peak() - before)
 
 @pytest.mark.parametrize("tls", [False, True], ids=KINDS)
 @pytest.mark.parametrize("scene", SCENES)
-def test_every_hostile_answer_ends(server_tls: ssl.SSLContext, scene: str, *, tls: bool) -> None:
+def test_every_hostile_response_ends_with_an_error(server_tls: ssl.SSLContext, scene: str, *, tls: bool) -> None:
     for way, code in WAYS.items():
         with Loopback(SCENES[scene], tls=server_tls if tls else None) as service:
             extra = {"organization_id": "o", "max_attempts": 1, "verify": False, "read_timeout": 1.0,
@@ -123,8 +123,8 @@ def test_every_hostile_answer_ends(server_tls: ssl.SSLContext, scene: str, *, tl
         assert float(grown) * 1e6 < 3 * MAX_BYTES
 
 
-def test_a_dripping_service_does_not_keep_others_waiting() -> None:
-    """Sixty waits for one service that drips; a wait for another polls as if they were not there."""
+def test_a_slow_service_does_not_delay_polls_of_another() -> None:
+    """Sixty triggers wait for a service that sends byte by byte; a trigger for another service polls on time."""
     healthy = json.dumps({"id": 1, "name": "Shop"}).encode()
 
     def answer_all(connection: socket.socket) -> None:

@@ -1,8 +1,7 @@
 """
-A thousand invitations by a worker that is killed fifty times, over a network that loses answers.
+A thousand invites by a worker that is killed fifty times, while responses get lost.
 
-``KILLS_SEED=… make test-slow ARGS=tests/robustness/test_kills.py`` plays the same accidents again, as far as the
-machine's timing allows.
+``KILLS_SEED=… make test-slow ARGS=tests/robustness/test_kills.py`` repeats a run, as far as timing allows.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ if TYPE_CHECKING:
 PEOPLE = [f"person-{number}@example.com" for number in range(1000)]
 WRONG = ["no address", "two@@example.com"]
 KILLS = 50
-# Two invites a request, so that a thousand take a while.
+# Two invites per request, so that a thousand take a while.
 INVITES_PER_REQUEST = 2
 LATENCY_MS = 30
 
 
 def work(report: multiprocessing.SimpleQueue[dict[str, int]]) -> None:
-    """Run the task once, as a worker does, in this process."""
+    """Run the task once in this process."""
     from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 
     task = WorkspaceCreateInvitesOperator(task_id="invites", invites=[*PEOPLE, *WRONG], on_invalid="skip")

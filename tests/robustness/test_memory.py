@@ -1,4 +1,4 @@
-"""Memory stays flat: over a list of 100,000 rows, and over rosters of 50 MB."""
+"""Memory use of lists of 100,000 rows and rosters of 50 MB is constant."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tests.fault_kinds import TEST_FAULTS
 
 ROWS = 100_000
 MEGABYTES = 50
-# What may be needed at the same time: one page of rows, or one piece of a file and its row.
+# Allowed growth: one page of rows, or one piece of a file and its row.
 MAX_MEGABYTES = 8
 
-# Not ru_maxrss: a new process begins with that of whoever started it.
+# Not ru_maxrss: a new process inherits that of its parent.
 PEAK = """
 def peak():
     return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) / 1024
@@ -59,7 +59,7 @@ async def count(most):
 
 
 def measure(setup: str, walk: str) -> tuple[int, float, float]:
-    """Walk in a process of its own: how many rows, and by how many megabytes objects and process grew."""
+    """Read in a new process; return the number of rows, and the growth of objects and process in MB."""
     code = MEASURE.replace("{peak}", PEAK).replace("{setup}", setup).replace("{walk}", walk)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -87,7 +87,7 @@ def test_a_long_list_is_read_in_constant_memory(client: str) -> None:
 
 
 def write_roster(path: Path) -> int:
-    """Write a roster of 50 MB and return how many rows it has."""
+    """Write a roster of 50 MB and return its number of rows."""
     line = {
         ".csv": "person{}@example.com,Person {},1,Welcome to the team and to all that comes with it\n",
         ".json": '{{"email": "person{}@example.com", "first_name": "Person {}", "level": 1}},\n',
@@ -124,13 +124,13 @@ def test_a_large_roster_is_read_in_bounded_memory(tmp_path: Path, suffix: str) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
-def test_a_million_rows_with_a_wrong_last_one_are_refused_in_flat_memory(tmp_path: Path, suffix: str) -> None:
+def test_a_million_rows_with_an_invalid_last_one_are_refused_in_constant_memory(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"roster{suffix}"
     row = {".csv": "person{}@example.com\n", ".json": '"person{}@example.com",\n', ".jsonl": '"person{}@example.com"\n'}
     first, last = {".csv": ("email\n", "nobody"), ".json": ("[", '"nobody"]'), ".jsonl": ("", '"nobody"')}[suffix]
     with path.open("w") as file:
         file.write(first + "".join(row[suffix].format(number) for number in range(1_000_000)) + last)
-    # Without tracing, which would take minutes.
+    # Without tracemalloc, which would take minutes.
     code = (
         "from airflow_provider_workspace.procedures.roster import check_roster\n"
         "from airflow_provider_workspace.procedures.roster_files import read_roster\n"

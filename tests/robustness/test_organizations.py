@@ -1,4 +1,4 @@
-"""Random organizations: an import needs no change, an applied file none either, and again nothing is sent."""
+"""Random organization files: plans are empty after an import or an apply."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PEOPLE = [f"{name}@example.com" for name in (*MEMBERS, "liv.invited", "ada", "li
 
 
 def several(entry: st.SearchStrategy[Any], *, key: str, most: int = 3) -> st.SearchStrategy[list[Any]]:
-    """Up to some entries, no two of the same."""
+    """Return a list of unique entries."""
     return st.lists(entry, max_size=most, unique_by=lambda one: one[key])
 
 
@@ -120,7 +120,7 @@ def imported() -> Any:
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(first=organizations, second=organizations)
-def test_import_plan_apply_and_apply_again(
+def test_import_plan_and_apply_are_idempotent(
     sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch, first: Any, second: Any
 ) -> None:
     connect(consistency_time=1)
@@ -149,16 +149,16 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("said_otherwise", {"how": "other_answer"}),
     ("empty_body", {}),
 ]
-# Of these at most one may ever be created.
+# At most one of each of these may be created.
 UNIQUE = ("create_project", "create_domain", "create_invite", "add_dashboard_collaborator")
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(file=organizations, faults=st.lists(st.sampled_from(FAULTS), min_size=1, max_size=4), seed=st.integers(0, 1000))
-def test_a_green_part_is_done_and_nobody_who_stays_is_removed(
+def test_a_successful_part_is_applied_and_removes_nobody_else(
     sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch, file: Any, faults: Any, seed: int
 ) -> None:
-    """Whatever the service does to a third of the requests, and however often a part is tried."""
+    """A third of the requests hit a fault, and parts are retried."""
     connect(consistency_time=1, max_attempts=2)
     sandbox.reset()
     install(monkeypatch).values.clear()
@@ -179,7 +179,7 @@ def test_a_green_part_is_done_and_nobody_who_stays_is_removed(
                 sandbox.clear_faults()
             break
         if not done:
-            break  # those after it do not run
+            break  # the later parts do not run
         left = [change for change in plan(file)["changes"] if change["part"] == part and change["action"] in PENDING]
         assert left == [], part
     made: Counter[tuple[str, ...]] = Counter()

@@ -1,4 +1,4 @@
-"""Rosters as spreadsheets, scripts and mishaps make them: rows that were meant, or an error that says where."""
+"""Random rosters: correct rows, or an error that names the line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from airflow_provider_workspace.procedures.roster import check_roster
 from airflow_provider_workspace.procedures.roster_files import read_roster
 from tests.robustness.values import NASTY_TEXTS, texts
 
-# One folder for all examples: each writes its file anew.
+# One folder for all examples; each rewrites the file.
 ANY = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 CELLS = (
@@ -41,7 +41,7 @@ CELLS = (
     "a;b\tc,d",
     "x" * 140_000,
 )  # fmt: skip
-# Before Python 3.11 the csv module neither writes nor reads NUL.
+# Before Python 3.11 the csv module does not support NUL.
 TAKES_NUL = sys.version_info >= (3, 11)
 cells = (st.sampled_from(CELLS) | st.text(max_size=20)).filter(lambda cell: TAKES_NUL or "\0" not in cell)
 columns = st.lists(
@@ -52,7 +52,7 @@ ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "
 
 
 def attempt(path: Path) -> list[Any] | None:
-    """Read and check a roster: rows with findings, or one line that names the file and says that nothing was sent."""
+    """Read and check a roster; return its rows, or check the message of its error."""
     try:
         rows = list(read_roster(None, str(path)))
         checked = check_roster(rows)
@@ -73,11 +73,11 @@ def attempt(path: Path) -> list[Any] | None:
 def test_a_csv_file_is_read_as_written(
     tmp_path: Path, names: list[str], rows: list[list[str]], data: st.DataObject
 ) -> None:
-    # The header tells the delimiter; one of a single column cannot.
+    # The header determines the delimiter, which a single column does not show.
     delimiter = data.draw(st.sampled_from(",;\t")) if len(names) > 1 else ","
     encoding = data.draw(st.sampled_from(ENCODINGS))
     written = io.StringIO(newline="")
-    # Before Python 3.13 a lone \\r is quoted only if it is a part of the line's end.
+    # Before Python 3.13 a lone \\r is quoted only if it is part of the line terminator.
     quoting = csv.QUOTE_ALL if any("\r" in cell for row in rows for cell in row) else csv.QUOTE_MINIMAL
     line_end = data.draw(st.sampled_from(["\n", "\r\n"]))
     writer = csv.writer(written, delimiter=delimiter, lineterminator=line_end, quoting=quoting)
@@ -96,7 +96,7 @@ def test_a_csv_file_is_read_as_written(
 
 @ANY
 @given(content=st.binary(max_size=200), suffix=st.sampled_from([".csv", ".json", ".jsonl"]))
-def test_any_bytes_are_rows_or_a_named_error(tmp_path: Path, content: bytes, suffix: str) -> None:
+def test_any_bytes_are_rows_or_a_workspace_error(tmp_path: Path, content: bytes, suffix: str) -> None:
     path = tmp_path / f"roster{suffix}"
     path.write_bytes(content)
     attempt(path)
@@ -122,10 +122,10 @@ rows_of_json = st.lists(
     chunk=st.integers(1, 9),
     encoding=st.sampled_from(ENCODINGS),
 )
-def test_a_json_array_is_read_as_json_does(
+def test_a_json_array_is_read_as_by_the_json_module(
     tmp_path: Path, rows: list[Any], indent: int | None, chunk: int, encoding: str
 ) -> None:
-    """Read piece by piece, wherever a piece may end, it is what the whole would be."""
+    """Reading in pieces gives the same rows, wherever a piece ends."""
     text = json.dumps(rows, indent=indent)
     path = tmp_path / "roster.json"
     path.write_bytes(text.encode(encoding))
@@ -140,8 +140,8 @@ def test_a_json_array_is_read_as_json_does(
 
 @ANY
 @given(rows=rows_of_json, at=st.integers(0, 400), junk=st.sampled_from(["", ",", "]", "}", "[", '"', "x", "\x00", "1"]))
-def test_a_damaged_json_array_is_a_named_error(tmp_path: Path, rows: list[Any], at: int, junk: str) -> None:
-    """It is refused exactly where it is no JSON."""
+def test_a_damaged_json_array_is_a_workspace_error(tmp_path: Path, rows: list[Any], at: int, junk: str) -> None:
+    """It is refused exactly if it is no JSON."""
     text = json.dumps(rows)
     damaged = text[: at % (len(text) + 1)] + junk + text[at % (len(text) + 1) + 1 :]
     path = tmp_path / "roster.json"
@@ -156,7 +156,7 @@ def test_a_damaged_json_array_is_a_named_error(tmp_path: Path, rows: list[Any], 
 
 @ANY
 @given(value=rows_of_json | texts | rows_of_json.map(json.dumps) | st.integers() | st.none() | st.just(b"[]"))
-def test_any_xcom_value_is_rows_or_a_named_error(value: Any) -> None:
+def test_any_xcom_value_is_rows_or_a_workspace_error(value: Any) -> None:
     try:
         rows = list(read_roster(value, defaults={"level": 1}))
         check_roster(rows)
@@ -170,7 +170,7 @@ def test_any_xcom_value_is_rows_or_a_named_error(value: Any) -> None:
     | st.integers()
     | st.sampled_from(["\x00.csv", "a/" * 3000 + ".csv", ".csv", "/.json", "x\ud800.csv", ["a.csv"]])
 )
-def test_any_path_is_read_or_a_named_error(path: Any) -> None:
+def test_any_path_is_read_or_a_workspace_error(path: Any) -> None:
     with pytest.raises(WorkspaceInputError, match=r"Nothing was sent\.$"):
         list(read_roster(None, path))
 

@@ -1,4 +1,4 @@
-"""Known secrets in every place, everything that can go wrong, and then a search for them through all that is left."""
+"""Runs a Dag with known secrets and errors of all kinds, then searches logs, XComs and the database for them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def connection(host: str, password: str = KEY, **extra: Any) -> str:
 
 
 def spellings(secret: str) -> Iterator[bytes]:
-    """Every way a secret could be written down."""
+    """Return every encoding of a secret."""
     for form in (secret, json.dumps(secret)[1:-1], repr(secret)[1:-1], quote(secret), quote(secret, safe="")):
         yield form.encode()
     yield base64.b64encode(secret.encode()).rstrip(b"=")
@@ -71,7 +71,7 @@ def test_assert_no_secret_can_fail() -> None:
         assert found_in(text.encode(), {"c": CERTIFICATE, "w": WEBHOOK, "p": PROXY}) != []
 
 
-def test_no_secret_is_left_anywhere(tmp_path: Path) -> None:
+def test_no_secret_is_stored_or_logged(tmp_path: Path) -> None:
     with SandboxServer("lenient", fault_kinds=TEST_FAULTS) as server, Recorder() as abroad, Recorder() as echo:
         server.add_key(KEY, "canary", ["*"])
         server.set_project(
@@ -105,7 +105,7 @@ def test_no_secret_is_left_anywhere(tmp_path: Path) -> None:
             "AIRFLOW_HOME": str(tmp_path / "airflow"),
             "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-            # At DEBUG Airflow itself logs what it is asked to mask.
+            # At DEBUG, Airflow logs the secrets that it is asked to mask.
             "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
             "AIRFLOW_VAR_CANARY_CERTIFICATE": CERTIFICATE,
             "AIRFLOW_VAR_CANARY_WEBHOOK": WEBHOOK,
@@ -136,7 +136,7 @@ def test_no_secret_is_left_anywhere(tmp_path: Path) -> None:
     print(f"\n{len(secrets)} secrets, {len(states)} tasks, {len(places)} places, "
           f"{sum(map(len, places.values())) / 1e6:.1f} MB searched: none found")  # fmt: skip
 
-    # And all of it happened: else there was nothing to find.
+    # Everything happened; otherwise there would be nothing to find.
     good = {"project", "projects", "sharing", "certificate", "certificates", "domains", "webhook", "paged", "prints"}
     assert {task for task, state in states.items() if state == "success"} == good, states
     assert len(states) == len(good) + 1 + 4 * 4 + 1 + 1

@@ -1,4 +1,4 @@
-"""Values nobody should pass and somebody will."""
+"""Unusual values for arguments."""
 
 from __future__ import annotations
 
@@ -59,19 +59,19 @@ NASTY_TEXTS = (
     "a@example.com",
     "a@münchen.example",
 )
-# Hypothesis leaves out halves of characters, which JSON and file names can hold.
+# Hypothesis omits lone surrogates, which JSON and file names can contain.
 texts = st.sampled_from(NASTY_TEXTS) | st.text(st.characters(exclude_categories=()), max_size=40)
 
 
 @dataclass(frozen=True)
 class Made:
-    """A value that Hypothesis cannot print; :func:`build` makes it."""
+    """A placeholder for a value that Hypothesis cannot print; :func:`build` creates it."""
 
     what: str
 
     @property
     def is_deep(self) -> bool:
-        """Whether it has more levels than Python calls."""
+        """Whether it is nested deeper than the recursion limit."""
         return self.what in ("deep", "endless", "deep mapping")
 
     def make(self) -> Any:
@@ -86,12 +86,12 @@ class Made:
 
 
 def build(drawn: dict[str, Any]) -> dict[str, Any]:
-    """Replace each thing to be made by itself."""
+    """Replace the placeholders by their values."""
     return {name: value.make() if isinstance(value, Made) else value for name, value in drawn.items()}
 
 
 def nested(levels: int) -> Any:
-    """A list in a list in a list."""
+    """A deeply nested list."""
     value: Any = 1
     for _ in range(levels):
         value = [value]
@@ -99,7 +99,7 @@ def nested(levels: int) -> Any:
 
 
 def endless() -> Any:
-    """A list that holds itself."""
+    """A list that contains itself."""
     value: list[Any] = []
     value.append(value)
     return value

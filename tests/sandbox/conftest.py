@@ -1,8 +1,8 @@
 """
-A test here that takes ``sandbox``, ``api`` or ``client_for`` runs once for each profile.
+Tests that use ``sandbox``, ``api`` or ``client_for`` run once for each profile.
 
-One for a single profile is marked with ``@pytest.mark.parametrize("sandbox", ["live"], indirect=True)``; a module names
-those of all its tests in ``PROFILES``.
+For a single profile mark the test with ``@pytest.mark.parametrize("sandbox", ["live"], indirect=True)``, or set
+``PROFILES`` in the module.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def profile(sandbox: SandboxServer) -> str:
-    """The name of the sandbox's profile."""
+    """The profile of the sandbox."""
     name: str = sandbox.control("GET", "health")["profile"]
     return name
 
 
 @pytest.fixture(scope="session")
 def clients() -> Iterator[dict[tuple[str, str], httpx.Client]]:
-    """Clients by address and key, kept for the session: each new one would read the CA bundle."""
+    """Clients by URL and key, kept for the session because creating one reads the CA bundle."""
     opened: dict[tuple[str, str], httpx.Client] = {}
     yield opened
     for client in opened.values():
@@ -43,7 +43,7 @@ def clients() -> Iterator[dict[tuple[str, str], httpx.Client]]:
 
 @pytest.fixture
 def client_for(sandbox: SandboxServer, clients: dict[tuple[str, str], httpx.Client]) -> Callable[[str], httpx.Client]:
-    """Open a client that sends an API key."""
+    """Return a function that opens a client with an API key."""
 
     def open_client(key: str) -> httpx.Client:
         place = (sandbox.url, key)
@@ -57,5 +57,5 @@ def client_for(sandbox: SandboxServer, clients: dict[tuple[str, str], httpx.Clie
 
 @pytest.fixture
 def api(client_for: Callable[[str], httpx.Client], sandbox: SandboxServer) -> httpx.Client:
-    """A client that may do everything in the first organization."""
+    """A client with all scopes in the first organization."""
     return client_for(sandbox.seed.admin_key)

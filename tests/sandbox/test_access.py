@@ -1,7 +1,7 @@
 """
-Keys, scopes and foreign organizations, over the whole table of operations.
+Keys, scopes and foreign organizations, for every operation.
 
-What the profiles answer differently is asked of each of them, the rest of one.
+Only what differs between profiles runs for each of them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ DASHBOARD = f"{DASHBOARDS}{SEED.dashboard_id}/"
 EXPORT = f"{ORGANIZATION}batch_exports/{SEED.batch_export_ids[0]}/"
 
 operations = pytest.mark.parametrize("expected", EXPECTED, ids=BY_NAME)
-# What the profile live answers otherwise; the seeded domain is verified already.
+# Differences of the profile live; the domain of the seed is verified.
 LIVE_STATUS = {"CreateInvites": 201, "VerifyDomain": 403}
 
 one_profile = pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
 
 
 def send(api: httpx.Client, expected: Expected, path: str = "") -> httpx.Response:
-    """Send an operation with every field of its body, to its own path or to another."""
+    """Send an operation with all body fields, to its own path or another one."""
     route_of(expected)
     body = body_of(expected)
     path = path or path_of(expected)
@@ -41,7 +41,7 @@ def send(api: httpx.Client, expected: Expected, path: str = "") -> httpx.Respons
 
 
 @operations
-def test_the_exact_scope_is_enough(
+def test_the_exact_scope_is_sufficient(
     sandbox: SandboxServer, client_for: Callable[[str], httpx.Client], profile: str, expected: Expected
 ) -> None:
     sandbox.add_key("only-this", "only this", [expected.scope] if expected.scope else ["*"])
@@ -61,7 +61,7 @@ def test_the_exact_scope_is_enough(
 
 
 @operations
-def test_other_scopes_are_not(
+def test_other_scopes_are_not_sufficient(
     sandbox: SandboxServer, client_for: Callable[[str], httpx.Client], profile: str, expected: Expected
 ) -> None:
     scope = expected.scope
@@ -94,7 +94,7 @@ def test_every_operation_needs_a_key(
 
 
 @operations
-def test_a_foreign_organization_is_out_of_reach(
+def test_a_foreign_organization_is_forbidden(
     client_for: Callable[[str], httpx.Client], profile: str, expected: Expected
 ) -> None:
     response = send(client_for(SEED.research_key), expected)
@@ -107,7 +107,7 @@ def test_a_foreign_organization_is_out_of_reach(
 
 @one_profile
 @operations
-def test_a_path_needs_its_final_slash(api: httpx.Client, expected: Expected) -> None:
+def test_a_path_needs_its_trailing_slash(api: httpx.Client, expected: Expected) -> None:
     assert send(api, expected, path_of(expected).removesuffix("/")).status_code == 404
 
 
@@ -140,11 +140,11 @@ def test_a_path_needs_its_final_slash(api: httpx.Client, expected: Expected) -> 
         ("GET", "/api/nothing/like/this/"),
     ],
 )
-def test_what_does_not_exist_answers_404(
+def test_unknown_ids_return_404(
     sandbox: SandboxServer, client_for: Callable[[str], httpx.Client], method: str, path: str
 ) -> None:
     response = client_for(SEED.session_key).request(method, path)
-    # The path of the dashboards exists, but the interface has no list of them.
+    # The path of dashboards exists, but not for lists.
     assert response.status_code == (405 if path == DASHBOARDS else 404)
     assert response.json()["attr"] is None
     assert sandbox.effects() == []
@@ -152,26 +152,26 @@ def test_what_does_not_exist_answers_404(
 
 @one_profile
 @pytest.mark.parametrize("header", ["", "Bearer", "Basic c2FuZGJveDphZG1pbg==", SEED.admin_key])
-def test_a_key_comes_as_bearer(api: httpx.Client, header: str) -> None:
+def test_a_key_is_sent_as_bearer_token(api: httpx.Client, header: str) -> None:
     response = api.get(DASHBOARD, headers={"Authorization": header})
     assert response.status_code == 401
     assert response.json()["code"] == "not_authenticated"
 
 
-def test_a_revoked_key_is_no_key(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_a_revoked_key_is_refused(api: httpx.Client, sandbox: SandboxServer) -> None:
     assert api.get(DASHBOARD).status_code == 200
     sandbox.revoke_key(SEED.admin_key)
     assert api.get(DASHBOARD).status_code == 401
 
 
-def test_write_includes_read_but_not_in_strict(
+def test_write_includes_read_except_in_strict(
     sandbox: SandboxServer, client_for: Callable[[str], httpx.Client], profile: str
 ) -> None:
     sandbox.add_key("writer", "writer", ["dashboard:write"])
     assert client_for("writer").get(DASHBOARD).status_code == (403 if profile == "strict" else 200)
 
 
-def test_the_seeded_keys_have_their_scopes(client_for: Callable[[str], httpx.Client]) -> None:
+def test_keys_of_the_seed_have_their_scopes(client_for: Callable[[str], httpx.Client]) -> None:
     members = ORGANIZATION + "members/"
     assert client_for(SEED.reader_key).get(members).status_code == 200
     assert client_for(SEED.reader_key).delete(f"{members}{SEED.member_uuid}/").status_code == 403

@@ -1,4 +1,4 @@
-"""The control calls, the server object, the command line and the page."""
+"""Control calls, ``SandboxServer``, the command line and the page."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_effects_are_filtered(api: httpx.Client, sandbox: SandboxServer) -> None
 
 
 @one_profile
-def test_requests_are_logged_as_they_came(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_requests_are_logged(api: httpx.Client, sandbox: SandboxServer) -> None:
     api.get(f"{ORGANIZATION}domains/a%20b%2Fc/?x=1&x=2")
     api.post(PROJECTS, json={"name": "Shop"})
     first, second = sandbox.requests()
@@ -57,7 +57,7 @@ def test_requests_are_logged_as_they_came(api: httpx.Client, sandbox: SandboxSer
 
 
 @one_profile
-def test_an_organization_of_its_own(
+def test_new_organizations_are_independent(
     api: httpx.Client, sandbox: SandboxServer, client_for: Callable[[str], httpx.Client]
 ) -> None:
     made = sandbox.add_organization("Example Shop")
@@ -93,7 +93,7 @@ def test_settings_last_until_a_reset(api: httpx.Client, sandbox: SandboxServer) 
 
 
 @one_profile
-def test_latency_does_not_add_up_over_parallel_requests(sandbox: SandboxServer) -> None:
+def test_parallel_requests_share_the_latency(sandbox: SandboxServer) -> None:
     import asyncio
 
     async def ask() -> list[int]:
@@ -125,21 +125,21 @@ def test_latency_does_not_add_up_over_parallel_requests(sandbox: SandboxServer) 
         ("GET", "workspace?organization_id=unheard-of", None),
     ],
 )
-def test_wrong_control_calls_are_refused(sandbox: SandboxServer, method: str, path: str, body: object) -> None:
+def test_invalid_control_calls_are_refused(sandbox: SandboxServer, method: str, path: str, body: object) -> None:
     with pytest.raises(ValueError, match="was refused with 40"):
         sandbox.control(method, path, body)
 
 
 @one_profile
 @pytest.mark.parametrize("kind", RESOURCE_PATHS)
-def test_the_page_is_where_tasks_link_to(api: httpx.Client, sandbox: SandboxServer, kind: str) -> None:
+def test_the_page_has_the_targets_of_task_links(api: httpx.Client, sandbox: SandboxServer, kind: str) -> None:
     ids = {"organization_id": SEED.organization_id, "project_id": 1, "dashboard_id": 1, "batch_export_id": "e1"}
     linked = url_for(Settings(sandbox.url, "key", web_url=sandbox.url), kind, ids)
     assert api.get(linked).text == api.get("/").text
 
 
 @one_profile
-def test_the_page_and_its_data_hold_no_secret(api: httpx.Client) -> None:
+def test_the_page_and_its_data_contain_no_secret(api: httpx.Client) -> None:
     secrets = {"sekret-webhook", "sekret-certificate"}
     wanted = {"name": "<b>Shop</b>", "slack_incoming_webhook": "sekret-webhook"}
     project = api.post(PROJECTS, json=wanted).json()
@@ -163,7 +163,7 @@ def test_the_page_and_its_data_hold_no_secret(api: httpx.Client) -> None:
     assert [row["operation"] for row in workspace["effects"]["results"]][:2] == ["update_domain", "create_domain"]
 
 
-def test_a_database_file_is_kept_over_a_restart(tmp_path: Path) -> None:
+def test_a_database_file_survives_a_restart(tmp_path: Path) -> None:
     database = str(tmp_path / "workspace.sqlite")
     headers = {"Authorization": f"Bearer {SEED.admin_key}"}
     with SandboxServer(database=database) as first:
@@ -192,7 +192,7 @@ def test_a_database_of_another_version_is_refused(tmp_path: Path) -> None:
         SandboxServer(database=database).start()
 
 
-def test_large_organizations_are_quick(sandboxes: Callable[[str], SandboxServer]) -> None:
+def test_large_organizations_are_fast(sandboxes: Callable[[str], SandboxServer]) -> None:
     sandbox = sandboxes("lenient")
     sandbox.add_members(5000)
     headers = {"Authorization": f"Bearer {SEED.admin_key}"}
@@ -222,7 +222,7 @@ def test_the_command_line_prints_its_url_and_stops_on_a_signal() -> None:
     assert process.returncode == 0
 
 
-def test_other_machines_are_kept_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_loopback_addresses_are_accepted(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--host", "0.0.0.0"])
     assert "--allow-remote" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The runs of batch exports: one per interval by the sandbox's clock, none during a pause, backfills on demand."""
+"""Runs of batch exports: one per interval, none during a pause, and backfills."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ live = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 
 
 def runs(sandbox: SandboxServer) -> tuple[int, int]:
-    """How many intervals were exported, and how many are missing."""
+    """Return the numbers of exported and missing intervals."""
     found = sandbox.export_runs(HOURLY)
     return len(found["exported"]), len(found["missing"])
 
 
 @pytest.fixture(autouse=True)
 def just_after_the_hour(sandbox: SandboxServer) -> None:
-    """Begin a minute after a run, so that no hour ends while a test looks."""
+    """Start one minute after a run, so that no hour ends during a test."""
     now = sandbox.control("POST", "clock", {"advance_seconds": 0})["now"]
     minute, second = int(now[14:16]), int(now[17:19])
     sandbox.advance_clock((61 - minute) * 60 - second)
@@ -53,9 +53,7 @@ def test_one_run_per_interval(sandbox: SandboxServer) -> None:
 
 @pytest.mark.parametrize("body", [{}, {"backfill": False}])
 @live
-def test_what_was_due_during_a_pause_is_missing(
-    sandbox: SandboxServer, api: httpx.Client, body: dict[str, Any]
-) -> None:
+def test_intervals_during_a_pause_are_missing(sandbox: SandboxServer, api: httpx.Client, body: dict[str, Any]) -> None:
     before = runs(sandbox)
     assert api.post(EXPORT + "pause/", json={}).json() == {"paused": True}
     sandbox.advance_clock(3 * HOUR)
@@ -67,7 +65,7 @@ def test_what_was_due_during_a_pause_is_missing(
 
 
 @live
-def test_a_backfill_exports_what_was_missed(sandbox: SandboxServer, api: httpx.Client) -> None:
+def test_a_backfill_exports_missing_intervals(sandbox: SandboxServer, api: httpx.Client) -> None:
     before = runs(sandbox)
     api.post(EXPORT + "pause/")
     sandbox.advance_clock(3 * HOUR)
@@ -79,7 +77,7 @@ def test_a_backfill_exports_what_was_missed(sandbox: SandboxServer, api: httpx.C
 
 
 @live
-def test_a_backfill_fills_its_own_pause_only(sandbox: SandboxServer, api: httpx.Client) -> None:
+def test_a_backfill_covers_only_its_own_pause(sandbox: SandboxServer, api: httpx.Client) -> None:
     before = runs(sandbox)
     for backfill in (False, True):
         api.post(EXPORT + "pause/")
@@ -97,7 +95,7 @@ def test_a_short_pause_misses_nothing(sandbox: SandboxServer, api: httpx.Client)
     assert since(sandbox, before) == (1, 0)
 
 
-def test_a_pause_does_not_stop_the_run_under_way(sandbox: SandboxServer, api: httpx.Client) -> None:
+def test_a_pause_does_not_stop_a_started_run(sandbox: SandboxServer, api: httpx.Client) -> None:
     last = sandbox.export_runs(HOURLY)["exported"][-1]
     assert last["status"] == "running"
     api.post(EXPORT + "pause/")
@@ -106,7 +104,7 @@ def test_a_pause_does_not_stop_the_run_under_way(sandbox: SandboxServer, api: ht
     assert sandbox.export_runs(HOURLY)["exported"][-1] == last | {"status": "completed"}
 
 
-def test_pauses_are_forgotten_by_a_reset(sandbox: SandboxServer, api: httpx.Client) -> None:
+def test_a_reset_forgets_pauses(sandbox: SandboxServer, api: httpx.Client) -> None:
     api.post(EXPORT + "pause/")
     sandbox.advance_clock(5 * HOUR)
     sandbox.reset()
@@ -114,7 +112,7 @@ def test_pauses_are_forgotten_by_a_reset(sandbox: SandboxServer, api: httpx.Clie
 
 
 @pytest.mark.parametrize("call", ["pause/", "unpause/"])
-def test_a_scheduler_error_passes(sandbox: SandboxServer, api: httpx.Client, call: str) -> None:
+def test_a_scheduler_error_is_transient(sandbox: SandboxServer, api: httpx.Client, call: str) -> None:
     sandbox.inject("scheduler_error")
     assert api.get(f"/api/organizations/{SEED.organization_id}/members/").status_code == 200
     refused = api.post(EXPORT + call)

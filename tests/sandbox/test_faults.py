@@ -1,4 +1,4 @@
-"""The faults of services that are slow, lag, count wrong, or say something else than they did."""
+"""Faults: late effects, lagging lists, wrong counts, untrue responses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def names(api: httpx.Client) -> list[str]:
 
 
 def pages(api: httpx.Client, path: str, limit: int) -> tuple[int, list[str]]:
-    """Read a list page by page, and return what it counts and the ids of its rows."""
+    """Read a list in pages; return its count and the ids of its rows."""
     following, ids, count = f"{path}?limit={limit}", list[str](), 0
     while following:
         page = api.get(following).json()
@@ -45,7 +45,7 @@ def pages(api: httpx.Client, path: str, limit: int) -> tuple[int, list[str]]:
 
 @lenient
 @pytest.mark.parametrize("answer", ["reset", "time_out"])
-def test_a_slow_effect_comes_after_its_answer_was_lost(api: httpx.Client, sandbox: SandboxServer, answer: str) -> None:
+def test_a_slow_effect_follows_the_lost_response(api: httpx.Client, sandbox: SandboxServer, answer: str) -> None:
     sandbox.inject("slow_effect", "create_project", seconds=3600, answer=answer)
     with pytest.raises(httpx.TransportError):
         api.post(PROJECTS, json={"name": "Shop"}, timeout=0.1)
@@ -55,13 +55,13 @@ def test_a_slow_effect_comes_after_its_answer_was_lost(api: httpx.Client, sandbo
     sandbox.advance_clock(101)
     (effect,) = sandbox.effects("create_project")
     assert names(api) == ["Default project", "Shop"]
-    # It has the time at which it was due.
+    # Its timestamp is the time when it was due.
     now = sandbox.control("POST", "clock", {"advance_seconds": 7200})["now"]
     assert effect["at"] < now
 
 
 @lenient
-def test_a_slow_effect_comes_by_real_seconds_too(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_a_slow_effect_also_follows_real_time(api: httpx.Client, sandbox: SandboxServer) -> None:
     sandbox.inject("slow_effect", "create_project", seconds=0.2, answer="504")
     assert api.post(PROJECTS, json={"name": "Shop"}).status_code == 504
     assert names(api) == ["Default project"]
@@ -70,7 +70,7 @@ def test_a_slow_effect_comes_by_real_seconds_too(api: httpx.Client, sandbox: San
 
 
 @lenient
-def test_slow_effects_come_in_their_order_at_their_times(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_slow_effects_are_applied_in_order_of_time(api: httpx.Client, sandbox: SandboxServer) -> None:
     for name, seconds in (("second", 20), ("first", 10)):
         sandbox.inject("slow_effect", "create_project", seconds=seconds, answer="504")
         api.post(PROJECTS, json={"name": name})
@@ -82,7 +82,7 @@ def test_slow_effects_come_in_their_order_at_their_times(api: httpx.Client, sand
 
 
 @lenient
-def test_a_reset_drops_what_was_to_come(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_a_reset_drops_pending_effects(api: httpx.Client, sandbox: SandboxServer) -> None:
     sandbox.inject("slow_effect", "create_project", seconds=10, answer="504")
     api.post(PROJECTS, json={"name": "Shop"})
     sandbox.reset()
@@ -93,8 +93,8 @@ def test_a_reset_drops_what_was_to_come(api: httpx.Client, sandbox: SandboxServe
 # --- Lists ---
 
 
-def test_late_rows_show_after_a_while(api: httpx.Client, sandbox: SandboxServer) -> None:
-    sandbox.advance_clock(60)  # so that what is there from the start is old enough
+def test_late_rows_appear_after_their_delay(api: httpx.Client, sandbox: SandboxServer) -> None:
+    sandbox.advance_clock(60)  # so that the seed is old enough
     sandbox.inject("late_rows", seconds=20)
     lists: dict[str, dict[str, Any]] = {
         PROJECTS: {"name": "Shop"},
@@ -123,7 +123,7 @@ def rows_of(answer: Any) -> list[Any]:
     return rows
 
 
-def test_late_rows_keep_the_pages_right(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_late_rows_keep_pages_consistent(api: httpx.Client, sandbox: SandboxServer) -> None:
     for number in range(5):
         api.post(PROJECTS, json={"name": f"Shop {number}"})
     sandbox.advance_clock(60)
@@ -138,7 +138,7 @@ def test_late_rows_keep_the_pages_right(api: httpx.Client, sandbox: SandboxServe
     ("missing", "left"),
     [("rest", [0, 1]), ("last", [0, 2, 4]), ("newest", [0, 1, 2, 3])],
 )
-def test_short_pages_count_right_and_lack_rows(
+def test_short_pages_lack_rows_and_have_the_right_count(
     api: httpx.Client, sandbox: SandboxServer, missing: str, left: list[int]
 ) -> None:
     count, ids = pages(api, MEMBERS, 2)
@@ -153,13 +153,13 @@ def test_short_pages_count_right_and_lack_rows(
 
 
 @lenient
-def test_moving_rows_come_twice_or_never(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_moving_rows_are_repeated_or_missing(api: httpx.Client, sandbox: SandboxServer) -> None:
     _, ids = pages(api, MEMBERS, 2)
     sandbox.inject("moving_rows", "list_members")
     count, moved = pages(api, MEMBERS, 2)
     assert (count, len(moved)) == (5, 5)
     assert set(moved) < set(ids)
-    # Whoever joins some reads by id has them all.
+    # Several reads joined by id have all rows.
     for _ in range(4):
         moved += pages(api, MEMBERS, 2)[1]
     assert set(moved) == set(ids)
@@ -167,7 +167,7 @@ def test_moving_rows_come_twice_or_never(api: httpx.Client, sandbox: SandboxServ
 
 @lenient
 @pytest.mark.parametrize("kind", ["late_rows", "short_pages", "moving_rows"])
-def test_faults_of_lists_answer_errors_as_they_are(
+def test_faults_of_lists_do_not_change_errors(
     client_for: Callable[[str], httpx.Client], sandbox: SandboxServer, kind: str
 ) -> None:
     sandbox.inject(kind)
@@ -178,7 +178,7 @@ def test_faults_of_lists_answer_errors_as_they_are(
 
 
 @live
-def test_what_is_asked_for_is_not_done(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_said_otherwise_can_skip_the_change(api: httpx.Client, sandbox: SandboxServer) -> None:
     sandbox.inject("said_otherwise", times=None)
     assert api.patch(MEMBER, json={"level": 8}).json()["level"] == 1
     assert api.delete(MEMBER).status_code == 204
@@ -194,7 +194,7 @@ def test_what_is_asked_for_is_not_done(api: httpx.Client, sandbox: SandboxServer
 
 
 @live
-def test_the_answer_tells_something_else(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_said_otherwise_can_change_the_response(api: httpx.Client, sandbox: SandboxServer) -> None:
     sandbox.inject("said_otherwise", times=None, how="other_answer")
     assert api.patch(MEMBER, json={"level": 8}).json()["level"] == 9
     assert api.post(EXPORT + "pause/").json() == {"paused": False}
@@ -214,7 +214,7 @@ def test_the_answer_tells_something_else(api: httpx.Client, sandbox: SandboxServ
 
 
 @lenient
-def test_texts_are_stored_in_another_form(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_said_otherwise_can_normalize_texts(api: httpx.Client, sandbox: SandboxServer) -> None:
     sandbox.inject("said_otherwise", times=None, how="normalized")
     made = api.post(PROJECTS, json={"name": " Cafe\u0301   au lait ", "app_urls": ["a  b"]}).json()
     assert (made["name"], made["app_urls"]) == ("Caf\u00e9 au lait", ["a b"])
@@ -222,7 +222,7 @@ def test_texts_are_stored_in_another_form(api: httpx.Client, sandbox: SandboxSer
 
 
 @lenient
-def test_a_failure_says_what_it_is_told_to(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_a_failure_has_the_given_detail(api: httpx.Client, sandbox: SandboxServer) -> None:
     sandbox.inject("status_before", "create_project", status=403, detail="Your plan has no room for more projects.")
     refused = api.post(PROJECTS, json={"name": "Shop"})
     assert (refused.status_code, refused.json()["detail"]) == (403, "Your plan has no room for more projects.")

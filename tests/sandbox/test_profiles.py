@@ -1,4 +1,4 @@
-"""The points the interface leaves open, as each profile fills them."""
+"""What the interface leaves open, in each profile."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def invites(*addresses: str) -> list[dict[str, str]]:
     return [{"target_email": address} for address in addresses]
 
 
-# What is not in the interface
+# Fields and parameters outside the interface
 
 
 @open_profiles
@@ -69,7 +69,7 @@ def test_unnamed_fields_and_parameters_are_ignored(api: httpx.Client) -> None:
         ("GET", MEMBERS, {"limit": 1}, None),
     ],
 )
-def test_strict_refuses_what_has_no_name(
+def test_strict_refuses_unnamed_fields_and_parameters(
     api: httpx.Client, sandbox: SandboxServer, method: str, path: str, body: object, attr: str | None
 ) -> None:
     response = api.request(method, path, json=body) if body is not None else api.request(method, path)
@@ -98,7 +98,7 @@ def test_strict_refuses_what_has_no_name(
         ("POST", PROJECTS, ["name"]),
     ],
 )
-def test_types_are_those_of_the_interface(
+def test_wrong_types_are_refused(
     api: httpx.Client, sandbox: SandboxServer, method: str, path: str, body: object
 ) -> None:
     assert api.request(method, path, json=body).status_code == 400
@@ -155,7 +155,7 @@ def test_access_controls(api: httpx.Client, profile: str) -> None:
 
 
 @quiet_profiles
-def test_empty_answers_are_empty(api: httpx.Client) -> None:
+def test_empty_responses_have_no_body(api: httpx.Client) -> None:
     domain = api.post(DOMAINS, json={"domain": "acme.example.org"}).json()
     for path, body in (
         (EXPORT + "pause/", None),
@@ -171,7 +171,7 @@ def test_empty_answers_are_empty(api: httpx.Client) -> None:
 
 
 @live
-def test_live_pause_answers_the_state(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_live_pause_returns_the_state(api: httpx.Client, sandbox: SandboxServer) -> None:
     assert api.post(EXPORT + "pause/").json() == {"paused": True}
     assert api.post(EXPORT + "pause/").json() == {"paused": True}
     assert api.post(EXPORT + "unpause/", json={"backfill": True}).json() == {"paused": False}
@@ -193,7 +193,7 @@ def test_live_domains_are_unique(
 
 
 @quiet_profiles
-def test_elsewhere_a_repeated_domain_makes_a_second(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_other_profiles_allow_repeated_domains(api: httpx.Client, sandbox: SandboxServer) -> None:
     for _ in range(2):
         assert api.post(DOMAINS, json={"domain": "acme.example.org"}).status_code == 201
     assert len(sandbox.effects("create_domain", target="acme.example.org")) == 2
@@ -218,7 +218,7 @@ def test_sso_fields_before_verification(api: httpx.Client, sandbox: SandboxServe
 
 
 @live
-def test_live_verify_refuses_personal_keys_and_comes_by_itself(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_live_verifies_on_reads_and_refuses_personal_keys(api: httpx.Client, sandbox: SandboxServer) -> None:
     domain = api.post(DOMAINS, json={"domain": "acme.example.org"}).json()
     refused = api.post(f"{DOMAINS}{domain['id']}/verify/")
     assert (refused.status_code, "Personal API Key" in refused.json()["detail"]) == (403, True)
@@ -229,7 +229,7 @@ def test_live_verify_refuses_personal_keys_and_comes_by_itself(api: httpx.Client
 
 
 @live
-def test_live_verify_answers_the_domain(sandbox: SandboxServer, client_for: Callable[[str], httpx.Client]) -> None:
+def test_live_verify_returns_the_domain(sandbox: SandboxServer, client_for: Callable[[str], httpx.Client]) -> None:
     api = client_for(SEED.session_key)
     domain = api.post(DOMAINS, json={"domain": "acme.example.org"}).json()
     path = f"{DOMAINS}{domain['id']}/verify/"
@@ -253,7 +253,7 @@ def test_bulk_takes_an_array_of_any_size_or_one_object(api: httpx.Client, sandbo
 
 
 @quiet_profiles
-def test_a_repeated_invite_is_a_second_invite(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_a_repeated_invite_creates_a_second_one(api: httpx.Client, sandbox: SandboxServer) -> None:
     for _ in range(2):
         assert api.post(INVITES + "bulk/", json=invites("twice@example.com", "twice@example.com")).status_code == 200
     assert len(sandbox.effects("create_invite", target="twice@example.com")) == 4
@@ -261,14 +261,14 @@ def test_a_repeated_invite_is_a_second_invite(api: httpx.Client, sandbox: Sandbo
 
 
 @quiet_profiles
-def test_a_member_prevents_all_of_a_bulk_request(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_a_member_fails_the_whole_bulk_request(api: httpx.Client, sandbox: SandboxServer) -> None:
     response = api.post(INVITES + "bulk/", json=invites("new@example.com", "Olive.Owner@example.com"))
     assert (response.status_code, response.json()["attr"]) == (400, "1__target_email")
     assert sandbox.effects() == []
 
 
 @live
-def test_live_bulk_takes_an_array_of_twenty(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_live_bulk_takes_up_to_twenty_rows(api: httpx.Client, sandbox: SandboxServer) -> None:
     assert api.post(INVITES + "bulk/", json=invites("one@example.com")[0]).json()["code"] == "not_a_list"
     many = invites(*(f"person.{number}@example.com" for number in range(21)))
     assert api.post(INVITES + "bulk/", json=many).status_code == 400
@@ -279,7 +279,7 @@ def test_live_bulk_takes_an_array_of_twenty(api: httpx.Client, sandbox: SandboxS
 
 
 @live
-def test_live_bulk_stops_half_way_at_a_member(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_live_bulk_stops_at_a_member(api: httpx.Client, sandbox: SandboxServer) -> None:
     wanted = invites("first@example.com", "olive.owner@example.com", "last@example.com")
     response = api.post(INVITES + "bulk/", json=wanted)
     assert (response.status_code, response.json()["attr"]) == (400, "1__target_email")
@@ -316,7 +316,7 @@ def test_live_levels(api: httpx.Client) -> None:
 
 
 @live
-def test_live_levels_end_at_that_of_the_caller(
+def test_live_refuses_levels_above_the_callers(
     sandbox: SandboxServer, client_for: Callable[[str], httpx.Client]
 ) -> None:
     admin = client_for(SEED.onboarding_key)
@@ -346,7 +346,7 @@ def test_live_collaborators_need_a_level_and_a_restricted_dashboard(api: httpx.C
 
 
 @quiet_profiles
-def test_elsewhere_any_level_for_anyone(api: httpx.Client) -> None:
+def test_other_profiles_allow_any_level(api: httpx.Client) -> None:
     assert api.patch(f"{MEMBERS}{SEED.owner_uuid}/", json={"level": 3}).json()["level"] == 3
 
 
@@ -360,12 +360,12 @@ def test_live_invites_are_limited_per_hour_and_day(api: httpx.Client, sandbox: S
         return api.post(INVITES + "bulk/", json=many)
 
     assert [invite(20, 0).status_code, invite(20, 0).status_code] == [201, 201]
-    # Refused by the hour, and charged to the day; it says too few seconds.
+    # Refused by the hourly limit, counted for the day; Retry-After is too short.
     for _ in range(2):
         refused = invite(20, 1)
         assert (refused.status_code, refused.json()["code"]) == (429, "throttled")
         assert 320 <= int(refused.headers["Retry-After"]) <= 328
-    # Not valid, and charged to both.
+    # Invalid, counted for both limits.
     assert api.post(INVITES, json={"target_email": "nobody"}).status_code == 400
     wrong = invites("a@example.com", "nobody", "olive.owner@example.com")
     assert api.post(INVITES + "bulk/", json=wrong).status_code == 400
@@ -378,7 +378,7 @@ def test_live_invites_are_limited_per_hour_and_day(api: httpx.Client, sandbox: S
     sandbox.advance_clock(3600)
     assert [invite(20, 6 + part).status_code for part in range(3)] == [201, 201, 429]
     sandbox.advance_clock(3600)
-    # The day has 3 left.
+    # 3 are left of the day.
     per_day = invite(4, 9)
     assert per_day.status_code == 429
     assert 5 * 3600 < int(per_day.headers["Retry-After"]) < 6 * 3600
@@ -399,6 +399,6 @@ def test_live_requests_are_limited_per_key_and_minute(
 
 
 @quiet_profiles
-def test_elsewhere_there_are_no_rates(api: httpx.Client) -> None:
+def test_other_profiles_have_no_rate_limits(api: httpx.Client) -> None:
     many = invites(*(f"person.{number}@example.com" for number in range(201)))
     assert api.post(INVITES + "bulk/", json=many).status_code == 200

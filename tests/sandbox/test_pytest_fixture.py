@@ -1,4 +1,4 @@
-"""The fixture that users get: a sandbox at its seed and a connection to it, for a quarter of a second a session."""
+"""The public fixture ``workspace_sandbox``: state, connection and cost."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_default_profile_is_live_without_faults(workspace_sandbox: SandboxSe
     workspace_sandbox.inject("down", seconds=0.1)
 
 
-def test_effects_are_found_by_the_words_of_their_operation(workspace_sandbox: SandboxServer) -> None:
+def test_effects_are_selected_by_operation(workspace_sandbox: SandboxServer) -> None:
     seed = workspace_sandbox.seed
     with closing(WorkspaceHook()) as hook:
         hook.create_invite(target_email="ada@example.com")
@@ -75,14 +75,14 @@ def test_effects_are_found_by_the_words_of_their_operation(workspace_sandbox: Sa
     }
 
 
-def test_the_connection_is_gone_after_the_test(request: pytest.FixtureRequest) -> None:
+def test_the_connection_is_removed_after_the_test(request: pytest.FixtureRequest) -> None:
     assert "AIRFLOW_CONN_WORKSPACE_DEFAULT" not in os.environ
     request.getfixturevalue("workspace_sandbox")
     assert "AIRFLOW_CONN_WORKSPACE_DEFAULT" in os.environ
 
 
 def test_start_and_reset_are_fast() -> None:
-    """In processor time, of which a busy machine needs up to twice as much."""
+    """Measured in processor time, which may double on a busy machine."""
     starts, resets = zip(*([float(figure) for figure in run(COSTS).split()] for _ in range(3)), strict=True)
     print(f"start {min(starts) * 1000:.0f} ms, reset {min(resets) * 1000:.1f} ms")
     assert min(starts) < 0.6

@@ -1,4 +1,4 @@
-"""What each operation does, where the profiles agree."""
+"""Effects of each operation in all profiles."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_sharing_is_one_object(api: httpx.Client) -> None:
     assert set(sharing) == {"created_at", "enabled", "access_token"}
 
 
-def test_pause_and_unpause_change_something_once(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_repeated_pauses_have_one_effect(api: httpx.Client, sandbox: SandboxServer) -> None:
     export = SEED.batch_export_ids[0]
     path = f"{ORGANIZATION}batch_exports/{export}/"
     for _ in range(2):
@@ -143,7 +143,7 @@ def test_verify_queries_the_dns(sandbox: SandboxServer, client_for: Callable[[st
 
 
 @pytest.mark.parametrize("sandbox", ["lenient", "strict"], indirect=True)
-def test_another_name_has_to_be_verified_anew(api: httpx.Client) -> None:
+def test_a_renamed_domain_must_be_verified_again(api: httpx.Client) -> None:
     renamed = api.patch(f"{DOMAINS}{SEED.domain_id}/", json={"domain": "other.example.org"}).json()
     assert (renamed["domain"], renamed["is_verified"], renamed["verified_at"]) == ("other.example.org", False, None)
 
@@ -176,7 +176,7 @@ def test_an_invite_expires_after_three_days(api: httpx.Client, sandbox: SandboxS
         sandbox.accept_invite(created["id"])
 
 
-def test_accepting_an_invite_makes_a_member(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_accepting_an_invite_creates_a_member(api: httpx.Client, sandbox: SandboxServer) -> None:
     wanted = {"target_email": "new.person@example.com", "first_name": "Nell", "level": 8}
     invite = api.post(INVITES, json=wanted).json()
     member = sandbox.accept_invite(invite["id"])
@@ -188,7 +188,7 @@ def test_accepting_an_invite_makes_a_member(api: httpx.Client, sandbox: SandboxS
 
 
 @pytest.mark.parametrize("email", ["", "word", "two words@example.com", "a@b@example.com", "a@example", None, 5])
-def test_an_address_must_be_one(api: httpx.Client, sandbox: SandboxServer, email: object) -> None:
+def test_invalid_addresses_are_refused(api: httpx.Client, sandbox: SandboxServer, email: object) -> None:
     for path, body, attr in (
         (INVITES, {"target_email": email}, "target_email"),
         (INVITES + "bulk/", [{"target_email": "fine@example.com"}, {"target_email": email}], "1__target_email"),
@@ -199,7 +199,7 @@ def test_an_address_must_be_one(api: httpx.Client, sandbox: SandboxServer, email
     assert operations(sandbox) == []
 
 
-def test_bulk_invites_write_a_row_each(api: httpx.Client, sandbox: SandboxServer) -> None:
+def test_bulk_invites_have_an_effect_per_row(api: httpx.Client, sandbox: SandboxServer) -> None:
     addresses = [f"person.{number}@example.com" for number in range(20)]
     response = api.post(INVITES + "bulk/", json=[{"target_email": address} for address in addresses])
     assert response.is_success
@@ -245,7 +245,7 @@ def test_project(api: httpx.Client, sandbox: SandboxServer) -> None:
     assert operations(sandbox) == ["create_project", "create_project"]
 
 
-def test_strings_keep_every_character(api: httpx.Client) -> None:
+def test_strings_are_stored_unchanged(api: httpx.Client) -> None:
     name = 'Ünï "quoted" \u2028 \U0001f9ea \\ </script>'
     created = api.post(PROJECTS, json={"name": name}).json()
     assert api.get(f"{PROJECTS}{created['id']}/").json()["name"] == name
@@ -254,7 +254,7 @@ def test_strings_keep_every_character(api: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("body", [b"{", b"\xff", b'{"name": NaN}', b"[" * 100_000])
-def test_what_is_not_json_is_refused(api: httpx.Client, body: bytes) -> None:
+def test_invalid_json_is_refused(api: httpx.Client, body: bytes) -> None:
     response = api.post(PROJECTS, content=body, headers={"Content-Type": "application/json"})
     assert (response.status_code, response.json()["code"]) == (400, "parse_error")
 
@@ -276,13 +276,13 @@ def test_pages(api: httpx.Client, sandbox: SandboxServer) -> None:
     assert (past["count"], past["next"], past["results"]) == (250, None, [])
 
 
-def test_links_are_built_from_the_host_header(api: httpx.Client) -> None:
+def test_links_use_the_host_header(api: httpx.Client) -> None:
     page = api.get(MEMBERS, params={"limit": 2}, headers={"Host": "localhost:1234"}).json()
     assert page["next"] == f"http://localhost:1234{MEMBERS}?limit=2&offset=2"
 
 
 @pytest.mark.parametrize("listing", [DOMAINS, INVITES, MEMBERS, PROJECTS])
-def test_every_list_has_pages(api: httpx.Client, listing: str) -> None:
+def test_every_list_is_paginated(api: httpx.Client, listing: str) -> None:
     page = api.get(listing, params={"limit": 1, "offset": 0}).json()
     assert set(page) == {"count", "next", "previous", "results"}
     assert len(page["results"]) == 1

@@ -1,4 +1,4 @@
-"""The sandbox as a web service on somebody's machine: which pages may use it, and what it makes of nonsense."""
+"""Web security of the sandbox, and its handling of invalid requests."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ MEMBERS = f"/api/organizations/{SEED.organization_id}/members/"
 PROJECTS = f"/api/organizations/{SEED.organization_id}/projects/"
 
 
-# Where the profiles do not differ, one is enough.
+# The profiles do not differ here.
 PROFILES = ("lenient",)
 
 
 @pytest.fixture(scope="module")
 def remote() -> Iterator[SandboxServer]:
-    """A sandbox for other machines, too; it is reached by one of its loopback addresses."""
+    """A sandbox that listens on all addresses."""
     with SandboxServer(host="0.0.0.0", allow_hosts=["sandbox.example.com"]) as server:
         yield server
 
@@ -60,7 +60,7 @@ def test_a_foreign_host_is_refused(sandbox: SandboxServer, host: str, path: str)
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:8765", "127.0.0.1", "127.8.9.1:80", "[::1]:8765", "a.localhost"]
 )
-def test_names_of_this_machine_are_known(sandbox: SandboxServer, host: str) -> None:
+def test_hosts_of_this_machine_are_accepted(sandbox: SandboxServer, host: str) -> None:
     assert ask(sandbox, "GET", MEMBERS, Host=host)[0] == 200
 
 
@@ -75,7 +75,7 @@ def test_names_of_this_machine_are_known(sandbox: SandboxServer, host: str) -> N
         ("evil.example.com", 403),
     ],
 )
-def test_a_remote_sandbox_knows_addresses_and_private_names(remote: SandboxServer, host: str, status: int) -> None:
+def test_a_remote_sandbox_accepts_addresses_and_private_names(remote: SandboxServer, host: str, status: int) -> None:
     assert ask(remote, "GET", MEMBERS, Host=host)[0] == status
 
 
@@ -98,12 +98,12 @@ def test_a_foreign_origin_is_refused(sandbox: SandboxServer, method: str, path: 
     assert sandbox.audit() == []
 
 
-def test_the_own_page_may_ask(sandbox: SandboxServer) -> None:
+def test_requests_of_its_own_page_are_accepted(sandbox: SandboxServer) -> None:
     assert ask(sandbox, "GET", "/_sandbox/workspace", Origin=sandbox.url)[0] == 200
     assert ask(sandbox, "POST", "/_sandbox/reset", Origin=sandbox.url)[0] == 204
 
 
-def test_the_page_is_locked(sandbox: SandboxServer) -> None:
+def test_the_page_has_a_content_security_policy(sandbox: SandboxServer) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", sandbox.port)
     connection.request("GET", "/")
     response = connection.getresponse()
@@ -116,7 +116,7 @@ def test_the_page_is_locked(sandbox: SandboxServer) -> None:
     assert response.headers["X-Frame-Options"] == "DENY"
 
     class Inline(HTMLParser):
-        """Finds what the policy would not let run."""
+        """Finds inline code that the policy would block."""
 
         def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
             assert not [name for name, _ in attrs if name == "style" or name.startswith("on")], tag
@@ -143,7 +143,7 @@ DEEP_BUT_WHOLE = b'{"name": ' + b"[" * 500 + b"]" * 500 + b"}"
     ],
 )
 @pytest.mark.parametrize("body", [DEEP, DEEP_BUT_WHOLE, b"{", b"\xff", b"[]", b'{"latency": 1}', b'{"count": {}}'])
-def test_nonsense_is_refused(sandbox: SandboxServer, method: str, path: str, body: bytes) -> None:
+def test_malformed_requests_are_refused(sandbox: SandboxServer, method: str, path: str, body: bytes) -> None:
     status, text = ask(sandbox, method, f"/_sandbox/{path}", body)
     assert status in (400, 404), text
     json.loads(text)
@@ -174,7 +174,7 @@ def test_nonsense_is_refused(sandbox: SandboxServer, method: str, path: str, bod
         ("faults", {"kind": "rate_limit", "retry_after": {}}),
     ],
 )
-def test_values_are_checked(sandbox: SandboxServer, path: str, body: object) -> None:
+def test_invalid_values_are_refused(sandbox: SandboxServer, path: str, body: object) -> None:
     with pytest.raises(ValueError, match="was refused with 400"):
         sandbox.control("POST", path, body)
     assert sandbox.control("POST", "clock", {"advance_seconds": 0})["now"] > "2020"
@@ -195,7 +195,7 @@ TRIED = (
 )
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(TRIED)
 VALUES = st.recursive(SCALARS, lambda some: st.lists(some, max_size=3) | st.dictionaries(st.text(), some, max_size=3))
-# What a fault may take by name.
+# Parameters of faults.
 NAMES = ["kind", *sorted({name for kind in KINDS for name in kind.options.model_fields})]
 REQUESTS = st.sampled_from([call for call in CALLS if call.path.startswith("/_sandbox/")]).flatmap(
     lambda call: st.tuples(
@@ -208,7 +208,7 @@ REQUESTS = st.sampled_from([call for call in CALLS if call.path.startswith("/_sa
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(request=REQUESTS)
-def test_whatever_is_sent_the_next_answer_is_right(sandbox: SandboxServer, request: tuple[Any, str, object]) -> None:
+def test_any_request_leaves_the_sandbox_working(sandbox: SandboxServer, request: tuple[Any, str, object]) -> None:
     call, place, body = request
     status, text = ask(sandbox, call.method, call.path.replace("{id}", place), json.dumps(body).encode())
     assert status < 500, text
@@ -233,7 +233,7 @@ def test_lone_surrogates_are_refused(sandbox: SandboxServer, path: str, body: by
     assert ask(sandbox, "GET", MEMBERS)[0] == 200
 
 
-def test_the_clock_does_not_run_away_in_small_steps(sandbox: SandboxServer) -> None:
+def test_the_clock_has_a_maximum(sandbox: SandboxServer) -> None:
     sandbox.advance_clock(9 * 365 * 86_400)
     with pytest.raises(ValueError, match="ten years"):
         sandbox.advance_clock(9 * 365 * 86_400)
@@ -241,7 +241,7 @@ def test_the_clock_does_not_run_away_in_small_steps(sandbox: SandboxServer) -> N
 
 
 @pytest.mark.parametrize("path", ["requests?limit=" + "9" * 5000, "projects/" + "9" * 30])
-def test_numbers_are_of_a_sane_length(sandbox: SandboxServer, path: str) -> None:
+def test_long_numbers_are_refused(sandbox: SandboxServer, path: str) -> None:
     with pytest.raises(ValueError, match="was refused with 40"):
         sandbox.control("PATCH" if path.startswith("projects") else "GET", path)
 
@@ -249,7 +249,7 @@ def test_numbers_are_of_a_sane_length(sandbox: SandboxServer, path: str) -> None
 @pytest.mark.parametrize(
     "body", [b'{"data_attributes": 1e400}', b'{"data_attributes": ' + b"[" * 500 + b"]" * 500 + b"}"]
 )
-def test_what_could_not_be_sent_again_is_refused(sandbox: SandboxServer, body: bytes) -> None:
+def test_unencodable_values_are_refused(sandbox: SandboxServer, body: bytes) -> None:
     assert ask(sandbox, "POST", PROJECTS, body, **{"Content-Type": "application/json"})[0] == 400
     assert sandbox.requests()[-1]["body"] is None
 
@@ -258,7 +258,7 @@ def test_what_could_not_be_sent_again_is_refused(sandbox: SandboxServer, body: b
     "options",
     [["--port", "99999"], ["--port", "-1"], ["--database", "/"], ["--host", "nowhere.invalid", "--allow-remote"]],
 )
-def test_what_cannot_start_says_so(capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
+def test_a_failing_start_raises_the_reason(capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
     with pytest.raises(SystemExit) as raised:
         main(options)
     assert raised.value.code

@@ -1,7 +1,7 @@
 """
-What Dag authors pass to operators, for both type checkers: `make lint` reads this, nothing runs it.
+Arguments that Dag authors pass to operators. `make lint` type-checks this file; it is never run.
 
-A line that must be an error says so: mypy warns where an ignored one is none.
+Lines that must be errors have an ignore comment, and mypy warns about unused ones.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def arguments() -> None:
         task_id="n", invites=[{"email": "ada@example.com", "level": 8}, "lin@example.com"], defaults={"level": 1}
     )
 
-    # What can never be right.
+    # Never valid.
     WorkspaceCreateInvitesOperator(task_id="o", invites=5)  # type: ignore[arg-type]
     WorkspaceVerifyDomainOperator(task_id="p", domain_id=["a"])  # type: ignore[arg-type]
     WorkspaceGetProjectOperator(task_id="q", project="1")  # type: ignore[call-arg]

@@ -1,4 +1,4 @@
-"""Every way a secret could come out: operators, hooks, sensors and triggers, and all that goes wrong with them."""
+"""A Dag that tries to leak known secrets through operators, hooks, sensors, triggers and their errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def canaries() -> None:
         name="Canary",
         settings={"slack_incoming_webhook": WEBHOOK, "extra_settings": {"scim_token": [WEBHOOK]}},
     )
-    # Abroad: where redirects and the next page lead.
+    # A foreign origin, for redirects and next pages.
     WorkspaceListMembersOperator(task_id="redirected")
     WorkspaceListInvitesOperator(task_id="paged")
     for number, conn_id in enumerate(("workspace_revoked", "workspace_echo", "workspace_proxy", "workspace_broken")):
@@ -60,7 +60,7 @@ def canaries() -> None:
 
     @task
     def prints() -> list[Any]:
-        """An author who logs whatever can be written."""
+        """Log every representation of the objects."""
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
         hook = WorkspaceHook()
@@ -71,7 +71,7 @@ def canaries() -> None:
 
     @task
     def raises(conn_id: str) -> None:
-        """An author who lets errors through, with all that they carry."""
+        """Raise errors unchanged."""
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
         hook = WorkspaceHook(conn_id)

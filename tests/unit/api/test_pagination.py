@@ -179,9 +179,9 @@ def test_every_list_operation_takes_an_offset(operation: Any) -> None:
 
 class Service:
     """
-    A list of rows with ids from 1, and what its service gets wrong.
+    A list of rows with ids from 1, and a fault.
 
-    :param fault: changes what a page holds
+    :param fault: changes the rows of a page
     :ivar asked: offset and limit of each request
     """
 
@@ -279,7 +279,7 @@ class ChangingList(Service):
     """
     A list that changes before each page but the first.
 
-    :param changes: whether somebody joins (at the front) or leaves (from there), page after page
+    :param changes: for each page, whether somebody joins at the front or leaves there
     """
 
     def __init__(self, count: int, *changes: str) -> None:

@@ -29,9 +29,9 @@ ROSTER = [{"email": "adam.admin@example.com"}, {"email": "mina.member@example.co
 
 class Question:
     """
-    What Airflow keeps of a question: the first, whatever is asked later on.
+    The question that Airflow stores for a task instance.
 
-    :param refreshes: whether a new question takes the place of the first
+    :param refreshes: whether a later question replaces the first
     """
 
     def __init__(self, *, refreshes: bool) -> None:

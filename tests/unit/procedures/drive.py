@@ -23,7 +23,7 @@ def drive(
     Return the result of a procedure.
 
     :param answer: returns the result or the error of an operation
-    :param pauses: where to note how long the procedure would have waited
+    :param pauses: receives the seconds of each pause
     :param at_once: ``max_concurrency``
     """
     try:

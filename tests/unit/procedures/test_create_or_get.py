@@ -61,8 +61,8 @@ class Service:
     """
     Answers creates and look-ups.
 
-    :param creates: what becomes of the creates, one after the other: an error, ``lost`` (applied without an answer)
-    :param shown_after: how many seconds after a create the look-ups find its record
+    :param creates: the outcome of each create: an error, or ``lost`` (applied without a response)
+    :param shown_after: seconds after a create until look-ups find its record
     """
 
     def __init__(self, *creates: Any, shown_after: float = 0.0, there: bool = False) -> None:

@@ -49,9 +49,9 @@ LISTS: dict[str, list[Any]] = {
 
 class Reader:
     """
-    Answers from :data:`LISTS`, two rows a page, and remembers what was asked.
+    Returns pages of two rows from :data:`LISTS`, and records the requests.
 
-    :param count: what the service says how many rows there are
+    :param count: the row count that the service reports
     """
 
     def __init__(self, *, count: bool = True) -> None:

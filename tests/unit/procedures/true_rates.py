@@ -18,10 +18,10 @@ BEGAN = 1_800_000_000.0
 
 class Rate:
     """
-    A rate as these services count it: in a sliding window, and it understates when to come back.
+    A sliding-window rate limit with a ``Retry-After`` that is too short.
 
-    :param most: invites within the window
-    :param span: its length in seconds
+    :param most: invites per window
+    :param span: length of the window in seconds
     """
 
     def __init__(self, most: int, span: float) -> None:
@@ -42,11 +42,11 @@ class Rate:
 
 class RatedOrganization:
     """
-    An organization that takes invites at a rate; what the hour refuses is charged to the day as well.
+    An organization with invite limits. Rows refused by the hourly limit count for the daily limit, too.
 
-    :param per_hour: invites within an hour
-    :param per_day: invites within a day
-    :param requests: bulk requests within a minute, whatever they hold
+    :param per_hour: invites per hour
+    :param per_day: invites per day
+    :param requests: bulk requests per minute
     """
 
     def __init__(self, per_hour: int = 50, per_day: int = 200, requests: int | None = None) -> None:

@@ -35,9 +35,9 @@ MAX_LENGTH = 86_400.0
 @dataclass
 class Request:
     """
-    A request that the service has received and may not have carried out yet.
+    A request that the service has received and may not have applied yet.
 
-    It takes effect within the consistency time of the moment at which its lease noted it.
+    It takes effect within the consistency time after its lease noted it.
     """
 
     sender: Process

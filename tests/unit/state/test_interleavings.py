@@ -35,9 +35,9 @@ def check_end(world: World, path: Any) -> None:
 
 def explore(most: int | None = None, **options: Any) -> tuple[int, int]:
     """
-    Go through all states, or the first so many; return how many there are, and how many ways lead through them.
+    Visit all states, or the first ``most``; return how many there are, and how many paths lead through them.
 
-    :param most: how many states are enough
+    :param most: maximum number of states
     """
     following: dict[Any, list[Any]] = {}
     pending: list[tuple[int, ...]] = [()]

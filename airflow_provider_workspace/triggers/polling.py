@@ -28,6 +28,8 @@ MAX_PAUSE = 600.0
 MAX_RETRY_AFTER = 3600.0
 # How long a wait goes on after its end for a last poll.
 LAST_POLL_SECONDS = 300.0
+# How long a connection may be missing: to Airflow, one that a failing secrets backend holds is not defined either.
+MISSING_SECONDS = 600.0
 # Longest time between two looks at the wall clock, which may be set forward.
 CLOCK_SECONDS = 60.0
 
@@ -48,7 +50,7 @@ async def poll(
 
     :param interval: seconds between two polls
     """
-    failures, limit = 0, POLL_TIMEOUT
+    failures, missing, limit = 0, 0.0, POLL_TIMEOUT
     # The worker made the first poll; jitter spreads the polls of different streams.
     pause = interval * random.random()  # noqa: S311 - jitter, not cryptography
     async with SharedHook(workspace_conn_id) as shared:
@@ -59,7 +61,7 @@ async def poll(
                 limit = min(POLL_TIMEOUT, settings.total_timeout)
                 async with shared.polls:
                     result = await waits.within(limit, read(shared.hook))
-                failures, pause = 0, interval
+                failures, missing, pause = 0, 0.0, interval
                 shared.fresh = False
                 yield result
             except TimeoutError:
@@ -67,10 +69,13 @@ async def poll(
                 pause = max(interval, backoff(interval, failures, MAX_PAUSE))
                 yield PollFailure(f"a poll took longer than {limit:g} s", permanent=False)
             except AirflowNotFoundException:
-                pause = max(interval, MAX_PAUSE)
+                failures += 1
+                pause = max(interval, backoff(interval, failures, MAX_PAUSE))
+                permanent = missing >= MISSING_SECONDS
+                missing += pause
                 yield PollFailure(
                     f"Define connection '{workspace_conn_id}' where the triggerer finds it: it is not defined there",
-                    permanent=True,
+                    permanent=permanent,
                 )
             except WorkspaceError as error:
                 if isinstance(error, WorkspaceAuthenticationError) and await shared.renew():

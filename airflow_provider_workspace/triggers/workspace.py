@@ -147,13 +147,14 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError
         from airflow_provider_workspace.procedures.verification import ask_verification
         from airflow_provider_workspace.triggers.shared_hook import SharedHook
+        from airflow_provider_workspace.version_compat import AirflowNotFoundException
 
         try:
             async with SharedHook(self.workspace_conn_id) as shared:
                 client = await shared.hook.client()
                 organization_id = await shared.hook.organization_or_default(self.organization_id)
                 self.ask_verification = await client.run(ask_verification(organization_id, self.arguments["domain_id"]))
-        except WorkspaceAuthenticationError as error:
+        except (WorkspaceAuthenticationError, AirflowNotFoundException) as error:
             log.warning("The request for verification failed: %s", error)  # the next poll reads the connection again
         except WorkspaceError as error:
             return f"{type(error).__name__}: {error}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from airflow_provider_workspace.triggers import polling
 from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 from airflow_provider_workspace.triggers.polling import MAX_PAUSE
 from airflow_provider_workspace.triggers.shared_hook import SharedHook
@@ -153,10 +155,30 @@ def test_an_outage_does_not_end_the_wait(connect: Connect) -> None:
     assert "the last poll failed: WorkspaceConnectionError" in event.payload["message"]
 
 
-def test_a_connection_missing_in_the_triggerer_ends_the_wait() -> None:
+def test_a_connection_missing_in_the_triggerer_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(polling, "MISSING_SECONDS", INTERVAL)
     event = asyncio.run(asyncio.wait_for(first_event(waiting(workspace_conn_id="on_workers_only")), 5))
     assert event.payload["status"] == "failed"
     assert event.payload["message"].startswith("Define connection 'on_workers_only' where the triggerer finds it")
+
+
+def test_a_secrets_backend_that_fails_does_not_end_the_wait(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    invite = WorkspaceHook().create_invite(target_email=ADA)
+
+    verified = {"condition": "domain_verified", "arguments": {"domain_id": SEED.domain_id}, "ask_verification": True}
+
+    async def scenario() -> Any:
+        triggers = [waiting(workspace_conn_id="sealed"), waiting(workspace_conn_id="sealed", **verified)]
+        all_waits = asyncio.gather(*map(first_event, triggers))
+        await asyncio.sleep(4 * INTERVAL)
+        assert not all_waits.done()
+        monkeypatch.setenv("AIRFLOW_CONN_SEALED", os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"])
+        await asyncio.to_thread(sandbox.accept_invite, str(invite.id))
+        return await asyncio.wait_for(all_waits, 5)
+
+    assert [event.payload["status"] for event in asyncio.run(scenario())] == ["done"] * 2
 
 
 def test_a_stream_cancelled_while_renewing_its_hook_closes_it() -> None:

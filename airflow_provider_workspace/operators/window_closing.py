@@ -80,6 +80,8 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
             raise AirflowFailException(
                 f"NEVER PAUSED, and so not resumed: {named} The exports that were paused are resumed: {resumed}."
             )
+        if state["never_paused"]:
+            self.log.warning("Never paused by this window, and so not resumed: %s.", ", ".join(state["never_paused"]))
         if state["fields_refused"]:
             named = "; ".join(f"{export_id}: {why}" for export_id, why in state["fields_refused"].items())
             raise AirflowFailException(

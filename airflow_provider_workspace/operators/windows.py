@@ -222,7 +222,8 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
         leases = registry.all(window=window)
         if not leases:
             raise WindowClosedError(
-                f"The window {window} holds nothing: it was closed before anything was paused. Nothing was sent."
+                "Clear the task that opens the window, with all that follows: the window holds nothing. It was closed "
+                f"before anything was paused, or not opened. Nothing was sent ({window})."
             )
         last = leases[-1]
         ids = {"organization_id": last.organization_id, "batch_export_id": last.batch_export_id}

@@ -243,6 +243,15 @@ def test_pause_fails_after_the_window_was_closed(sandbox: SandboxServer) -> None
     assert sandbox.requests() == []
 
 
+def test_close_names_what_was_never_paused(sandbox: SandboxServer, capsys: pytest.CaptureFixture[str]) -> None:
+    """Such as after somebody marked the pause as successful in its place."""
+    run = Run()
+    run.open(FIRST)
+    assert run.close()["never_paused"] == {FIRST: None}
+    assert f"Never paused by this window, and so not resumed: {FIRST}" in capsys.readouterr().out
+    assert sandbox.requests() == []
+
+
 def test_the_guard_closes_an_overdue_window(sandbox: SandboxServer, store: MemoryStore) -> None:
     run = Run()
     run.open(FIRST, max_length=timedelta(hours=1))

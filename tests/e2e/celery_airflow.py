@@ -1,4 +1,4 @@
-"""An Airflow of many parts: scheduler, API server, triggerer, Dag processor, and Celery workers with Redis."""
+"""Airflow with separate components and Celery workers."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tests.e2e.live_airflow import AIRFLOW, LiveAirflow
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
 
-# Tasks a worker runs at the same time.
+# Concurrent tasks per worker.
 SLOTS = 10
-# After how many seconds without a sign of life a task counts as dead, or as stuck in the queue.
+# Seconds without a heartbeat until a task counts as dead or stuck in the queue.
 HEARTBEAT_TIMEOUT = 30
 
 
 class CeleryAirflow(LiveAirflow):
     """
-    Airflow as it runs on several machines.
+    Airflow with scheduler, API server, triggerer, Dag processor and Celery workers.
 
     :param redis: URL of the broker
-    :param postgres: address and name of the database
+    :param postgres: host and name of the database
     :param workers: names of the workers
     """
 
@@ -59,7 +59,7 @@ class CeleryAirflow(LiveAirflow):
         self.workers = workers
 
     def start(self) -> None:
-        """Start all parts, and return when the API answers, the Dags are there and the workers are ready."""
+        """Start all components; return when the API responds, the Dags are parsed and the workers are ready."""
         subprocess.run([AIRFLOW, "db", "migrate"], env=self.env, check=True, capture_output=True)
         for part in ("api-server", "scheduler", "dag-processor", "triggerer"):
             self.begin(part, part)
@@ -71,5 +71,5 @@ class CeleryAirflow(LiveAirflow):
             self.wait_for(lambda log=self.home / f"{name}.log": "ready." in log.read_text(), 120, name)
 
     def worker(self, name: str) -> psutil.Process:
-        """Return the process of a worker; those of its tasks are below it."""
+        """Return the process of a worker, the parent of its tasks."""
         return psutil.Process(self.processes[name].pid)

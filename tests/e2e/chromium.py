@@ -1,4 +1,4 @@
-"""A headless Chromium that does what a person does, and takes the pictures of the documentation."""
+"""A headless Chromium, which also takes the screenshots of the documentation."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ PROGRAMS = ("chromium", "chromedriver")
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 TAKES_PICTURES = os.environ.get("WORKSPACE_SCREENSHOTS") == "1"
 WIDTH, HEIGHT = 1400, 900
-# A page of the documentation shows pictures 736 wide: text of one that is wider than this can hardly be read there.
+# The documentation shows pictures 736 pixels wide; text in wider windows would be too small.
 LEGIBLE = 1100
-# A picture is part of the repository: none may be larger, in bytes.
+# Maximum size of a picture in bytes.
 MAX_BYTES = 150_000
-# How long a page may take to show what is looked for.
+# Seconds that a page may take to show an element.
 SECONDS = 90
 
 
 def missing() -> str:
-    """Return what is not installed here; empty if all is."""
+    """Return what is not installed; empty if everything is."""
     return ", ".join(program for program in PROGRAMS if shutil.which(program) is None)
 
 
 class Browser:
     """
-    A window of a browser. Everything that is looked for is waited for.
+    A browser window. All methods wait for their elements.
 
-    :param more_arguments: of Chromium
+    :param more_arguments: further arguments of Chromium
     """
 
     def __init__(self, *more_arguments: str) -> None:
@@ -54,7 +54,7 @@ class Browser:
         options.set_capability("goog:loggingPrefs", {"browser": "SEVERE"})
         for argument in (
             "--headless=new",
-            "--no-sandbox",  # as root, and in containers, there is none
+            "--no-sandbox",  # there is no sandbox as root and in containers
             "--disable-dev-shm-usage",
             "--force-color-profile=srgb",
             "--force-prefers-reduced-motion",
@@ -68,15 +68,15 @@ class Browser:
         self.resize(HEIGHT)
 
     def close(self) -> None:
-        """End the browser."""
+        """Close the browser."""
         self.driver.quit()
 
     def open(self, url: str) -> None:
-        """Go to an address."""
+        """Open a URL."""
         self.driver.get(url)
 
     def resize(self, height: int, width: int = WIDTH) -> None:
-        """Make the window as high and as wide as this."""
+        """Set width and height of the window."""
         self.driver.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
@@ -84,9 +84,9 @@ class Browser:
 
     def wait_for(self, condition: Callable[[], T], what: str, seconds: float = SECONDS) -> T:
         """
-        Wait until something is there, and return it.
+        Wait until a condition is true, and return its value.
 
-        :raises selenium.common.exceptions.TimeoutException: if it does not come
+        :raises selenium.common.exceptions.TimeoutException: if it does not become true
         """
         try:
             return WebDriverWait(self.driver, seconds, 0.3, [WebDriverException]).until(lambda _driver: condition())
@@ -95,7 +95,7 @@ class Browser:
             raise TimeoutException(msg) from error
 
     def find(self, selector: str) -> WebElement:
-        """Return the first element of a CSS selector, or of an XPath that begins with ``//``, that can be seen."""
+        """Return the first visible element of a CSS selector, or of an XPath that starts with ``//``."""
         by = By.XPATH if selector.startswith("//") else By.CSS_SELECTOR
 
         def seen() -> WebElement | None:
@@ -106,15 +106,15 @@ class Browser:
         return found
 
     def click(self, selector: str) -> None:
-        """Click on the element when it can be clicked."""
+        """Click an element when it is clickable."""
         self.wait_for(lambda: self.find(selector).click() or True, f"{selector} to be clicked")
 
     def press(self, text: str) -> None:
-        """Click on the button with this text or, if it shows a picture, with a name that begins like this."""
+        """Click the button with this text or, for an icon, with a label that starts with it."""
         self.click(f"//button[normalize-space()='{text}' or starts-with(@aria-label, '{text}')]")
 
     def follow(self, text: str) -> None:
-        """Click on the link with this text, and go on in the window that it opens."""
+        """Click the link with this text, and switch to the window that it opens."""
         before = len(self.driver.window_handles)
         self.click(f"//a[normalize-space()='{text}']")
         self.wait_for(lambda: len(self.driver.window_handles) > before, "a new window")
@@ -122,21 +122,21 @@ class Browser:
         self.resize(HEIGHT)
 
     def fill(self, name: str, text: str) -> None:
-        """Write into the field of a form, in place of what is there."""
+        """Replace the text of a form field."""
         field = self.find(f"[name='{name}']")
         field.send_keys(Keys.CONTROL, "a")
         field.send_keys(text)
         assert field.get_attribute("value") == text
 
     def text(self, selector: str = "body") -> str:
-        """Return what can be read, now."""
+        """Return the visible text."""
         try:
             return " ".join(found.text for found in self.driver.find_elements(By.CSS_SELECTOR, selector))
         except StaleElementReferenceException:
             return ""
 
     def read(self, *texts: str, selector: str = "body", seconds: float = SECONDS) -> str:
-        """Wait until all of the texts can be read, and return what is written there."""
+        """Wait until all texts are visible, and return the visible text."""
 
         def written() -> str | None:
             shown = self.text(selector)
@@ -145,14 +145,14 @@ class Browser:
         return str(self.wait_for(written, f"the texts {texts}", seconds))
 
     def picture(self, name: str, selector: str = "body") -> None:
-        """Keep what can be seen of an element for the documentation, if ``WORKSPACE_SCREENSHOTS`` is 1."""
+        """Save a screenshot of an element for the documentation, if ``WORKSPACE_SCREENSHOTS`` is 1."""
         if not TAKES_PICTURES:
             return
-        time.sleep(1)  # until nothing moves any more
+        time.sleep(1)  # until animations have ended
         whole = selector == "body"
         png = self.driver.get_screenshot_as_png() if whole else self.find(selector).screenshot_as_png
         file = IMAGES / f"{name}.png"
-        # A palette makes it a third as large, and by this way no colour changes visibly.
+        # A palette reduces the size to a third without visible changes.
         image = Image.open(io.BytesIO(png)).convert("RGB")
         image.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(file, optimize=True)
         assert file.stat().st_size <= MAX_BYTES, f"{file} has {file.stat().st_size} bytes; {MAX_BYTES} are allowed"

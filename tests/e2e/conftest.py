@@ -1,4 +1,4 @@
-"""What tests with a whole Airflow find: the service, and an Airflow with a connection to it."""
+"""Fixtures for tests with a complete Airflow: a sandbox, and an Airflow with a connection to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def server() -> Iterator[SandboxServer]:
 def airflow(
     request: pytest.FixtureRequest, server: SandboxServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LiveAirflow]:
-    """An Airflow for the tests of one module, which may name its ``DAGS`` and its ``SETTINGS``."""
+    """An Airflow for the tests of a module, which may set ``DAGS`` and ``SETTINGS``."""
     dags = getattr(request.module, "DAGS", DAGS)
     settings: dict[str, str] = getattr(request.module, "SETTINGS", {})
     running = LiveAirflow(tmp_path_factory.mktemp("airflow"), dags, server, **settings)

@@ -1,4 +1,4 @@
-"""A service that pauses and resumes exports, slowly, wrongly or not at all, as a test tells it."""
+"""A service for batch exports that can be slow, refuse or lie."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 class ExportsService:
     """
-    Runs in a thread; what a request does, it does also when nobody waits for the answer any more.
+    Runs in a thread. Requests take effect even if the client has disconnected.
 
-    :ivar paused: the exports that are paused
-    :ivar history: what has taken effect: time, ``pause`` or ``unpause``, export
-    :ivar requests: what was asked: the same
-    :ivar missing: exports that are answered with 404
+    :ivar paused: paused exports
+    :ivar history: effects: time, ``pause`` or ``unpause``, export
+    :ivar requests: requests, in the same form
+    :ivar missing: exports that return 404
     """
 
     def __init__(self) -> None:
@@ -41,11 +41,11 @@ class ExportsService:
                 self.wfile.write(body)
 
             def log_message(self, *_: object) -> None:
-                """Say nothing."""
+                """Print nothing."""
 
         class Server(ThreadingHTTPServer):
             def handle_error(self, *_: object) -> None:
-                """Say nothing of clients that are gone."""
+                """Ignore disconnected clients."""
 
         self._server = Server(("127.0.0.1", 0), Handler)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -61,14 +61,14 @@ class ExportsService:
     def rule(
         self, action: str, export: str, *, times: int = 1, seconds: float = 0, status: int = 200, lie: bool = False
     ) -> None:
-        """Say what is to happen to the next requests: come late, be refused, or be answered with a lie."""
+        """Set what happens to the next requests: delay, refusal or untrue response."""
         with self._lock:
             self._rules.append(
                 {"action": action, "export": export, "times": times, "seconds": seconds, "status": status, "lie": lie}
             )
 
     def count(self, action: str, export: str) -> int:
-        """Return how many requests there were."""
+        """Return the number of requests."""
         return sum(1 for _, asked, asked_for in self.requests if (asked, asked_for) == (action, export))
 
     def _carry_out(self, action: str, export: str) -> tuple[int, Any]:

@@ -1,4 +1,4 @@
-"""A whole Airflow for tests: scheduler, triggerer, LocalExecutor and API server, started as people start it."""
+"""A complete Airflow for tests, started with `airflow standalone`."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
 
 AIRFLOW = Path(sys.executable).with_name("airflow")
-# States in which a run is over.
+# Final states of a run.
 OVER = ("success", "failed")
 
 
 class LiveAirflow:
     """
-    Airflow by `airflow standalone`, with its API.
+    `airflow standalone` with scheduler, triggerer, LocalExecutor and API server.
 
     :param home: an empty folder
     :param dags: folder with the Dags
-    :param server: the service that `workspace_default` leads to
+    :param server: the service of the connection `workspace_default`
     """
 
     def __init__(self, home: Path, dags: Path, server: SandboxServer, **settings: str) -> None:
@@ -67,7 +67,7 @@ class LiveAirflow:
             "AIRFLOW__CORE__PARALLELISM": "4",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
             "AIRFLOW__API__WORKERS": "1",
-            # A busy machine is no accident.
+            # Long timeouts, for busy machines.
             "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
             "NO_PROXY": "127.0.0.1,localhost",
             **settings,
@@ -75,43 +75,43 @@ class LiveAirflow:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
-        """Start, and return when the API answers and the Dags are there."""
+        """Start; return when the API responds and the Dags are parsed."""
         subprocess.run([AIRFLOW, "db", "migrate"], env=self.env, check=True, capture_output=True)
         self.begin("standalone", "standalone")
         self.wait_for(lambda: bool(self.dags()), 600, "the Dags")
 
     def begin(self, name: str, *command: str) -> None:
-        """Start an airflow command in the background; its output goes to a file of that name in the home."""
+        """Start an airflow command in the background; its output goes to a file with its name."""
         with (self.home / f"{name}.log").open("a") as log:
             self.processes[name] = subprocess.Popen(
                 [AIRFLOW, *command], env=self.env, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
             )
 
     def stop(self) -> None:
-        """Stop everything that was started."""
+        """Stop all started processes."""
         for process in self.processes.values():
             end_session(process)
         self.processes.clear()
 
     def start_triggerer(self) -> None:
-        """Start a triggerer in the place of one that was killed."""
+        """Start a triggerer to replace a killed one."""
         self.begin("triggerer", "triggerer")
 
     def kill_triggerer(self) -> int:
-        """Kill the triggerer and all below it with -9, and return how many processes they were."""
+        """Kill the triggerer and its children with SIGKILL; return the number of processes."""
         if "triggerer" in self.processes:
             return self.kill("triggerer")
         return kill_tree(find_child(self.processes["standalone"].pid, "triggerer"))
 
     def kill(self, name: str) -> int:
-        """Kill a process that was begun, and all below it, with -9, and return how many they were."""
+        """Kill a started process and its children with SIGKILL; return the number of processes."""
         process = self.processes.pop(name)
         killed = kill_tree(psutil.Process(process.pid))
         process.wait()
         return killed
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Call Airflow's API."""
+        """Call the API of Airflow."""
         request = urllib.request.Request(  # noqa: S310 - loopback
             f"{self.url}/api/v2/{path}",
             data=None if body is None else json.dumps(body).encode(),
@@ -122,11 +122,11 @@ class LiveAirflow:
             return json.load(answer)
 
     def authorization(self) -> dict[str, str]:
-        """Return the headers that say who calls; here everybody is an admin."""
+        """Return the authorization headers; here everybody is an admin."""
         return {}
 
     def dags(self) -> list[str]:
-        """Return the ids of the Dags; none while Airflow does not answer yet."""
+        """Return the ids of the Dags; none until the API responds."""
         try:
             return [dag["dag_id"] for dag in self.call("GET", "dags?limit=200")["dags"]]
         except (OSError, urllib.error.URLError):
@@ -154,16 +154,16 @@ class LiveAirflow:
         return self.run(dag_id, run_id)
 
     def log(self, dag_id: str, run_id: str, task_id: str) -> str:
-        """Return what a task logged, in all its tries."""
+        """Return the log of all tries of a task."""
         folder = self.home / "logs" / f"dag_id={dag_id}" / f"run_id={run_id}" / f"task_id={task_id}"
         return "".join(file.read_text(errors="replace") for file in sorted(folder.glob("attempt=*.log")))
 
     def wait_for(self, condition: Any, seconds: float, what: str, every: float = 0.5) -> None:
         """
-        Wait until something is so.
+            Wait until a condition is true.
 
         :param every: seconds between two polls
-        :raises TimeoutError: if it does not come to be
+        :raises TimeoutError: if it does not become true
         """
         end = time.monotonic() + seconds
         while not condition():
@@ -174,7 +174,7 @@ class LiveAirflow:
 
 
 def end_session(process: subprocess.Popen[bytes]) -> None:
-    """End a process and all in its session: gently, then not."""
+    """Terminate a process and its session with SIGTERM, then SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)

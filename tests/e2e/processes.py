@@ -1,4 +1,4 @@
-"""Processes that tests kill as an accident would: at once, without a word, and with all they have started."""
+"""Killing processes with their children."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import psutil
 
 
 def kill_tree(root: psutil.Process) -> int:
-    """Kill a process and every process below it with -9, and return how many they were."""
+    """Kill a process and its children with SIGKILL; return the number of processes."""
     tree = [root]
     for process in tree:  # which grows
         with suppress(psutil.NoSuchProcess):
@@ -23,7 +23,7 @@ def kill_tree(root: psutil.Process) -> int:
 
 def find_child(parent: int, word: str) -> psutil.Process:
     """
-    Return the process that a parent has started with a word in its command line.
+    Return the child process with a word in its command line.
 
     :raises LookupError: if there is none
     """

@@ -1,4 +1,4 @@
-"""Redis and PostgreSQL of Debian's packages, each started for a test with nothing in it."""
+"""Redis and PostgreSQL from Debian packages, started empty for a test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEBIAN_POSTGRES = "/usr/lib/postgresql"
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -25,9 +25,9 @@ def free_port() -> int:
 
 def program(name: str) -> str:
     """
-    Return the path of a program; Debian keeps those of PostgreSQL in a folder of their own.
+    Return the path of a program. Debian has those of PostgreSQL in a separate folder.
 
-    :raises FileNotFoundError: saying what to install
+    :raises FileNotFoundError: with the package to install
     """
     folders = [os.environ.get("PATH", ""), *map(str, sorted(Path(DEBIAN_POSTGRES).glob("*/bin"), reverse=True))]
     found = shutil.which(name, path=os.pathsep.join(folders))
@@ -52,7 +52,7 @@ def redis() -> Iterator[str]:
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """Run PostgreSQL with an empty database, and yield its URL. It refuses to run as root: then it is `postgres`."""
+    """Run PostgreSQL with an empty database, and yield its URL. Root runs it as the user `postgres`."""
     port, user = free_port(), "postgres" if os.geteuid() == 0 else None
     with tempfile.TemporaryDirectory(prefix="postgres-") as folder:
         data = Path(folder) / "data"
@@ -73,9 +73,9 @@ def postgres() -> Iterator[str]:
 
 def wait_for_port(port: int, seconds: float = 20) -> None:
     """
-    Wait until somebody listens on a port.
+    Wait until a port accepts connections.
 
-    :raises TimeoutError: if nobody does in time
+    :raises TimeoutError: if it does not in time
     """
     end = time.monotonic() + seconds
     with socket.socket() as probe:

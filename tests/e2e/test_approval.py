@@ -1,4 +1,4 @@
-"""What a person approves on a whole Airflow: through its API, in the browser, and with a worker that is killed."""
+"""Approvals with a complete Airflow: through its API, in the browser, and with a killed worker."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ USERS = ("ruth", "max", "eve")
 
 
 class AirflowWithUsers(LiveAirflow):
-    """An Airflow to which people log in."""
+    """An Airflow with users and passwords."""
 
     user = USERS[0]
 
@@ -41,7 +41,7 @@ class AirflowWithUsers(LiveAirflow):
         return {"Authorization": f"Bearer {self.token()}"}
 
     def token(self) -> str:
-        """Return what says who calls; the password of each is the name."""
+        """Return the token of a user, whose password is the name."""
         body = json.dumps({"username": self.user, "password": self.user}).encode()
         login = urllib.request.Request(  # noqa: S310 - loopback
             f"{self.url}/auth/token", data=body, headers={"Content-Type": "application/json"}
@@ -76,7 +76,7 @@ def question_of(run_id: str) -> str:
 
 
 def ask(airflow: AirflowWithUsers, server: SandboxServer, *leavers: str, **conf: Any) -> tuple[str, dict[str, Any]]:
-    """Start a run, and return its id and its question once it waits for the answer."""
+    """Start a run; return its id and its question when it waits for the answer."""
     server.reset()
     run_id = airflow.trigger(DAG, leavers=leavers, **conf)
     return run_id, wait_for_question(airflow, run_id)
@@ -85,7 +85,7 @@ def ask(airflow: AirflowWithUsers, server: SandboxServer, *leavers: str, **conf:
 def wait_for_question(airflow: AirflowWithUsers, run_id: str) -> dict[str, Any]:
     waiting = ("deferred", "awaiting_input")
     airflow.wait_for(lambda: airflow.tasks(DAG, run_id).get(TASK) in waiting, 120, "the question")
-    time.sleep(3 * READING_SECONDS)  # the tests here answer several times, and so meet the slow scheduler more often
+    time.sleep(3 * READING_SECONDS)  # these tests answer often, and meet a slow scheduler more often
     question: dict[str, Any] = airflow.call("GET", question_of(run_id))
     return question
 
@@ -99,7 +99,7 @@ def effects(server: SandboxServer) -> list[str]:
     return [effect["operation"] for effect in server.effects()]
 
 
-def test_either_of_two_approvers_answers_and_nobody_else(airflow: AirflowWithUsers, server: SandboxServer) -> None:
+def test_only_approvers_can_answer(airflow: AirflowWithUsers, server: SandboxServer) -> None:
     run_id, question = ask(airflow, server, NOAH, LIV, approvers=["ruth", "max"])
     assert f"  remove        {NOAH} " in question["body"]
     with pytest.raises(urllib.error.HTTPError, match="403"):
@@ -132,9 +132,7 @@ def test_a_rejected_task_is_skipped(airflow: AirflowWithUsers, server: SandboxSe
 
 
 @pytest.mark.needs_airflow("3.3", "the task state store")
-def test_a_worker_killed_between_approval_and_work_goes_on_with_what_was_approved(
-    airflow: AirflowWithUsers, server: SandboxServer
-) -> None:
+def test_a_retry_after_a_kill_applies_the_approved_plan(airflow: AirflowWithUsers, server: SandboxServer) -> None:
     run_id, question = ask(airflow, server, NOAH, GRACE)
     server.inject("time_out_before", "delete_member")
     answer(airflow, run_id, question["options"][0])
@@ -150,7 +148,7 @@ def test_a_worker_killed_between_approval_and_work_goes_on_with_what_was_approve
 def test_a_cleared_task_does_not_apply_a_new_plan_under_an_old_approval(
     airflow: AirflowWithUsers, server: SandboxServer
 ) -> None:
-    """Noah came back and Liv's invite has expired when somebody clears the task."""
+    """Noah has returned and Liv's invite has expired when the task is cleared."""
     run_id, question = ask(airflow, server, NOAH, LIV)
     answer(airflow, run_id, question["options"][0])
     assert airflow.finish(DAG, run_id) == "success"
@@ -164,7 +162,7 @@ def test_a_cleared_task_does_not_apply_a_new_plan_under_an_old_approval(
 
 
 @pytest.mark.skipif(bool(missing()), reason=f"not installed: {missing()}. See the target `browser` of the Makefile")
-def test_a_person_reads_the_plan_and_approves_it(airflow: AirflowWithUsers, server: SandboxServer) -> None:
+def test_a_plan_is_read_and_approved_in_the_browser(airflow: AirflowWithUsers, server: SandboxServer) -> None:
     run_id, question = ask(airflow, server, NOAH, GRACE, LIV, "olive.owner@example.com")
     browser = Browser()
     try:

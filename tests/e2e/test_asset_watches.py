@@ -1,4 +1,4 @@
-"""Two assets with equal watchers, on a real triggerer: each gets each event, and each remembers by itself."""
+"""Two assets with equal watchers in a triggerer: both get every event and have separate state."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def query(airflow: LiveAirflow, statement: str) -> list[tuple[Any, ...]]:
 
 
 def remembered(airflow: LiveAirflow) -> list[set[str]]:
-    """Return what each asset remembers."""
+    """Return the state of each asset."""
     return [set(json.loads(value)["ids"]) for (value,) in query(airflow, "SELECT value FROM asset_state_store")]
 
 
@@ -43,7 +43,7 @@ def runs(airflow: LiveAirflow) -> dict[str, list[str]]:
     }
 
 
-def test_two_assets_with_one_watcher_get_each_event(airflow: LiveAirflow, server: SandboxServer) -> None:
+def test_two_assets_with_equal_watchers_get_each_event(airflow: LiveAirflow, server: SandboxServer) -> None:
     client = WorkspaceClient(Settings(base_url=server.url, api_key=server.seed.admin_key))
 
     def create(name: str) -> None:

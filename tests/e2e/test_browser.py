@@ -1,7 +1,7 @@
 """
-What people see: the connection form, the form of a run, its graph, its log, its link, and the sandbox afterwards.
+The Airflow UI: connection form, trigger form, graph, log and extra link.
 
-``make screenshots`` runs this, too, and keeps what the browser shows in docs/images.
+``make screenshots`` runs this, too, and saves the screenshots in docs/images.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def server() -> Iterator[SandboxServer]:
 
 @pytest.fixture(scope="module")
 def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
-    """Airflow with two Dags, which does not know the connection yet."""
+    """Airflow with two Dags and without the connection."""
     dags = tmp_path_factory.mktemp("dags")
     for file in (EXAMPLES / f"{DAG}.py", EXAMPLES / "data", BROWSER_DAGS / "bulk_invites.py"):
         (dags / file.name).symlink_to(file)
@@ -48,7 +48,7 @@ def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> 
         dags,
         server,
         AIRFLOW__CORE__TEST_CONNECTION="Enabled",
-        AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT="60",  # the one API server has the browser to serve as well
+        AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT="60",  # the only API server also serves the browser
     )
     del running.env["AIRFLOW_CONN_WORKSPACE_DEFAULT"]
     try:
@@ -67,7 +67,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def form(browser: Browser, airflow: LiveAirflow, server: SandboxServer) -> str:
-    """Create the connection through its form, and return what that says."""
+    """Create the connection with its form, and return the texts of the form."""
     browser.open(f"{airflow.url}/connections")
     browser.press("Add Connection")
     browser.fill("connection_id", "workspace_default")
@@ -94,7 +94,7 @@ def form(browser: Browser, airflow: LiveAirflow, server: SandboxServer) -> str:
 
 @pytest.fixture(scope="module")
 def run(browser: Browser, airflow: LiveAirflow, form: str) -> str:  # noqa: ARG001 - the form makes the connection
-    """Start the Dag through its form, follow the run to its end, and return its page."""
+    """Trigger the Dag with its form, wait for the end of the run, and return its page."""
     browser.open(f"{airflow.url}/dags/{DAG}")
     browser.press("Trigger")
     browser.read("Organization file", "The organization: a YAML file", selector=DIALOG)
@@ -116,7 +116,7 @@ def test_the_connection_form_explains_every_field(form: str) -> None:
 
 
 @pytest.mark.usefixtures("form")
-def test_the_key_is_shown_nowhere(browser: Browser, airflow: LiveAirflow, server: SandboxServer) -> None:
+def test_the_key_is_not_shown(browser: Browser, airflow: LiveAirflow, server: SandboxServer) -> None:
     browser.open(f"{airflow.url}/connections")
     browser.press("Edit Connection")
     field = browser.find("[name=password]")
@@ -142,7 +142,7 @@ def test_the_test_button_reports_the_confirmed_scopes(
 
 
 @pytest.mark.usefixtures("run")
-def test_the_run_made_each_change_once(server: SandboxServer) -> None:
+def test_the_run_makes_each_change_once(server: SandboxServer) -> None:
     assert Counter(effect["operation"] for effect in server.effects()) == ONBOARDED
 
 
@@ -154,7 +154,7 @@ def test_the_dag_documentation_is_shown(browser: Browser, airflow: LiveAirflow) 
     assert "**" not in said
 
 
-def test_the_graph_names_its_tasks(run: str, browser: Browser) -> None:
+def test_the_graph_shows_task_names(run: str, browser: Browser) -> None:
     browser.open(run)
     browser.press("Show Graph")
     browser.press("Collapse Details Panel")
@@ -186,7 +186,7 @@ def test_the_extra_link_opens_the_workspace(run: str, browser: Browser, server: 
 def test_the_log_shows_the_report(airflow: LiveAirflow, browser: Browser) -> None:
     run_id = airflow.trigger("bulk_invites")
     assert airflow.finish("bulk_invites", run_id) == "success"
-    browser.resize(2 * HEIGHT)  # what cannot be seen of a log is not there
+    browser.resize(2 * HEIGHT)  # only visible lines of a log are in the page
     browser.open(f"{airflow.url}/dags/bulk_invites/runs/{run_id}/tasks/invite_everybody")
     browser.read(
         "operation=CreateInvites outcome=applied rows=20 attempts=1",

@@ -1,7 +1,7 @@
 """
-Twenty organizations are onboarded by two Celery workers, and one is killed in the middle of its bulk invites.
+Two Celery workers onboard twenty organizations; one worker is killed during its bulk invites.
 
-`make e2e-celery` runs this, in an environment that has Celery.
+`make e2e-celery` runs this in an environment with Celery.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ DAG = "onboard_organizations"
 EXAMPLE = Path(__file__).resolve().parents[2] / "example_dags" / f"{DAG}.py"
 ORGANIZATIONS = 20
 PEOPLE = 200
-# Each request takes so long, so that inviting takes ten times as long.
+# Seconds per request; bulk invites take ten times as long.
 LATENCY_MS = 1000
-# So many organizations at least shall be in the middle of their invites when the worker is killed.
+# Minimum number of organizations whose invites are running when the worker is killed.
 CUT = 3
 
 
@@ -116,7 +116,7 @@ def test_another_worker_takes_over_from_a_killed_one(
 def in_the_middle(
     airflow: CeleryAirflow, server: SandboxServer, database: str, conf: list[dict[str, Any]]
 ) -> dict[str, int]:
-    """Count the invites that are out, of each organization whose invites the first worker has begun and not ended."""
+    """Return the sent invites of each organization whose invites the first worker has started and not finished."""
     mine = {process.pid for process in airflow.worker("first").children(recursive=True)}
     sql = "SELECT map_index, pid FROM task_instance WHERE task_id = 'onboard.invite_people' AND state = 'running'"
     running = {

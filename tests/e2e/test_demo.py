@@ -1,4 +1,4 @@
-"""The command that a newcomer types first: what it shows, a second time, and when something comes between."""
+"""`make demo`: first run, second run, interrupts and concurrent runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def start(home: Path) -> subprocess.Popen[str]:
 
 
 def programs_with(home: Path) -> list[int]:
-    """Processes whose environment names the folder."""
+    """Return processes with the folder in their environment."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -42,11 +42,11 @@ def programs_with(home: Path) -> list[int]:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The home of the demo, for all tests of this module in their order."""
+    """AIRFLOW_HOME of the demo, for all tests of this module in order."""
     return tmp_path_factory.mktemp("demo") / "home"
 
 
-def test_the_first_run_shows_what_the_workspace_holds(home: Path) -> None:
+def test_the_first_run_shows_the_contents_of_the_workspace(home: Path) -> None:
     run = demo(home)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr
     for line in (

@@ -1,4 +1,4 @@
-"""Every example on a whole Airflow: scheduler, triggerer and LocalExecutor."""
+"""Every example Dag with a complete Airflow."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ pytestmark = pytest.mark.e2e
 
 DAGS = Path(__file__).resolve().parents[2] / "example_dags"
 EVENTS = "event_driven_onboarding"
-# Airflow runs this one by itself once it is there, and it writes.
+# Airflow starts this Dag by itself, and it writes.
 SCHEDULED = "fixed_window"
-# A person who answers within a second meets a scheduler that takes the waiting task for a failed one (Airflow 3.3.2).
+# An answer within a second meets a scheduler that counts the waiting task as failed (Airflow 3.3.2).
 READING_SECONDS = 5.0
 
 
@@ -44,9 +44,9 @@ def welcomed(server: SandboxServer) -> list[str]:
 
 def test_a_new_project_starts_a_run(airflow: LiveAirflow, server: SandboxServer) -> None:
     """
-    And the next test goes on from here.
+    The next test continues from here.
 
-    These come first: the projects of the tests below have ids that are reported then.
+    Both come first, because the projects of later tests would be reported, too.
     """
     airflow.wait_for(
         lambda: any("/projects/" in row["path"] for row in server.requests()[-40:]), 120, "the watcher to look"
@@ -60,7 +60,7 @@ def test_a_new_project_starts_a_run(airflow: LiveAirflow, server: SandboxServer)
 
 @pytest.mark.needs_airflow("3.3", "the asset state store")
 def test_a_new_project_fires_once_across_a_triggerer_restart(airflow: LiveAirflow, server: SandboxServer) -> None:
-    """Of the triggerer and all the rest."""
+    """All components restart."""
     client = WorkspaceClient(Settings(base_url=server.url, api_key=server.seed.admin_key))
     airflow.stop()
     client.send(CreateProject(organization_id=server.seed.organization_id, name="Arrived while nobody watched"))
@@ -94,7 +94,7 @@ def test_example_makes_the_documented_changes(airflow: LiveAirflow, server: Sand
 
 
 def approve(airflow: LiveAirflow, dag_id: str, run_id: str) -> None:
-    """Answer as Airflow's page does."""
+    """Approve as the Airflow UI does."""
     path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{dag_id}/-1/hitlDetails"
     option = airflow.call("GET", path)["options"][0]
     airflow.call("PATCH", path, {"chosen_options": [option], "params_input": {}})

@@ -1,7 +1,7 @@
 """
-Rosters and reports in S3: moto's server over a real socket, and Airflow's Amazon provider.
+Rosters and reports in S3, with the server of moto and Airflow's Amazon provider.
 
-`make e2e-s3` runs this, in an environment that has both.
+`make e2e-s3` runs this in an environment with both.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ s3fs = pytest.importorskip("s3fs", reason="`make e2e-s3` runs this, in an enviro
 
 pytestmark = [
     pytest.mark.e2e,
-    # Libraries of others, and Airflow itself where it is newer than they are.
+    # Warnings of third-party libraries and Airflow.
     pytest.mark.filterwarnings("default"),
 ]
-# More than the library reads at once, so that a file can change between two requests.
+# More than the library reads at once, so that the file can change between two requests.
 LARGE = 300_000
 
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[str]:
-    """Start a store, and return where it is."""
+    """Start a store and return its URL."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -72,7 +72,7 @@ def connection(url: str) -> str:
 
 @pytest.fixture
 def bucket(store: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a library's own view of the store, with a bucket."""
+    """Return a client of the store after creating a bucket."""
     monkeypatch.setenv("AIRFLOW_CONN_STORE", connection(store))
     files = s3fs.S3FileSystem(key="testing", secret="testing", client_kwargs={"endpoint_url": store})
     if not files.exists("bucket"):
@@ -81,7 +81,7 @@ def bucket(store: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-def test_invites_a_roster_and_writes_the_report(bucket: Any, sandbox: SandboxServer, connect: Connect) -> None:
+def test_invites_from_s3_write_the_report_to_s3(bucket: Any, sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     bucket.pipe("bucket/team.csv", b"email\nada@example.com\nmina.member@example.com\n")
     invite = WorkspaceCreateInvitesOperator(
@@ -104,7 +104,7 @@ members:
 
 @pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 @pytest.mark.usefixtures("no_waits")
-def test_makes_an_organization_what_its_file_says(bucket: Any, sandbox: SandboxServer, connect: Connect) -> None:
+def test_an_organization_file_in_s3_is_applied(bucket: Any, sandbox: SandboxServer, connect: Connect) -> None:
     connect()
     path = "s3://store@bucket/organizations/northwind.yaml"
     bucket.pipe({"bucket/organizations/northwind.yaml": ORGANIZATION})
@@ -130,14 +130,14 @@ def test_makes_an_organization_what_its_file_says(bucket: Any, sandbox: SandboxS
         ("gs://store@bucket/team.csv", WorkspaceInputError, "Install the Airflow provider for gs://"),
     ],
 )
-def test_what_is_no_file(bucket: Any, path: str, kind: type[Exception], says: str) -> None:
+def test_a_missing_file_is_an_error(bucket: Any, path: str, kind: type[Exception], says: str) -> None:
     bucket.pipe("bucket/folder.csv/team.csv", b"email\nada@example.com\n")
     with pytest.raises(kind, match="Nothing was sent") as caught:
         list(read_roster(None, file_at(path)))
     assert says in str(caught.value)
 
 
-def test_a_store_that_is_down_is_tried_again(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+def test_an_unreachable_store_is_a_transient_error(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
     monkeypatch.setenv("AIRFLOW_CONN_DOWN", connection("http://127.0.0.1:9"))
     with pytest.raises(
         WorkspaceStorageError, match=r"The object store failed: 's3://down@bucket/team.csv' cannot be read"
@@ -160,14 +160,14 @@ server.serve_forever()
 
 @pytest.fixture
 def refusing() -> Iterator[str]:
-    """Start a store that refuses everybody, over a real socket, and return where it is."""
+    """Start a store that refuses all requests, and return its URL."""
     with subprocess.Popen([sys.executable, "-c", REFUSE], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         yield f"http://127.0.0.1:{int(server.stdout.readline())}"
         server.terminate()
 
 
-def test_a_key_without_the_right(refusing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_permissions_are_a_permanent_error(refusing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_POOR", connection(refusing))
     with pytest.raises(WorkspaceInputError, match=r"Permission denied: 's3://poor@bucket/team.csv' cannot be read"):
         list(read_roster(None, file_at("s3://poor@bucket/team.csv")))
@@ -175,7 +175,7 @@ def test_a_key_without_the_right(refusing: str, monkeypatch: pytest.MonkeyPatch)
         ReportFile("s3://poor@bucket/report.csv", "rows", ("row",), ())
 
 
-def test_a_large_roster_is_read_as_a_stream_and_noticed_when_it_is_replaced(bucket: Any) -> None:
+def test_a_large_roster_is_streamed_and_its_replacement_detected(bucket: Any) -> None:
     lines = "".join(f"person{number}@example.com,Person {number}\n" for number in range(LARGE))
     bucket.pipe("bucket/large.csv", ("email,first_name\n" + lines).encode())
     rows = read_roster(None, file_at("s3://store@bucket/large.csv"))
@@ -188,7 +188,11 @@ def test_a_large_roster_is_read_as_a_stream_and_noticed_when_it_is_replaced(buck
 
 
 @pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-def test_nothing_is_sent_where_the_report_has_no_bucket(bucket: Any, sandbox: SandboxServer, connect: Connect) -> None:  # noqa: ARG001
+def test_nothing_is_sent_if_the_report_bucket_is_missing(
+    bucket: Any,  # noqa: ARG001
+    sandbox: SandboxServer,
+    connect: Connect,
+) -> None:
     connect()
     invite = WorkspaceCreateInvitesOperator(
         task_id="invite", invites=["ada@example.com"], report_path="s3://store@none/report.csv"

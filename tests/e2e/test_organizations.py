@@ -1,4 +1,4 @@
-"""Organizations in files on a whole Airflow: one approved, one rejected, one with a mistake, and one changes later."""
+"""Organization files with a complete Airflow: approved, rejected, invalid, and later drift."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def answer(airflow: LiveAirflow, run_id: str, number: int, choice: int) -> None:
 
 @pytest.fixture(scope="module")
 def run_id(airflow: LiveAirflow, server: SandboxServer) -> str:
-    """A run that waits for two answers."""
+    """Start a run that waits for two answers."""
     started = airflow.trigger(DAG)
     waiting: dict[tuple[str, int], Any] = {("plan", NORTH): True, ("plan", SOUTH): True, ("plan", MISTAKE): False}
 
@@ -69,14 +69,14 @@ def run_id(airflow: LiveAirflow, server: SandboxServer) -> str:
     return started
 
 
-def test_a_mistake_is_refused_with_its_line(airflow: LiveAirflow, run_id: str) -> None:
+def test_an_invalid_file_is_refused_with_the_line(airflow: LiveAirflow, run_id: str) -> None:
     said = log(airflow, DAG, run_id)
     assert "Correct mistake.yaml:" in said
     assert "line 3: projects.0.timezon: unknown field (did you mean 'timezone'?)" in said
 
 
 @pytest.mark.skipif(bool(missing()), reason=f"not installed: {missing()}. See the target `browser` of the Makefile")
-def test_a_person_reads_the_plan(airflow: LiveAirflow, run_id: str) -> None:
+def test_the_plan_is_readable_in_the_browser(airflow: LiveAirflow, run_id: str) -> None:
     task = f"{airflow.url}/dags/{DAG}/runs/{run_id}/tasks/{PLAN}/mapped/{NORTH}"
     browser = Browser()
     try:
@@ -86,7 +86,7 @@ def test_a_person_reads_the_plan(airflow: LiveAirflow, run_id: str) -> None:
             "Make these changes to the organization (north.yaml)?", "+ project Northwind", "level: 1 -> 8", "Reject"
         )
         browser.picture("organization_approval")
-        browser.resize(2 * HEIGHT)  # what cannot be seen of a log is not there
+        browser.resize(2 * HEIGHT)  # only visible lines of a log are in the page
         browser.open(task)
         browser.read("6 to create", "+ project Northwind", "level: 1 -> 8")
         browser.press("Press f for fullscreen")
@@ -96,10 +96,10 @@ def test_a_person_reads_the_plan(airflow: LiveAirflow, run_id: str) -> None:
         browser.close()
 
 
-def test_exactly_what_was_approved_is_sent(airflow: LiveAirflow, server: SandboxServer, run_id: str) -> None:
+def test_only_approved_changes_are_sent(airflow: LiveAirflow, server: SandboxServer, run_id: str) -> None:
     answer(airflow, run_id, SOUTH, 1)
     answer(airflow, run_id, NORTH, 0)
-    assert airflow.finish(DAG, run_id) == "failed"  # one file has a mistake
+    assert airflow.finish(DAG, run_id) == "failed"  # one file is invalid
     now = states(airflow, run_id)
     parts = ("projects", "domains", "verification", "members", "dashboards", "collaborators", "exports", "report")
     assert {now[part, NORTH] for part in parts} == {"success"}
@@ -112,8 +112,8 @@ def test_exactly_what_was_approved_is_sent(airflow: LiveAirflow, server: Sandbox
     assert [row["rendered_map_index"] for row in plans] == ["north.yaml", "south", "mistake.yaml"]
 
 
-def test_drift_is_noticed(airflow: LiveAirflow, server: SandboxServer) -> None:
-    """Three days later the invites have expired."""
+def test_drift_is_detected(airflow: LiveAirflow, server: SandboxServer) -> None:
+    """After three days the invites have expired."""
     assert airflow.finish("check_north", airflow.trigger("check_north")) == "success"
     server.advance_clock(3 * 86_400 + 60)
     later = airflow.trigger("check_north")

@@ -1,4 +1,4 @@
-"""The status page, as people see it: before, during and after a window, with and without rights."""
+"""The status page in a browser: before, during and after windows, for an admin and a viewer."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ pytestmark = [
 DAGS = Path(__file__).with_name("page_dags")
 FIRST, SECOND, THIRD = (f"0190c0de-0000-4000-8000-0000000000e{number}" for number in (1, 2, 3))
 PHONE = 400
-# What the page asks at each refresh: leases, their states, the sweep, campaigns, waits, dashboards.
+# Requests of each refresh: leases, their states, the sweep, campaigns, waits, dashboards.
 CALLS = 6
-# What the browser may take at a stretch to draw the page, in milliseconds; alone on a machine it takes far less.
+# Maximum milliseconds of one long task in the browser; on an idle machine it takes far less.
 STUTTER_MS = 400
 CALLS_MADE = (
     "return performance.getEntriesByType('resource').map(e => e.name).filter(name => name.includes('/api/v2/'))"
@@ -49,7 +49,7 @@ WATCH_LONG_TASKS = (
 
 
 class AirflowWithUsers(LiveAirflow):
-    """An Airflow in which people log in: an admin, and a viewer who may read no Variables."""
+    """An Airflow with two users: an admin, and a viewer who may not read Variables."""
 
     def __init__(self, home: Path, dags: Path, server: SandboxServer) -> None:
         users = {"admin": "admin", "viewer": "viewer"}
@@ -66,7 +66,7 @@ class AirflowWithUsers(LiveAirflow):
         self.tokens: dict[str, str] = {}
 
     def token(self, user: str) -> str:
-        """Log a person in."""
+        """Return the token of a user."""
         if user not in self.tokens:
             login = json.dumps({"username": user, "password": user}).encode()
             request = urllib.request.Request(  # noqa: S310 - loopback
@@ -77,7 +77,7 @@ class AirflowWithUsers(LiveAirflow):
         return self.tokens[user]
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Call Airflow's API as the admin."""
+        """Call the API of Airflow as admin."""
         request = urllib.request.Request(  # noqa: S310 - loopback
             f"{self.url}/api/v2/{path}",
             data=None if body is None else json.dumps(body).encode(),
@@ -92,7 +92,7 @@ class Page:
     """
     The status page in a browser.
 
-    :param user: who looks at it
+    :param user: the user who is logged in
     """
 
     def __init__(self, browser: Browser, airflow: AirflowWithUsers) -> None:
@@ -100,18 +100,18 @@ class Page:
         self.airflow = airflow
 
     def open(self, user: str = "admin") -> None:
-        """Log in, and open the page as its link in the navigation does."""
+        """Log in, and open the page like its link in the navigation."""
         driver = self.browser.driver
         driver.switch_to.default_content()
         self.browser.open(f"{self.airflow.url}/auth/login")
         driver.delete_all_cookies()
-        driver.execute_script("localStorage.removeItem('token')")  # where Airflow 3.1.0 keeps the session
+        driver.execute_script("localStorage.removeItem('token')")  # where Airflow 3.1.0 stores the session
         driver.add_cookie({"name": "_token", "value": self.airflow.token(user)})
         self.browser.open(f"{self.airflow.url}/plugin/workspace")
         self.enter()
 
     def enter(self) -> None:
-        """Look into the frame, once it has asked Airflow."""
+        """Switch to the frame of the page and wait until it is loaded."""
         driver = self.browser.driver
         driver.switch_to.default_content()
         frame = self.browser.find("iframe")
@@ -119,11 +119,11 @@ class Page:
         self.browser.read("Updated ", selector="#updated")
 
     def section(self, name: str) -> str:
-        """Return what a section says, now."""
+        """Return the text of a section."""
         return self.browser.text(f"#{name}")
 
     def until(self, said: Callable[[], bool], what: str, seconds: float = 120) -> None:
-        """Refresh until something is said."""
+        """Refresh until a text appears."""
 
         def refreshed() -> bool:
             if said():
@@ -135,13 +135,13 @@ class Page:
         self.browser.wait_for(refreshed, what, seconds)
 
     def paused(self) -> set[str]:
-        """Return the exports that the page calls paused."""
+        """Return the exports that the page shows as paused."""
         rows = self.browser.driver.find_elements(By.CSS_SELECTOR, "#windows [role=row]:not(.head)")
         shown = [row.text for row in rows]
         return {export for export in (FIRST, SECOND, THIRD) if any(export in row and "aused" in row for row in shown)}
 
     def picture(self, name: str, height: int = HEIGHT) -> None:
-        """Keep what the whole window shows."""
+        """Save a screenshot of the whole window."""
         driver = self.browser.driver
         driver.switch_to.default_content()
         self.browser.resize(height)
@@ -173,19 +173,19 @@ def page(browser: Browser, airflow: AirflowWithUsers) -> Page:
 
 
 def paused_in(server: SandboxServer) -> set[str]:
-    """Return the exports that the service itself has paused."""
+    """Return the exports that are paused in the service."""
     return {row["id"] for row in server.batch_exports() if row["paused"]}
 
 
 def abandon(airflow: LiveAirflow) -> None:
-    """Open a window, and skip its closing task as a person would."""
+    """Open a window and skip its closing task."""
     run_id = airflow.trigger("abandoned")
     airflow.wait_for(lambda: airflow.tasks("abandoned", run_id)["work"] == "running", 200, "the work")
     path = f"dags/abandoned/dagRuns/{run_id}/taskInstances/maintenance_window.close"
     airflow.call("PATCH", path, {"new_state": "skipped"})
 
 
-def test_before_anything_ran_each_section_says_what_it_would_show(page: Page) -> None:
+def test_empty_sections_explain_themselves(page: Page) -> None:
     page.open()
     assert "No maintenance window holds a batch export" in page.section("windows")
     assert "No sweep ran in this Airflow" in page.section("windows")
@@ -194,7 +194,7 @@ def test_before_anything_ran_each_section_says_what_it_would_show(page: Page) ->
     assert "No dashboard is remembered" in page.section("dashboards")
 
 
-def test_it_is_found_in_the_navigation(page: Page) -> None:
+def test_the_page_is_in_the_navigation(page: Page) -> None:
     driver = page.browser.driver
     page.open()
     driver.switch_to.default_content()
@@ -240,7 +240,7 @@ def test_a_window_campaigns_waits_and_dashboards_are_shown(page: Page, server: S
 
 
 @pytest.mark.skipif(TAKES_PICTURES, reason="the pictures show plain names")
-def test_names_that_are_markup_do_nothing(page: Page) -> None:
+def test_markup_in_names_is_escaped(page: Page) -> None:
     page.open()
     page.until(lambda: "onerror" in page.section("dashboards"), "the name of the dashboard")
     page.browser.click("#invites summary")
@@ -252,7 +252,7 @@ def test_names_that_are_markup_do_nothing(page: Page) -> None:
     assert "markup" not in driver.execute_script("return document.title")
 
 
-def test_a_phone_shows_all_of_it(page: Page) -> None:
+def test_the_page_fits_on_a_phone(page: Page) -> None:
     page.open()
     width = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
     page.browser.resize(HEIGHT, PHONE)
@@ -267,7 +267,7 @@ def test_links_lead_to_the_run(page: Page) -> None:
     page.browser.wait_for(lambda: "/dags/abandoned/runs/" in page.browser.driver.current_url, "the page of the run")
 
 
-def test_a_viewer_sees_and_does_no_more_than_elsewhere(page: Page) -> None:
+def test_a_viewer_has_no_additional_permissions(page: Page) -> None:
     page.open("viewer")
     assert "Your role may not read Variables" in page.section("windows")
     assert FIRST not in page.browser.text()
@@ -303,7 +303,7 @@ def test_the_sweep_is_run_from_the_page(page: Page, server: SandboxServer) -> No
     assert paused_in(server) == {FIRST, SECOND}
 
 
-def test_after_the_window_nothing_is_paused(page: Page, server: SandboxServer) -> None:
+def test_nothing_is_paused_after_the_window(page: Page, server: SandboxServer) -> None:
     page.open()
     (page.airflow.home / "go_on").write_text("")
     page.until(lambda: "No maintenance window holds a batch export" in page.section("windows"), "the end", 200)
@@ -311,7 +311,7 @@ def test_after_the_window_nothing_is_paused(page: Page, server: SandboxServer) -
 
 
 def patched(airflow: LiveAirflow, path: str, below: str, body: Any) -> bool:
-    """Change a state; SQLite may be locked by the scheduler, which Airflow answers with a 500."""
+    """Change a state. A database locked by the scheduler leads to a 500."""
     try:
         airflow.call("PATCH", f"{path}{below}", body)
     except urllib.error.HTTPError as error:
@@ -321,14 +321,14 @@ def patched(airflow: LiveAirflow, path: str, below: str, body: Any) -> bool:
     return True
 
 
-# What happens to a run while its work goes on, by the name of what it is done to: a task, or the run.
+# What happens to a run during its work, by what it is applied to: a task or the run.
 ACCIDENTS = ("none", "work failed", "work success", "work skipped", "maintenance_window.close skipped", "run failed")
 # Rounds of three accidents.
 ROUNDS = int(os.environ.get("WORKSPACE_ACCIDENT_ROUNDS", "4"))
 
 
-def test_after_random_accidents_the_page_says_what_the_service_says(page: Page, server: SandboxServer) -> None:
-    """Three windows at once; what they leave paused is resumed from the page."""
+def test_the_page_matches_the_service_after_random_accidents(page: Page, server: SandboxServer) -> None:
+    """Three windows at a time; exports that they leave paused are resumed from the page."""
     airflow, chance = page.airflow, random.Random(20)  # noqa: S311 - the same each time
     airflow.finish("resume_abandoned_exports", airflow.trigger("resume_abandoned_exports"))
     page.open()
@@ -346,7 +346,7 @@ def test_after_random_accidents_the_page_says_what_the_service_says(page: Page, 
                 page.until(lambda path=path, change=change: patched(airflow, path, *change), "the accident")
         for run_id in plan:
             airflow.finish("accident", run_id)
-        for _ in range(2):  # and it stays so
+        for _ in range(2):  # and stays so
             page.until(lambda: page.paused() == paused_in(server), f"what is paused in round {number}: {plan}")
             time.sleep(3)
         assert page.section("windows").count("Left paused") == len(paused_in(server))
@@ -358,7 +358,7 @@ def test_after_random_accidents_the_page_says_what_the_service_says(page: Page, 
     print(f"\n{3 * ROUNDS} accidents: {dict(seen)}")
 
 
-def test_a_refresh_asks_little_and_a_hidden_page_nothing(page: Page) -> None:
+def test_a_refresh_sends_few_requests_and_a_hidden_page_none(page: Page) -> None:
     page.open()
     driver = page.browser.driver
     made = driver.execute_script(CALLS_MADE)
@@ -403,7 +403,7 @@ def test_a_thousand_windows_and_one_unreadable_lease(page: Page) -> None:
     page.browser.read("Show all 1000", "holds no lease", selector="#windows")
     made = [url for url in driver.execute_script(CALLS_MADE) if "variable_key_pattern" in url or "/list" in url]
     print(f"\n1,000 leases: {len(made)} calls for leases and states")
-    assert len(made) <= 2 * (11 + 10)  # the leases are read again when windows are abandoned
+    assert len(made) <= 2 * (11 + 10)  # abandoned windows read the leases again
     driver.execute_script(WATCH_LONG_TASKS)
     page.browser.press("Show all 1000")
     page.browser.wait_for(
@@ -420,8 +420,8 @@ def test_a_thousand_windows_and_one_unreadable_lease(page: Page) -> None:
     )
 
 
-def test_a_hundred_campaigns_do_not_stutter(page: Page) -> None:
-    """Copies of the one that waits, as if it were mapped."""
+def test_a_hundred_campaigns_render_fast(page: Page) -> None:
+    """Copies of the waiting campaign, as if it were mapped."""
     with closing(sqlite3.connect(page.airflow.home / "airflow.db", timeout=60)) as database, database:
         for table, which in (("task_instance", ""), ("xcom", " and key = 'progress'")):
             found = database.execute(f"select * from {table} where dag_id = 'invite_team'{which}")  # noqa: S608

@@ -1,4 +1,4 @@
-"""What a real Airflow does after an error: at once, when the service said, without a worker, or not at all."""
+"""Task retries in a complete Airflow: after Retry-After, deferred, or not at all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LATER = 70
 
 
 @pytest.fixture(autouse=True)
-def at_its_seed(server: SandboxServer) -> None:
+def reset_sandbox(server: SandboxServer) -> None:
     server.reset()
 
 
@@ -32,7 +32,7 @@ def tries(airflow: LiveAirflow, dag_id: str, run_id: str, task_id: str) -> int:
 
 
 @pytest.mark.needs_airflow("3.3", "retry policies")
-def test_a_retry_waits_as_long_as_retry_after_says(airflow: LiveAirflow, server: SandboxServer) -> None:
+def test_a_retry_waits_for_retry_after(airflow: LiveAirflow, server: SandboxServer) -> None:
     from airflow.sdk import RetryDecision
 
     server.inject("rate_limit", "retrieve_project", seconds=LATER)
@@ -64,7 +64,7 @@ def test_bulk_invites_defer_until_retry_after_and_continue(airflow: LiveAirflow,
 
 @pytest.mark.needs_airflow("3.3", "the task state store")
 def test_a_retry_finds_what_a_killed_try_created(airflow: LiveAirflow, server: SandboxServer) -> None:
-    """Both creates take effect and never answer; then the workers are killed."""
+    """Both creates take effect without a response; then the workers are killed."""
     for operation in ("create_project", "create_dashboard"):
         server.inject("time_out_after", operation)
     run_id = airflow.trigger("killed_creates")
@@ -96,7 +96,7 @@ def seconds_of(timestamp: str) -> float:
 
 
 def kill_workers(server: SandboxServer) -> int:
-    """Kill the processes that wait for an answer of the service, as a machine that dies does."""
+    """Kill the processes that wait for a response of the service."""
     waiting = {
         connection.pid
         for connection in psutil.net_connections("tcp")

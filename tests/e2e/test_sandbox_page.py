@@ -1,4 +1,4 @@
-"""What a page that somebody visits can do to a sandbox on the same machine, and what a record does to its page."""
+"""Security of the sandbox against foreign web pages and against markup in records."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def foreign(server: SandboxServer) -> Iterator[str]:
-    """The address of a page of somebody else, which frames the sandbox and has a form that resets it."""
+    """URL of a foreign page that frames the sandbox and has a form to reset it."""
     page = (
         f"<h1>Foreign</h1><iframe src='{server.url}/'></iframe>"
         f"<form method=post enctype=text/plain action='{server.url}/_sandbox/reset'><button>Win a prize</button></form>"
@@ -53,7 +53,7 @@ def foreign(server: SandboxServer) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            """Answer the page."""
+            """Return the page."""
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
             self.end_headers()
@@ -73,7 +73,7 @@ def foreign(server: SandboxServer) -> Iterator[str]:
 
 @pytest.fixture
 def kept(server: SandboxServer) -> Iterator[None]:
-    """Leave something in the sandbox that a reset would remove, and look for it afterwards."""
+    """Create a record that a reset would remove, and check that it still exists afterwards."""
     server.publish_dns("kept.example.com", "text")
     yield
     assert server.control("GET", "dns")["records"] == [{"name": "kept.example.com", "value": "text"}]
@@ -81,7 +81,7 @@ def kept(server: SandboxServer) -> Iterator[None]:
 
 
 def ask(browser: Browser, url: str, **options: Any) -> tuple[str, int, str]:
-    """Ask from the page that is open."""
+    """Send a request from the open page."""
     kind, status, text = browser.driver.execute_async_script(ASK, url, options)
     return kind, status, text
 
@@ -107,7 +107,7 @@ def test_a_foreign_form_resets_nothing(browser: Browser, foreign: str) -> None:
     browser.read("Requests from pages of another origin are refused.")
 
 
-def test_the_page_is_not_shown_in_a_frame_of_others(browser: Browser, server: SandboxServer, foreign: str) -> None:
+def test_the_page_cannot_be_framed(browser: Browser, server: SandboxServer, foreign: str) -> None:
     browser.open(server.url)
     browser.read("Workspace sandbox", "Olive Owner")
     browser.open(foreign)
@@ -121,17 +121,17 @@ def test_the_page_is_not_shown_in_a_frame_of_others(browser: Browser, server: Sa
 
 
 @pytest.mark.usefixtures("kept")
-def test_dns_rebinding_reaches_nothing(browser: Browser, server: SandboxServer) -> None:
+def test_dns_rebinding_is_refused(browser: Browser, server: SandboxServer) -> None:
     browser.open(f"http://{REBOUND}:{server.port}/")
     browser.read(f"The sandbox is not known as '{REBOUND}:{server.port}'.")
-    # The page is of one origin with the sandbox by now, as far as the browser can tell.
+    # For the browser, the page and the sandbox now have the same origin.
     for method, path in (("GET", "/_sandbox/workspace"), ("POST", "/_sandbox/reset"), ("GET", "/_sandbox/requests")):
         kind, status, text = ask(browser, path, method=method)
         assert (kind, status) == ("basic", 403)
         assert "Olive" not in text
 
 
-def test_what_is_named_like_markup_does_nothing(browser: Browser, tmp_path: Path) -> None:
+def test_markup_in_records_is_escaped(browser: Browser, tmp_path: Path) -> None:
     database = tmp_path / "workspace.sqlite"
     with SandboxServer(database=str(database)) as seeded:
         seeded.control("GET", "health")

@@ -1,4 +1,4 @@
-"""The project of docs/testing.md, run where nothing but the wheel and pytest is installed."""
+"""The project of docs/testing.md in an environment with only the wheel and pytest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).resolve().parents[2]
 UV = Path(sys.executable).with_name("uv")
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "testing.md").read_text(), re.DOTALL)
-# The first line of a block is a comment with the name of its file.
+# The first line of a block is a comment with its file name.
 FILES = {code.partition("\n")[0].removeprefix("# "): code for code in BLOCKS}
 
 
@@ -45,7 +45,7 @@ def package_index() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python with the wheel, its dependencies and pytest."""
+    """A Python environment with the wheel, its dependencies and pytest."""
     folder = tmp_path_factory.mktemp("installed")
     run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ".", cwd=ROOT)
     (wheel,) = folder.glob("*.whl")
@@ -56,7 +56,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-def test_the_project_of_the_docs_passes(python: Path, tmp_path: Path) -> None:
+def test_the_documented_project_passes_with_the_wheel(python: Path, tmp_path: Path) -> None:
     assert list(FILES) == ["dags/new_team.py", "conftest.py", "tests/test_new_team.py"]
     for name, code in FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Two hundred tasks wait, and the triggerer is killed twice: none is lost, none fires twice."""
+"""Two hundred deferred tasks and two kills of the triggerer: no event is lost or sent twice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
-# Another triggerer takes over from one that has been silent for ten seconds.
+# Another triggerer takes over after ten seconds without a heartbeat.
 SETTINGS = {
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "2",
     "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
@@ -65,7 +65,7 @@ def test_each_trigger_fires_once_when_the_triggerer_is_killed(airflow: LiveAirfl
 
 
 def accept_all(server: SandboxServer) -> None:
-    """Make members of all who were invited."""
+    """Accept all invites."""
     invites = [effect["detail"]["invite_id"] for effect in server.effects("create_invite")]
     assert len(invites) == WAITS
     for invite_id in invites:
@@ -73,13 +73,13 @@ def accept_all(server: SandboxServer) -> None:
 
 
 def waits(airflow: LiveAirflow) -> Counter[str]:
-    """Count the waits in each state."""
+    """Return the number of waits in each state."""
     rows = query(airflow, "SELECT state, count(*) FROM task_instance WHERE task_id = 'wait' GROUP BY state")
     return Counter(dict(rows))
 
 
 def count(airflow: LiveAirflow, table: str) -> int:
-    """Count the rows of a table."""
+    """Return the number of rows of a table."""
     ((number,),) = query(airflow, f"SELECT count(*) FROM {table}")  # noqa: S608 - names of this file
     return int(number)
 
@@ -91,7 +91,7 @@ def query(airflow: LiveAirflow, sql: str) -> list[tuple[str, int]]:
 
 
 def polls(server: SandboxServer, seconds: float) -> int:
-    """Count the requests of a while."""
+    """Return the number of requests during some seconds."""
     before = server.control("GET", "requests?limit=0")["total"]
     time.sleep(seconds)
     return int(server.control("GET", "requests?limit=0")["total"] - before)

@@ -1,4 +1,4 @@
-"""Two triggerers with `--queues`: each wait runs in that of its task's queue, and a watcher in that which it names."""
+"""Two triggerers with `--queues`: waits run in the queue of their task, watchers in their own."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def client(server: SandboxServer) -> WorkspaceClient:
 
 
 def assigned(airflow: LiveAirflow) -> dict[str, bool]:
-    """Return the queue of each trigger, and whether a triggerer has it."""
+    """Return the queue of each trigger, and whether a triggerer runs it."""
     with closing(sqlite3.connect(f"file:{airflow.home / 'airflow.db'}?mode=ro", uri=True)) as database:
         rows: list[Any] = database.execute(
             "SELECT queue, triggerer_id FROM trigger WHERE classpath LIKE '%Wait%'"

@@ -1,4 +1,4 @@
-"""A thousand waits on one organization cost one poll of one list, in a real triggerer."""
+"""A thousand waits for one organization share one poll in a triggerer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WAITS = {
 
 
 def states(airflow: LiveAirflow, runs: dict[str, str]) -> Counter[str]:
-    """Count the states of all tasks of some runs."""
+    """Return the number of tasks in each state of some runs."""
     return Counter(state for dag_id, run_id in runs.items() for state in airflow.tasks(dag_id, run_id).values())
 
 
@@ -51,7 +51,7 @@ def test_waits_share_one_poll(airflow: LiveAirflow, server: SandboxServer, how: 
     domain = client.send(CreateDomain(organization_id=organization_id, domain="waiting.example.com"))
     runs = {dag_id: airflow.trigger(dag_id, domain_id=domain.id) for dag_id in dags}
     airflow.wait_for(lambda: states(airflow, runs)["deferred"] == waits, 400, "all to be deferred")
-    # Until the triggerer has begun the last of them.
+    # Until the triggerer has started all of them.
     time.sleep(60)
     polled, took = polls(server, 10 * SECONDS)
     print(f"\n{waits} waits {how}: {polled} requests in {took:.0f} s")
@@ -69,7 +69,7 @@ def test_waits_share_one_poll(airflow: LiveAirflow, server: SandboxServer, how: 
 
 
 def polls(server: SandboxServer, seconds: float) -> tuple[int, float]:
-    """Count the requests of a while."""
+    """Return the number of requests during some seconds."""
     before, began = server.control("GET", "requests?limit=0")["total"], time.monotonic()
     time.sleep(seconds)
     return server.control("GET", "requests?limit=0")["total"] - before, time.monotonic() - began

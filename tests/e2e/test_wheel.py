@@ -1,4 +1,4 @@
-"""What people install: two builds are the same, and the wheel works where there is nothing of the checkout."""
+"""The wheel: reproducible builds, contents, and use in a new environment."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ for page in sys.argv[1:]:
 
 
 def run(*command: str | Path, cwd: Path, timeout: float = 300, **env: str) -> str:
-    """Run a program away from the checkout, and return what it prints."""
+    """Run a program outside of the checkout, and return its output."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW_", "PYTHON", "VIRTUAL_ENV"))
     }
@@ -84,7 +84,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def away(built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an empty environment into which the wheel was installed with what it asks for."""
+    """A folder with a new environment that has the wheel and its dependencies."""
     folder = tmp_path_factory.mktemp("away")
     uv = Path(sys.executable).with_name("uv")
     run(uv, "venv", "--no-project", "--python", sys.executable, folder / "venv", cwd=folder)
@@ -106,7 +106,7 @@ def airflow(away: Path, *arguments: str) -> str:
 
 @contextmanager
 def people_and_dns(away: Path, server: SandboxServer, environment: dict[str, str]) -> Iterator[None]:
-    """Publish the challenges of domains, accept invites to the team, and approve what is asked, while others run."""
+    """Publish DNS challenges, accept invites and approve actions in the background."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
@@ -130,7 +130,7 @@ def people_and_dns(away: Path, server: SandboxServer, environment: dict[str, str
 
 
 def accept_invites(server: SandboxServer, over: threading.Event) -> None:
-    """Let those people join whom the guide on waiting names."""
+    """Accept the invites that the guide on waiting needs."""
     joined = set()
     while not over.wait(0.2):
         for invite in server.effects("create_invite"):
@@ -140,20 +140,20 @@ def accept_invites(server: SandboxServer, over: threading.Event) -> None:
 
 
 def test_the_first_dags_of_readme_and_guides_succeed(away: Path, tmp_path: Path) -> None:
-    """As people paste them, where there is nothing but the wheel, at a service with personal keys."""
+    """With only the wheel installed, and the sandbox profile live."""
     data = tmp_path / "include"
     data.mkdir()
     pages = []
     for page in (ROOT / "README.md", ROOT / "docs" / "quickstart.md", *sorted(GUIDE.parent.glob("*.md"))):
         code = re.search(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
-        if code and page != GUIDE:  # which has a test of its own
+        if code and page != GUIDE:  # has its own test
             pages.append(f"{page.stem}.py")
             (tmp_path / pages[-1]).write_text(code.group(1).replace('"/data/', f'"{data}/'))
     team = "".join(f"person-{number}@example.com,Pat,1\n" for number in range(50))
     roster = (ROOT / "example_dags" / "data" / "members.csv").read_text()
     others = "".join(f"{name}@example.com,,1\n" for name in ("ada", "lin", "joe", "noah.newton"))
     (data / "team.csv").write_text(f"email,first_name,level\n{team}")
-    (data / "members.csv").write_text(roster + team + others)  # with those whom the other guides invite
+    (data / "members.csv").write_text(roster + team + others)  # with the people of the other guides
     with SandboxServer("live", rate_limit=False) as server:
         environment = {
             "AIRFLOW_HOME": str(away / "first"),
@@ -181,7 +181,7 @@ def test_twine_accepts_the_distributions(built: dict[str, Path], tmp_path: Path)
     run(sys.executable, "-m", "twine", "check", "--strict", *built.values(), cwd=tmp_path)
 
 
-def test_the_wheel_has_everything_and_no_more(built: dict[str, Path]) -> None:
+def test_the_wheel_has_exactly_the_expected_files(built: dict[str, Path]) -> None:
     with zipfile.ZipFile(built[".whl"]) as wheel:
         inside = {name for name in wheel.namelist() if ".dist-info/" not in name}
     tracked = run("git", "ls-files", "airflow_provider_workspace", "example_dags", cwd=ROOT).split()
@@ -208,12 +208,12 @@ def test_every_module_can_be_imported(away: Path) -> None:
         ("behaviours", ['"workspace"']),
     ],
 )
-def test_airflow_shows_the_parts_of_the_provider(away: Path, command: str, shown: list[str]) -> None:
+def test_airflow_lists_the_parts_of_the_provider(away: Path, command: str, shown: list[str]) -> None:
     listed = airflow(away, "providers", command, "--output", "json")
     assert [name for name in shown if name not in listed] == []
 
 
-def test_airflow_shows_the_provider(away: Path, built: dict[str, Path]) -> None:
+def test_airflow_lists_the_provider(away: Path, built: dict[str, Path]) -> None:
     (row,) = json.loads(airflow(away, "providers", "get", "airflow-provider-workspace", "--output", "json"))
     assert row == {"Provider": "airflow-provider-workspace", "Version": built[".whl"].name.split("-")[1]}
 
@@ -221,15 +221,15 @@ def test_airflow_shows_the_provider(away: Path, built: dict[str, Path]) -> None:
 def test_airflow_offers_the_examples(away: Path) -> None:
     airflow(away, "db", "migrate")
     airflow(away, "dags", "reserialize", "--bundle-name", "airflow-provider-workspace-example-dags")
-    # Warnings come before it.
+    # Warnings precede it.
     *_, last = airflow(away, "dags", "list", "--output", "json").splitlines()
     listed: list[dict[str, Any]] = json.loads(last)
     mine = {row["dag_id"] for row in listed if row["bundle_name"] == "airflow-provider-workspace-example-dags"}
     assert mine == {file.stem for file in EXAMPLES}
 
 
-def test_an_organization_by_the_guide_alone(away: Path) -> None:
-    """The Dag and the file of the guide, each of at most 25 lines, and a roster; somebody else's DNS."""
+def test_the_guide_on_organization_files_works(away: Path) -> None:
+    """The Dag and the file of the guide have at most 25 lines each."""
     dag = re.search(r"^```python\n(.*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
     file = (ROOT / "example_dags/data/northwind.yaml").read_text()
     assert dag
@@ -258,7 +258,7 @@ def test_an_organization_by_the_guide_alone(away: Path) -> None:
 
 
 def publish_challenges(server: SandboxServer) -> None:
-    """Publish the challenge of the first domain that is claimed."""
+    """Publish the challenge of the first created domain."""
     while not server.effects("create_domain"):
         time.sleep(0.05)
     with closing(WorkspaceClient(Settings(base_url=server.url, api_key=server.seed.admin_key))) as client:

@@ -1,8 +1,8 @@
 """
-Every accident after which a window once ended with its export still paused, played on a whole Airflow.
+Accidents that could leave an export paused, with a complete Airflow.
 
-Each is played with the sweep off to its end, and then the sweep runs once: ``make e2e`` prints what became of run and
-export, and who said what. Without the sweep nothing may stay paused in silence; with it nothing may stay paused.
+Each runs to its end without a sweep; then the sweep runs once. ``make e2e`` prints the states of run and export, and
+the messages. Without the sweep nothing may stay paused without an error; with it nothing may stay paused.
 """
 
 from __future__ import annotations
@@ -93,14 +93,14 @@ def airflow(
 
 
 @dataclass
-class Play:
-    """What an accident needs."""
+class Environment:
+    """Airflow and service, with shortcuts for the accidents."""
 
     airflow: LiveAirflow
     service: ExportsService
 
     def begin(self, dag_id: str) -> str:
-        """Start a run and return when its work has begun."""
+        """Start a run; return when its work has started."""
         mark = self.mark(dag_id)
         run_id = self.airflow.trigger(dag_id)
         self.airflow.wait_for(mark.exists, 120, f"the work of {dag_id}")
@@ -124,124 +124,124 @@ class Play:
         return [key for key, value in leases.items() if json.loads(value)["dag_id"] == dag_id]
 
     def forget_sweep(self) -> None:
-        """Let it be as if no sweep had ever run."""
-        with suppress(OSError, ValueError):  # there is none; the answer is empty
+        """Remove the traces of earlier sweeps."""
+        with suppress(OSError, ValueError):  # there is none; the response is empty
             self.airflow.call("DELETE", "variables/workspace_window_sweep")
 
     def sweep(self) -> str:
-        """Run the sweep once; return what it logged."""
+        """Run the sweep once; return its log."""
         run_id = self.airflow.trigger("window_sweep")
         state = self.airflow.finish("window_sweep", run_id)
         return f"[{state}] " + self.airflow.log("window_sweep", run_id, "sweep")
 
 
-def edited(play: Play) -> tuple[str, str]:
-    play.set_variable("accident_exports", json.dumps([export(1)]))
-    run_id = play.begin("accident_edited")
-    play.set_variable("accident_exports", json.dumps([export(98)]))
+def edited(env: Environment) -> tuple[str, str]:
+    env.set_variable("accident_exports", json.dumps([export(1)]))
+    run_id = env.begin("accident_edited")
+    env.set_variable("accident_exports", json.dumps([export(98)]))
     return "accident_edited", run_id
 
 
-def removed(play: Play) -> tuple[str, str]:
-    run_id = play.begin("accident_removed")
-    folder = Path(play.airflow.env["AIRFLOW__CORE__DAGS_FOLDER"])
+def removed(env: Environment) -> tuple[str, str]:
+    run_id = env.begin("accident_removed")
+    folder = Path(env.airflow.env["AIRFLOW__CORE__DAGS_FOLDER"])
     (folder / "removed.py").write_text(WITHOUT_WINDOW)
     return "accident_removed", run_id
 
 
-def other_opening(play: Play) -> tuple[str, str]:
-    """Another window is in the middle of ``open``, and will come no further."""
+def other_opening(env: Environment) -> tuple[str, str]:
+    """Another window is stuck in ``open``."""
     now = time.time()
     lease = Lease(
         dag_id="accident_paused",
         run_id="gone",
         close_task_id="maintenance_window.close",
-        service=play.service.url,
+        service=env.service.url,
         workspace_conn_id="workspace_slow",
         organization_id="organization",
         batch_export_id=export(3),
         since=now,
         until=now + 3600,
     )
-    run_id = play.begin("accident_opening")
-    play.set_variable(lease.key, dump(lease))
+    run_id = env.begin("accident_opening")
+    env.set_variable(lease.key, dump(lease))
     return "accident_opening", run_id
 
 
-def depends_on_past(play: Play) -> tuple[str, str]:
-    play.service.rule("unpause", export(4), status=403)
-    first = play.begin("accident_depends")
-    assert play.airflow.finish("accident_depends", first) == "failed"
-    return "accident_depends", play.begin("accident_depends")
+def depends_on_past(env: Environment) -> tuple[str, str]:
+    env.service.rule("unpause", export(4), status=403)
+    first = env.begin("accident_depends")
+    assert env.airflow.finish("accident_depends", first) == "failed"
+    return "accident_depends", env.begin("accident_depends")
 
 
-def dag_paused(play: Play) -> tuple[str, str]:
-    run_id = play.begin("accident_paused")
-    play.airflow.call("PATCH", "dags/accident_paused", {"is_paused": True})
+def dag_paused(env: Environment) -> tuple[str, str]:
+    run_id = env.begin("accident_paused")
+    env.airflow.call("PATCH", "dags/accident_paused", {"is_paused": True})
     time.sleep(40)
     return "accident_paused", run_id
 
 
-def timed_out(play: Play) -> tuple[str, str]:
-    return "accident_timeout", play.begin("accident_timeout")
+def timed_out(env: Environment) -> tuple[str, str]:
+    return "accident_timeout", env.begin("accident_timeout")
 
 
-def killed(play: Play) -> tuple[str, str]:
-    """The pause takes 9 s; after 2 its process is killed, and a person ends the run."""
-    play.service.rule("pause", export(7), seconds=9)
-    run_id = play.airflow.trigger("accident_killed")
-    play.airflow.wait_for(lambda: play.service.count("pause", export(7)) > 0, 120, "the pause", every=0.1)
+def killed(env: Environment) -> tuple[str, str]:
+    """The pause takes 9 s; its process is killed after 2 s, and the run is marked as failed."""
+    env.service.rule("pause", export(7), seconds=9)
+    run_id = env.airflow.trigger("accident_killed")
+    env.airflow.wait_for(lambda: env.service.count("pause", export(7)) > 0, 120, "the pause", every=0.1)
     path = f"dags/accident_killed/dagRuns/{run_id}"
-    pid = play.airflow.call("GET", f"{path}/taskInstances/maintenance_window.pause")["pid"]
+    pid = env.airflow.call("GET", f"{path}/taskInstances/maintenance_window.pause")["pid"]
     os.kill(pid, signal.SIGKILL)
-    play.airflow.call("PATCH", path, {"state": "failed"})
-    play.airflow.wait_for(lambda: export(7) in play.service.paused, 30, "the late pause", every=0.1)
-    play.airflow.wait_for(
-        lambda: play.airflow.tasks("accident_killed", run_id)["maintenance_window.close"] in ("success", "failed"),
+    env.airflow.call("PATCH", path, {"state": "failed"})
+    env.airflow.wait_for(lambda: export(7) in env.service.paused, 30, "the late pause", every=0.1)
+    env.airflow.wait_for(
+        lambda: env.airflow.tasks("accident_killed", run_id)["maintenance_window.close"] in ("success", "failed"),
         120,
         "the second resume",
     )
     return "accident_killed", run_id
 
 
-def broken_lease(play: Play) -> tuple[str, str]:
-    run_id = play.begin("accident_broken")
-    (key,) = play.lease_keys("accident_broken")
-    play.set_variable(key, '{"ends": "soon"}')
+def broken_lease(env: Environment) -> tuple[str, str]:
+    run_id = env.begin("accident_broken")
+    (key,) = env.lease_keys("accident_broken")
+    env.set_variable(key, '{"ends": "soon"}')
     return "accident_broken", run_id
 
 
-def opened_while_the_other_closes(play: Play) -> tuple[str, str]:
-    """The first window's resume takes 12 s, longer than its read timeout; the second opens meanwhile."""
-    play.service.rule("unpause", export(9), seconds=12, times=2)
-    first = play.begin("accident_first")
-    play.airflow.wait_for(lambda: play.service.count("unpause", export(9)) > 0, 120, "the resume", every=0.1)
-    run_id = play.begin("accident_second")
+def opened_while_the_other_closes(env: Environment) -> tuple[str, str]:
+    """The resume of the first window takes 12 s, longer than its read timeout; the second window opens meanwhile."""
+    env.service.rule("unpause", export(9), seconds=12, times=2)
+    first = env.begin("accident_first")
+    env.airflow.wait_for(lambda: env.service.count("unpause", export(9)) > 0, 120, "the resume", every=0.1)
+    run_id = env.begin("accident_second")
     begun = time.time()
-    assert play.airflow.finish("accident_second", run_id) == "success"
-    ended = float((play.airflow.home / "work_accident_second.end").read_text())
-    ran = [when for when, action, which in play.service.history if (action, which) == ("unpause", export(9))]
+    assert env.airflow.finish("accident_second", run_id) == "success"
+    ended = float((env.airflow.home / "work_accident_second.end").read_text())
+    ran = [when for when, action, which in env.service.history if (action, which) == ("unpause", export(9))]
     assert not [when for when in ran if begun < when < ended], "the export ran during the work of the other"
-    assert play.airflow.finish("accident_first", first) == "success"
+    assert env.airflow.finish("accident_first", first) == "success"
     return "accident_second", run_id
 
 
-def wrong_id(play: Play) -> tuple[str, str]:
-    run_id = play.airflow.trigger("accident_wrong_id")
+def wrong_id(env: Environment) -> tuple[str, str]:
+    run_id = env.airflow.trigger("accident_wrong_id")
     return "accident_wrong_id", run_id
 
 
-def scheduler_fault(play: Play) -> tuple[str, str]:
-    play.service.rule("unpause", export(12), status=400, times=5)
-    return "accident_400", play.airflow.trigger("accident_400")
+def scheduler_fault(env: Environment) -> tuple[str, str]:
+    env.service.rule("unpause", export(12), status=400, times=5)
+    return "accident_400", env.airflow.trigger("accident_400")
 
 
-def lie(play: Play) -> tuple[str, str]:
-    play.service.rule("unpause", export(13), lie=True, times=5)
-    return "accident_lie", play.begin("accident_lie")
+def lie(env: Environment) -> tuple[str, str]:
+    env.service.rule("unpause", export(13), lie=True, times=5)
+    return "accident_lie", env.begin("accident_lie")
 
 
-ACCIDENTS: list[tuple[Callable[[Play], tuple[str, str]], int, str, bool, bool]] = [
+ACCIDENTS: list[tuple[Callable[[Environment], tuple[str, str]], int, str, bool, bool]] = [
     # accident, export, state of the run, whether it stays paused without the sweep, whether to wait for the run
     (edited, 1, "success", False, True),
     (removed, 2, "success", True, True),
@@ -264,23 +264,23 @@ ACCIDENTS: list[tuple[Callable[[Play], tuple[str, str]], int, str, bool, bool]] 
 def test_accident(
     airflow: LiveAirflow,
     service: ExportsService,
-    accident: Callable[[Play], tuple[str, str]],
+    accident: Callable[[Environment], tuple[str, str]],
     number: int,
     state: str,
     *,
     stays: bool,
     ends: bool,
 ) -> None:
-    play = Play(airflow, service)
-    play.forget_sweep()
-    dag_id, run_id = accident(play)
+    env = Environment(airflow, service)
+    env.forget_sweep()
+    dag_id, run_id = accident(env)
     ended = airflow.finish(dag_id, run_id) if ends else airflow.run(dag_id, run_id)
     if ended != "running":
-        time.sleep(4)  # close runs a moment after a run that was marked as failed
+        time.sleep(4)  # close runs shortly after the run was marked as failed
     off, told_by = export(number) in service.paused, said(airflow, dag_id, run_id)
     tell(accident.__name__, "off", ended, paused=off, said=told_by)
     assert not off or ended == "failed" or any("nobody " in line for line in told_by), "still paused in silence"
-    told = play.sweep()
+    told = env.sweep()
     tell(
         accident.__name__, "on", airflow.run(dag_id, run_id), paused=export(number) in service.paused, said=lines(told)
     )
@@ -291,13 +291,13 @@ def test_accident(
         assert f"Abandoned window {dag_id} / {run_id}" in told
 
 
-def test_a_wrong_id_costs_no_second_resume(service: ExportsService) -> None:
-    """After the accident above: what was paused is resumed once, what never was is asked for once."""
+def test_a_wrong_id_causes_no_second_resume(service: ExportsService) -> None:
+    """After the accident above: paused exports are resumed once, and a wrong id is tried once."""
     assert [service.count("unpause", export(number)) for number in (10, 99, 11)] == [1, 0, 1]
     assert service.count("pause", export(99)) == 1
 
 
-def test_the_paused_dag_ends_well_when_it_goes_on(airflow: LiveAirflow, service: ExportsService) -> None:
+def test_a_paused_dag_succeeds_after_it_continues(airflow: LiveAirflow, service: ExportsService) -> None:
     runs = airflow.call("GET", "dags/accident_paused/dagRuns")["dag_runs"]
     resumes = service.count("unpause", export(5))
     airflow.call("PATCH", "dags/accident_paused", {"is_paused": False})
@@ -305,15 +305,15 @@ def test_the_paused_dag_ends_well_when_it_goes_on(airflow: LiveAirflow, service:
     assert service.count("unpause", export(5)) == resumes, "what the sweep has resumed is not resumed again"
 
 
-def test_accidents_beside_a_sweep_on_a_schedule(airflow: LiveAirflow, service: ExportsService) -> None:
-    """The sweep resumes what is left paused and says so, and touches no window that closes by itself."""
-    play = Play(airflow, service)
+def test_a_scheduled_sweep_resumes_only_abandoned_windows(airflow: LiveAirflow, service: ExportsService) -> None:
+    """The sweep reports what it resumes, and ignores windows that close by themselves."""
+    env = Environment(airflow, service)
     folder = Path(airflow.env["AIRFLOW__CORE__DAGS_FOLDER"])
     (folder / "removed.py").write_text(WITH_WINDOW)
     airflow.wait_for(lambda: len(airflow.call("GET", "dags/accident_removed/tasks")["tasks"]) > 1, 60, "the window")
     airflow.call("PATCH", "dags/scheduled_sweep", {"is_paused": False})
     resumes = {number: service.count("unpause", export(number)) for number in (1, 2, 3, 5, 6)}
-    played = {number: accident(play) for accident, number, *_ in ACCIDENTS if number in resumes}
+    played = {number: accident(env) for accident, number, *_ in ACCIDENTS if number in resumes}
     for number, (dag_id, run_id) in played.items():
         if number != 5:
             airflow.finish(dag_id, run_id)

@@ -1,4 +1,4 @@
-"""The table of accidents: whatever happens, the exports are resumed, or the run failed and names those that are not."""
+"""Maintenance windows in a complete Airflow: exports are resumed, or the run fails and names those still paused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def server() -> Iterator[SandboxServer]:
 
 
 @pytest.fixture(autouse=True)
-def fresh(server: SandboxServer) -> None:
+def reset_sandbox(server: SandboxServer) -> None:
     server.reset()
 
 
@@ -41,7 +41,7 @@ def history(server: SandboxServer, export: str) -> list[str]:
 
 
 def begin_long_work(airflow: LiveAirflow, dag_id: str) -> tuple[str, int]:
-    """Start a run and return its id and the process of its work, once that is at work."""
+    """Start a run; return its id and the process of its work after it has started."""
     pid_file = airflow.home / "long.pid"
     pid_file.unlink(missing_ok=True)
     run_id = airflow.trigger(dag_id)
@@ -59,13 +59,13 @@ def begin_long_work(airflow: LiveAirflow, dag_id: str) -> tuple[str, int]:
         ("window_held", "success"),
     ],
 )
-def test_closes_after_the_work(airflow: LiveAirflow, server: SandboxServer, dag_id: str, state: str) -> None:
+def test_a_window_closes_after_the_work(airflow: LiveAirflow, server: SandboxServer, dag_id: str, state: str) -> None:
     run_id = airflow.trigger(dag_id)
     assert airflow.finish(dag_id, run_id) == state
     assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause"]
 
 
-def test_closes_when_the_work_is_killed(airflow: LiveAirflow, server: SandboxServer) -> None:
+def test_a_window_closes_after_the_work_was_killed(airflow: LiveAirflow, server: SandboxServer) -> None:
     run_id, pid = begin_long_work(airflow, "window_long")
     assert paused(server) == {FIRST, SECOND}
     os.kill(pid, signal.SIGKILL)
@@ -73,21 +73,21 @@ def test_closes_when_the_work_is_killed(airflow: LiveAirflow, server: SandboxSer
     assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause"]
 
 
-def test_closes_when_a_person_marks_the_work_as_failed(airflow: LiveAirflow, server: SandboxServer) -> None:
+def test_a_window_closes_after_the_work_was_marked_as_failed(airflow: LiveAirflow, server: SandboxServer) -> None:
     run_id, _ = begin_long_work(airflow, "window_long")
     airflow.call("PATCH", f"dags/window_long/dagRuns/{run_id}/taskInstances/long", {"new_state": "failed"})
     assert airflow.finish("window_long", run_id) == "failed"
     assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause"]
 
 
-def test_closes_when_a_person_marks_the_run_as_failed(airflow: LiveAirflow, server: SandboxServer) -> None:
+def test_a_window_closes_after_the_run_was_marked_as_failed(airflow: LiveAirflow, server: SandboxServer) -> None:
     run_id, _ = begin_long_work(airflow, "window_long")
     airflow.call("PATCH", f"dags/window_long/dagRuns/{run_id}", {"state": "failed"})
     airflow.wait_for(lambda: not paused(server), 120, "the exports to be resumed")
     assert airflow.finish("window_long", run_id) == "failed"
 
 
-def test_undoes_a_pause_that_came_half_way(airflow: LiveAirflow, server: SandboxServer) -> None:
+def test_a_partial_pause_is_undone(airflow: LiveAirflow, server: SandboxServer) -> None:
     run_id = airflow.trigger("window_second_pause_fails")
     assert airflow.finish("window_second_pause_fails", run_id) == "failed"
     assert history(server, FIRST) == ["pause", "unpause"]
@@ -95,7 +95,7 @@ def test_undoes_a_pause_that_came_half_way(airflow: LiveAirflow, server: Sandbox
     assert "NEVER PAUSED, and so not resumed: 0190c0de-0000-4000-8000-0000000000ee" in log
 
 
-def test_resumes_in_the_end_although_the_service_refuses_at_first(airflow: LiveAirflow, server: SandboxServer) -> None:
+def test_close_is_retried_until_the_service_accepts(airflow: LiveAirflow, server: SandboxServer) -> None:
     run_id, _ = begin_long_work(airflow, "window_refused")
     server.revoke_key(server.seed.admin_key)
     airflow.wait_for(
@@ -109,7 +109,7 @@ def test_resumes_in_the_end_although_the_service_refuses_at_first(airflow: LiveA
     assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause"]
 
 
-def test_names_what_is_still_paused_when_it_cannot_resume(airflow: LiveAirflow, server: SandboxServer) -> None:
+def test_a_failed_close_names_paused_exports(airflow: LiveAirflow, server: SandboxServer) -> None:
     run_id, _ = begin_long_work(airflow, "window_never_resumed")
     server.revoke_key(server.seed.admin_key)
     assert airflow.finish("window_never_resumed", run_id) == "failed"
@@ -119,10 +119,10 @@ def test_names_what_is_still_paused_when_it_cannot_resume(airflow: LiveAirflow, 
     server.add_key(server.seed.admin_key, "admin", ["*"], organization_id=server.seed.organization_id)
 
 
-def test_resumes_after_the_maximum_length_though_the_work_goes_on(airflow: LiveAirflow, server: SandboxServer) -> None:
+def test_a_window_closes_at_its_maximum_length(airflow: LiveAirflow, server: SandboxServer) -> None:
     run_id, pid = begin_long_work(airflow, "window_overdue")
     airflow.wait_for(lambda: not paused(server), 60, "the exports to be resumed")
-    os.kill(pid, 0)  # the work goes on
+    os.kill(pid, 0)  # the work continues
     assert airflow.tasks("window_overdue", run_id)["long"] == "running"
     assert airflow.finish("window_overdue", run_id) == "failed"
     log = airflow.log("window_overdue", run_id, "maintenance_window.guard")

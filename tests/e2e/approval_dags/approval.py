@@ -1,4 +1,4 @@
-"""People leave once somebody approves; who may approve, and until when, comes with the run."""
+"""Removes leavers after an approval; approvers and timeout are parameters of the run."""
 
 from __future__ import annotations
 

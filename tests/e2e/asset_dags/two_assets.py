@@ -1,4 +1,4 @@
-"""Two assets whose watchers are equal, which Airflow makes one trigger, and a Dag for each."""
+"""Two assets with equal watchers, which share one trigger, and a Dag for each."""
 
 from __future__ import annotations
 

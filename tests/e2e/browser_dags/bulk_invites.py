@@ -1,4 +1,4 @@
-"""Invites many people from a list in which some rows are wrong."""
+"""Invites many people from a list with some invalid rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from airflow.sdk import DAG
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 
 PEOPLE = [f"person{number:03}@example.com" for number in range(1, 221)]
-# By the number of the row that each one takes.
+# Invalid rows, by their row number.
 WRONG = {
     31: "elo.barksted@example.com.",
     93: "PERSON017@example.com",

@@ -1,4 +1,4 @@
-"""Many mapped waits, each for one person; each end of a wait leaves a mark in the workspace."""
+"""Many mapped waits, each for one person. Each creates a project when it ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECONDS = 5
 
 
 class MarkedWait(WorkspaceMembersJoinedSensor):
-    """Creates a project when its wait ends, without looking whether there is one: ended twice, it leaves two."""
+    """Creates a project when its wait ends, without look-up: if it ended twice, there would be two."""
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook

@@ -1,4 +1,4 @@
-"""Tasks for `test_retries.py`: one try each is refused, asked to come back later, or killed."""
+"""Tasks for `test_retries.py`: one try of each gets a 429, is refused or is killed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ with DAG("too_many_invites", schedule=None):
     WorkspaceCreateInvitesOperator(
         task_id="invites",
         invites=[f"person-{number}@example.com" for number in range(60)],
-        max_per_hour=1000,  # so the service's Retry-After is not about the invites of the hour
+        max_per_hour=1000,  # so that Retry-After does not come from the hourly limit of invites
         retries=0,
     )
 

@@ -8,7 +8,7 @@ from airflow_provider_workspace.sensors.workspace import WorkspaceDomainVerified
 
 SECONDS = 5
 
-# 1,000 that never take a worker. Airflow reads a task's whole Dag to start its trigger, so they are many small ones.
+# 1,000 tasks with start_from_trigger. Airflow loads the whole Dag to start a trigger, hence many small Dags.
 for dag_number in range(40):
     with DAG(f"many_waits_{dag_number}", schedule=None, params={"domain_id": ""}):
         for number in range(25):
@@ -21,7 +21,7 @@ for dag_number in range(40):
                 start_from_trigger=True,
             )
 
-# Some that a worker defers in the ordinary way.
+# Tasks that a worker defers.
 with DAG("deferred_waits", schedule=None, max_active_tasks=12, params={"domain_id": ""}):
     for number in range(12):
         WorkspaceDomainVerifiedSensor(

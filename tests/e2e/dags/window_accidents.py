@@ -1,4 +1,4 @@
-"""The accidents of which windows once ended with the export still paused; each has exports of its own."""
+"""Maintenance windows for test_window_accidents.py, each with its own exports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def export(number: int) -> str:
 
 @task
 def work(seconds: float, **context: Any) -> None:
-    """Work that says when it begins and ends."""
+    """Work that records its start and end."""
     mark = HOME / f"work_{context['dag_run'].dag_id}"
     mark.write_text(str(time.time()))
     time.sleep(seconds)
@@ -104,7 +104,7 @@ with (
 ):
     work(2)
 
-# Paused until the test that wants it beside the accidents.
+# Paused until the test that needs it.
 with DAG(
     "scheduled_sweep",
     schedule=timedelta(seconds=20),

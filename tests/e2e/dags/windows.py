@@ -1,4 +1,4 @@
-"""Maintenance windows with every kind of accident."""
+"""Maintenance windows whose work succeeds, fails or takes long."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_workspace.task_groups import maintenance_window
 FIRST = "0190c0de-0000-4000-8000-0000000000e1"
 SECOND = "0190c0de-0000-4000-8000-0000000000e2"
 NOBODY = "0190c0de-0000-4000-8000-0000000000ee"
-# Where a task leaves its process id for the one who kills it.
+# File for the process id of a task that the test kills.
 PIDS = Path(os.environ["AIRFLOW_HOME"])
 
 
@@ -32,16 +32,16 @@ def exception() -> None:
 
 @task
 def long(seconds: float) -> None:
-    """Work that takes its time."""
+    """Work that takes long."""
     (PIDS / "long.pid").write_text(str(os.getpid()))
     time.sleep(seconds)
 
 
 class Note(BaseNotifier):
-    """Leaves a note where the test finds it."""
+    """A notifier that writes a file for the test."""
 
     def notify(self, context: Context) -> None:
-        """Write what is overdue."""
+        """Write the overdue window."""
         (PIDS / "overdue.txt").write_text(f"{context['dag_run'].dag_id}: {context.get('exception')}")
 
 

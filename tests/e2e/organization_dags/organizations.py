@@ -1,4 +1,4 @@
-"""Three organizations from three files, one of them with a mistake; and a check of the first."""
+"""Three organizations from three files, one of them invalid, and a drift check of the first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_provider_workspace.task_groups import workspace_organization
 
 @dag(schedule=None)
 def onboard_three() -> None:
-    """Ask about each."""
+    """Plan each organization and ask for approval."""
     workspace_organization(
         file=[
             "north.yaml",
@@ -23,7 +23,7 @@ def onboard_three() -> None:
 
 @dag(schedule=None)
 def check_north() -> None:
-    """Notice drift."""
+    """Check for drift."""
     workspace_organization(file="north.yaml", dry_run=True, retries=0)
 
 

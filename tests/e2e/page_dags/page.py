@@ -1,4 +1,4 @@
-"""What the status page shows: windows, a campaign that waits for its rate, waits, dashboards, names that are markup."""
+"""Contents for the status page: windows, a campaign at its limit, waits, dashboards, names with markup."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from airflow_provider_workspace.task_groups import maintenance_window
 FIRST = "0190c0de-0000-4000-8000-0000000000e1"
 SECOND = "0190c0de-0000-4000-8000-0000000000e2"
 THIRD = "0190c0de-0000-4000-8000-0000000000e3"
-# In the pictures of the documentation nobody is to wonder about it.
+# No confusing name in the screenshots of the documentation.
 PICTURES = os.environ.get("WORKSPACE_SCREENSHOTS") == "1"
 MARKUP = "" if PICTURES else "<img src=x onerror=\"document.title='markup ran'\">"
 GO_ON = Path(os.environ["AIRFLOW_HOME"]) / "go_on"
@@ -28,20 +28,20 @@ ADDRESSES = [f"person{number}@example.com" for number in range(60)]
 
 @task
 def work() -> None:
-    """Last until a file is there."""
+    """Wait until a file exists."""
     while not GO_ON.exists():
         time.sleep(1)
 
 
 @task(task_id="work")
 def short_work() -> None:
-    """Last long enough for a person to skip what comes after it."""
+    """Work that is long enough for skipping the next task."""
     time.sleep(60)
 
 
 @task(task_id="work")
 def accident_work() -> None:
-    """Last long enough for an accident."""
+    """Work that is long enough for an accident."""
     time.sleep(15)
 
 

@@ -21,6 +21,6 @@ if watchers_have_queues():
 
         @task
         def told() -> None:
-            """Be told."""
+            """Receive an event."""
 
         told()

@@ -15,7 +15,7 @@ from airflow_provider_workspace.api.retry import MAX_READS
 from airflow_provider_workspace.errors import WorkspaceIncompleteListError, WorkspacePaginationError
 from tests.list_service import (
     Fault,
-    Sent,
+    PageContent,
     at_most_seven,
     empty_page,
     endless,
@@ -199,7 +199,7 @@ class Service:
         offset, limit = op.offset or 0, op.limit
         self.asked.append((offset, limit))
         following = offset + limit if offset + limit < len(self.ids) else None
-        sent = Sent(offset, limit, self.ids[offset : offset + limit], following, self.ids, self.chance)
+        sent = PageContent(offset, limit, self.ids[offset : offset + limit], following, self.ids, self.chance)
         if self.fault:
             self.fault(sent)
         link = None if sent.following is None else f"?offset={sent.following}"

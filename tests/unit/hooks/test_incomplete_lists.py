@@ -24,7 +24,7 @@ from airflow_provider_workspace.sensors.workspace import WorkspaceInvitesSettled
 from airflow_provider_workspace.triggers.workspace import WorkspaceArrivalTrigger, WorkspaceWaitTrigger
 from tests.list_service import (
     ListService,
-    Sent,
+    PageContent,
     email,
     empty_page,
     endless,
@@ -216,7 +216,7 @@ def test_a_trigger_logs_an_incomplete_list_and_continues(service: ListService) -
 @pytest.mark.usefixtures("connect_to_lists")
 @pytest.mark.parametrize("fault", [hidden, moving])
 def test_an_incomplete_list_causes_no_arrival(service: ListService, fault: Any) -> None:
-    def sometimes(sent: Sent) -> None:
+    def sometimes(sent: PageContent) -> None:
         if service.reads["members"] % 60 < 30:
             fault(sent)
 

@@ -131,6 +131,7 @@ def status(args: Namespace) -> None:
     from airflow_provider_workspace.cli import database_status
     from airflow_provider_workspace.cli.database_store import DatabaseStore
     from airflow_provider_workspace.state.leases import LeaseRegistry, iso
+    from airflow_provider_workspace.state.resuming import describe_unreadable
 
     registry = LeaseRegistry(DatabaseStore())
     with _errors_without_traceback():
@@ -146,12 +147,9 @@ def status(args: Namespace) -> None:
     if args.output == "json":
         _print(json.dumps(found, indent=2))
         return
-    broken = [
-        f"Delete or correct the Variable '{key}': {wrong.rstrip('.')}." for key, wrong in registry.unreadable.items()
-    ]
     last = f"Last sweep: {found['last_sweep'] or 'never'}"
     sections = {
-        "Windows": [*_lease_lines(leases), *broken, last],
+        "Windows": [*_lease_lines(leases), *describe_unreadable(registry.unreadable), last],
         "Invite campaigns": [_campaign_line(row) for row in found["campaigns"]],
         "Waits": [_wait_line(row) for row in found["waits"]],
         "Remembered dashboards": [_dashboard_line(row) for row in found["dashboards"]],

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.organization_file import Organization
-    from airflow_provider_workspace.procedures.organization_plan import Change, OrganizationPlan, OrganizationReader
+    from airflow_provider_workspace.procedures.organization_plan import Change, OrganizationPlan
     from airflow_provider_workspace.state.task_state import TaskState
 
     Part = Literal["projects", "domains", "verification", "members", "dashboards", "collaborators", "exports"]
@@ -50,8 +50,8 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
 
     def plan(
         self, hook: WorkspaceHook, parts: Collection[str] | None = None
-    ) -> Procedure[tuple[OrganizationPlan, Organization, OrganizationReader]]:
-        """Read the file, plan, and log the plan."""
+    ) -> Procedure[tuple[OrganizationPlan, Organization, str]]:
+        """Read the file, plan, and log the plan; return it with the organization of the file and its id."""
         from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.links import url_for
         from airflow_provider_workspace.procedures.organization_file import choose_organization, load_organizations
@@ -66,7 +66,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         plan = yield from plan_organization(wanted, reader, parts or PARTS)
         self.log.info("Organization %s: %s", organization_id, plan.table())
         plan.check_removals(wanted.max_removals)
-        return plan, wanted, reader
+        return plan, wanted, organization_id
 
     @property
     def file_name(self) -> str:
@@ -140,7 +140,7 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Plan all parts."""
-        plan, _, reader = yield from self.plan(hook)
+        plan, _, organization_id = yield from self.plan(hook)
         if self.fail_on_difference and plan.differences:
             raise AirflowFailException(
                 f"The organization differs from its file: {plan.differences} differences.\n{plan.table()}"
@@ -148,7 +148,7 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         changes = [change.approval_key() for change in plan.changes if change.sends]
         named = "" if isinstance(self.file, Mapping) and not self.organization else f" ({self.title})"
         self.await_approval(f"Make these changes to the organization{named}?", plan.table(), changes)
-        return {**plan.to_dict(), "planned_for": hook.client.settings.place(reader.organization_id)}
+        return {**plan.to_dict(), "planned_for": hook.client.settings.place(organization_id)}
 
 
 class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
@@ -204,6 +204,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.operators.arguments import parse_seconds
         from airflow_provider_workspace.procedures.bulk_invites import wait_for_consistency
+        from airflow_provider_workspace.procedures.member_sync import apply
         from airflow_provider_workspace.procedures.organization_plan import PARTS
 
         pause = parse_seconds("poke_interval", self.poke_interval, least=1.0)
@@ -215,27 +216,33 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             )
         if part == "members":
             yield from wait_for_consistency(self.task_state, hook.client.settings.consistency_time)
-        plan, wanted, reader = yield from self.plan(hook, (part,))
+        plan, wanted, organization_id = yield from self.plan(hook, (part,))
         if self.approved is not None:
-            check_planned_for(self.approved, hook.client.settings.place(reader.organization_id))
+            check_planned_for(self.approved, hook.client.settings.place(organization_id))
             plan.check_approved(self.approved)
         if self.is_dry_run:
             return plan.to_dict()
         if part == "members":
-            yield from self.apply_members(hook, plan, reader.organization_id)
+            yield from apply(
+                plan.members,
+                organization_id,
+                lambda rows: self.invite_people(rows, hook, organization_id),
+                page_size=hook.client.settings.page_size,
+                consistency_time=hook.client.settings.consistency_time,
+            )
             return plan.to_dict()
         if part == "verification":
             yield from self.wait_for_verification(plan, pause, timeout)
         for change in plan.changes:
-            yield from self.apply(hook, change, reader.organization_id)
-        yield from self.check_applied(hook, plan, wanted, part)
+            yield from self.apply(hook, change, organization_id)
+        yield from self.check_applied(hook, plan, wanted, part, organization_id)
         if part == "domains" and "ti" in self._context:
-            unverified = yield from self.unverified(hook, wanted, reader.organization_id)
+            unverified = yield from self.unverified(hook, wanted, organization_id)
             self._context["ti"].xcom_push(key="unverified", value=unverified)
         return plan.to_dict()
 
     def check_applied(
-        self, hook: WorkspaceHook, plan: OrganizationPlan, wanted: Organization, part: str
+        self, hook: WorkspaceHook, plan: OrganizationPlan, wanted: Organization, part: str, organization_id: str
     ) -> Procedure[None]:
         """Plan the part again after its changes, and check that nothing is left."""
         from airflow_provider_workspace.procedures.changes import check_done
@@ -243,7 +250,6 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         from airflow_provider_workspace.state.organization_memory import organization_reader
 
         settings = hook.client.settings
-        organization_id = hook.organization_or_default(wanted.organization_id)
 
         def is_done() -> Procedure[bool]:
             left = yield from plan_organization(wanted, organization_reader(organization_id, settings), (part,))
@@ -310,18 +316,6 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             fields = operation.model_dump(exclude_unset=True, exclude={"project_id"})
             dashboard, created = yield from registry.get_or_create(fields, "fail")
             self.log.info("%s dashboard %s, '%s'.", "Created" if created else "Found", dashboard.id, dashboard.name)
-
-    def apply_members(self, hook: WorkspaceHook, plan: OrganizationPlan, organization_id: str) -> Procedure[None]:
-        """Apply the changes to members with the member sync."""
-        from airflow_provider_workspace.procedures.member_sync import apply
-
-        yield from apply(
-            plan.members,
-            organization_id,
-            lambda rows: self.invite_people(rows, hook, organization_id),
-            page_size=hook.client.settings.page_size,
-            consistency_time=hook.client.settings.consistency_time,
-        )
 
     def wait_for_verification(self, plan: OrganizationPlan, pause: float, timeout: float) -> Procedure[None]:
         """

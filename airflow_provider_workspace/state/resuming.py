@@ -203,8 +203,12 @@ def describe_sweep(windows: Iterable[dict[str, Any]], unreadable: Mapping[str, s
         lines.append(
             f"Abandoned window {row['window']} ({row['why']}): {'; '.join(filter(None, results)) or 'not paused'}."
         )
-    lines += [f"Delete or correct the Variable '{key}': {wrong.rstrip('.')}." for key, wrong in unreadable.items()]
-    return "\n".join(lines)
+    return "\n".join([*lines, *describe_unreadable(unreadable)])
+
+
+def describe_unreadable(unreadable: Mapping[str, str]) -> list[str]:
+    """Return a line for each Variable that is not a lease."""
+    return [f"Delete or correct the Variable '{key}': {wrong.rstrip('.')}." for key, wrong in unreadable.items()]
 
 
 def raise_still_paused(failed: Mapping[str, object], said: str = "") -> NoReturn:

@@ -318,8 +318,8 @@ def workspace_organization(
 
 
 def _result(task_id: str, name: str) -> str:
-    """Return a template of a part of a task's result."""
-    return f"{{{{ ti.xcom_pull(task_ids='{task_id}')['{name}'] }}}}"
+    """Return a template of a part of a task's result, in a mapped task group that of the same index."""
+    return f"{{{{ ti.xcom_pull(task_ids='{task_id}', map_indexes=ti.map_index)['{name}'] }}}}"
 
 
 def _check_length(name: str, value: object, *, least: float = 0.0) -> None:

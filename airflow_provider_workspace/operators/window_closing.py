@@ -121,7 +121,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         lost = [key for key in registry.unreadable if key.startswith(window.key)]
         if not lost or not self.open_task_id:
             return []
-        opened: Any = self._context["ti"].xcom_pull(task_ids=self.open_task_id)
+        opened: Any = self._context["ti"].xcom_pull(task_ids=self.open_task_id, map_indexes=window.map_index)
         found = []
         for export_id in opened["batch_export_ids"]:
             lease = Lease(

@@ -86,7 +86,7 @@ class Run:
             map_index=-1,
             try_number=1,
             max_tries=self.max_tries,
-            xcom_pull=lambda task_ids: self.xcoms.get(task_ids),  # noqa: PLW0108 - by name
+            xcom_pull=lambda task_ids, map_indexes: self.xcoms.get(task_ids) if map_indexes == -1 else None,
             xcom_push=lambda key, value: self.xcoms.__setitem__((task_id, key), value),
             get_task_states=lambda **_: {self.run_id: {}},
         )

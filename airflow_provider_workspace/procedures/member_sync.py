@@ -389,8 +389,6 @@ def apply(
     """
     Send the changes; a change that is refused does not stop the others.
 
-    :param invite: invites rows
-    :param page_size: rows per page of the lists in which the changes are checked afterwards
     :param consistency_time: seconds for which the lists may not show the changes
     :return: the report of the invites; ``None`` if there was nobody to invite
     :raises WorkspaceSyncIncompleteError: if a change was refused

@@ -197,12 +197,9 @@ class OrganizationReader:
     """
     Reads an organization; each list is read once, when it is needed first.
 
-    :param organization_id: organization
-    :param page_size: rows per page of a list
     :param find_dashboard: reads a dashboard that Airflow remembers, by name and id of its project; returns ``None`` if
         Airflow remembers none
     :param window_of: returns the maintenance window that holds a batch export; an empty string if none does
-    :param file_at: opens the path of a roster
     """
 
     organization_id: str
@@ -248,8 +245,6 @@ def plan_organization(
     """
     Compare an organization with its file.
 
-    :param wanted: the organization of the file
-    :param reader: reads the existing organization
     :param parts: which of :data:`PARTS` to plan
     :raises WorkspaceInputError: if the roster is invalid
     """

@@ -27,11 +27,8 @@ class Snapshot:
     The contents of the lists.
 
     :param domains: domains by id in lower case
-    :param projects: projects by id
     :param invites: whether an invite has expired, by
         :func:`~airflow_provider_workspace.procedures.roster.address_key`; of several invites an open one counts
-    :param invite_count: number of invites
-    :param invited_at: creation times of the invites
     :param members: address keys of the members
     :param member_count: number of members that the service reports; ``None`` if it reports none
     :param incomplete: message about a list with fewer rows than it counts, whose missing rows prove nothing; empty if

@@ -69,10 +69,7 @@ class DashboardRegistry:
     without a key, in the state of the task.
 
     :param key: the Variable that remembers it for all runs; ``None`` to remember it only across tries of the task
-    :param identity: the dashboard
-    :param task: the state of the task
     :param owner: the task and the number of its try
-    :param read_only: whether to write nothing
     :param variables: the store of Variables; by default the one for tasks
     """
 
@@ -109,7 +106,6 @@ class DashboardRegistry:
         """
         Return the remembered dashboard if it still exists, else create it.
 
-        :param fields: fields of the dashboard to create
         :param if_unknown: what to do if an earlier create was interrupted: ``fail``, or ``create`` another one
         :return: the dashboard, and whether this try created it
         :raises WorkspaceInputError: if the Variable is invalid or remembers another dashboard

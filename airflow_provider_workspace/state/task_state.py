@@ -21,7 +21,6 @@ class TaskState:
 
     :param carried: plain JSON that the operator keeps across deferrals; holds the value before Airflow 3.3
     :param dry_run: whether to store nothing
-    :param key: name of the value
     """
 
     def __init__(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.dry_run import Planned
+    from airflow_provider_workspace.procedures.member_sync import MemberPlan
+    from airflow_provider_workspace.procedures.organization_plan import OrganizationPlan
     from airflow_provider_workspace.state.task_state import TaskState
 
 REJECT = "Reject"
@@ -235,21 +237,27 @@ def digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def check_planned_for(approved: Mapping[str, Any], now: str) -> None:
+def check_approved(approved: Any, plan: MemberPlan | OrganizationPlan, now: str, task: str) -> None:
     """
-    Refuse an approved plan of another organization, where the connection may have led when it was made.
+    Refuse a plan with changes that an approved plan does not have.
 
-    :param approved: the earlier plan, the result of a task
-    :param now: the service and organization that are planned for now
-    :raises WorkspaceInputError: naming both
+    :param approved: the approved plan, the result of an earlier task; ``None`` to accept every change
+    :param now: the service and organization that are planned for now; the connection may have led elsewhere then
+    :param task: the task with the approved plan, for messages
+    :raises WorkspaceInputError: if there are such changes, or it is no plan, or one of another organization
     """
+    if approved is None:
+        return
     from airflow_provider_workspace.errors import WorkspaceInputError
 
+    if not isinstance(approved, Mapping):
+        raise WorkspaceInputError(f"Pass the output of {task} as approved: its value is not a plan")
     then = approved.get("planned_for", now)
     if then != now:
         raise WorkspaceInputError(
             f"Plan again, and have it approved: the approved plan is for {then}, and this task is for {now}"
         )
+    plan.check_approved(approved)
 
 
 def _approve_option(plan: str) -> str:

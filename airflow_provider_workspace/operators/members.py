@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, check_planned_for
+from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, check_approved
 from airflow_provider_workspace.operators.base import WorkspaceOrganizationListOperator, WorkspaceWriteOperator
 
 if TYPE_CHECKING:
@@ -298,11 +298,5 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         )
         self.log.info("%s", plan.table())
         plan.check_removals(max_removals)
-        if self.approved is not None:
-            if not isinstance(self.approved, Mapping):
-                raise WorkspaceInputError(
-                    "Pass the output of the task with dry_run=True as approved: its value is not a plan"
-                )
-            check_planned_for(self.approved, hook.client.settings.place(organization_id))
-            plan.check_approved(self.approved)
+        check_approved(self.approved, plan, settings.place(organization_id), "the task with dry_run=True")
         return plan

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, check_planned_for
+from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, check_approved
 from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 
@@ -201,7 +201,6 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         """Plan the part, and apply it."""
-        from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.operators.arguments import parse_seconds
         from airflow_provider_workspace.procedures.bulk_invites import wait_for_consistency
         from airflow_provider_workspace.procedures.member_sync import apply
@@ -210,16 +209,11 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         pause = parse_seconds("poke_interval", self.poke_interval, least=1.0)
         timeout = parse_seconds("timeout", self.timeout)
         part = self.parse_choice("part", *PARTS)
-        if self.approved is not None and not isinstance(self.approved, Mapping):
-            raise WorkspaceInputError(
-                "Pass the output of WorkspacePlanOrganizationOperator as approved: its value is not a plan"
-            )
         if part == "members":
             yield from wait_for_consistency(self.task_state, hook.client.settings.consistency_time)
         plan, wanted, organization_id = yield from self.plan(hook, (part,))
-        if self.approved is not None:
-            check_planned_for(self.approved, hook.client.settings.place(organization_id))
-            plan.check_approved(self.approved)
+        place = hook.client.settings.place(organization_id)
+        check_approved(self.approved, plan, place, "WorkspacePlanOrganizationOperator")
         if self.is_dry_run:
             return plan.to_dict()
         if part == "members":

@@ -71,9 +71,7 @@ class Profile:
 
     # Invites
     bulk_limit: int | None = None
-    """Maximum invites in one bulk request."""
-    bulk_array_only: bool = False
-    """A bulk body must be an array; otherwise it may be a single object."""
+    """Maximum invites in the array of a bulk request; None: any number, or a single object."""
     bulk_answers_invites: bool = False
     """A bulk request returns 201 and the new invites instead of 200 and an empty body."""
     bulk_stops_at_member: bool = False
@@ -86,10 +84,8 @@ class Profile:
     # Members
     levels_closed: bool = False
     """A level must be 1, 8 or 15."""
-    own_level_fixed: bool = False
-    """The owner of a key cannot change their own level."""
     levels_capped: bool = False
-    """The owner of a key cannot invite, change or remove anybody with a level above their own."""
+    """The owner of a key cannot change their own level, or invite, change or remove anybody with a level above it."""
 
 
 PROFILES = {
@@ -121,13 +117,11 @@ PROFILES = {
             domains_bare=True,
             verify_answers_domain=True,
             bulk_limit=20,
-            bulk_array_only=True,
             bulk_answers_invites=True,
             bulk_stops_at_member=True,
             invites_replace=True,
             emails_lowered=True,
             levels_closed=True,
-            own_level_fixed=True,
             levels_capped=True,
         ),
     )

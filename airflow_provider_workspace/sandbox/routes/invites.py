@@ -114,7 +114,7 @@ def _check(request: ApiRequest, body: object, item: int | None = None) -> JsonOb
 def _check_bulk(request: ApiRequest) -> list[JsonObject]:
     body, limit = request.body, request.profile.bulk_limit
     if not isinstance(body, list):
-        if request.profile.bulk_array_only:
+        if limit is not None:
             raise invalid("Expected a list of items.", code="not_a_list")
         return [_check(request, body)]
     if limit is not None and len(body) > limit:

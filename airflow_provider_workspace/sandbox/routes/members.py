@@ -84,7 +84,7 @@ def update_member(request: ApiRequest) -> object:
     level = fields.get("level", old)
     if request.profile.levels_closed and level not in LEVELS:
         raise invalid(f'"{level}" is not a valid choice.', "level", "invalid_choice")
-    if request.profile.own_level_fixed and user_uuid == request.key.user_uuid:
+    if request.profile.levels_capped and user_uuid == request.key.user_uuid:
         raise forbidden("You can't change your own access level.")
     check_level(request, max(level, old))
     if level != old:

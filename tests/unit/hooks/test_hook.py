@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,9 @@ def asked(sandbox: SandboxServer) -> list[str]:
 
 def in_child(check: Callable[[], bool]) -> bool:
     """Return the result of a check in a forked process; an error there is a failure."""
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of a fork beside threads
+        child = os.fork()
     if child == 0:
         try:
             os._exit(0 if check() else 1)

@@ -68,6 +68,7 @@ def sandbox(request: pytest.FixtureRequest, sandboxes: Callable[[str], SandboxSe
 
 
 Connect = Callable[..., None]
+Call = Callable[..., Any]
 
 
 @pytest.fixture
@@ -85,6 +86,14 @@ def connect(sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> Connect:
         monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", json.dumps(connection))
 
     return set_connection
+
+
+@pytest.fixture(params=["requests", "httpx"])
+def call(request: pytest.FixtureRequest) -> Call:
+    """Call a method of either hook: see ``tests/hook_calls.py``."""
+    from tests.hook_calls import CALLS
+
+    return CALLS[request.param]
 
 
 @pytest.fixture

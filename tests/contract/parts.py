@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.operators.base import WorkspaceOperator
     from airflow_provider_workspace.sandbox.request import ApiRoute
+    from tests.conftest import Call
 
 BY_NAME = {expected.operation: expected for expected in EXPECTED}
 CLASSES = {cls.__name__: cls for cls in OPERATIONS}
@@ -62,6 +63,13 @@ def hook_method_of(expected: Expected, hook: Any) -> Callable[..., Any]:
         pytest.fail(f"{expected.operation}: {cls.__name__} has no method {expected.hook_method}: {cure}")
     method: Callable[..., Any] = getattr(hook, expected.hook_method)
     return method
+
+
+def send_by(call: Call, item: Expected, given: dict[str, Any]) -> Any:
+    """Send an operation by its method of a hook, or by ``send`` if it has none."""
+    if item.hook_method is None:
+        return call("send", operation_of(item)(**given))
+    return call(item.hook_method, **given)
 
 
 def operator_name(expected: Expected) -> str:

@@ -6,34 +6,32 @@ The sandbox in profile ``strict`` refuses every field and parameter that the int
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from airflow_provider_workspace.errors import WorkspaceMethodNotAllowedError, WorkspacePermissionError
-from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
 from airflow_provider_workspace.procedures.bulk_invites import InvitesReport, WorkspaceInvitesIncompleteError
 from tests.contract.parts import (
     BY_NAME,
     arguments,
     body_of,
     example_of,
-    hook_method_of,
     ids_of,
     names,
-    operation_of,
     operator_of,
     path_of,
     route_of,
+    send_by,
 )
 from tests.contract.reference import EXPECTED, Expected
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Resource
     from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Call
 
 SCOPES = frozenset(expected.scope for expected in EXPECTED if expected.scope)
 # Bulk invites also read the members and invites.
@@ -61,36 +59,6 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 # Bulk invites have rows instead.
 WITH_A_BODY = [item for item in EXPECTED if item.hook_method and item.body and item.operation != "CreateInvites"]
 
-Ask = Callable[[Expected], Any]
-
-
-def ask_by_requests(expected: Expected) -> Any:
-    hook = WorkspaceHook()
-    try:
-        if expected.hook_method is None:
-            return hook.send(operation_of(expected)(**arguments(expected)))
-        answer = hook_method_of(expected, hook)(**arguments(expected))
-        return list(answer) if isinstance(answer, Iterator) else answer
-    finally:
-        hook.close()
-
-
-def ask_by_httpx(expected: Expected) -> Any:
-    async def ask() -> Any:
-        async with WorkspaceAsyncHook() as hook:
-            if expected.hook_method is None:
-                return await hook.send(operation_of(expected)(**arguments(expected)))
-            answer = hook_method_of(expected, hook)(**arguments(expected))
-            return [row async for row in answer] if isinstance(answer, AsyncIterator) else await answer
-
-    return asyncio.run(ask())
-
-
-@pytest.fixture(params=[ask_by_requests, ask_by_httpx], ids=["requests", "httpx"])
-def ask(request: pytest.FixtureRequest) -> Ask:
-    asker: Ask = request.param
-    return asker
-
 
 @pytest.fixture
 def use_key(sandbox: SandboxServer, connect: Callable[..., None]) -> Callable[[set[str]], None]:
@@ -105,7 +73,7 @@ def use_key(sandbox: SandboxServer, connect: Callable[..., None]) -> Callable[[s
 
 @pytest.mark.parametrize("expected", EXPECTED, ids=BY_NAME)
 def test_both_clients_match_the_reference(
-    expected: Expected, ask: Ask, use_key: Callable[[set[str]], None], sandbox: SandboxServer
+    expected: Expected, call: Call, use_key: Callable[[set[str]], None], sandbox: SandboxServer
 ) -> None:
     scope = route_of(expected).scope
     assert scope == expected.scope, (
@@ -114,10 +82,10 @@ def test_both_clients_match_the_reference(
     use_key(ALSO_NEEDED.get(expected.operation, set()) | ({expected.scope} if expected.scope else set()))
     if expected.status == 405:
         with pytest.raises(WorkspaceMethodNotAllowedError, match="use delete_dashboard"):
-            ask(expected)
+            send_by(call, expected, arguments(expected))
         result = None
     else:
-        result = ask(expected)
+        result = send_by(call, expected, arguments(expected))
 
     name = expected.operation
     path = path_of(expected)
@@ -138,7 +106,7 @@ def test_both_clients_match_the_reference(
 
 @pytest.mark.parametrize("expected", [item for item in EXPECTED if item.scope], ids=lambda item: item.operation)
 def test_an_operation_needs_exactly_its_scope(
-    expected: Expected, ask: Ask, use_key: Callable[[set[str]], None], sandbox: SandboxServer
+    expected: Expected, call: Call, use_key: Callable[[set[str]], None], sandbox: SandboxServer
 ) -> None:
     use_key(set(SCOPES) - {str(expected.scope)})
     scope = route_of(expected).scope
@@ -146,7 +114,7 @@ def test_an_operation_needs_exactly_its_scope(
         f"{expected.operation}: its ApiRoute in sandbox/routes/ asks for the scope {scope}, not {expected.scope}"
     )
     with pytest.raises((WorkspacePermissionError, WorkspaceInvitesIncompleteError)) as refused:
-        ask(expected)
+        send_by(call, expected, arguments(expected))
     assert f"the scope {expected.scope}" in str(refused.value), (
         f"{expected.operation}: the scope of its @endpoint is not that of the reference, {expected.scope}"
     )
@@ -157,11 +125,11 @@ def test_an_operation_needs_exactly_its_scope(
     "expected", [item for item in EXPECTED if item.answer == "page"], ids=lambda item: item.operation
 )
 def test_a_list_is_read_page_by_page(
-    expected: Expected, ask: Ask, connect: Callable[..., None], sandbox: SandboxServer
+    expected: Expected, call: Call, connect: Callable[..., None], sandbox: SandboxServer
 ) -> None:
     sandbox.add_members(5)
     connect(page_size=2)
-    rows = ask(expected)
+    rows = send_by(call, expected, arguments(expected))
     offsets = [dict(entry["query"])["offset"] for entry in sandbox.requests() if entry["path"] == path_of(expected)]
     assert rows
     assert offsets == [str(offset) for offset in range(0, len(rows), 2)], (

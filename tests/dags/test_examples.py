@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.audit import effects
 from tests.dags.human import api_server, approving
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def test_example_makes_the_documented_changes_and_no_others(
     log = run.stdout + run.stderr
     assert run.returncode == 0, log[-3000:]
     assert "DagRun failed" not in log, log[-3000:]
-    assert Counter(effect["operation"] for effect in server.effects()) == EFFECTS[dag_id]
+    assert Counter(effects(server)) == EFFECTS[dag_id]
     assert server.seed.admin_key not in log
 
 

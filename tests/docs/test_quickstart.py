@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.audit import effects
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "quickstart.md").read_text()
 
@@ -38,7 +39,7 @@ def test_two_runs_have_the_documented_effects(tmp_path: Path) -> None:
             check=False,
             timeout=300,
         )
-        made = [effect["operation"] for effect in server.effects()]
+        made = effects(server)
     assert run.returncode == 0, run.stdout[-3000:]
     assert made == ["create_project", "create_invite", "create_invite"]
     for said in re.findall(r"`(\w[^`]* (?:invited|'Northwind'))`", PAGE):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,6 +158,11 @@ class LiveAirflow:
         """Return the log of all tries of a task."""
         folder = self.home / "logs" / f"dag_id={dag_id}" / f"run_id={run_id}" / f"task_id={task_id}"
         return "".join(file.read_text(errors="replace") for file in sorted(folder.glob("attempt=*.log")))
+
+    def query(self, statement: str) -> list[tuple[Any, ...]]:
+        """Query the SQLite database of Airflow."""
+        with closing(sqlite3.connect(f"file:{self.home}/airflow.db?mode=ro", uri=True, timeout=30)) as database:
+            return database.execute(statement).fetchall()
 
     def wait_for(self, condition: Any, seconds: float, what: str, every: float = 0.5) -> None:
         """

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_workspace.sandbox.seed import SEED
+from tests.audit import effects
 from tests.e2e.chromium import HEIGHT, LEGIBLE, Browser, missing
 from tests.e2e.live_airflow import LiveAirflow
 from tests.e2e.test_examples import READING_SECONDS
@@ -93,10 +94,6 @@ def wait_for_question(airflow: AirflowWithUsers, run_id: str) -> dict[str, Any]:
 def answer(airflow: AirflowWithUsers, run_id: str, option: str, user: str = USERS[0]) -> None:
     airflow.user = user
     airflow.call("PATCH", question_of(run_id), {"chosen_options": [option], "params_input": {}})
-
-
-def effects(server: SandboxServer) -> list[str]:
-    return [effect["operation"] for effect in server.effects()]
 
 
 def test_only_approvers_can_answer(airflow: AirflowWithUsers, server: SandboxServer) -> None:

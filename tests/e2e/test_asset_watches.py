@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -24,15 +22,9 @@ DAGS = Path(__file__).parent / "asset_dags"
 ASSETS = ("first_asset", "second_asset")
 
 
-def query(airflow: LiveAirflow, statement: str) -> list[tuple[Any, ...]]:
-    """Ask Airflow's database."""
-    with closing(sqlite3.connect(f"file:{airflow.home / 'airflow.db'}?mode=ro", uri=True)) as database:
-        return database.execute(statement).fetchall()
-
-
 def remembered(airflow: LiveAirflow) -> list[set[str]]:
     """Return the state of each asset."""
-    return [set(json.loads(value)["ids"]) for (value,) in query(airflow, "SELECT value FROM asset_state_store")]
+    return [set(json.loads(value)["ids"]) for (value,) in airflow.query("SELECT value FROM asset_state_store")]
 
 
 def runs(airflow: LiveAirflow) -> dict[str, list[str]]:
@@ -50,7 +42,7 @@ def test_two_assets_with_equal_watchers_get_each_event(airflow: LiveAirflow, ser
         client.send(CreateProject(organization_id=server.seed.organization_id, name=name))
 
     airflow.wait_for(lambda: len(remembered(airflow)) == 2, 180, "both assets to remember what is there")
-    ((triggers,),) = query(airflow, "SELECT count(*) FROM trigger")
+    ((triggers,),) = airflow.query("SELECT count(*) FROM trigger")
     print(f"\n{triggers} triggers for {len(ASSETS)} assets")
     assert runs(airflow) == {name: [] for name in ASSETS}
     for number, name in enumerate(("Northwind", "Southwind"), 1):

@@ -14,6 +14,7 @@ import pytest
 
 from airflow_provider_workspace.get_provider_info import CONNECTION_FIELDS
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.audit import effects
 from tests.dags.test_examples import ONBOARDED
 from tests.e2e.chromium import HEIGHT, LEGIBLE, Browser, missing
 from tests.e2e.live_airflow import LiveAirflow
@@ -143,7 +144,7 @@ def test_the_test_button_reports_the_confirmed_scopes(
 
 @pytest.mark.usefixtures("run")
 def test_the_run_makes_each_change_once(server: SandboxServer) -> None:
-    assert Counter(effect["operation"] for effect in server.effects()) == ONBOARDED
+    assert Counter(effects(server)) == ONBOARDED
 
 
 @pytest.mark.usefixtures("form")

@@ -12,6 +12,7 @@ import pytest
 from airflow_provider_workspace.api.operations import CreateProject
 from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.client.sync import WorkspaceClient
+from tests.audit import effects
 from tests.dags.test_examples import AFTER, EFFECTS, WITH_APPROVAL
 from tests.e2e.live_airflow import OVER
 
@@ -86,7 +87,7 @@ def test_example_makes_the_documented_changes(airflow: LiveAirflow, server: Sand
         time.sleep(READING_SECONDS)
         approve(airflow, dag_id, run_id)
     assert airflow.finish(dag_id, run_id) == "success"
-    assert Counter(effect["operation"] for effect in server.effects()[before:]) == EFFECTS[dag_id]
+    assert Counter(effects(server)[before:]) == EFFECTS[dag_id]
     if dag_id == "onboard_organization":
         links = airflow.call("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/organization.projects/links")
         organization = f"{server.url}/api/organizations/{server.seed.organization_id}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.audit import effects
 from tests.e2e.chromium import HEIGHT, LEGIBLE, Browser, missing
 from tests.e2e.test_examples import READING_SECONDS
 
@@ -105,7 +106,7 @@ def test_only_approved_changes_are_sent(airflow: LiveAirflow, server: SandboxSer
     assert {now[part, NORTH] for part in parts} == {"success"}
     assert {now[part, SOUTH] for part in (*parts, "plan")} == {"skipped"}
     assert {now[part, MISTAKE] for part in parts} == {"upstream_failed"}
-    assert Counter(effect["operation"] for effect in server.effects()) == EFFECTS
+    assert Counter(effects(server)) == EFFECTS
     rows = airflow.call("GET", f"dags/{DAG}/dagRuns/{run_id}/taskInstances/organization.report/listMapped")
     assert [row["state"] for row in rows["task_instances"]] == ["success", "skipped", "upstream_failed"]
     plans = airflow.call("GET", f"dags/{DAG}/dagRuns/{run_id}/taskInstances/{PLAN}/listMapped")["task_instances"]
@@ -121,4 +122,4 @@ def test_drift_is_detected(airflow: LiveAirflow, server: SandboxServer) -> None:
     said = log(airflow, "check_north", later)
     assert "The organization differs from its file: 2 differences." in said
     assert "+ invite ada@northwind.example.com" in said
-    assert Counter(effect["operation"] for effect in server.effects()) == EFFECTS
+    assert Counter(effects(server)) == EFFECTS

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections import Counter
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,20 +72,14 @@ def accept_all(server: SandboxServer) -> None:
 
 def waits(airflow: LiveAirflow) -> Counter[str]:
     """Return the number of waits in each state."""
-    rows = query(airflow, "SELECT state, count(*) FROM task_instance WHERE task_id = 'wait' GROUP BY state")
+    rows = airflow.query("SELECT state, count(*) FROM task_instance WHERE task_id = 'wait' GROUP BY state")
     return Counter(dict(rows))
 
 
 def count(airflow: LiveAirflow, table: str) -> int:
     """Return the number of rows of a table."""
-    ((number,),) = query(airflow, f"SELECT count(*) FROM {table}")  # noqa: S608 - names of this file
+    ((number,),) = airflow.query(f"SELECT count(*) FROM {table}")  # noqa: S608 - names of this file
     return int(number)
-
-
-def query(airflow: LiveAirflow, sql: str) -> list[tuple[str, int]]:
-    """Ask Airflow's database."""
-    with closing(sqlite3.connect(f"file:{airflow.home}/airflow.db?mode=ro", uri=True, timeout=30)) as database:
-        return database.execute(sql).fetchall()
 
 
 def polls(server: SandboxServer, seconds: float) -> int:

@@ -25,6 +25,7 @@ from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.get_provider_info import get_provider_info
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.audit import effects
 from tests.dags.human import approving
 from tests.dags.test_examples import ONBOARDED
 
@@ -252,7 +253,7 @@ def test_the_guide_on_organization_files_works(away: Path) -> None:
         dns = threading.Thread(target=publish_challenges, args=(server,), daemon=True)
         dns.start()
         run(command, "dags", "test", "onboard_northwind", cwd=away, **environment)
-        assert Counter(effect["operation"] for effect in server.effects()) == ONBOARDED
+        assert Counter(effects(server)) == ONBOARDED
         planned = run(command, "workspace", "plan", data / "northwind.yaml", cwd=away, **environment)
         assert "0 to create, 0 to change, 0 to remove" in planned
 

@@ -6,7 +6,6 @@ Every operation, with every client, under every fault, against the sandbox.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 import logging
@@ -17,19 +16,20 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import structlog
 
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
-from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.faults import KINDS
 from airflow_provider_workspace.sandbox.routes import LISTS
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -38,14 +38,18 @@ from airflow_provider_workspace.version_compat import AirflowFailException, Task
 from tests.contract.parts import (
     BY_NAME,
     example_of,
-    hook_method_of,
     ids_of,
-    operation_of,
     operator_of,
     route_of,
+    send_by,
 )
 from tests.contract.reference import EXPECTED, Expected
 from tests.fault_kinds import TEST_FAULTS
+from tests.hook_calls import CALLS
+from tests.task_instance import TaskInstance
+
+if TYPE_CHECKING:
+    from tests.conftest import Call
 
 OPERATIONS_OF = {kind.name: kind.operations for kind in (*KINDS, *TEST_FAULTS)}
 # The response is readable; later reads serve another purpose.
@@ -214,45 +218,18 @@ def faults(elsewhere: str) -> dict[str, Fault]:
 # --- Clients ---
 
 
-def by_requests(operation: str, arguments: dict[str, Any]) -> Any:
-    """Call the synchronous hook."""
-    with closing(WorkspaceHook()) as hook:
-        expected = BY_NAME[operation]
-        if expected.hook_method is None:
-            return hook.send(operation_of(expected)(**arguments))
-        answer = hook_method_of(expected, hook)(**arguments)
-        return list(answer) if isinstance(answer, Iterator) else answer
-
-
-def by_httpx(operation: str, arguments: dict[str, Any]) -> Any:
-    """Call the asynchronous hook."""
-
-    async def ask() -> Any:
-        async with WorkspaceAsyncHook() as hook:
-            expected = BY_NAME[operation]
-            if expected.hook_method is None:
-                return await hook.send(operation_of(expected)(**arguments))
-            answer = hook_method_of(expected, hook)(**arguments)
-            return [row async for row in answer] if isinstance(answer, AsyncIterator) else await answer
-
-    return asyncio.run(ask())
-
-
 def by_operator(operation: str, arguments: dict[str, Any]) -> Any:
     """Run the operator, which looks the record up first and after a lost response."""
-    return OPERATORS[operation](task_id="task", do_xcom_push=False, **arguments).execute({"ti": NoTaskInstance()})
+    return OPERATORS[operation](task_id="task", do_xcom_push=False, **arguments).execute({"ti": TaskInstance()})
 
 
-class NoTaskInstance:
-    """A task instance that ignores XComs."""
-
-    def xcom_push(self, key: str, value: object) -> None:
-        """Ignore the XCom."""
+def by_hook(call: Call, operation: str, arguments: dict[str, Any]) -> Any:
+    """Call the method of a hook."""
+    return send_by(call, BY_NAME[operation], arguments)
 
 
 WAYS: dict[str, Callable[[str, dict[str, Any]], Any]] = {
-    "requests": by_requests,
-    "httpx": by_httpx,
+    **{name: partial(by_hook, call) for name, call in CALLS.items()},
     "operator": by_operator,
 }
 OPERATORS: dict[str, Callable[..., Any]] = {

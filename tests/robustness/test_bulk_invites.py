@@ -14,7 +14,7 @@ from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.procedures.bulk_invites import WorkspaceInvitesIncompleteError
-from tests.task_store import Killed, TaskStore
+from tests.task_instance import Killed, TaskInstance, TaskStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,14 +103,7 @@ def test_an_immediate_retry_after_a_kill_invites_nobody_twice(
     assert 0 < len(sandbox.audit("create_invite")) < len(PEOPLE)
     sandbox.clear_faults()
     if not remembered:
-
-        class Retry:
-            try_number = 2
-
-            def xcom_push(self, **_: Any) -> None:
-                pass
-
-        context = {"ti": Retry()}
+        context = {"ti": TaskInstance(2)}
     advance(0.1)
     report = task().execute(context)
     assert report["counts"]["invited"] > 0

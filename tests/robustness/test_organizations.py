@@ -23,7 +23,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.state.lease_store import VariableStore
 from airflow_provider_workspace.state.organization_memory import PREFIX, remembered_dashboards
 from airflow_provider_workspace.version_compat import AirflowFailException
-from tests.task_store import TaskStore
+from tests.task_instance import TaskStore
 from tests.variables import install
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from airflow_provider_workspace.links import url_for
 from airflow_provider_workspace.sandbox.__main__ import main
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.audit import effects
 
 ORGANIZATION = f"/api/organizations/{SEED.organization_id}/"
 DASHBOARD = f"/api/environments/{SEED.project_id}/dashboards/{SEED.dashboard_id}/"
@@ -174,7 +175,7 @@ def test_a_database_file_survives_a_restart(tmp_path: Path) -> None:
     with SandboxServer(database=database, profile="strict") as second:
         projects = httpx.get(second.url + PROJECTS, headers=headers, trust_env=False).json()["results"]
         assert [project["name"] for project in projects] == ["Default project", "Kept"]
-        assert [effect["operation"] for effect in second.effects()] == ["create_project"]
+        assert effects(second) == ["create_project"]
         reader = {"Authorization": f"Bearer {SEED.reader_key}"}
         assert httpx.get(second.url + PROJECTS, headers=reader, trust_env=False).status_code == 401
         now = second.control("POST", "clock", {"advance_seconds": 0})["now"]

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from airflow_provider_workspace.sandbox.seed import SEED
+from tests.audit import effects
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -203,7 +204,7 @@ def test_said_otherwise_can_change_the_response(api: httpx.Client, sandbox: Sand
     rows = [{"target_email": f"new.{number}@example.com"} for number in range(3)]
     assert len(api.post(INVITES + "bulk/", json=rows).json()) == 1
     assert api.delete(MEMBER).status_code == 204
-    assert [effect["operation"] for effect in sandbox.effects()] == [
+    assert effects(sandbox) == [
         "update_member",
         "pause_batch_export",
         "update_dashboard",

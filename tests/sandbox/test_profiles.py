@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_workspace.sandbox.seed import SEED
+from tests.audit import effects
 
 if TYPE_CHECKING:
     import httpx
@@ -127,7 +128,7 @@ def test_deleted_dashboards(api: httpx.Client, profile: str) -> None:
 def test_a_deleted_dashboard_can_be_brought_back(api: httpx.Client, sandbox: SandboxServer) -> None:
     api.patch(DASHBOARD, json={"deleted": True})
     assert api.patch(DASHBOARD, json={"deleted": False}).json()["deleted"] is False
-    assert [effect["operation"] for effect in sandbox.effects()] == ["delete_dashboard", "update_dashboard"]
+    assert effects(sandbox) == ["delete_dashboard", "update_dashboard"]
 
 
 def test_the_list_of_collaborators(api: httpx.Client, profile: str) -> None:

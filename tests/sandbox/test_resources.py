@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_workspace.sandbox.seed import SEED
+from tests.audit import effects
 
 if TYPE_CHECKING:
     import httpx
@@ -25,7 +26,7 @@ USER = {"id", "uuid", "distinct_id", "first_name", "last_name", "email", "is_ema
 
 
 def operations(sandbox: SandboxServer) -> list[str]:
-    return [effect["operation"] for effect in sandbox.effects()]
+    return effects(sandbox)
 
 
 def test_dashboard(api: httpx.Client, sandbox: SandboxServer) -> None:

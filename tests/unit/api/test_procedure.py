@@ -5,15 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_workspace.api.procedure import Pause, Procedure, leave_at_long_pause
-from tests.unit.procedures.drive import drive
-
-
-class Interrupted(Exception):  # noqa: N818 - what a deferral looks like
-    pass
-
-
-def interrupt(seconds: float) -> None:
-    raise Interrupted(seconds)
+from tests.unit.procedures.drive import Interrupted, drive, interrupt
 
 
 def pausing(*pauses: float) -> Procedure[str]:

@@ -19,6 +19,7 @@ import pytest
 from airflow_provider_workspace.cli.database_status import parse_progress
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.state.leases import Lease, dump
+from tests.audit import effects
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -168,7 +169,7 @@ def test_windows_lists_leases_and_resumes_abandoned_exports(
     assert run.returncode == 0, run.stderr
     assert f"Abandoned window {lease.window} (overdue since" in run.stdout
     assert f"resumed {export_id}" in run.stdout
-    assert [effect["operation"] for effect in sandbox.effects()] == ["pause_batch_export", "unpause_batch_export"]
+    assert effects(sandbox) == ["pause_batch_export", "unpause_batch_export"]
     assert airflow("workspace", "windows").stdout == "No maintenance window holds a batch export.\n"
 
 

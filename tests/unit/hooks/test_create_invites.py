@@ -16,8 +16,7 @@ from tests.unit.client.loopback import RESET_AFTER_READING, Loopback, answer
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
-    from tests.conftest import Connect
-    from tests.unit.hooks.conftest import Call
+    from tests.conftest import Call, Connect
 
 every_profile = pytest.mark.parametrize("sandbox", ["lenient", "strict", "live"], indirect=True)
 live = pytest.mark.parametrize("sandbox", ["live"], indirect=True)

@@ -28,7 +28,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
-    from tests.unit.hooks.conftest import Call
+    from tests.conftest import Call
 
 Connect = Callable[..., None]
 

@@ -22,6 +22,7 @@ from airflow_provider_workspace.operators.members import WorkspaceListMembersOpe
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
 from airflow_provider_workspace.sensors.workspace import WorkspaceInvitesSettledSensor, WorkspaceMembersJoinedSensor
 from airflow_provider_workspace.triggers.workspace import WorkspaceArrivalTrigger, WorkspaceWaitTrigger
+from tests.events import first_event, until
 from tests.list_service import (
     ListService,
     PageContent,
@@ -202,12 +203,7 @@ def test_a_trigger_logs_an_incomplete_list_and_continues(service: ListService) -
         condition="invites_settled", arguments={"emails": [email(9)]}, poll_interval=0.01, end_at=time.time() + 0.5
     )
 
-    async def first_event() -> Any:
-        async for event in trigger.run():
-            return event.payload
-        return None
-
-    ended = asyncio.run(asyncio.wait_for(first_event(), 20))
+    ended = asyncio.run(asyncio.wait_for(first_event(trigger), 20)).payload
     assert ended["status"] == "timeout"
     assert "A list is short: Try again." in ended["message"]
     assert "trust_counts" in ended["message"]
@@ -237,13 +233,6 @@ def test_an_incomplete_list_causes_no_arrival(service: ListService, fault: Any) 
 
     asyncio.run(watch_several_polls())
     assert told == [email(151)]
-
-
-async def until(true: Callable[[], bool]) -> None:
-    """Wait until a condition holds."""
-    end = time.monotonic() + 30
-    while not true() and time.monotonic() < end:  # noqa: ASYNC110 - what it waits for tells nobody
-        await asyncio.sleep(0.01)
 
 
 @pytest.mark.usefixtures("connect_to_lists")

@@ -19,6 +19,7 @@ from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesO
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.procedures.roster_files import read_roster
 from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.task_instance import TaskInstance
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -41,16 +42,6 @@ def memory() -> MemoryFileSystem:
 @pytest.fixture
 def own_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_STORE", '{"conn_type": "generic"}')
-
-
-class Ti:
-    """A task instance that records its XComs."""
-
-    def __init__(self) -> None:
-        self.xcoms: dict[str, Any] = {}
-
-    def xcom_push(self, key: str, value: Any) -> None:
-        self.xcoms[key] = json.loads(json.dumps(value))
 
 
 @pytest.mark.usefixtures("own_connection")
@@ -242,7 +233,7 @@ class TestOperators:
     ) -> None:
         connect(bulk_invite_limit=1)
         sandbox.inject("status_before", "create_invites", status=400)
-        ti = Ti()
+        ti = TaskInstance()
         operator = WorkspaceCreateInvitesOperator(
             task_id="invite", invites=["ada@example.com", "lin@example.com"], report_path=f"{tmp_path}/report.json"
         )
@@ -264,7 +255,7 @@ class TestOperators:
 
         (tmp_path / "report.csv").touch()
         monkeypatch.setattr(Path, "write_bytes", write)
-        ti = Ti()
+        ti = TaskInstance()
         operator = WorkspaceCreateInvitesOperator(
             task_id="invite", invites=["ada@example.com"], report_path=f"{tmp_path}/report.csv"
         )
@@ -284,7 +275,7 @@ class TestOperators:
         operator = WorkspaceCreateInvitesOperator(
             task_id="invite", invites=["ada@example.com"], report_path=f"{prefix}{folder}/report.csv"
         )
-        ti: Any = Ti()
+        ti: Any = TaskInstance()
         send = operator.run_procedure
 
         def run_procedure(*arguments: Any) -> Any:
@@ -314,7 +305,7 @@ class TestOperators:
         assert set(statuses) == {"planned", "skipped"}
 
         sandbox.inject("status_before", "update_member", status=400)
-        ti: Any = Ti()
+        ti: Any = TaskInstance()
         with pytest.raises(AirflowFailException, match="The service refused 1 changes"):
             WorkspaceSyncMembersOperator(task_id="sync", **arguments).execute({"ti": ti})
         assert [row["action"] for row in ti.xcoms["report"]["needs_attention"]] == ["change_level"]

@@ -13,8 +13,7 @@ from tests.unit.client.loopback import RESET_AFTER_READING, Loopback
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
-    from tests.conftest import Connect
-    from tests.unit.hooks.conftest import Call
+    from tests.conftest import Call, Connect
 
 
 def test_a_task_is_not_retried_after_a_create_with_an_unknown_outcome(

@@ -13,7 +13,8 @@ from airflow_provider_workspace.operators.approval import MAX_BODY, question
 from airflow_provider_workspace.operators.members import WorkspaceDeleteMemberOperator, WorkspaceSyncMembersOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
-from tests.task_store import TaskStore
+from tests.audit import effects
+from tests.task_instance import TaskStore
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -103,10 +104,6 @@ def task(request: pytest.FixtureRequest, asked: Question, connect: Connect) -> T
 def sync(roster: Any = ROSTER, **arguments: Any) -> WorkspaceSyncMembersOperator:
     arguments = {"require_approval": True, "max_removals": None, **arguments}
     return WorkspaceSyncMembersOperator(task_id="sync", roster=roster, protected=[], **arguments)
-
-
-def effects(sandbox: SandboxServer) -> list[str]:
-    return [effect["operation"] for effect in sandbox.effects()]
 
 
 ALL = ["delete_invite", "delete_member", "delete_member", "update_member", "create_invite"]

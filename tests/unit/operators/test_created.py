@@ -20,6 +20,7 @@ from airflow_provider_workspace.procedures.create_or_get import create_or_get
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.state.task_state import TaskState
 from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.task_instance import TaskInstance
 from tests.unit.procedures.drive import drive
 from tests.variables import Variables, install
 
@@ -29,14 +30,6 @@ if TYPE_CHECKING:
     from tests.conftest import Connect
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-
-
-class FakeTaskInstance:
-    def __init__(self) -> None:
-        self.xcoms: dict[str, Any] = {}
-
-    def xcom_push(self, *, key: str, value: Any) -> None:
-        self.xcoms[key] = value
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +54,7 @@ def test_xcom_created_is_true_only_for_the_first_create(
     connect()
     pushed = []
     for _ in range(2):
-        ti = FakeTaskInstance()
+        ti = TaskInstance()
         result = operator(task_id="task", **arguments).execute({"ti": ti})
         pushed.append(ti.xcoms)
         assert ti.xcoms["id"] == result["id"]
@@ -70,7 +63,7 @@ def test_xcom_created_is_true_only_for_the_first_create(
 
 def test_other_operators_push_no_xcom_created(connect: Connect) -> None:
     connect()
-    ti = FakeTaskInstance()
+    ti = TaskInstance()
     WorkspaceGetProjectOperator(task_id="task", project_id=1).execute({"ti": ti})
     assert ti.xcoms == {"id": 1}
 
@@ -126,7 +119,7 @@ def test_xcom_not_applied_lists_fields_with_other_values(
     connect()
 
     def not_applied(**arguments: Any) -> Any:
-        ti = FakeTaskInstance()
+        ti = TaskInstance()
         WorkspaceAddDashboardCollaboratorOperator(
             task_id="add", dashboard_id=1, user_uuid=SEED.member_uuid, **arguments
         ).execute({"ti": ti})  # type: ignore[typeddict-item]

@@ -11,8 +11,9 @@ from airflow.sdk import Variable
 from airflow_provider_workspace.operators import dashboards, domains, invites, projects
 from airflow_provider_workspace.operators.base import WorkspaceOperator, WorkspaceWriteOperator
 from airflow_provider_workspace.sandbox.seed import SEED
+from tests.audit import effects, writes
 from tests.meta.test_operators import OPERATORS
-from tests.unit.operators.test_operators import ONCE, effects, run
+from tests.unit.operators.test_operators import ONCE, run
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -23,10 +24,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outsi
 
 WRITING = [row for row in ONCE if issubclass(row[0], WorkspaceWriteOperator)]
 READS = re.compile(r"Workspace(Get|List)\w+Operator")
-
-
-def writes(sandbox: SandboxServer) -> list[tuple[str, str]]:
-    return [(entry["method"], entry["path"]) for entry in sandbox.requests() if entry["method"] != "GET"]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +52,8 @@ def test_dry_run_shows_the_request_that_is_sent(
         assert changes == []
         assert plan["found"] == result
     else:
-        assert writes(sandbox)[0] == tuple(plan["request"].split(" "))
+        sent = writes(sandbox)[0]
+        assert f"{sent['method']} {sent['path']}" == plan["request"]
         assert plan["action"] in ("create", "change", "remove")
     assert result.items() >= holds.items()
 

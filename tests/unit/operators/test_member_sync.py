@@ -17,6 +17,7 @@ from airflow_provider_workspace.procedures import member_sync
 from airflow_provider_workspace.procedures.member_sync import MAX_REFUSALS
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.audit import effects, writes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,14 +43,6 @@ CHANGES = ["delete_invite", "delete_member", "update_member", "create_invite"]
 def sync(roster: Any = ROSTER, *, protected: Any = (), **arguments: Any) -> Any:
     operator = WorkspaceSyncMembersOperator(task_id="sync", roster=roster, protected=protected, **arguments)
     return operator.execute({})
-
-
-def effects(sandbox: SandboxServer) -> list[str]:
-    return [effect["operation"] for effect in sandbox.effects()]
-
-
-def writes(sandbox: SandboxServer) -> list[Any]:
-    return [entry for entry in sandbox.requests() if entry["method"] != "GET"]
 
 
 def done(plan: dict[str, Any]) -> dict[str, int]:

@@ -15,6 +15,7 @@ from airflow_provider_workspace.operators import batch_exports, dashboards, doma
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.ui import plugin
 from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.audit import effects
 from tests.contract.parts import operation_of, operator_of
 from tests.contract.reference import EXPECTED
 from tests.unit.procedures.drive import drive
@@ -31,10 +32,6 @@ pytestmark = [
 
 def run(cls: type[Any], **arguments: Any) -> Any:
     return cls(task_id="task", **arguments).execute({})
-
-
-def effects(sandbox: SandboxServer) -> list[str]:
-    return [effect["operation"] for effect in sandbox.effects()]
 
 
 EXPORT = SEED.batch_export_ids[0]

@@ -11,7 +11,8 @@ from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators import dashboards, domains, invites, members
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
-from tests.task_store import TaskStore
+from tests.audit import effects
+from tests.task_instance import TaskStore
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -26,10 +27,6 @@ MEMBER = "Mina.Member@example.com"
 
 def run(cls: type[Any], context: Any = None, **arguments: Any) -> Any:
     return cls(task_id="task", **arguments).execute(context or {})
-
-
-def effects(sandbox: SandboxServer) -> list[str]:
-    return [effect["operation"] for effect in sandbox.effects()]
 
 
 def test_operators_find_people_by_address(sandbox: SandboxServer, connect: Connect) -> None:

@@ -16,6 +16,7 @@ from airflow_provider_workspace.procedures.bulk_invites import WorkspaceInvitesI
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
+from tests.events import first_event
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -200,9 +201,8 @@ def test_the_deferral_is_plain_json_with_a_wall_clock_deadline() -> None:
     path, arguments = WorkspaceDeadlineTrigger(end_at=0.0, state={"invites": {}}).serialize()
     assert path == "airflow_provider_workspace.triggers.deadline.WorkspaceDeadlineTrigger"
 
-    async def first_event() -> Any:
-        async for event in WorkspaceDeadlineTrigger(**arguments).run():
-            return event.payload
-        return None
-
-    assert asyncio.run(first_event()) == {"status": "over", "state": {"invites": {}}}
+    event = asyncio.run(first_event(WorkspaceDeadlineTrigger(**arguments)))
+    assert event.payload == {
+        "status": "over",
+        "state": {"invites": {}},
+    }

@@ -16,6 +16,7 @@ from airflow_provider_workspace.operators.window_closing import WorkspaceResumeA
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sensors.workspace import WorkspaceDomainVerifiedSensor
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
+from tests.audit import effects
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -51,7 +52,7 @@ def test_a_rendered_false_is_no_dry_run(sandbox: SandboxServer, connect: Connect
     connect()
     task = rendered(WorkspaceCreateProjectOperator, switch=switch, native=native, name="Northwind", dry_run=SWITCH)
     assert task.execute({})["name"] == "Northwind"
-    assert [effect["operation"] for effect in sandbox.effects()] == ["create_project"]
+    assert effects(sandbox) == ["create_project"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesO
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
-from tests.task_store import Killed, TaskStore
+from tests.task_instance import Killed, TaskInstance, TaskStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,17 +92,13 @@ def test_a_retry_without_task_state_counts_the_record_as_found(
         project(if_exists="fail").execute({})
 
 
-class Retry:
-    """The task instance of a second try."""
-
-    try_number = 2
-
-    def xcom_push(self, key: str, value: Any) -> None:
-        """Ignore XComs."""
+retries = pytest.mark.parametrize(
+    "context", [{"task_state_store": True}, {"ti": TaskInstance(2)}], ids=["remembered", "any retry"]
+)
 
 
 @pytest.mark.usefixtures("no_waits")
-@pytest.mark.parametrize("context", [{"task_state_store": True}, {"ti": Retry()}], ids=["remembered", "any retry"])
+@retries
 def test_a_retry_creates_nothing_twice_if_the_list_lags(
     connect: Connect, sandbox: SandboxServer, killed_after: Any, context: Any
 ) -> None:
@@ -118,7 +114,7 @@ def test_a_retry_creates_nothing_twice_if_the_list_lags(
 
 
 @pytest.mark.parametrize("task", [invites, sync])
-@pytest.mark.parametrize("context", [{"task_state_store": True}, {"ti": Retry()}], ids=["remembered", "any retry"])
+@retries
 def test_a_retry_invites_nobody_twice_if_the_list_lags(
     connect: Connect,
     sandbox: SandboxServer,

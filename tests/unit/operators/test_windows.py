@@ -19,7 +19,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.state import lease_store
 from airflow_provider_workspace.state.leases import Lease, LeaseRegistry
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
-from tests.task_store import Killed, TaskStore
+from tests.task_instance import Killed, TaskStore
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer

@@ -13,6 +13,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class Interrupted(Exception):  # noqa: N818 - stands for a deferral
+    """A long pause ended the procedure; its argument are the seconds."""
+
+
+def interrupt(seconds: float) -> None:
+    """Pass this to ``leave_at_long_pause``."""
+    raise Interrupted(seconds)
+
+
 def drive(
     procedure: Procedure[T],
     answer: Callable[[Operation[Any]], Any],

@@ -35,7 +35,7 @@ from airflow_provider_workspace.procedures.bulk_invites import (
 from airflow_provider_workspace.procedures.invite_rows import MAX_REFUSALS
 from airflow_provider_workspace.procedures.roster import Entry
 from airflow_provider_workspace.procedures.suspension import MAX_READINGS
-from tests.unit.procedures.drive import drive, send_all
+from tests.unit.procedures.drive import Interrupted, drive, interrupt, send_all
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
@@ -46,14 +46,6 @@ def lost() -> WorkspaceOutcomeUnknownError:
     error = WorkspaceOutcomeUnknownError("no answer", outcome="unknown")
     error.caller_looks_up = True
     return error
-
-
-class InterruptedByPauseError(Exception):
-    """A long pause interrupted the procedure."""
-
-
-def interrupt(seconds: float) -> None:
-    raise InterruptedByPauseError(seconds)
 
 
 OWNER = Member(user=User(email="owner@example.com"))
@@ -408,7 +400,7 @@ def test_a_refused_row_is_not_sent_again_after_a_wait() -> None:
         try:
             report = drive(left, service.answer)
             break
-        except InterruptedByPauseError as pause:
+        except Interrupted as pause:
             service.now += pause.args[0]
     assert statuses(report) == {"invited": 19, "failed": 1}
     assert service.mailed == Counter(people(20)[1:])

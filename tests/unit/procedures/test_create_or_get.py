@@ -29,8 +29,8 @@ from airflow_provider_workspace.procedures.create_or_get import (
 )
 from airflow_provider_workspace.procedures.dry_run import Planned, check_writes, until_first_write
 from airflow_provider_workspace.state.task_state import TaskState
-from tests.task_store import TaskStore
-from tests.unit.procedures.drive import drive
+from tests.task_instance import TaskStore
+from tests.unit.procedures.drive import Interrupted, drive, interrupt
 
 CREATE = CreateProject(organization_id="o", name="thing")
 
@@ -102,14 +102,6 @@ def create(
         consistency_time=CONSISTENCY_TIME,
     )
     return drive(leave_at_long_pause(procedure, longest, interrupt), service.answer, service.clock)
-
-
-class Interrupted(Exception):  # noqa: N818 - what a deferral looks like
-    """A long pause interrupts the procedure."""
-
-
-def interrupt(seconds: float) -> None:
-    raise Interrupted(seconds)
 
 
 def test_a_missing_record_is_created_once() -> None:

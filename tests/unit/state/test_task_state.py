@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_workspace.state.task_state import TaskState
-from tests.task_store import TaskStore
+from tests.task_instance import TaskStore
 
 
 class Clock:

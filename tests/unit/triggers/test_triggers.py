@@ -7,7 +7,6 @@ import importlib
 import json
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -32,6 +31,7 @@ from airflow_provider_workspace.triggers.workspace import (
     WorkspaceWaitTrigger,
 )
 from airflow_provider_workspace.version_compat import TaskDeferred, watchers_have_queues
+from tests.events import first_event, until
 
 if TYPE_CHECKING:
     from tests.conftest import Connect
@@ -70,12 +70,6 @@ def test_triggers_survive_serialization(trigger: BaseTrigger) -> None:
     module, _, name = path.rpartition(".")
     again = getattr(importlib.import_module(module), name)(**kwargs)
     assert again.serialize() == (path, kwargs)
-
-
-async def first_event(trigger: Any) -> Any:
-    async for event in trigger.run():
-        return event
-    return None
 
 
 @pytest.mark.needs_airflow("3.3", "queues of triggerers")
@@ -399,13 +393,6 @@ class _Store:
 
     async def aset(self, key: str, value: Any) -> None:
         self.values[key] = value
-
-
-async def until(true: Callable[[], bool]) -> None:
-    """Wait until a condition holds."""
-    end = time.monotonic() + 10
-    while not true() and time.monotonic() < end:  # noqa: ASYNC110 - what it waits for tells nobody
-        await asyncio.sleep(0.01)
 
 
 def test_arrivals_fire_once_across_restarts(monkeypatch: pytest.MonkeyPatch) -> None:

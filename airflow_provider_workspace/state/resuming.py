@@ -229,7 +229,12 @@ def raise_still_paused(failed: Mapping[str, object], said: str = "") -> NoReturn
 
 def marked_as_failed(ti: Any, outcome_task_id: str, work_task_ids: Iterable[str]) -> bool:
     """Return whether a person marked the run as failed: then its work failed and the outcome task was skipped."""
-    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id], task_ids=[outcome_task_id, *work_task_ids]).get(
-        ti.run_id, {}
-    )
-    return states.get(outcome_task_id) == "skipped" and "failed" in states.values()
+    mapped = ti.map_index is not None and ti.map_index >= 0
+    states = ti.get_task_states(
+        dag_id=ti.dag_id,
+        run_ids=[ti.run_id],
+        task_ids=[outcome_task_id, *work_task_ids],
+        map_index=ti.map_index if mapped else None,
+    ).get(ti.run_id, {})
+    outcome = states.get(f"{outcome_task_id}_{ti.map_index}" if mapped else outcome_task_id)
+    return outcome == "skipped" and "failed" in states.values()

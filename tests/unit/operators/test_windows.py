@@ -18,6 +18,7 @@ from airflow_provider_workspace.operators import window_closing, windows
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.state import lease_store
 from airflow_provider_workspace.state.leases import Lease, LeaseRegistry
+from airflow_provider_workspace.state.resuming import marked_as_failed
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.task_instance import Killed, TaskStore
 
@@ -241,6 +242,27 @@ def test_pause_fails_after_the_window_was_closed(sandbox: SandboxServer) -> None
     with pytest.raises(AirflowFailException, match="holds nothing"):
         run.pause()
     assert sandbox.requests() == []
+
+
+@pytest.mark.parametrize(
+    ("states", "map_index", "marked"),
+    [
+        ({"outcome": "skipped", "work": "failed"}, -1, True),
+        ({"outcome": "skipped", "work": "skipped"}, -1, False),
+        ({"outcome": "upstream_failed", "work": "failed"}, -1, False),
+        ({"outcome_0": "skipped", "work_0": "failed", "outcome_1": "success", "work_1": "success"}, 0, True),
+        ({"outcome_0": "skipped", "work_0": "skipped", "outcome_1": "upstream_failed", "work_1": "failed"}, 0, False),
+    ],
+)
+def test_a_run_that_was_marked_as_failed_is_recognized(states: dict[str, str], map_index: int, *, marked: bool) -> None:
+    """In a mapped task group Airflow appends the index to the ids of its tasks."""
+
+    def get_task_states(*, map_index: int | None = None, **_: Any) -> Any:
+        index = "" if map_index is None else f"_{map_index}"
+        return {"run": {name: state for name, state in states.items() if name.endswith(index)}}
+
+    ti = SimpleNamespace(dag_id="dag", run_id="run", map_index=map_index, get_task_states=get_task_states)
+    assert marked_as_failed(ti, "outcome", ["work"]) == marked
 
 
 def test_close_names_what_was_never_paused(sandbox: SandboxServer, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,13 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import multiprocessing
-import os
 import re
-import signal
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -42,54 +38,48 @@ def asked(sandbox: SandboxServer) -> list[str]:
 # Processes and event loops
 
 
+FORK = """
+import os
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+with WorkspaceHook() as hook:
+    client = hook.client
+    assert hook.get_project(project_id=1).id == 1
+    child = os.fork()
+    assert hook.get_project(project_id=1).id == 1
+    assert (hook.client is client) == (child != 0)
+assert child == 0 or os.waitpid(child, 0)[1] == 0
+"""
+
+
 def test_a_forked_process_opens_connections_of_its_own(connect: Connect) -> None:
     connect()
-    with WorkspaceHook() as hook:
-        client = hook.client
-        assert hook.get_project(project_id=1).id == 1
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of a fork beside threads
-            child = os.fork()
-        if child == 0:
-            signal.alarm(60)  # ends a child that hangs
-            try:
-                good = hook.get_project(project_id=1).id == 1 and hook.client is not client
-                hook.close()
-                os._exit(0 if good else 1)
-            finally:
-                os._exit(2)
-        assert os.waitpid(child, 0)[1] == 0
-        assert hook.get_project(project_id=1).id == 1
-        assert hook.client is client
+    subprocess.run([sys.executable, "-c", FORK], check=True, timeout=60)
 
 
-def ask_in_several_loops() -> None:
-    hook = WorkspaceAsyncHook()
+SEVERAL_LOOPS = """
+import asyncio
+from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook
 
-    async def ask() -> int:
-        return len(await asyncio.gather(*(hook.get_project(project_id=1) for _ in range(20))))
+hook = WorkspaceAsyncHook()
 
-    async def ask_and_close() -> int:
-        async with hook:
-            return await ask()
+async def ask():
+    return len(await asyncio.gather(*(hook.get_project(project_id=1) for _ in range(20))))
 
-    assert [asyncio.run(step()) for step in (ask, ask, ask_and_close, ask)] == [20] * 4
-    asyncio.run(hook.aclose())
+async def ask_and_close():
+    async with hook:
+        return await ask()
+
+answers = [asyncio.run(ask()), asyncio.run(ask()), asyncio.run(ask_and_close()), asyncio.run(ask())]
+asyncio.run(hook.aclose())
+assert answers == [20] * 4, answers
+"""
 
 
 def test_an_async_hook_serves_several_event_loops(connect: Connect) -> None:
-    """
-    In a new process, which takes the connections of the closed loops with it.
-
-    A forked one would lack the thread in which asgiref, once used, reads connections, and wait for it forever.
-    """
+    """In a process of its own, where the connections of the closed loops are left."""
     connect()
-    child = multiprocessing.get_context("spawn").Process(target=ask_in_several_loops)
-    child.start()
-    child.join(120)
-    exit_code = child.exitcode
-    child.kill()
-    assert exit_code == 0
+    subprocess.run([sys.executable, "-c", SEVERAL_LOOPS], check=True, timeout=60)
 
 
 # Organization and project

@@ -24,8 +24,9 @@ def parse_level(value: Any) -> int:
     try:
         return _parse_number(value)
     except ValueError as error:
-        msg = f"{error}, or {' or '.join(f'{name} ({number})' for name, number in LEVELS.items())}"
-        raise ValueError(msg) from None
+        raise ValueError(
+            f"{error}, or {' or '.join(f'{name} ({number})' for name, number in LEVELS.items())}"
+        ) from None
 
 
 def _parse_number(value: Any) -> int:

@@ -36,8 +36,7 @@ def _whole_number(value: Any) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return int(str(value))  # str raises ValueError beyond the integer string limit
     shown = repr(value[:40]) if isinstance(value, str) else f"something of type {type(value).__name__}"
-    msg = f"expected a whole number, not {shown}"
-    raise ValueError(msg)
+    raise ValueError(f"expected a whole number, not {shown}")
 
 
 def _uuid(value: Any) -> str:
@@ -46,24 +45,23 @@ def _uuid(value: Any) -> str:
         return str(value if isinstance(value, UUID) else UUID(str.strip(value)))
     except (TypeError, ValueError):
         shown = repr(value[:60]) if isinstance(value, str) else f"something of type {type(value).__name__}"
-        msg = f"expected a UUID, not {shown}"
-        raise ValueError(msg) from None
+        raise ValueError(f"expected a UUID, not {shown}") from None
 
 
 def _text_id(value: Any) -> str:
     """Write an id out that services give as a number, and the interface types as a string in paths."""
     if isinstance(value, int | str) and not isinstance(value, bool):
         return str(value)
-    msg = f"expected a text or a number, not something of type {type(value).__name__}"
-    raise ValueError(msg)
+    raise ValueError(f"expected a text or a number, not something of type {type(value).__name__}")
 
 
 def _user_id(value: Any) -> Any:
     """Refuse an e-mail address or a number; the interface does not say more about the form of user ids."""
     if isinstance(value, str) and ("@" in value or value.strip().isdecimal()):
         what = "an e-mail address" if "@" in value else "a number"
-        msg = f"expected the UUID of a user, not {what} ({value[:60]!r}); it is user.uuid in the list of members"
-        raise ValueError(msg)
+        raise ValueError(
+            f"expected the UUID of a user, not {what} ({value[:60]!r}); it is user.uuid in the list of members"
+        )
     return value
 
 
@@ -174,11 +172,11 @@ class Operation(BaseModel, Generic[T]):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            msg = f"{type(self).__name__}: {explain(type(self), error)}"
-            raise WorkspaceInputError(msg) from None
+            raise WorkspaceInputError(f"{type(self).__name__}: {explain(type(self), error)}") from None
         except ValueError:  # beyond Python's integer string limit
-            msg = f"{type(self).__name__}: a number exceeds Python's integer string limit"
-            raise WorkspaceInputError(msg) from None
+            raise WorkspaceInputError(
+                f"{type(self).__name__}: a number exceeds Python's integer string limit"
+            ) from None
 
     @property
     def rows(self) -> int:
@@ -204,8 +202,9 @@ class Operation(BaseModel, Generic[T]):
             try:
                 query = urlencode({name: value for name, value in payload.items() if value is not None})
             except ValueError:  # beyond Python's integer string limit
-                msg = f"{type(self).__name__}: a number exceeds Python's integer string limit"
-                raise WorkspaceInputError(msg) from None
+                raise WorkspaceInputError(
+                    f"{type(self).__name__}: a number exceeds Python's integer string limit"
+                ) from None
             return Request(method, f"{path}?{query}" if query else path)
         return Request(method, path, _encode(type(self).__name__, payload))
 
@@ -223,16 +222,15 @@ class Operation(BaseModel, Generic[T]):
         value = str(getattr(self, name))
         # Some servers decode slashes before they resolve dot segments.
         if not value.strip() or any(part.strip() in (".", "..") for part in re.split(r"[/\\]", value)):
-            msg = f"{type(self).__name__}: {name} must be an identifier, not {value[:60]!r}"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"{type(self).__name__}: {name} must be an identifier, not {value[:60]!r}")
         if len(value) > MAX_ID_LENGTH:
-            msg = f"{type(self).__name__}: {name} is longer than {MAX_ID_LENGTH} characters"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"{type(self).__name__}: {name} is longer than {MAX_ID_LENGTH} characters")
         try:
             return quote(value, safe="")
         except UnicodeEncodeError:
-            msg = f"{type(self).__name__}: {name} holds lone surrogates, which cannot be encoded as UTF-8"
-            raise WorkspaceInputError(msg) from None
+            raise WorkspaceInputError(
+                f"{type(self).__name__}: {name} holds lone surrogates, which cannot be encoded as UTF-8"
+            ) from None
 
     def secrets(self) -> Iterator[str]:
         """Yield the secrets in the request, for the log masker."""
@@ -279,14 +277,12 @@ def endpoint(
     def decorate(cls: OperationClass) -> OperationClass:
         does = effect or EFFECTS.get(method)
         if does is None:
-            msg = f"@endpoint of {cls.__name__}: a {method} needs effect='create', 'change' or 'remove'"
-            raise TypeError(msg)
+            raise TypeError(f"@endpoint of {cls.__name__}: a {method} needs effect='create', 'change' or 'remove'")
         if repeatable is (recover is not None) or (recover is None) is not (look_for is None):
-            msg = (
+            raise TypeError(
                 f"@endpoint of {cls.__name__}: an operation that is not repeatable needs recover='look-up' or 'none', "
                 "and look_for='…', what to look for after an unknown outcome; a repeatable one needs neither"
             )
-            raise TypeError(msg)
         cls.endpoint = Endpoint(
             method=method,
             path=f"/api{path}",
@@ -313,8 +309,7 @@ def result_type(cls: type[Operation[Any]]) -> Any:
         if get_origin(base) is Operation:
             (answer,) = get_args(base)
             return None if answer is type(None) else answer
-    msg = f"{cls.__name__} must derive from Operation[...]"
-    raise TypeError(msg)
+    raise TypeError(f"{cls.__name__} must derive from Operation[...]")
 
 
 def path_fields(path: str) -> list[str]:
@@ -332,8 +327,9 @@ def _encode(name: str, payload: Any) -> bytes:
     try:
         return json.dumps(payload, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
     except ValueError:  # NaN, infinity, lone surrogates
-        msg = f"{name}: a value is not JSON serializable (NaN, infinity or a lone surrogate)"
-        raise WorkspaceInputError(msg) from None
+        raise WorkspaceInputError(
+            f"{name}: a value is not JSON serializable (NaN, infinity or a lone surrogate)"
+        ) from None
 
 
 def explain(cls: type[BaseModel], error: ValidationError) -> str:

@@ -136,23 +136,20 @@ def decode(result_type: Any, body: bytes) -> Any:
     """
     if result_type is None:
         if _is_markup(body):
-            msg = f"{_MARKUP} ({len(body)} bytes) where nothing or JSON was expected"
-            raise UnreadableResponseError(msg)
+            raise UnreadableResponseError(f"{_MARKUP} ({len(body)} bytes) where nothing or JSON was expected")
         return None
     if not body.strip():
         if get_origin(result_type) is list:
             return []
         if type(None) in get_args(result_type):
             return None
-        msg = "an empty body where a record was expected"
-        raise UnreadableResponseError(msg)
+        raise UnreadableResponseError("an empty body where a record was expected")
     try:
         return _adapter(result_type).validate_json(body)
     except ValidationError as error:
         finding = error.errors(include_url=False, include_context=False, include_input=False)[0]
         if "recursion limit" in finding["msg"]:
-            msg = f"JSON that is nested too deeply ({len(body)} bytes)"
-            raise UnreadableResponseError(msg) from None
+            raise UnreadableResponseError(f"JSON that is nested too deeply ({len(body)} bytes)") from None
         return _repair(result_type, _parse_json(body))
 
 
@@ -178,8 +175,7 @@ def _parse_json(body: bytes) -> Any:
             kind = "JSON that is cut off or broken"
         else:
             kind = "something that is not JSON"
-        msg = f"{kind} ({len(body)} bytes)"
-        raise UnreadableResponseError(msg) from None
+        raise UnreadableResponseError(f"{kind} ({len(body)} bytes)") from None
 
 
 def _replace_surrogates(value: Any) -> Any:
@@ -212,8 +208,7 @@ def _repair(result_type: Any, value: Any) -> Any:
         for finding in error.errors(include_url=False, include_context=False, include_input=False):
             path = _field_path(finding["loc"], value)
             if not path or not isinstance(path[-1], str):
-                msg = f"JSON of another shape ({finding['msg']})"
-                raise UnreadableResponseError(msg) from None
+                raise UnreadableResponseError(f"JSON of another shape ({finding['msg']})") from None
             _drop(value, path)
             fields.add(".".join(part for part in path if isinstance(part, str)))
     for name in sorted(fields):
@@ -221,8 +216,7 @@ def _repair(result_type: Any, value: Any) -> Any:
     try:
         return _adapter(result_type).validate_python(value)
     except ValidationError:
-        msg = "JSON of another shape"
-        raise UnreadableResponseError(msg) from None
+        raise UnreadableResponseError("JSON of another shape") from None
 
 
 def _reshape(result_type: Any, value: Any) -> Any:

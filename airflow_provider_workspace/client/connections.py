@@ -246,8 +246,7 @@ class _Response(http.client.HTTPResponse):
         super().begin()
         while 100 <= self.status < 200:
             if self.status == 101:
-                msg = "unexpected status 101"
-                raise http.client.HTTPException(msg)
+                raise http.client.HTTPException("unexpected status 101")
             self.headers = self.msg = None  # type: ignore[assignment]
             super().begin()
         if self.headers.defects:

@@ -58,18 +58,16 @@ def proxy_for(settings: Settings) -> str | None:
         return None
     scheme, found, _ = proxy.rpartition("://")
     if found and scheme.lower() not in ("http", "https"):
-        msg = (
+        raise WorkspaceConfigError(
             f"Set an http:// proxy as 'proxy' in the extra of {settings.source}, or name {parts.hostname} in NO_PROXY: "
             f"the environment names a {scheme}:// proxy, which is not supported."
         )
-        raise WorkspaceConfigError(msg)
     url = proxy if found else f"http://{proxy}"
     if not is_url(url):  # not shown: it may hold a password
-        msg = (
+        raise WorkspaceConfigError(
             f"Correct the proxy in the environment, set 'proxy' in the extra of {settings.source}, or name "
             f"{parts.hostname} in NO_PROXY: the proxy in the environment is not a valid URL."
         )
-        raise WorkspaceConfigError(msg)
     return url
 
 
@@ -98,11 +96,10 @@ def tls_context(verify: bool | str) -> ssl.SSLContext:  # noqa: FBT001 - the set
             return ssl.create_default_context(capath=bundle)
         return ssl.create_default_context(cafile=bundle)
     except OSError as error:
-        msg = (
+        raise WorkspaceConfigError(
             f"Correct 'verify' in the extra of the connection, or {', '.join(names)} in the environment: the "
             f"CA certificates in '{bundle}' cannot be read ({error})."
-        )
-        raise WorkspaceConfigError(msg) from error
+        ) from error
 
 
 class ResponseTooLargeError(Exception):
@@ -128,8 +125,7 @@ class Body:
         self._content = io.BytesIO()
         name = (encoding or "identity").strip().lower()
         if name not in ("identity", *COMPRESSIONS):
-            msg = f"unexpected Content-Encoding {name[:40]}"
-            raise UnreadableBodyError(msg)
+            raise UnreadableBodyError(f"unexpected Content-Encoding {name[:40]}")
         self._compressed = name in COMPRESSIONS
         self._deflate = name == "deflate"
         # With these window bits zlib detects gzip and zlib.
@@ -161,8 +157,7 @@ class Body:
         if self._compressed and self._received:
             self._decompress(b"")
             if not self._decompressor.eof:
-                msg = "the compressed body is cut off"
-                raise UnreadableBodyError(msg)
+                raise UnreadableBodyError("the compressed body is cut off")
         return self._content.getvalue()
 
     def _decompress(self, chunk: bytes) -> None:
@@ -172,8 +167,7 @@ class Body:
             try:
                 decompressed = self._decompressor.decompress(chunk, CHUNK_SIZE)
             except zlib.error as error:
-                msg = f"the body cannot be decompressed ({error})"
-                raise UnreadableBodyError(msg) from None
+                raise UnreadableBodyError(f"the body cannot be decompressed ({error})") from None
             self._append(decompressed)
             chunk = self._decompressor.unconsumed_tail or self._decompressor.unused_data
             if not chunk and len(decompressed) < CHUNK_SIZE:

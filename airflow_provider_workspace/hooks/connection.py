@@ -269,11 +269,10 @@ def _read_connection(connection: Connection, conn_id: str) -> Settings:
     :raises WorkspaceConfigError: naming the invalid part and what is expected
     """
     if connection.conn_type not in CONNECTION_TYPES:
-        msg = (
+        raise WorkspaceConfigError(
             f"Set workspace_conn_id to a connection of type 'workspace': '{conn_id}' is of type "
             f"'{connection.conn_type}', whose password is not for this service."
         )
-        raise WorkspaceConfigError(msg)
     return read_settings(
         host=connection.host,
         password=connection.password,
@@ -308,11 +307,10 @@ def read_settings(
     settings = Settings(_read_base_url(host, port, schema, source), _read_api_key(password, source), source, **given)
     hostname = urlsplit(settings.base_url).hostname or ""
     if settings.base_url.startswith("http://") and not settings.allow_http and not is_loopback(hostname):
-        msg = (
+        raise WorkspaceConfigError(
             'Use https://, or set "allow_http": true in the extra if the network between is trusted: the host of '
             f"{source} is plain http://, which would send the API key unencrypted to {hostname}."
         )
-        raise WorkspaceConfigError(msg)
     return settings
 
 
@@ -323,8 +321,7 @@ def _read_extra(extra: str | None, source: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        msg = f'The extra of {source} must be a JSON object, such as {{"organization_id": "…"}}.'
-        raise WorkspaceConfigError(msg)
+        raise WorkspaceConfigError(f'The extra of {source} must be a JSON object, such as {{"organization_id": "…"}}.')
     for key in value:
         if key not in EXTRAS:
             raise WorkspaceConfigError(unknown_key(key, source))
@@ -335,11 +332,11 @@ def _read_api_key(password: str | None, source: str) -> str:
     """Check that the personal API key can be sent in a header."""
     api_key = (password or "").strip()
     if not api_key:
-        msg = f"Put the personal API key into the password of {source}: it has no API key."
-        raise WorkspaceConfigError(msg)
+        raise WorkspaceConfigError(f"Put the personal API key into the password of {source}: it has no API key.")
     if not api_key.isascii() or not api_key.isprintable() or " " in api_key:
-        msg = f"{source}: the API key in the password contains characters that cannot be sent in a header."
-        raise WorkspaceConfigError(msg)
+        raise WorkspaceConfigError(
+            f"{source}: the API key in the password contains characters that cannot be sent in a header."
+        )
     return api_key
 
 
@@ -348,8 +345,9 @@ def _read_base_url(host: str | None, port: int | None, schema: str | None, sourc
     given = (host or "").strip()
     url = given.rstrip("/")
     if not url:
-        msg = f"Put the URL of the service, such as https://workspace.example.com, into the host of {source}."
-        raise WorkspaceConfigError(msg)
+        raise WorkspaceConfigError(
+            f"Put the URL of the service, such as https://workspace.example.com, into the host of {source}."
+        )
     url = _with_scheme(given, (schema or "").strip().lower(), source).rstrip("/")
     try:
         parts = urlsplit(url)
@@ -364,14 +362,15 @@ def _read_base_url(host: str | None, port: int | None, schema: str | None, sourc
         or re.search(r"[\s\\]", url)
         or not url.isprintable()
     ):
-        msg = f"The host of {source} is not a URL: expected something like https://workspace.example.com."
-        raise WorkspaceConfigError(msg)
+        raise WorkspaceConfigError(
+            f"The host of {source} is not a URL: expected something like https://workspace.example.com."
+        )
     if parts.username is not None or parts.query or parts.fragment:
-        msg = f"Put the API key into the password: the host of {source} must not contain a user, query or fragment."
-        raise WorkspaceConfigError(msg)
+        raise WorkspaceConfigError(
+            f"Put the API key into the password: the host of {source} must not contain a user, query or fragment."
+        )
     if parts.path.rstrip("/").endswith("/api"):
-        msg = f"Leave /api out of the host of {source}: every request adds it."
-        raise WorkspaceConfigError(msg)
+        raise WorkspaceConfigError(f"Leave /api out of the host of {source}: every request adds it.")
     hostname = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     named = port if own_port is None else own_port
     usual = {"http": 80, "https": 443}[parts.scheme]
@@ -383,11 +382,10 @@ def _with_scheme(url: str, schema: str, source: str) -> str:
     """Add a scheme to a host; connection URIs and some secrets backends have it in the schema."""
     named = url.partition("://")[0].lower() if "://" in url else schema
     if schema not in ("", "http", "https") or named not in ("", schema or named):
-        msg = (
+        raise WorkspaceConfigError(
             f"The schema of {source} must be https or http, as the host has it, or be left out. As a URI: "
             "workspace://:<key>@workspace.example.com:443/https?organization_id=<id>"
         )
-        raise WorkspaceConfigError(msg)
     if "://" in url:
         return url
     try:
@@ -411,13 +409,10 @@ def _resolve_id(
     """
     for value in (given, default, getattr(settings, name)):
         if isinstance(value, bool) or not isinstance(value, str | int | UUID | None):
-            msg = f"{name} must be an id, not something of type {type(value).__name__}"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"{name} must be an id, not something of type {type(value).__name__}")
         if value is not None:
             try:
                 return str(value)
             except ValueError:
-                msg = f"{name} exceeds Python's integer string limit, so it is not an id"
-                raise WorkspaceInputError(msg) from None
-    msg = f"No {name}: pass {name}=…, or set it in the extra of {settings.source}."
-    raise WorkspaceConfigError(msg)
+                raise WorkspaceInputError(f"{name} exceeds Python's integer string limit, so it is not an id") from None
+    raise WorkspaceConfigError(f"No {name}: pass {name}=…, or set it in the extra of {settings.source}.")

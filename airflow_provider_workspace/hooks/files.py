@@ -58,8 +58,7 @@ class StoredFile(RosterFile):
         try:
             self.path = ObjectStoragePath(path)
         except (ValueError, TypeError) as error:
-            msg = f"{path!r} is not a valid URL: {error}"
-            raise WorkspaceInputError(msg) from None
+            raise WorkspaceInputError(f"{path!r} is not a valid URL: {error}") from None
         self.suffix = self.path.suffix
         # Before Airflow 3.3 it is in the storage options.
         self.conn_id = getattr(self.path, "conn_id", None) or self.path.storage_options.get("conn_id")
@@ -67,13 +66,15 @@ class StoredFile(RosterFile):
             try:  # without it, the provider of a store may use the public endpoint
                 get_connection(self.conn_id)
             except AirflowNotFoundException:
-                msg = f"There is no connection '{self.conn_id}': create it, or correct {self}. Nothing was sent."
-                raise WorkspaceConfigError(msg) from None
+                raise WorkspaceConfigError(
+                    f"There is no connection '{self.conn_id}': create it, or correct {self}. Nothing was sent."
+                ) from None
         try:
             self.fs = self.path.fs
         except Exception as error:
-            msg = f"Install the Airflow provider for {self.path.protocol}:// ({error}), which {self} needs"
-            raise WorkspaceInputError(msg) from error
+            raise WorkspaceInputError(
+                f"Install the Airflow provider for {self.path.protocol}:// ({error}), which {self} needs"
+            ) from error
 
     def __str__(self) -> str:
         """Return the URL in quotes."""
@@ -85,8 +86,7 @@ class StoredFile(RosterFile):
             self.fs.invalidate_cache()
             info = self.fs.info(self.path.path)
         if info["type"] != "file":
-            msg = f"{self} is a {info['type']}; expected a file"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"{self} is a {info['type']}; expected a file")
         return {name: info[name] for name in MARKS if name in info}
 
     @contextmanager
@@ -124,10 +124,8 @@ class StoredFile(RosterFile):
             raise  # about the content of the file
         except FileNotFoundError:
             if done == "read":
-                msg = f"There is no file {self}"
-                raise WorkspaceInputError(msg) from None
-            msg = f"There is no bucket or folder for the file {self}"
-            raise WorkspaceStorageError(msg, permanent=True) from None
+                raise WorkspaceInputError(f"There is no file {self}") from None
+            raise WorkspaceStorageError(f"There is no bucket or folder for the file {self}", permanent=True) from None
         except PermissionError as error:
             key = f"connection '{self.conn_id}'" if self.conn_id else "the credentials of this worker"
             msg = f"Permission denied: {self} cannot be {done} with {key} ({error})"
@@ -137,8 +135,9 @@ class StoredFile(RosterFile):
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EBUSY:  # s3fs: replaced while it was read
                 raise WorkspaceInputError(self.changed()) from None
-            msg = f"The object store failed: {self} cannot be {done} ({type(error).__name__}: {error})"
-            raise WorkspaceStorageError(msg) from error
+            raise WorkspaceStorageError(
+                f"The object store failed: {self} cannot be {done} ({type(error).__name__}: {error})"
+            ) from error
 
 
 class _LocalReport:
@@ -162,8 +161,7 @@ class _LocalReport:
         except (OSError, ValueError):  # a name that no file can have, which writing reports
             return False
         if found and not (self.path.is_file() and os.access(self.path, os.W_OK)):
-            msg = f"{self} is not a file that this worker may write"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"{self} is not a file that this worker may write")
         return found
 
     def write(self, content: bytes) -> None:
@@ -180,8 +178,7 @@ class _LocalReport:
             with suppress(OSError, ValueError):
                 part.unlink()
             permanent = isinstance(error, (FileNotFoundError, NotADirectoryError, PermissionError, ValueError))
-            msg = f"The report cannot be written: {error}"
-            raise WorkspaceStorageError(msg, permanent=permanent) from None
+            raise WorkspaceStorageError(f"The report cannot be written: {error}", permanent=permanent) from None
 
 
 def open_report(path: Any, rows: str, columns: Sequence[str], needs_attention: Collection[str]) -> ReportFile | None:
@@ -202,15 +199,15 @@ class ReportFile:
 
     def __init__(self, path: Any, rows: str, columns: Sequence[str], needs_attention: Collection[str]) -> None:
         if not isinstance(path, str | os.PathLike) and not _is_stored(path):
-            msg = f"report_path must be the name of a file, not something of type {type(path).__name__}"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(
+                f"report_path must be the name of a file, not something of type {type(path).__name__}"
+            )
         self.file = StoredFile(path) if _is_stored(path) else _LocalReport(path)
         self.rows = rows
         self.columns = columns
         self.needs_attention = needs_attention
         if self.file.suffix not in (".csv", ".json"):
-            msg = f"report_path is {self.file}: expected a name that ends in .csv or .json"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"report_path is {self.file}: expected a name that ends in .csv or .json")
         if not self.file.exists():  # fail before anything is sent
             self.write({rows: []})
 

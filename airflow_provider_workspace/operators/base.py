@@ -113,8 +113,9 @@ class WorkspaceOperator(BaseOperator):
                     self.link_to(hook, result)
         except WorkspaceError as error:
             if error.permanent and not has_own_retry_policy(self):
-                msg = f"{type(error).__name__}: {error}"
-                raise AirflowFailException(msg) from None  # only one traceback in the log
+                raise AirflowFailException(
+                    f"{type(error).__name__}: {error}"
+                ) from None  # only one traceback in the log
             raise
         if isinstance(result, dict) and "id" in result and "ti" in self._context and self.do_xcom_push:
             push = self._context["ti"].xcom_push

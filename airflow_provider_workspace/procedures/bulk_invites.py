@@ -143,8 +143,7 @@ def invite_all(
     if on_invalid not in ("fail", "skip"):
         given: Any = on_invalid
         shown = repr(given[:40]) if isinstance(given, str) else type(given).__name__
-        msg = f"on_invalid is {shown}; expected 'fail' or 'skip'"
-        raise WorkspaceInputError(msg)
+        raise WorkspaceInputError(f"on_invalid is {shown}; expected 'fail' or 'skip'")
     quota = Quota(
         settings.invites_per_hour if max_per_hour is None else max_per_hour,
         settings.invites_per_day if max_per_day is None else max_per_day,
@@ -172,8 +171,10 @@ def invite_all(
         memory.forget()
     refused = [entry for entry in report.entries if entry.status == "failed"]
     if refused and on_invalid == "fail":
-        msg = f"The service refused {len(refused)} of {report.rows} rows; the others are done. {name_entries(refused)}"
-        raise WorkspaceInvitesIncompleteError(msg, report)
+        raise WorkspaceInvitesIncompleteError(
+            f"The service refused {len(refused)} of {report.rows} rows; the others are done. {name_entries(refused)}",
+            report,
+        )
     return report
 
 

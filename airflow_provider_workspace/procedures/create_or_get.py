@@ -93,8 +93,7 @@ def create_or_get(
         return found, True
     if found is not None:
         if if_exists == "fail":
-            msg = f"Set if_exists='return' to reuse it: {what} exists already"
-            raise WorkspaceInputError(msg)
+            raise WorkspaceInputError(f"Set if_exists='return' to reuse it: {what} exists already")
         log.info("The %s exists already: nothing was sent.", what)
         return found, False
     lost: WorkspaceOutcomeUnknownError | None = None

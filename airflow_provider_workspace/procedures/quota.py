@@ -41,8 +41,7 @@ class Quota:
         self.configured = {"per_hour": per_hour, "per_day": per_day}
         for name, most in self.configured.items():
             if most is not None and (type(most) is not int or most < 1):
-                msg = f"max_{name} must be a whole number of at least 1, or None"
-                raise WorkspaceInputError(msg)
+                raise WorkspaceInputError(f"max_{name} must be a whole number of at least 1, or None")
         self.kept = {} if kept is None else kept
         self.kept.setdefault("sent", [])  # [when, [addresses]]
         self.kept.setdefault("charged", [])  # [when, rows, whether the hour counts them]

@@ -66,8 +66,7 @@ class UnpauseBatchExport(BatchExportFields, Operation[BatchExport | None]):
         """Refuse fields that the interface names."""
         named = sorted(set(value or ()) & set(cls.model_fields))
         if named:
-            msg = f"the interface names {', '.join(named)}: pass it by its name, so that it is checked"
-            raise ValueError(msg)
+            raise ValueError(f"the interface names {', '.join(named)}: pass it by its name, so that it is checked")
         return value
 
     def payload(self) -> Any:

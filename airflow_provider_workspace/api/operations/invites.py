@@ -91,8 +91,7 @@ class CreateInvites(Operation[list[Invite]]):
     def one_object_holds_one_invite(self) -> "Self":
         """Refuse several invites if the body is one object."""
         if self.body == "object" and len(self.invites) > 1:
-            msg = "body 'object' takes one invite per request"
-            raise ValueError(msg)
+            raise ValueError("body 'object' takes one invite per request")
         return self
 
     @property

@@ -171,8 +171,11 @@ def test_missing_permissions_are_a_permanent_error(refusing: str, monkeypatch: p
     monkeypatch.setenv("AIRFLOW_CONN_POOR", connection(refusing))
     with pytest.raises(WorkspaceInputError, match=r"Permission denied: 's3://poor@bucket/team.csv' cannot be read"):
         list(read_roster(None, file_at("s3://poor@bucket/team.csv")))
-    with pytest.raises(WorkspaceInputError, match=r"Permission denied: .* cannot be written with connection 'poor'"):
+    with pytest.raises(
+        WorkspaceStorageError, match=r"Permission denied: .* cannot be written with connection 'poor'"
+    ) as caught:
         ReportFile("s3://poor@bucket/report.csv", "rows", ("row",), ())
+    assert caught.value.permanent
 
 
 def test_a_large_roster_is_streamed_and_its_replacement_detected(bucket: Any) -> None:

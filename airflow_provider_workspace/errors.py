@@ -35,10 +35,15 @@ class WorkspaceError(Exception):
     """
     Base of all exceptions of this package.
 
+    :param message: what to do and what went wrong; a space stands for each character that no log shows
     :ivar retry_after: ``Retry-After`` of the response in seconds; ``None`` if it has none
     """
 
     retry_after: float | None = None
+
+    def __init__(self, message: str = "") -> None:
+        shown = (char if char.isprintable() or char == "\n" else " " for char in message)
+        super().__init__(message if message.isprintable() else "".join(shown))
 
     @property
     def permanent(self) -> bool:

@@ -53,3 +53,9 @@ def test_the_docstring_shows_the_exception_tree() -> None:
 )
 def test_permanent_errors(error: Any, permanent: bool) -> None:  # noqa: FBT001
     assert error.permanent is permanent
+
+
+@pytest.mark.parametrize("cls", [WorkspaceConfigError, WorkspaceInputError, WorkspaceConnectionError])
+def test_a_message_has_only_characters_that_a_log_shows_and_keeps_its_lines(cls: type[WorkspaceError]) -> None:
+    message = str(cls("row 1 (a\x00\x1b[31m\u200b\ud800):\nthe address"))
+    assert message.startswith("row 1 (a  [31m  ):\nthe address")

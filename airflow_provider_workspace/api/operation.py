@@ -60,7 +60,8 @@ def _user_id(value: Any) -> Any:
     if isinstance(value, str) and ("@" in value or value.strip().isdecimal()):
         what = "an e-mail address" if "@" in value else "a number"
         raise ValueError(
-            f"expected the UUID of a user, not {what} ({value[:60]!r}); it is user.uuid in the list of members"
+            f"expected the UUID of a user, not {what} ({value[:60]!r}); it is user.uuid in the list of members. "
+            "Operators look it up if you pass user_email instead"
         )
     return value
 

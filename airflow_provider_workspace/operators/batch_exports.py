@@ -46,10 +46,12 @@ class WorkspacePauseBatchExportOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.api.operations.batch_exports import PauseBatchExport
         from airflow_provider_workspace.api.procedure import send_one
 
-        body = self.parse_fields("body", "batch_export_id", "organization_id")
-        organization_id = hook.organization_or_default(self.organization_id)
         answer = yield from send_one(
-            PauseBatchExport(organization_id=organization_id, batch_export_id=self.batch_export_id, **body)
+            PauseBatchExport(
+                organization_id=hook.organization_or_default(self.organization_id),
+                batch_export_id=self.batch_export_id,
+                **self.parse_fields("body", "batch_export_id", "organization_id"),
+            )
         )
         return {**(self.plain(answer) if answer else {}), "batch_export_id": self.batch_export_id, "paused": True}
 
@@ -94,14 +96,12 @@ class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.api.operations.batch_exports import UnpauseBatchExport
         from airflow_provider_workspace.api.procedure import send_one
 
-        body = self.parse_fields("body", "batch_export_id", "organization_id", "resume_fields")
-        organization_id = hook.organization_or_default(self.organization_id)
         answer = yield from send_one(
             UnpauseBatchExport(
-                organization_id=organization_id,
+                organization_id=hook.organization_or_default(self.organization_id),
                 batch_export_id=self.batch_export_id,
                 resume_fields=self.parse_fields("resume_fields") or None,
-                **body,
+                **self.parse_fields("body", "batch_export_id", "organization_id", "resume_fields"),
             )
         )
         return {**(self.plain(answer) if answer else {}), "batch_export_id": self.batch_export_id, "paused": False}

@@ -174,9 +174,12 @@ class WorkspaceUpdateDomainOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.api.procedure import send_one
         from airflow_provider_workspace.procedures.changes import change_and_check
 
-        fields = {**self.given(["domain", *SETTINGS]), **self.nulls(self.set_null, "domain_id", "organization_id")}
         organization_id = hook.organization_or_default(self.organization_id)
-        update = UpdateDomain(organization_id=organization_id, domain_id=self.domain_id, **fields)
+        update = UpdateDomain(
+            organization_id=organization_id,
+            domain_id=self.domain_id,
+            **{**self.given(["domain", *SETTINGS]), **self.nulls(self.set_null, "domain_id", "organization_id")},
+        )
         get = GetDomain(organization_id=organization_id, domain_id=self.domain_id)
         domain = yield from change_and_check(update, lambda: send_one(get), hook.client.settings.consistency_time)
         return self.plain(domain)
@@ -266,9 +269,14 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.errors import WorkspacePermissionError
 
         organization_id = hook.organization_or_default(self.organization_id)
-        body = self.parse_fields("body", "domain_id", "organization_id")
         try:
-            yield from send_one(VerifyDomain(organization_id=organization_id, domain_id=self.domain_id, **body))
+            yield from send_one(
+                VerifyDomain(
+                    organization_id=organization_id,
+                    domain_id=self.domain_id,
+                    **self.parse_fields("body", "domain_id", "organization_id"),
+                )
+            )
         except WorkspacePermissionError as error:
             if refuses_kind_of_key(error):
                 cure = (

@@ -92,8 +92,11 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.api.operations.projects import CreateProject
         from airflow_provider_workspace.procedures.resources import create_project
 
-        fields = {**self.parse_fields("settings", "organization_id"), **self.given(FREQUENT)}
-        create = CreateProject(organization_id=hook.organization_or_default(self.organization_id), **fields)
+        # The fields may be secret: no variable holds them while a request is sent.
+        create = CreateProject(
+            organization_id=hook.organization_or_default(self.organization_id),
+            **{**self.parse_fields("settings", "organization_id"), **self.given(FREQUENT)},
+        )
         project, self.created = yield from create_project(
             create,
             hook.client.settings,

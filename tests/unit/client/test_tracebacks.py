@@ -12,7 +12,7 @@ import ssl
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +27,22 @@ from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
+from airflow_provider_workspace.operators.batch_exports import (
+    WorkspacePauseBatchExportOperator,
+    WorkspaceUnpauseBatchExportOperator,
+)
+from airflow_provider_workspace.operators.domains import (
+    WorkspaceCreateDomainOperator,
+    WorkspaceUpdateDomainOperator,
+    WorkspaceVerifyDomainOperator,
+)
+from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
 from airflow_provider_workspace.version_compat import amask_secret, mask_secret
 from tests.unit.client import loopback
 from tests.unit.client.loopback import Loopback, Scene, answer, closed_port
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.operators.base import WorkspaceOperator
     from tests.unit.client.conftest import Send
 
 KEY = "canary-key-93b1"
@@ -147,6 +158,31 @@ def test_errors_before_sending_hold_no_secret(way: str, server_tls: ssl.SSLConte
         error = failure(way, service.url, CREATE)
     assert_no_secret(error)
     assert_no_secret_in_rich(error)
+
+
+EXPORT = {"batch_export_id": "0190c0de-0000-4000-8000-0000000000e1"}
+DOMAIN = {"domain_id": "0190c0de-0000-4000-8000-0000000000d1"}
+TASKS: dict[Callable[..., WorkspaceOperator], dict[str, Any]] = {
+    WorkspaceCreateProjectOperator: {"name": "Shop", "settings": {"slack_incoming_webhook": WEBHOOK}},
+    WorkspaceCreateDomainOperator: {"domain": "shop.example.com", "saml_x509_cert": WEBHOOK},
+    WorkspaceUpdateDomainOperator: {**DOMAIN, "saml_x509_cert": WEBHOOK},
+    WorkspaceVerifyDomainOperator: {**DOMAIN, "body": {"saml_x509_cert": WEBHOOK}},
+    WorkspacePauseBatchExportOperator: {**EXPORT, "body": {"destination": {"password": WEBHOOK}}},
+    WorkspaceUnpauseBatchExportOperator: {**EXPORT, "resume_fields": {"token": WEBHOOK}},
+}
+
+
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.parametrize("task", TASKS)
+def test_errors_of_tasks_hold_no_secret(
+    task: Callable[..., WorkspaceOperator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Loopback(answer(500)) as service:
+        extra = {"organization_id": "o", "project_id": 1, "consistency_time": 0}
+        connect(monkeypatch, {"host": service.url, "extra": extra})
+        with pytest.raises(WorkspaceError) as error:
+            task(task_id="task", **TASKS[task]).execute({})
+    assert_no_secret(error.value)
 
 
 def test_a_task_killed_while_waiting_shows_no_secret() -> None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Window
     from airflow_provider_workspace.state.resuming import Closed
-    from airflow_provider_workspace.triggers.deadline import ClosingState
 
 
 class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
@@ -39,7 +38,8 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         super().__init__(**{"close_task_id": "", **kwargs})
         self.open_task_id = open_task_id
         self.outcome_task_id = outcome_task_id
-        self._state: Mapping[str, Any] = {}
+        # State that is kept across deferrals, see TaskState.
+        self._carried: dict[str, Any] = {}
 
     @property
     def window(self) -> Window:
@@ -54,24 +54,25 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
         ti = self._context["ti"]
-        memory = TaskState(self._context)
-        kept = memory.read() or {}
+        max_tries = getattr(ti, "max_tries", None)
+        memory = TaskState(self._context, self._carried)
+        earlier: dict[str, Any] = memory.read() or {}
         # Airflow keeps the state of a cleared task, whose max_tries is higher: then the window was opened again.
-        is_retry = kept.get("max_tries") == getattr(ti, "max_tries", None)
-        earlier: Mapping[str, Any] = self._state or (kept if is_retry else {})
+        if earlier.get("max_tries") != max_tries:
+            earlier = {}
         done = self.close_window()
-        state: ClosingState = {
+        state: dict[str, Any] = {
             "resumed": list(dict.fromkeys([*earlier.get("resumed", []), *done.resumed])),
             "held": {**earlier.get("held", {}), **done.held},
             "left_paused": list(dict.fromkeys([*earlier.get("left_paused", []), *done.left_paused])),
             "never_paused": {**earlier.get("never_paused", {}), **done.never_paused},
             "fields_refused": {**earlier.get("fields_refused", {}), **done.fields_refused},
         }
-        memory.write({**state, "max_tries": getattr(ti, "max_tries", None)})
+        memory.write({**state, "max_tries": max_tries})
         if done.failed:
             raise_still_paused(done.failed)
         if done.wait_until is not None:
-            trigger = WorkspaceDeadlineTrigger(end_at=done.wait_until, state=state)
+            trigger = WorkspaceDeadlineTrigger(end_at=done.wait_until, state=self._carried)
             self.defer(trigger=trigger, method_name="execute_complete")
         resumed = ", ".join(state["resumed"]) or "none"
         refused = {export_id: why for export_id, why in state["never_paused"].items() if why}
@@ -94,7 +95,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:
         """Continue after a deferral: resume again what a request without an answer may have paused."""
-        self._state = (event or {}).get("state") or {}
+        self._carried = dict((event or {}).get("state") or {})
         return self.execute(context)
 
     def close_window(self) -> Closed:

@@ -43,17 +43,22 @@ class Quota:
             if most is not None and (type(most) is not int or most < 1):
                 raise WorkspaceInputError(f"max_{name} must be a whole number of at least 1, or None")
         self.kept = {} if kept is None else kept
-        self.kept.setdefault("sent", [])  # [when, [addresses]]
-        self.kept.setdefault("charged", [])  # [when, rows, whether the hour counts them]
-        self.kept.setdefault("refusals", 0)  # in a row
-        self.kept.setdefault("refused", {})  # addresses, and the words of the service
-        self.kept.setdefault("parts", [])
-        self.kept.setdefault("learned", {})  # by the names of the limits
+        self._sent: list[list[Any]] = self.kept.setdefault("sent", [])
+        """When invites were sent, and to which addresses."""
+        self._charged: list[list[Any]] = self.kept.setdefault("charged", [])
+        """When rows were refused, their number, and whether the hour counts them."""
+        self._learned: dict[str, int] = self.kept.setdefault("learned", {})
+        """Limits by their names."""
+        self.refused: dict[str, str] = self.kept.setdefault("refused", {})
+        """Reasons by refused address; these addresses are not sent again."""
+        self.parts: list[list[str]] = self.kept.setdefault("parts", [])
+        """The addresses of each part of a refused request that still has an invalid row."""
+        self.kept.setdefault("refusals", 0)
 
     def most(self, span: float) -> int | None:
         """Return the limit within a span of seconds; ``None`` if it is not known."""
         name = LIMITS[span]
-        known = [most for most in (self.configured[name], self.kept["learned"].get(name)) if most is not None]
+        known = [most for most in (self.configured[name], self._learned.get(name)) if most is not None]
         return min(known, default=None)
 
     def begin(self, now: float) -> None:
@@ -67,18 +72,6 @@ class Quota:
         return when
 
     @property
-    def refused(self) -> dict[str, str]:
-        """Reasons by refused address; these addresses are not sent again."""
-        words: dict[str, str] = self.kept["refused"]
-        return words
-
-    @property
-    def parts(self) -> list[list[str]]:
-        """The addresses of each part of a refused request that still has an invalid row."""
-        parts: list[list[str]] = self.kept["parts"]
-        return parts
-
-    @property
     def refusals(self) -> int:
         """Number of consecutive requests that were refused for a limit."""
         count: int = self.kept["refusals"]
@@ -86,17 +79,17 @@ class Quota:
 
     def sent(self) -> set[str]:
         """Return the addresses that this task invited."""
-        return {key for _, keys in self.kept["sent"] for key in keys}
+        return {key for _, keys in self._sent for key in keys}
 
     def note_sent(self, now: float, keys: Iterable[str]) -> None:
         """Note the addresses that were invited."""
-        self.kept["sent"].append([now, list(keys)])
+        self._sent.append([now, list(keys)])
         self.kept["refusals"] = 0
         self.kept["progress_at"] = now
 
     def note_refused_rows(self, now: float, rows: int) -> None:
         """Note rows that were refused as invalid; they may count against the limits."""
-        self.kept["charged"].append([now, rows, True])
+        self._charged.append([now, rows, True])
 
     def grants(self, listed: Sequence[float], wanted: int, now: float) -> tuple[int, float | None]:
         """
@@ -133,16 +126,16 @@ class Quota:
         :return: when to continue, in seconds since 1970
         """
         hour, day = self._within(listed, HOUR, now), self._within(listed, DAY, now)
-        self.kept["charged"].append([now, rows, False])
+        self._charged.append([now, rows, False])
         self.kept["refusals"] += 1
         asked = DEFAULT_PAUSE if retry_after is None else retry_after
         if asked <= PASSING and self.refusals == 1:
             return now + asked + CLOCK_MARGIN
         most = self.most(HOUR)
         if self._invited(listed, DAY, now) and (asked > HOUR or (not hour and self.refusals > 1)):
-            self.kept["learned"][LIMITS[DAY]] = len(day)
+            self._learned[LIMITS[DAY]] = len(day)
         elif hour and asked <= HOUR and (most is None or len(hour) + rows > most):
-            self.kept["learned"][LIMITS[HOUR]] = len(hour)
+            self._learned[LIMITS[HOUR]] = len(hour)
         elif self.configured["per_hour"] is not None and self.refusals == 1:  # below the configured limit: another one
             return now + asked + CLOCK_MARGIN
         else:  # the counted invites do not explain it: wait until the last of them is an hour old
@@ -152,7 +145,7 @@ class Quota:
 
     def _within(self, listed: Sequence[float], span: float, now: float) -> list[float]:
         """Return the times of invites and refused rows within the last ``span`` seconds, oldest first."""
-        charged = [time for time, rows, by_hour in self.kept["charged"] if by_hour or span == DAY for _ in range(rows)]
+        charged = [time for time, rows, by_hour in self._charged if by_hour or span == DAY for _ in range(rows)]
         return sorted([*self._invited(listed, span, now), *(time for time in charged if time > now - span)])
 
     def _invited(self, listed: Sequence[float], span: float, now: float) -> list[float]:
@@ -163,7 +156,7 @@ class Quota:
         are paired from the newest on, and the later time of each pair counts. Times in the future come from a wrong
         clock and are ignored.
         """
-        sent = [time for time, keys in self.kept["sent"] for _ in keys]
+        sent = [time for time, keys in self._sent for _ in keys]
         listed = [time for time in listed if time <= now + PASSING]
         pairs = zip_longest(sorted(listed, reverse=True), sorted(sent, reverse=True), fillvalue=0.0)
         return [time for time in map(max, pairs) if time > now - span]

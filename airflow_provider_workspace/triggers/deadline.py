@@ -14,23 +14,11 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 if TYPE_CHECKING:
     from typing_extensions import TypedDict
 
-    class ClosingState(TypedDict):
-        """The result of a closing task so far."""
-
-        resumed: list[str]
-        held: dict[str, list[str]]
-        left_paused: list[str]
-        never_paused: dict[str, str | None]
-        fields_refused: dict[str, str]
-
-    # The second kind is from state.task_state.TaskState.
-    State = ClosingState | dict[str, Any]
-
     class DeadlineEvent(TypedDict):
         """The payload of the trigger's event."""
 
         status: Literal["over", "closed", "unwatched"]
-        state: State | None
+        state: dict[str, Any] | None
 
 
 log = logging.getLogger(__name__)
@@ -61,7 +49,7 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
         self,
         *,
         end_at: float,
-        state: State | None = None,
+        state: dict[str, Any] | None = None,
         dag_id: str = "",
         run_id: str = "",
         close_task_id: str | None = None,
@@ -162,7 +150,9 @@ def check_text(name: str, value: Any) -> None:
     raise WorkspaceInputError(f"{name} must be a string, not something of type {type(value).__name__}")
 
 
-def _finished_event(status: Literal["over", "closed", "unwatched"], state: State | None = None) -> TriggerEvent:
+def _finished_event(
+    status: Literal["over", "closed", "unwatched"], state: dict[str, Any] | None = None
+) -> TriggerEvent:
     """Build the event."""
     event: DeadlineEvent = {"status": status, "state": state}
     return TriggerEvent(event)  # type: ignore[no-untyped-call]

@@ -76,7 +76,7 @@ class Run:
     def __init__(self, run_id: str = "run") -> None:
         self.run_id = run_id
         self.max_tries = 15
-        self.state = TaskStore()
+        self.state: TaskStore | None = TaskStore()
         self.xcoms: dict[str, Any] = {}
 
     def context(self, task_id: str) -> Any:
@@ -206,12 +206,15 @@ def test_an_export_that_could_not_be_paused_fails_close_without_retry(
     assert store.values == {}
 
 
+@pytest.mark.parametrize("task_state_store", [True, False], ids=["3.3", "before 3.3"])
 def test_a_pause_with_unknown_outcome_is_resumed_twice(
-    sandbox: SandboxServer, store: MemoryStore, connect: Connect
+    sandbox: SandboxServer, store: MemoryStore, connect: Connect, *, task_state_store: bool
 ) -> None:
     connect(max_attempts=2, read_timeout=1, consistency_time=0.5)
     run = Run()
-    run.open(FIRST)
+    if not task_state_store:
+        run.state = None
+    run.open(FIRST, SECOND)
     sandbox.inject("reset_after", operation="pause_batch_export", times=2)
     with pytest.raises(Exception, match="no complete response"):
         run.pause()
@@ -221,7 +224,8 @@ def test_a_pause_with_unknown_outcome_is_resumed_twice(
     trigger: Any = deferred.value.trigger
     assert 0 < trigger.end_at - time.time() <= 0.5
     time.sleep(max(0.0, trigger.end_at - time.time()))
-    assert run.close({"status": "over", "state": trigger.state})["resumed"] == [FIRST]
+    closed = run.close({"status": "over", "state": trigger.state})
+    assert closed == {"resumed": [FIRST], "held": {}, "left_paused": [], "never_paused": {SECOND: None}}
     assert asked(sandbox, "unpause") == 2
     assert store.values == {}
 

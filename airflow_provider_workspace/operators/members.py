@@ -258,8 +258,7 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
                     plan,
                     organization_id,
                     lambda rows: self.invite_people(rows, hook, organization_id),
-                    page_size=hook.client.settings.page_size,
-                    consistency_time=hook.client.settings.consistency_time,
+                    hook.client.settings,
                 )
             except WorkspaceError:
                 if file:

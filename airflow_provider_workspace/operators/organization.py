@@ -221,8 +221,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
                 plan.members,
                 organization_id,
                 lambda rows: self.invite_people(rows, hook, organization_id),
-                page_size=hook.client.settings.page_size,
-                consistency_time=hook.client.settings.consistency_time,
+                hook.client.settings,
             )
             return plan.to_dict()
         if part == "verification":

@@ -6,7 +6,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from airflow_provider_workspace.api.operations.invites import CreateInvites, ListInvites
 from airflow_provider_workspace.api.outcome import is_in_doubt
@@ -27,17 +27,16 @@ from airflow_provider_workspace.procedures.invites_report import (
     name_entries,
 )
 from airflow_provider_workspace.procedures.quota import DAY, Quota, parse_timestamp
-from airflow_provider_workspace.procedures.resources import ListSettings
 from airflow_provider_workspace.procedures.roster import Row, check_roster
 from airflow_provider_workspace.procedures.snapshot import Snapshot, take_snapshot
 from airflow_provider_workspace.procedures.suspension import SuspensionClock
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.procedures.create_or_get import Memory
 
 __all__ = [
     "STATUSES",
-    "BulkSettings",
     "InvitesReport",
     "WorkspaceInvitesIncompleteError",
     "invite_all",
@@ -63,35 +62,6 @@ MAX_WAIT = 25 * 3600.0
 MAX_IDLE = 2 * DAY
 
 
-class BulkSettings(ListSettings, Protocol):
-    """The settings that a bulk invite needs; see ``client.settings``."""
-
-    @property
-    def bulk_invite_limit(self) -> int:
-        """Invites per request."""
-        ...
-
-    @property
-    def bulk_invite_body(self) -> Literal["array", "object"]:
-        """Shape of the request body."""
-        ...
-
-    @property
-    def max_concurrency(self) -> int:
-        """Requests at once."""
-        ...
-
-    @property
-    def invites_per_hour(self) -> int | None:
-        """Limit of invites per hour."""
-        ...
-
-    @property
-    def invites_per_day(self) -> int | None:
-        """Limit of invites per day."""
-        ...
-
-
 def wait_for_consistency(memory: Memory, consistency_time: float) -> Procedure[None]:
     """
     Wait until the lists show the invites that an earlier try of the task may have sent.
@@ -109,7 +79,7 @@ def invite_all(
     invites: Iterable[Mapping[str, Any] | str],
     *,
     organization_id: str,
-    settings: BulkSettings,
+    settings: Settings,
     clock: Callable[[], float],
     on_invalid: Literal["fail", "skip"] = "fail",
     max_per_hour: int | None = None,
@@ -190,7 +160,7 @@ class _Campaign:
         rows: Iterable[Row],
         report: InvitesReport,
         organization_id: str,
-        settings: BulkSettings,
+        settings: Settings,
         quota: Quota,
         clock: Callable[[], float],
         progress: Callable[[int, int], None],
@@ -242,7 +212,7 @@ class _Campaign:
 
     def snapshot(self) -> Procedure[Snapshot]:
         """Read the invites and the members."""
-        return self.with_report(take_snapshot("people", self.organization_id, self.settings.page_size, complete=True))
+        return self.with_report(take_snapshot("people", self.organization_id, self.settings, complete=True))
 
     def with_report(self, procedure: Procedure[T]) -> Procedure[T]:
         """Run a read; once invites were sent, an error carries the report."""

@@ -45,6 +45,7 @@ from airflow_provider_workspace.procedures.snapshot import read_rows
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.client.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -382,14 +383,12 @@ def apply(
     plan: MemberPlan,
     organization_id: str,
     invite: Callable[[list[dict[str, Any]]], Procedure[InvitesReport]],
-    *,
-    page_size: int,
-    consistency_time: float,
+    settings: Settings,
 ) -> Procedure[InvitesReport | None]:
     """
     Send the changes; a change that is refused does not stop the others.
 
-    :param consistency_time: seconds for which the lists may not show the changes
+    :param invite: invites the people of these rows
     :return: the report of the invites; ``None`` if there was nobody to invite
     :raises WorkspaceSyncIncompleteError: if a change was refused
     :raises WorkspaceNotAppliedError: if the lists do not show a change that succeeded
@@ -424,7 +423,7 @@ def apply(
         log.info("%s", report.table())
     if refused:
         raise WorkspaceSyncIncompleteError(f"The service refused {len(refused)} changes. {'; '.join(refused)}")
-    yield from _check_changes(plan, sent, organization_id, page_size, consistency_time)
+    yield from _check_changes(plan, sent, organization_id, settings)
     return report
 
 
@@ -453,7 +452,7 @@ def _apply_change(change: Change, operation: Operation[Any]) -> Procedure[None]:
 
 
 def _check_changes(
-    plan: MemberPlan, sent: dict[int, Operation[Any]], organization_id: str, page_size: int, consistency_time: float
+    plan: MemberPlan, sent: dict[int, Operation[Any]], organization_id: str, settings: Settings
 ) -> Procedure[None]:
     """Check all changes in the lists, reading each list once per poll."""
     pending = {number: plan.changes[number] for number in sent}
@@ -462,10 +461,10 @@ def _check_changes(
         nonlocal pending
         shown: dict[str | None, int | None] = {}
         if any(change.action == "withdraw" for change in pending.values()):
-            invites = yield from read_rows(ListInvites(organization_id=organization_id, limit=page_size))
+            invites = yield from read_rows(ListInvites(organization_id=organization_id, limit=settings.page_size))
             shown |= {invite.id: None for invite in invites}
         if any(change.action != "withdraw" for change in pending.values()):
-            members = yield from read_rows(ListMembers(organization_id=organization_id, limit=page_size))
+            members = yield from read_rows(ListMembers(organization_id=organization_id, limit=settings.page_size))
             shown |= {member.user.uuid: member.level for member in members if member.user}
         pending = {
             number: change
@@ -477,7 +476,7 @@ def _check_changes(
     if not pending:
         return
     try:
-        yield from check_done("each change was made", next(iter(sent.values())), is_done, consistency_time)
+        yield from check_done("each change was made", next(iter(sent.values())), is_done, settings.consistency_time)
     except WorkspaceNotAppliedError as error:
         for number in pending:
             plan.outcomes[number] = ("refused", "the service reported success, but does not show the change")

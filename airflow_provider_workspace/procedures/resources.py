@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.api.comparison import ascii_domain, normal_text
 from airflow_provider_workspace.api.operations.dashboards import AddDashboardCollaborator, ListDashboardCollaborators
@@ -16,21 +16,8 @@ from airflow_provider_workspace.procedures.snapshot import find_row
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import DashboardCollaborator, Domain, Project, ProjectItem
     from airflow_provider_workspace.api.procedure import Procedure
+    from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.procedures.create_or_get import Memory
-
-
-class ListSettings(Protocol):
-    """The settings that a look-up needs; see ``client.settings``."""
-
-    @property
-    def page_size(self) -> int:
-        """Rows per page of a list."""
-        ...
-
-    @property
-    def consistency_time(self) -> float:
-        """Seconds within which a request may take effect and become visible in a list."""
-        ...
 
 
 def project_key(name: str | None) -> str:
@@ -49,7 +36,7 @@ def domain_key(domain: str | None) -> str:
 
 
 def create_project(
-    create: CreateProject, settings: ListSettings, *, if_exists: str, memory: Memory
+    create: CreateProject, settings: Settings, *, if_exists: str, memory: Memory
 ) -> Procedure[tuple[Project, bool]]:
     """
     Create a project unless one with its name exists.
@@ -85,7 +72,7 @@ def create_project(
 
 
 def create_domain(
-    create: CreateDomain, settings: ListSettings, *, if_exists: str, memory: Memory
+    create: CreateDomain, settings: Settings, *, if_exists: str, memory: Memory
 ) -> Procedure[tuple[Domain, bool]]:
     """Claim a domain unless the organization has it; return it, and whether this task claimed it."""
     domains = ListDomains(organization_id=create.organization_id, limit=settings.page_size)
@@ -107,7 +94,7 @@ def create_domain(
 
 
 def add_collaborator(
-    create: AddDashboardCollaborator, settings: ListSettings, *, if_exists: str, memory: Memory
+    create: AddDashboardCollaborator, settings: Settings, *, if_exists: str, memory: Memory
 ) -> Procedure[tuple[DashboardCollaborator, bool]]:
     """Add a collaborator unless the person is one; return the entry, and whether this task added it."""
     listed = ListDashboardCollaborators(project_id=create.project_id, dashboard_id=create.dashboard_id)

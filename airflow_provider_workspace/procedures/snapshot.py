@@ -17,6 +17,7 @@ from airflow_provider_workspace.procedures.roster import address_key
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Domain, Invite, Member, Page, ProjectItem, Resource
     from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.client.settings import Settings
 
 R = TypeVar("R", bound="Resource")
 
@@ -54,12 +55,11 @@ class Snapshot:
 def take_snapshot(
     subject: str,
     organization_id: str,
-    page_size: int,
+    settings: Settings,
     *,
     previous: Snapshot | None = None,
     wanted: Collection[str] | None = None,
     complete: bool = False,
-    consistency_time: float = 0.0,
 ) -> Procedure[Snapshot]:
     """
     Read the lists of one subject.
@@ -68,11 +68,11 @@ def take_snapshot(
     :param previous: an earlier snapshot of the same subject; avoids reading all members again if none can have changed
     :param wanted: the only addresses of interest; avoids reading members while all of them have open invites
     :param complete: whether to fail if a list has fewer rows than it counts, instead of noting it in the snapshot
-    :param consistency_time: seconds for which the lists may miss new records
     :raises WorkspaceRequestError: if a page cannot be read
     :raises WorkspaceIncompleteListError: if ``complete`` is set and a list has fewer rows than it counts
     """
-    seen = Snapshot(consistency_time=consistency_time)
+    seen = Snapshot(consistency_time=settings.consistency_time)
+    page_size = settings.page_size
     try:
         if subject == "domains":
             yield from _each_row(

@@ -178,10 +178,9 @@ class WorkspaceSensor(BaseSensorOperator):
                     take_snapshot(
                         condition.subject,
                         self._organization_id,
-                        hook.client.settings.page_size,
+                        hook.client.settings,
                         previous=self._seen,
                         wanted=condition.wanted(),
-                        consistency_time=hook.client.settings.consistency_time,
                     )
                 )
                 result = evaluate(condition, self._seen, time.monotonic() - self._began)

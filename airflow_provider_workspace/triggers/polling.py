@@ -105,12 +105,7 @@ def snapshots(
         nonlocal previous
         client = await hook.client()
         organization = await hook.organization_or_default(organization_id)
-        settings = client.settings
-        previous = await client.run(
-            take_snapshot(
-                subject, organization, settings.page_size, previous=previous, consistency_time=settings.consistency_time
-            )
-        )
+        previous = await client.run(take_snapshot(subject, organization, client.settings, previous=previous))
         return previous
 
     return poll(read, workspace_conn_id=workspace_conn_id, interval=interval)

@@ -198,5 +198,5 @@ def test_bulk_invites_and_snapshots_survive_any_list(service: Recorder, body: by
                 hook.create_invites(["a@example.com", "b@example.com"], on_invalid="skip").to_dict()
             else:
                 subject = data.draw(st.sampled_from(["domains", "projects", "people"]))
-                hook.client.run(take_snapshot(subject, "o", 100))
+                hook.client.run(take_snapshot(subject, "o", hook.client.settings))
         hook.close()

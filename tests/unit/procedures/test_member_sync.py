@@ -9,6 +9,7 @@ import pytest
 
 from airflow_provider_workspace.api.models import Invite, Member, Page, User
 from airflow_provider_workspace.api.operations import ListInvites, ListMembers, UpdateMember
+from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotAppliedError
 from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.procedures.member_sync import (
@@ -256,7 +257,7 @@ def applied(planned: MemberPlan, *left: Member | Invite, invites: Any = None) ->
             return Page[Member](results=[record for record in left if isinstance(record, Member)], next=None)
         return Member() if isinstance(operation, UpdateMember) else None
 
-    drive(apply(planned, "o", invites, page_size=100, consistency_time=8.0), answer)
+    drive(apply(planned, "o", invites, Settings("http://127.0.0.1", "key", consistency_time=8)), answer)
     return asked
 
 

@@ -16,6 +16,7 @@ from airflow_provider_workspace.api.models import (
     User,
 )
 from airflow_provider_workspace.api.operations.domains import ListDomains
+from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.errors import WorkspaceIncompleteListError, WorkspaceServerError
 from airflow_provider_workspace.procedures.snapshot import Snapshot, find_row, read_rows, take_snapshot
 from tests.unit.procedures.drive import drive
@@ -32,6 +33,7 @@ def member(email: str | None) -> Member:
     return Member(user=User(email=email))
 
 
+SETTINGS = Settings("http://127.0.0.1", "key", page_size=2)
 LISTS: dict[str, list[Any]] = {
     "ListDomains": [Domain(id="d1"), Domain(id="d2"), Domain(id="d3")],
     "ListProjects": [ProjectItem(id=1), ProjectItem(id=2)],
@@ -59,7 +61,7 @@ class Reader:
         self.asked: list[str] = []
 
     def run(self, subject: str, **options: Any) -> Snapshot:
-        return drive(take_snapshot(subject, "o", 2, **options), self.answer)
+        return drive(take_snapshot(subject, "o", SETTINGS, **options), self.answer)
 
     def answer(self, operation: Operation[Any]) -> Page[Any]:
         name = type(operation).__name__
@@ -122,12 +124,12 @@ def test_all_members_are_read_without_a_count() -> None:
 
 def test_one_bad_page_fails_the_snapshot() -> None:
     with pytest.raises(WorkspaceServerError, match="500"):
-        drive(take_snapshot("domains", "o", 2), lambda _: WorkspaceServerError("500"))
+        drive(take_snapshot("domains", "o", SETTINGS), lambda _: WorkspaceServerError("500"))
 
 
 def test_unknown_snapshot_subjects_are_refused() -> None:
     with pytest.raises(ValueError, match="dashboards"):
-        next(take_snapshot("dashboards", "o", 2))
+        next(take_snapshot("dashboards", "o", SETTINGS))
 
 
 class Skipping(Reader):
@@ -253,7 +255,7 @@ def test_times_of_invites_are_noted_once() -> None:
         rows = [row for row in invites[start : start + limit] if row.id != "3" or limit == 1]
         return Page[Any](count=4, next=link(start + limit, invites), results=rows)
 
-    seen = drive(take_snapshot("people", "o", 2, complete=True), answer)
+    seen = drive(take_snapshot("people", "o", SETTINGS, complete=True), answer)
     assert sorted(seen.invited_at) == [row.created_at for row in invites]
 
 

@@ -207,7 +207,9 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         """Run a procedure; at a long pause, defer the task and run it again from the start afterwards."""
         from airflow_provider_workspace.api.procedure import leave_at_long_pause
 
-        return hook.client.run(leave_at_long_pause(procedure, MAX_PAUSE_ON_WORKER, self.defer_for))
+        result = hook.client.run(leave_at_long_pause(procedure, MAX_PAUSE_ON_WORKER, self.defer_for))
+        self._carried = {}
+        return result
 
     def invite_people(
         self, rows: Iterable[Mapping[str, Any] | str], hook: WorkspaceHook, organization_id: str, **options: Any

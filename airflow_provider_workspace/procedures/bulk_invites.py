@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-# The note of a task that is sending invites.
+# The note of a task that sends or has sent invites; it stays, because the task may be run again before they are listed.
 INVITING = "invites"
 # How old that note may get while requests are sent, in seconds: it is not written for each of them.
 NOTE_SECONDS = 5.0
@@ -137,8 +137,6 @@ def invite_all(
         return report
     yield from campaign.clock.watch(campaign.run(max_wait))
     quota.kept.clear()
-    if memory is not None:
-        memory.forget()
     refused = [entry for entry in report.entries if entry.status == "failed"]
     if refused and on_invalid == "fail":
         raise WorkspaceInvitesIncompleteError(

@@ -118,8 +118,8 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> Variables:
 
 
 @pytest.fixture
-def run(sandbox: SandboxServer, connect: Connect, tmp_path: Path, variables: Variables) -> Run:  # noqa: ARG001
-    connect()
+def run(sandbox: SandboxServer, connect: Connect, tmp_path: Path, variables: Variables, no_waits: None) -> Run:  # noqa: ARG001
+    connect(consistency_time=30)
     (tmp_path / "northwind.yaml").write_text(FILE)
     (tmp_path / "team.csv").write_text("email,level\nmina.member@example.com,8\nada@example.com,1\n")
     return Run(sandbox, str(tmp_path / "northwind.yaml"))

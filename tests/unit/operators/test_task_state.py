@@ -141,6 +141,19 @@ def test_a_retry_invites_nobody_twice_if_the_list_lags(
     assert len(sandbox.effects("create_invite")) == 1
 
 
+@pytest.mark.parametrize("task", [invites, sync])
+def test_a_task_that_is_cleared_at_once_invites_nobody_twice_if_the_list_lags(
+    connect: Connect, sandbox: SandboxServer, task: Callable[[], Any]
+) -> None:
+    connect()
+    context: Any = {"task_state_store": TaskStore()}
+    task().execute(context)
+    sandbox.inject("late_rows", "list_invites", times=None)
+    with pytest.raises(TaskDeferred):
+        task().execute(context)
+    assert len(sandbox.effects("create_invite")) == 1
+
+
 def test_a_refused_create_clears_the_task_state(connect: Connect, sandbox: SandboxServer) -> None:
     connect()
     store = TaskStore()

@@ -1,4 +1,4 @@
-"""A service for batch exports that can be slow, refuse or lie."""
+"""A service for batch exports that can be slow, refuse, or say that it did something else."""
 
 from __future__ import annotations
 
@@ -59,12 +59,26 @@ class ExportsService:
         self._server.server_close()
 
     def rule(
-        self, action: str, export: str, *, times: int = 1, seconds: float = 0, status: int = 200, lie: bool = False
+        self,
+        action: str,
+        export: str,
+        *,
+        times: int = 1,
+        seconds: float = 0,
+        status: int = 200,
+        contradict: bool = False,
     ) -> None:
         """Set what happens to the next requests: delay, refusal or untrue response."""
         with self._lock:
             self._rules.append(
-                {"action": action, "export": export, "times": times, "seconds": seconds, "status": status, "lie": lie}
+                {
+                    "action": action,
+                    "export": export,
+                    "times": times,
+                    "seconds": seconds,
+                    "status": status,
+                    "contradict": contradict,
+                }
             )
 
     def count(self, action: str, export: str) -> int:
@@ -90,7 +104,7 @@ class ExportsService:
         if rule.get("status", 200) != 200:
             detail = f"Invalid request to {action} a BatchExport could not be carried out"
             return rule["status"], {"type": "validation_error", "code": "invalid", "detail": detail, "attr": None}
-        if rule.get("lie"):
+        if rule.get("contradict"):
             return 200, {"paused": action != "pause"}
         with self._lock:
             (self.paused.add if action == "pause" else self.paused.discard)(export)

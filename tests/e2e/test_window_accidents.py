@@ -236,9 +236,9 @@ def scheduler_fault(env: Environment) -> tuple[str, str]:
     return "accident_400", env.airflow.trigger("accident_400")
 
 
-def lie(env: Environment) -> tuple[str, str]:
-    env.service.rule("unpause", export(13), lie=True, times=5)
-    return "accident_lie", env.begin("accident_lie")
+def contradicting_response(env: Environment) -> tuple[str, str]:
+    env.service.rule("unpause", export(13), contradict=True, times=5)
+    return "accident_contradicting_response", env.begin("accident_contradicting_response")
 
 
 ACCIDENTS: list[tuple[Callable[[Environment], tuple[str, str]], int, str, bool, bool]] = [
@@ -254,12 +254,12 @@ ACCIDENTS: list[tuple[Callable[[Environment], tuple[str, str]], int, str, bool, 
     (opened_while_the_other_closes, 9, "success", False, True),
     (wrong_id, 10, "failed", False, True),
     (scheduler_fault, 12, "success", False, True),
-    (lie, 13, "success", False, True),
+    (contradicting_response, 13, "success", False, True),
 ]
 
 
 @pytest.mark.parametrize(
-    ("accident", "number", "state", "stays", "ends"), ACCIDENTS, ids=lambda value: getattr(value, "__name__", "")
+    ("accident", "number", "state", "stays", "ends"), ACCIDENTS, ids=[accident[0].__name__ for accident in ACCIDENTS]
 )
 def test_accident(
     airflow: LiveAirflow,

@@ -53,10 +53,10 @@ def begin_long_work(airflow: LiveAirflow, dag_id: str) -> tuple[str, int]:
 @pytest.mark.parametrize(
     ("dag_id", "state"),
     [
-        ("window_well", "success"),
+        ("window_success", "success"),
         ("window_exception", "failed"),
         ("window_timeout", "failed"),
-        ("window_held", "success"),
+        ("window_hold", "success"),
     ],
 )
 def test_a_window_closes_after_the_work(airflow: LiveAirflow, server: SandboxServer, dag_id: str, state: str) -> None:

@@ -72,15 +72,15 @@ def test_assert_no_secret_can_fail() -> None:
 
 
 def test_no_secret_is_stored_or_logged(tmp_path: Path) -> None:
-    with SandboxServer("lenient", fault_kinds=TEST_FAULTS) as server, Recorder() as abroad, Recorder() as echo:
+    with SandboxServer("lenient", fault_kinds=TEST_FAULTS) as server, Recorder() as other_host, Recorder() as echo:
         server.add_key(KEY, "canary", ["*"])
         server.set_project(
             SEED.project_id, api_token=API_TOKEN, live_events_token=LIVE_TOKEN, slack_incoming_webhook=HOOK_OF_PROJECT,
             extra_settings={"scim_token": [NESTED], "sso": {"hmac_key": HMAC}},
             app_urls=[f"https://user:{URL_PASSWORD}@app.example.com/", f"https://app.example.com/?token={URL_TOKEN}"],
         )  # fmt: skip
-        server.inject("redirect", "list_members", times=None, location=f"{abroad.url}/api/")
-        server.inject("next_elsewhere", "list_invites", times=None, origin=abroad.url)
+        server.inject("redirect", "list_members", times=None, location=f"{other_host.url}/api/")
+        server.inject("next_elsewhere", "list_invites", times=None, origin=other_host.url)
         said = {"detail": f"Key {KEY} may not do this", "code": KEY, "attr": KEY}
         echo.answer = (400, {"Content-Type": "application/json", "X-Request-Id": KEY}, json.dumps(said).encode())
         with WorkspaceClient(Settings(server.url, KEY)) as client:
@@ -128,11 +128,11 @@ def test_no_secret_is_stored_or_logged(tmp_path: Path) -> None:
 
     states = task_states(tmp_path / "airflow" / "airflow.db")
     (tmp_path / "shown").write_bytes(shown)
-    places = {"output": shown, "page of the sandbox": page, "traffic abroad": b"".join(abroad.received)}
+    places = {"output": shown, "page of the sandbox": page, "traffic to the other host": b"".join(other_host.received)}
     places |= {str(file): file.read_bytes() for file in (tmp_path / "airflow").rglob("*") if file.is_file()}
     leaks = {place: found for place, content in places.items() if (found := found_in(content, secrets))}
     assert leaks == {}
-    assert abroad.received == []
+    assert other_host.received == []
     print(f"\n{len(secrets)} secrets, {len(states)} tasks, {len(places)} places, "
           f"{sum(map(len, places.values())) / 1e6:.1f} MB searched: none found")  # fmt: skip
 

@@ -49,7 +49,7 @@ def test_the_docstring_shows_the_exception_tree() -> None:
         (WorkspaceRateLimitError("x", retryable=True), False),
         (WorkspaceOutcomeUnknownError("x", retryable=False), True),
     ],
-    ids=lambda value: type(value).__name__,
+    ids=lambda value: value.__class__.__name__ if isinstance(value, WorkspaceError) else None,
 )
 def test_permanent_errors(error: Any, permanent: bool) -> None:  # noqa: FBT001
     assert error.permanent is permanent

@@ -99,7 +99,7 @@ with DAG("accident_400", schedule=None):
     )
 
 with (
-    DAG("accident_lie", schedule=None),
+    DAG("accident_contradicting_response", schedule=None),
     maintenance_window(batch_export_ids=[export(13)], resume_args=AT_ONCE, **CONNECTION),
 ):
     work(2)

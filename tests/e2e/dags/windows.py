@@ -45,7 +45,7 @@ class Note(BaseNotifier):
         (PIDS / "overdue.txt").write_text(f"{context['dag_run'].dag_id}: {context.get('exception')}")
 
 
-with DAG("window_well", schedule=None), maintenance_window(batch_export_ids=[FIRST, SECOND]):
+with DAG("window_success", schedule=None), maintenance_window(batch_export_ids=[FIRST, SECOND]):
     well()
 
 with DAG("window_exception", schedule=None), maintenance_window(batch_export_ids=[FIRST, SECOND]):
@@ -85,7 +85,7 @@ with (
     long(60)
 
 with (
-    DAG("window_held", schedule=None),
+    DAG("window_hold", schedule=None),
     maintenance_window(batch_export_ids=[FIRST, SECOND], hold=timedelta(seconds=10)),
 ):
     pass

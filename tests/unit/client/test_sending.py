@@ -256,11 +256,11 @@ def test_a_read_follows_redirects_within_the_origin(send: Send, location: str) -
 
 @pytest.mark.parametrize("operation", [READ, CREATE, CHANGE, DELETE], ids=lambda operation: type(operation).__name__)
 def test_redirects_to_another_origin_are_not_followed(send: Send, operation: Any) -> None:
-    with Loopback(FOUND) as abroad, Loopback(redirect(f"{abroad.url}/steal/", 307)) as service:
+    with Loopback(FOUND) as other_host, Loopback(redirect(f"{other_host.url}/steal/", 307)) as service:
         sent = send(service.url, operation)
-    assert (abroad.connections, service.connections) == (0, 1)
+    assert (other_host.connections, service.connections) == (0, 1)
     assert type(sent.error) is WorkspaceRedirectError
-    assert f"The redirect to {abroad.url} was not followed." in str(sent.error)
+    assert f"The redirect to {other_host.url} was not followed." in str(sent.error)
 
 
 def test_a_write_follows_no_redirect(send: Send) -> None:
@@ -289,7 +289,7 @@ def test_a_redirect_to_an_invalid_url_is_a_workspace_error(send: Send, location:
 
 def test_rows_are_read_page_by_page(send: Send) -> None:
     pages = [
-        answer(200, {"next": "https://abroad.example/?offset=9", "results": [{"id": "a"}, {"id": "b"}]}),
+        answer(200, {"next": "https://other_host.example/?offset=9", "results": [{"id": "a"}, {"id": "b"}]}),
         answer(503),
         answer(200, {"next": None, "results": [{"id": "c"}]}),
     ]

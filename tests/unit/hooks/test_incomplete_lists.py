@@ -138,18 +138,20 @@ def test_list_operators_fail_on_an_incomplete_list(service: ListService, connect
 
 
 ROSTER = [email(number) for number in range(1, COUNT + 1)]
-WRITERS: list[Any] = [
-    lambda: WorkspaceCreateProjectOperator(task_id="create", name="Project 9"),
-    lambda: WorkspaceCreateDomainOperator(task_id="create", domain="d9.example.com"),
-    lambda: WorkspaceCreateInviteOperator(task_id="create", target_email=email(9)),
-    lambda: WorkspaceCreateInvitesOperator(task_id="create", invites=ROSTER),
-    lambda: WorkspaceSyncMembersOperator(task_id="sync", roster=ROSTER, protected=[], max_removals=None),
-    lambda: WorkspaceSyncMembersOperator(task_id="sync", roster=ROSTER[:1], protected=[], max_removals=None),
-]
+WRITERS: dict[str, Any] = {
+    "create project": lambda: WorkspaceCreateProjectOperator(task_id="create", name="Project 9"),
+    "create domain": lambda: WorkspaceCreateDomainOperator(task_id="create", domain="d9.example.com"),
+    "create invite": lambda: WorkspaceCreateInviteOperator(task_id="create", target_email=email(9)),
+    "bulk invites": lambda: WorkspaceCreateInvitesOperator(task_id="create", invites=ROSTER),
+    "member sync": lambda: WorkspaceSyncMembersOperator(task_id="sync", roster=ROSTER, protected=[], max_removals=None),
+    "member sync that removes": lambda: WorkspaceSyncMembersOperator(
+        task_id="sync", roster=ROSTER[:1], protected=[], max_removals=None
+    ),
+}
 
 
 @pytest.mark.usefixtures("connect_to_lists")
-@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("writer", WRITERS.values(), ids=WRITERS)
 def test_nothing_is_written_for_rows_missing_from_an_incomplete_list(service: ListService, writer: Any) -> None:
     service.faults = dict.fromkeys(service.lists, hidden)
     with pytest.raises(WorkspaceIncompleteListError, match=r"counts 150 rows, and 134 came.*Nothing was changed"):
@@ -159,7 +161,7 @@ def test_nothing_is_written_for_rows_missing_from_an_incomplete_list(service: Li
 
 @pytest.mark.usefixtures("connect_to_lists")
 @pytest.mark.parametrize("fault", HEALED)
-@pytest.mark.parametrize("writer", WRITERS[:5])
+@pytest.mark.parametrize("writer", [*WRITERS.values()][:5], ids=[*WRITERS][:5])
 def test_nothing_is_written_twice_if_pages_lose_rows(service: ListService, writer: Any, fault: Any) -> None:
     service.faults = dict.fromkeys(service.lists, fault)
     writer().execute({})

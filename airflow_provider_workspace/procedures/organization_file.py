@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from airflow_provider_workspace.api.levels import OptionalLevel, OptionalNumber
 from airflow_provider_workspace.api.operation import Uuid
@@ -74,7 +75,7 @@ class Members(_Entry):
         """Require either a roster or a list."""
         if (self.roster is None) == (self.people is None):
             raise ValueError("give either roster or people")
-        _refuse_repeated("people", [address_key(person.email) for person in self.people or ()])
+        _refuse_repeated("people", [address_key(person.email) for person in self.people or ()], "people")
         return self
 
 
@@ -138,27 +139,35 @@ class Organization(_Entry):
     @model_validator(mode="after")
     def consistent(self) -> Self:
         """Refuse repeated entries, and a complete list that is missing."""
-        _refuse_repeated("projects", [project_key(entry.name) for entry in self.projects])
-        _refuse_repeated("domains", [domain_key(entry.domain) for entry in self.domains])
-        _refuse_repeated("exports", [str(entry.batch_export_id) for entry in self.exports])
+        _refuse_repeated("projects", [project_key(entry.name) for entry in self.projects], "projects")
+        _refuse_repeated("domains", [domain_key(entry.domain) for entry in self.domains], "domains")
+        _refuse_repeated("exports", [str(entry.batch_export_id) for entry in self.exports], "exports")
         keys = [entry.variable_key for project in self.projects for entry in project.dashboards if entry.variable_key]
         _refuse_repeated("variable_key", keys)
-        for project in self.projects:
-            _refuse_repeated(f"dashboards of {project.name}", [project_key(entry.name) for entry in project.dashboards])
-            for dashboard in project.dashboards:
+        for number, project in enumerate(self.projects):
+            path = ("projects", number, "dashboards")
+            names = [project_key(entry.name) for entry in project.dashboards]
+            _refuse_repeated(f"dashboards of {project.name}", names, *path)
+            for place, dashboard in enumerate(project.dashboards):
                 people = [address_key(entry.email) for entry in dashboard.collaborators or ()]
-                _refuse_repeated(f"collaborators of {dashboard.name}", people)
+                _refuse_repeated(f"collaborators of {dashboard.name}", people, *path, place, "collaborators")
         there = {"members": self.members, "domains": self.domains}
         for name in self.complete:
             if name in there and not there[name]:
                 raise ValueError(f"complete names {name}, but the file has none: this would remove all of them")
+        if self.members and "members" in self.complete and "protected" not in self.members.model_fields_set:
+            raise ValueError("complete names members: name the owner of the API key in protected, or set it to []")
         return self
 
 
-def _refuse_repeated(what: str, names: list[str]) -> None:
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise ValueError(f"{what}: {name} is repeated")
+def _refuse_repeated(what: str, names: list[str], *path: str | int) -> None:
+    """Refuse a repeated name; the path leads from the model to the list, for the line of the mistake."""
+    seen: set[str] = set()
+    for number, name in enumerate(names):
+        if name in seen:
+            place = {"what": what, "name": name, "path": (*path, number) if path else ()}
+            raise PydanticCustomError("repeated", "{what}: {name} is repeated", place)
+        seen.add(name)
 
 
 # The model of each section of the file, for suggestions.
@@ -316,7 +325,7 @@ def _explain(root: Any, above: Iterable[str], finding: Any) -> tuple[int, str]:
     """Return line and message for an error of pydantic, without the value."""
     path = [*above, *finding["loc"]]
     node, where = root, root
-    for part in path:
+    for part in (*path, *finding.get("ctx", {}).get("path", ())):
         key, node = _step(node, part)
         where = key or where
     section = next((part for part in reversed(path[:-1]) if part in SECTIONS), None)

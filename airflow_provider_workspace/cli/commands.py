@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.api.comparison import printable
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.version_compat import AirflowNotFoundException
 
@@ -119,9 +120,8 @@ def windows(args: Namespace) -> None:
     if args.output == "json":
         _print(json.dumps({"leases": leases, "swept": swept, "unreadable": registry.unreadable}, indent=2))
     else:
-        if swept or registry.unreadable:
-            _print(describe_sweep(swept, registry.unreadable))
-        _print(*_lease_lines(leases))
+        said = describe_sweep(swept, registry.unreadable).splitlines()
+        _print(*map(printable, [*said, *_lease_lines(leases)]))
     if any(row["failed"] for row in swept):
         raise SystemExit(1)
 
@@ -155,7 +155,7 @@ def status(args: Namespace) -> None:
         "Remembered dashboards": [_dashboard_line(row) for row in found["dashboards"]],
     }
     for title, lines in sections.items():
-        _print(title, *(f"  {line}" for line in lines or ["None."]))
+        _print(title, *(printable(f"  {line}") for line in lines or ["None."]))
 
 
 def _sorted_leases(registry: LeaseRegistry) -> list[dict[str, Any]]:
@@ -183,8 +183,9 @@ def _campaign_line(row: dict[str, Any]) -> str:
     progress = row["progress"] or {}
     counts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in progress.get("counts", {}).items())
     left = f", {progress['left']} left" if progress.get("left") else ""
-    again = f"  goes on at {progress['again_at'][:19]}Z: {progress['why']}" if progress.get("again_at") else ""
-    said = f"{progress['rows']} rows: {counts or 'none done'}{left}{again}" if progress else "no progress reported yet"
+    again = f"  goes on at {str(progress['again_at'])[:19]}Z: {progress.get('why')}" if progress.get("again_at") else ""
+    rows = f"{progress.get('rows')} rows: {counts or 'none done'}{left}{again}"
+    said = rows if progress else "no progress reported yet"
     return f"{row['dag_id']} / {row['run_id']} / {row['task_id']}  {row['state']}  {said}"
 
 

@@ -67,12 +67,9 @@ def dashboards() -> list[dict[str, Any]]:
     store = DatabaseStore(PREFIX)
     keys = [*(task["fields"].get("variable_key") for task in _tasks(DASHBOARDS)), *store.list_keys()]
     found = []
-    for key in dict.fromkeys(key for key in keys if key and key != "None"):
-        try:
-            value = json.loads(store.read(key) or "null")
-        except ValueError:
-            value = None
-        found.append({"variable_key": key, **(value if isinstance(value, dict) else {"dashboard_id": None})})
+    for key in dict.fromkeys(key for key in keys if isinstance(key, str) and key not in ("", "None")):
+        value = _parse_object(store.read(key)) or {}
+        found.append({"dashboard_id": None, **value, "variable_key": key})
     return found
 
 
@@ -121,8 +118,14 @@ def _progress(task: dict[str, Any]) -> dict[str, Any] | None:
 
 def parse_progress(value: Any) -> dict[str, Any] | None:
     """Return a stored XCom if it is a progress; an XCom backend may store a reference instead."""
+    progress = _parse_object(value)
+    return progress if progress and isinstance(progress.get("counts"), dict) else None
+
+
+def _parse_object(value: Any) -> dict[str, Any] | None:
+    """Return a JSON object, parsed if it is text; ``None`` if it is something else."""
     try:
-        progress = json.loads(value) if isinstance(value, str) else value
-    except ValueError:
+        parsed = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
         return None
-    return progress if isinstance(progress, dict) else None
+    return parsed if isinstance(parsed, dict) else None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -318,12 +317,11 @@ def parse_time(name: str, text: object) -> float:
     """
     Parse a time in ISO 8601.
 
-    :raises ValueError: if it is invalid
+    :raises ValueError: if it is invalid, or not within the years that :func:`iso` can write
     """
     try:
         time = datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp()
+        iso(time)
     except (ValueError, OverflowError):
-        time = math.nan
-    if not math.isfinite(time):
-        raise ValueError(f"its {name} is not a time")
+        raise ValueError(f"its {name} is not a time") from None
     return time

@@ -74,7 +74,7 @@ function update(parent, rows, keyOf, render) {
     let node = before.get(key);
     before.delete(key);
     if (!node || node.signature !== signature) {
-      const fresh = render(row);
+      const fresh = tryToRender(render, row);
       fresh.dataset.key = key;
       fresh.signature = signature;
       if (node) {
@@ -87,6 +87,15 @@ function update(parent, rows, keyOf, render) {
     else parent.insertBefore(node, at);
   }
   for (const node of before.values()) node.remove();
+}
+
+// A row with unexpected values, such as an XCom that somebody edited, does not hide the others.
+function tryToRender(render, row) {
+  try {
+    return render(row);
+  } catch (error) {
+    return h("div", { class: "row", role: "row" }, cell("", `This row cannot be shown: ${error.message}`));
+  }
 }
 
 // Return a named element in the body of a section; create it on first use.

@@ -197,16 +197,23 @@ def test_status_lists_leases_despite_an_unreadable_one(
     )
     assert airflow("variables", "set", lease.key, dump(lease)).returncode == 0
     assert airflow("variables", "set", "workspace_lease.broken", "{").returncode == 0
+    early = json.dumps(lease.to_dict() | {"since": "0001-01-01T00:00:00+14:00"})
+    assert airflow("variables", "set", "workspace_lease.early", early).returncode == 0
     assert airflow("variables", "set", "workspace_dashboard_sales", '{"dashboard_id": 7}').returncode == 0
+    assert airflow("variables", "set", "workspace_dashboard_ships", '{"name": "\\u001b[31mred"}').returncode == 0
     run = airflow("workspace", "status")
+    assert "not known whether it exists   [31mred  project None  Variable workspace_dashboard_ships\n" in run.stdout
     assert "ABANDONED: its run is gone  owner data-team" in run.stdout, run.stderr
     assert "Delete or correct the Variable 'workspace_lease.broken'" in run.stdout
     said = airflow("workspace", "status", "-o", "json").stdout
     found = json.loads(said[said.index("{\n") :])  # Airflow 3.2 logs to standard output
     assert [row["batch_export_id"] for row in found["windows"]] == [lease.batch_export_id]
-    assert list(found["unreadable"]) == ["workspace_lease.broken"]
+    assert list(found["unreadable"]) == ["workspace_lease.broken", "workspace_lease.early"]
     assert (found["campaigns"], found["waits"], found["last_sweep"]) == ([], [], None)
-    assert found["dashboards"] == [{"variable_key": "workspace_dashboard_sales", "dashboard_id": 7}]
+    assert found["dashboards"] == [
+        {"variable_key": "workspace_dashboard_sales", "dashboard_id": 7},
+        {"variable_key": "workspace_dashboard_ships", "dashboard_id": None, "name": "\x1b[31mred"},
+    ]
 
 
 def test_the_command_definitions_import_nothing() -> None:
@@ -221,9 +228,16 @@ def test_the_command_definitions_import_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("value", "progress"),
-    [('{"rows": 3}', {"rows": 3}), ({"rows": 3}, {"rows": 3}), ('"s3://bucket/key"', None), ("s3://bucket/key", None)],
+    [
+        ('{"rows": 3, "counts": {}}', {"rows": 3, "counts": {}}),
+        ({"counts": {"invited": 1}}, {"counts": {"invited": 1}}),
+        ('"s3://bucket/key"', None),
+        ("s3://bucket/key", None),
+        ('{"counts": null}', None),
+        ("[" * 10_000, None),
+    ],
 )
-def test_progress_in_an_xcom_backend_is_unknown(value: object, progress: object) -> None:
+def test_an_xcom_that_is_no_progress_is_unknown(value: object, progress: object) -> None:
     assert parse_progress(value) == progress
 
 

@@ -214,9 +214,9 @@ async def slow_effect(
     answer: Literal["time_out", "reset", "504"] = "time_out",
 ) -> Response | None:
     """Lose the response, and apply the request some seconds later by the clock of the sandbox."""
+    context.apply_later(seconds, context.handle)
     if answer == "time_out":
         await context.connection.keep_silent(None)
-    context.apply_later(seconds, context.handle)
     if answer == "504":
         return _failure(504)
     if answer == "reset":

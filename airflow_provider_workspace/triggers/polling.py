@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Timeout of one poll with all its pages and attempts; the total timeout if that is shorter.
+# Timeout of reading the connection, and of one poll with all its pages and attempts; for a poll, the total timeout if
+# that is shorter.
 POLL_TIMEOUT = 300.0
 # Longest pause between polls while the service fails.
 MAX_PAUSE = 600.0
@@ -50,15 +51,16 @@ async def poll(
 
     :param interval: seconds between two polls
     """
-    failures, missing, limit = 0, 0.0, POLL_TIMEOUT
+    failures, missing = 0, 0.0
     # The worker made the first poll; jitter spreads the polls of different streams.
     pause = interval * random.random()  # noqa: S311 - jitter, not cryptography
     async with SharedHook(workspace_conn_id) as shared:
         while True:
             await waits.async_sleep(pause)
+            limit = POLL_TIMEOUT
             try:
-                settings = (await shared.hook.client()).settings
-                limit = min(POLL_TIMEOUT, settings.total_timeout)
+                client = await waits.within(limit, shared.hook.client())
+                limit = min(limit, client.settings.total_timeout)
                 async with shared.polls:
                     result = await waits.within(limit, read(shared.hook))
                 failures, missing, pause = 0, 0.0, interval

@@ -18,6 +18,7 @@ from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TaskFailedEvent
 from airflow_provider_workspace.api.retry import backoff
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.hooks import connection
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -173,6 +174,25 @@ def test_a_secrets_backend_that_fails_does_not_end_the_wait(
         return await asyncio.wait_for(all_waits, 5)
 
     assert [event.payload["status"] for event in asyncio.run(scenario())] == ["done"] * 2
+
+
+def test_a_secrets_backend_that_does_not_answer_does_not_end_the_wait(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    invite = WorkspaceHook().create_invite(target_email=ADA)
+    sandbox.accept_invite(str(invite.id))
+    lookups = []
+
+    async def never_the_first_time(conn_id: str) -> Any:
+        lookups.append(conn_id)
+        await asyncio.sleep(60 if len(lookups) == 1 else 0)
+        return connection.get_connection(conn_id)
+
+    monkeypatch.setattr(polling, "POLL_TIMEOUT", 1.0)
+    monkeypatch.setattr(connection, "aget_connection", never_the_first_time)
+    event = asyncio.run(asyncio.wait_for(first_event(waiting()), 5))
+    assert event.payload["status"] == "done"
+    assert len(lookups) == 2
 
 
 def test_a_stream_cancelled_while_renewing_its_hook_closes_it() -> None:

@@ -241,6 +241,16 @@ def test_exports_of_unreadable_leases_are_resumed(sandbox: SandboxServer, store:
     assert history(sandbox, FIRST) == ["pause", "unpause"]
 
 
+def test_an_export_whose_lease_was_deleted_stays_paused(sandbox: SandboxServer, store: MemoryStore) -> None:
+    """As docs/guides/maintenance-windows.md says: a deleted lease looks like a window that was closed."""
+    run = Run()
+    run.open(FIRST, SECOND)
+    run.pause()
+    del store.values[next(key for key in store.values if FIRST in key)]
+    assert run.close()["resumed"] == [SECOND]
+    assert history(sandbox, FIRST) == ["pause"]
+
+
 def test_pause_fails_after_the_window_was_closed(sandbox: SandboxServer) -> None:
     run = Run()
     with pytest.raises(AirflowFailException, match="holds nothing"):

@@ -155,8 +155,6 @@ class Organization(_Entry):
         for name in self.complete:
             if name in there and not there[name]:
                 raise ValueError(f"complete names {name}, but the file has none: this would remove all of them")
-        if self.members and "members" in self.complete and "protected" not in self.members.model_fields_set:
-            raise ValueError("complete names members: name the owner of the API key in protected, or set it to []")
         return self
 
 

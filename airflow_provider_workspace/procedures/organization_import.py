@@ -28,7 +28,6 @@ NAMES = {number: name for name, number in LEVELS.items()}
 HEAD = """\
 # The organization as it was. Whatever this file does not name is left alone; to remove it instead, add
 # complete: [members, domains, collaborators]
-# and name the owner of the API key under members in protected.
 # The interface lists neither batch exports nor dashboards: add the exports, and the dashboards that Airflow does not
 # remember yet.
 """

@@ -83,8 +83,7 @@ organizations = entry(
                     entry({"email": emails}, level=st.sampled_from(["member", "admin"])),
                     min_size=1,
                     unique_by=lambda one: one["email"],
-                ),
-                "protected": st.just([]),
+                )
             }
         ),
         "complete": st.lists(st.sampled_from(["members", "domains", "collaborators"]), unique=True),
@@ -130,7 +129,6 @@ def test_import_plan_and_apply_are_idempotent(
     variables.values.clear()
     apply(sandbox, first)
     whole = {**imported(), "complete": ["members", "domains", "collaborators"], "max_removals": 0}
-    whole["members"]["protected"] = []
     assert plan(whole)["changes"] == []
     apply(sandbox, second)
     assert plan(second)["pending"] == 0, plan(second)["table"]

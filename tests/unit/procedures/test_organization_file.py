@@ -103,10 +103,6 @@ def test_the_example_files_are_valid() -> None:
         ("exports: [{batch_export_id: 7, paused: true}]", "exports.0.batch_export_id: expected a UUID"),
         ("complete: [projects]", "complete.0: Input should be 'members'"),
         ("complete: [members]", "complete names members, but the file has none: this would remove all"),
-        (
-            "complete: [members]\nmembers: {people: [ada@example.com]}",
-            "complete names members: name the owner of the API key in protected, or set it to []",
-        ),
         ("complete: [domains]\ndomains: []", "complete names domains, but the file has none"),
         ("projects:\n  - name: a b\n  - {name: a  b}", "line 3: projects: a b is repeated"),
         ("domains: [{domain: A.example.com}, {domain: a.example.com.}]", "domains: a.example.com is repeated"),

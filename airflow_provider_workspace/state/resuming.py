@@ -38,7 +38,8 @@ class Closed:
     :ivar never_paused: exports that the window did not pause, and why if the service refused
     :ivar fields_refused: exports that were resumed without ``resume_fields``, and why the service refused these
     :ivar failed: exports that could not be resumed
-    :ivar wait_until: when to call again, because a request without an answer may take effect until then
+    :ivar wait_until: when to call again, because a request without an answer may take effect until then, or another
+        task is resuming an export
     """
 
     resumed: list[str] = field(default_factory=list)
@@ -73,7 +74,9 @@ class Closer:
             try:
                 self.close(lease, done)
             except WindowClosedError:
-                log.info("Batch export %s: another task is resuming it.", export_id)
+                log.info("Batch export %s: another task is resuming it. Checking later whether it did.", export_id)
+                later = self.clock() + self.service_for(lease).consistency_time
+                done.wait_until = max(later, done.wait_until or 0.0)
             except WorkspaceError as error:
                 log.exception("Batch export %s could not be resumed", export_id)
                 done.failed[export_id] = error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import random
@@ -144,6 +145,30 @@ def test_a_window_pauses_and_resumes_each_export_once(sandbox: SandboxServer, st
     assert run.close() == {"resumed": [FIRST, SECOND], "held": {}, "left_paused": [], "never_paused": {}}
     assert history(sandbox, FIRST) == history(sandbox, SECOND) == ["pause", "unpause"]
     assert (asked(sandbox, "pause"), asked(sandbox, "unpause")) == (2, 2)
+    assert store.values == {}
+
+
+def test_close_checks_later_whether_another_task_has_resumed(
+    sandbox: SandboxServer, connect: Connect, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(consistency_time=0)
+    run = Run()
+    run.open(FIRST)
+    run.pause()
+    claim = LeaseRegistry.claim
+
+    def lose(registry: LeaseRegistry, lease: Lease, closer: str, **changes: Any) -> Lease:
+        """Claim a lease; then another task claims it, and is killed."""
+        claim(registry, lease, "guard#1", **changes)
+        return dataclasses.replace(lease, closer=closer, **changes)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LeaseRegistry, "claim", lose)
+        with pytest.raises(TaskDeferred) as deferred:
+            run.close()
+    assert history(sandbox, FIRST) == ["pause"]
+    trigger: Any = deferred.value.trigger
+    assert run.close({"status": "over", "state": trigger.state})["resumed"] == [FIRST]
     assert store.values == {}
 
 

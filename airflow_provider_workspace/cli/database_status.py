@@ -6,7 +6,14 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from airflow.models.taskinstance import TaskInstance
+from airflow.models.xcom import XComModel
+from airflow.utils.session import create_session
+from sqlalchemy import select
+
+from airflow_provider_workspace.cli.database_store import DatabaseStore
 from airflow_provider_workspace.state.campaigns import PROGRESS
+from airflow_provider_workspace.state.organization_memory import PREFIX
 
 # Operators that invite: one that does nothing else, and others, which may have nobody to invite.
 INVITES = "WorkspaceCreateInvitesOperator"
@@ -61,9 +68,6 @@ def waits() -> list[dict[str, Any]]:
 
 def dashboards() -> list[dict[str, Any]]:
     """Return the dashboards in Variables: those of tasks with a ``variable_key``, and those of organization files."""
-    from airflow_provider_workspace.cli.database_store import DatabaseStore
-    from airflow_provider_workspace.state.organization_memory import PREFIX
-
     store = DatabaseStore(PREFIX)
     keys = [*(task["fields"].get("variable_key") for task in _tasks(DASHBOARDS)), *store.list_keys()]
     found = []
@@ -75,10 +79,6 @@ def dashboards() -> list[dict[str, Any]]:
 
 def _tasks(operators: Sequence[str], states: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Return the tasks of some operators, latest start first."""
-    from airflow.models.taskinstance import TaskInstance
-    from airflow.utils.session import create_session
-    from sqlalchemy import select
-
     wanted = select(TaskInstance).where(TaskInstance.operator.in_(operators))
     if states:
         wanted = wanted.where(TaskInstance.state.in_(states))
@@ -106,10 +106,6 @@ def _place(task: dict[str, Any]) -> dict[str, Any]:
 
 def _progress(task: dict[str, Any]) -> dict[str, Any] | None:
     """Return the progress of a bulk invite; ``None`` if it has not reported any."""
-    from airflow.models.xcom import XComModel
-    from airflow.utils.session import create_session
-    from sqlalchemy import select
-
     place = (getattr(XComModel, name) == task[name] for name in ("dag_id", "run_id", "task_id", "map_index"))
     with create_session() as session:
         value = session.scalar(select(XComModel.value).where(*place, XComModel.key == PROGRESS))

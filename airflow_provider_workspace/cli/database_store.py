@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from airflow.models.dagrun import DagRun
+from airflow.models.taskinstance import TaskInstance
+from airflow.models.variable import Variable
+from airflow.utils.session import create_session
+from sqlalchemy import select
+
 from airflow_provider_workspace.state.lease_store import ACTIVE_RUN_STATES, why_task_over
 from airflow_provider_workspace.state.leases import PREFIX
 
@@ -19,18 +25,12 @@ class DatabaseStore:
 
     def list_keys(self) -> list[str]:
         """Return all keys."""
-        from airflow.models.variable import Variable
-        from airflow.utils.session import create_session
-        from sqlalchemy import select
-
         with create_session() as session:
             found = session.scalars(select(Variable.key).where(Variable.key.startswith(self.prefix, autoescape=True)))
             return sorted(found)
 
     def read(self, key: str) -> str | None:
         """Return a value; ``None`` if the key does not exist."""
-        from airflow.models.variable import Variable
-
         value: str | None = Variable.get(key, default_var=None)
         return value
 
@@ -40,23 +40,14 @@ class DatabaseStore:
 
     def write(self, key: str, value: str) -> None:
         """Replace a value."""
-        from airflow.models.variable import Variable
-
         Variable.set(key, value)
 
     def delete(self, key: str) -> None:
         """Delete a value; a missing key is not an error."""
-        from airflow.models.variable import Variable
-
         Variable.delete(key)
 
     def why_over(self, window: Window) -> str | None:
         """Return why a window can no longer close itself; ``None`` if it can."""
-        from airflow.models.dagrun import DagRun
-        from airflow.models.taskinstance import TaskInstance
-        from airflow.utils.session import create_session
-        from sqlalchemy import select
-
         with create_session() as session:
             run = select(DagRun.state).where(DagRun.dag_id == window.dag_id, DagRun.run_id == window.run_id)
             state = session.scalar(run)

@@ -82,6 +82,8 @@ class WorkspaceOperator(BaseOperator):
             self.retry_policy = default_retry_policy()
         self.workspace_conn_id: Any = workspace_conn_id
         self.return_secrets: Any = return_secrets
+        # State that is kept across deferrals, see TaskState.
+        self._carried: dict[str, Any] = {}
 
     def __setattr__(self, key: str, value: Any) -> None:
         """Mask secrets in arguments: Airflow shows rendered fields before the task runs."""
@@ -125,6 +127,11 @@ class WorkspaceOperator(BaseOperator):
             if self.not_applied:
                 push(key="not_applied", value=self.not_applied)
         return result
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:
+        """Run again after a deferral, with the state that the task kept."""
+        self._carried = dict((event or {}).get("state") or {})
+        return self.execute(context)
 
     if TYPE_CHECKING:
 
@@ -187,8 +194,6 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         super().__init__(**kwargs)
         # Not dry_run, which is a method of Airflow's operators.
         self.is_dry_run: Any = dry_run
-        # State that is kept across deferrals, see TaskState.
-        self._carried: dict[str, Any] = {}
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[Any]:
         """Yield the operations to send and return the result."""
@@ -246,11 +251,6 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         self.log.info("Deferring until %s.", datetime.fromtimestamp(end_at, timezone.utc))
         trigger = WorkspaceDeadlineTrigger(end_at=end_at, state=self._carried)
         self.defer(trigger=trigger, method_name="execute_complete")
-
-    def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:
-        """Run again after a deferral, with the state that the task kept."""
-        self._carried = dict((event or {}).get("state") or {})
-        return self.execute(context)
 
     def reported(self, file: ReportFile | None, report: dict[str, Any]) -> dict[str, Any]:
         """

@@ -38,8 +38,6 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         super().__init__(**{"close_task_id": "", **kwargs})
         self.open_task_id = open_task_id
         self.outcome_task_id = outcome_task_id
-        # State that is kept across deferrals, see TaskState.
-        self._carried: dict[str, Any] = {}
 
     @property
     def window(self) -> Window:
@@ -92,11 +90,6 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         if self.outcome_task_id and marked_as_failed(ti, self.outcome_task_id, self.upstream_task_ids):
             raise AirflowFailException(f"The run was marked as failed. Its exports are resumed: {resumed}.")
         return {name: value for name, value in state.items() if name != "fields_refused"}
-
-    def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:
-        """Continue after a deferral: resume again what a request without an answer may have paused."""
-        self._carried = dict((event or {}).get("state") or {})
-        return self.execute(context)
 
     def close_window(self) -> Closed:
         """Resume the exports that the window holds."""

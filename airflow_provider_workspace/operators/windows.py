@@ -243,10 +243,6 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
                 waits.sleep(POLL_INTERVAL)
                 leases = [lease for lease in registry.all(window=window) if lease.batch_export_id in done.waiting]
 
-    def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:  # noqa: ARG002
-        """Continue after a deferral."""
-        return self.execute(context)
-
 
 class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
     """

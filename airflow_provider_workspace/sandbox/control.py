@@ -115,10 +115,7 @@ def _list_batch_exports(request: ControlRequest) -> object:
 
 
 def _list_runs(request: ControlRequest) -> object:
-    export = request.state.one("SELECT * FROM batch_exports WHERE id = ?", request.path["id"])
-    if export is None:
-        raise not_found()
-    return export_runs(request.state, export)
+    return export_runs(request.state, request.state.find("batch_exports", id=request.path["id"]))
 
 
 def _list_dns(request: ControlRequest) -> object:
@@ -139,17 +136,16 @@ def _advance_clock(request: ControlRequest) -> object:
 def _accept_invite(request: ControlRequest) -> object:
     """Accept an invite: add a member and delete the invite."""
     state = request.state
-    row = state.one("SELECT * FROM invites WHERE id = ?", request.path["id"])
-    if row is None:
-        raise not_found()
+    row = state.find("invites", id=request.path["id"])
     if row["expires_at"] <= state.timestamp():
         raise invalid("This invite has expired.", code="expired")
     if is_member(state, row["organization_id"], row["email"]):
         raise invalid("The addressee is a member already.", code="unique")
     invite = json.loads(row["record"])
     with state.transaction():
-        user = state.record("SELECT record FROM users WHERE email = ?", row["email"])
-        if user is None:
+        if state.one("users", email=row["email"]):
+            user = state.record("users", email=row["email"])
+        else:
             user = add_user(state, invite["first_name"] or "", "", invite["target_email"])
         member = add_member(state, row["organization_id"], user, invite["level"])
         state.db.execute("DELETE FROM invites WHERE id = ?", (row["id"],))
@@ -158,9 +154,7 @@ def _accept_invite(request: ControlRequest) -> object:
 
 def _set_project(request: ControlRequest) -> object:
     project_id = path_integer(request.path["id"])
-    record = request.state.record("SELECT record FROM projects WHERE id = ?", project_id)
-    if record is None:
-        raise not_found()
+    record = request.state.record("projects", id=project_id)
     for name in request.body:
         if name not in record:
             raise invalid("A project has no such field.", name, "unknown_field")
@@ -184,8 +178,7 @@ def _revoke_key(request: ControlRequest) -> None:
 def _add_members(request: ControlRequest) -> object:
     """Add members with generated names."""
     organization_id, count = request.body["organization_id"], request.body["count"]
-    if request.state.one("SELECT 1 FROM organizations WHERE id = ?", organization_id) is None:
-        raise not_found()
+    request.state.find("organizations", id=organization_id)
     if not 0 <= count <= MAX_NEW_MEMBERS:
         raise invalid(f"A number from 0 to {MAX_NEW_MEMBERS} is required.", "count")
     with request.state.transaction():

@@ -12,7 +12,7 @@ import json
 import re
 from pathlib import Path
 
-from airflow_provider_workspace.sandbox.responses import JsonObject, not_found
+from airflow_provider_workspace.sandbox.responses import JsonObject
 from airflow_provider_workspace.sandbox.routes.invites import INVITE_COLUMN
 from airflow_provider_workspace.sandbox.service import Service
 from airflow_provider_workspace.sandbox.state import State
@@ -46,9 +46,7 @@ MEMBER_FIELDS = ("level", "is_2fa_enabled", "last_login", "joined_at")
 def summarize(service: Service, organization_id: str) -> JsonObject:
     """Return the latest rows of everything in an organization."""
     state = service.state
-    organization = state.one("SELECT id, name FROM organizations WHERE id = ?", organization_id)
-    if organization is None:
-        raise not_found()
+    organization = state.find("organizations", id=organization_id)
     return {
         "profile": service.settings.profile.name,
         "now": state.timestamp(),

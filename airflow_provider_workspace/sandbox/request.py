@@ -50,27 +50,16 @@ class ApiRequest:
     def organization(self) -> str:
         """Return the organization in the path, after checking that the key belongs to it."""
         organization_id = self.path["organization_id"]
-        if self.state.one("SELECT 1 FROM organizations WHERE id = ?", organization_id) is None:
-            raise not_found()
+        self.state.find("organizations", id=organization_id)
         self._check_membership(organization_id)
         return organization_id
 
     def project(self) -> tuple[int, str]:
         """Return the project in the path and its organization, after checking that the key belongs to it."""
         project_id = path_integer(self.path["project_id"])
-        row = self.state.one("SELECT organization_id FROM projects WHERE id = ?", project_id)
-        if row is None:
-            raise not_found()
-        organization_id = str(row["organization_id"])
+        organization_id = str(self.state.find("projects", id=project_id)["organization_id"])
         self._check_membership(organization_id)
         return project_id, organization_id
-
-    def find(self, sql: str, *values: object) -> JsonObject:
-        """Return the record that a query finds, or raise a 404."""
-        record = self.state.record(sql, *values)
-        if record is None:
-            raise not_found()
-        return record
 
     def fields(self, allowed: Fields) -> JsonObject:
         """Check the body and return its fields."""
@@ -78,7 +67,7 @@ class ApiRequest:
 
     def user(self) -> JsonObject:
         """Return the owner of the key."""
-        return self.state.record("SELECT record FROM users WHERE uuid = ?", self.key.user_uuid) or {}
+        return self.state.record("users", uuid=self.key.user_uuid)
 
     def page(
         self, table: str, column: str = "record", *values: object, shorten: Callable[[str], str] = str

@@ -127,7 +127,7 @@ def add_organization(state: State, name: str) -> JsonObject:
     organization_id, key = str(uuid4()), f"sandbox-{uuid4().hex}"
     export_ids = tuple(str(uuid4()) for _ in EXPORTS)
     state.insert("organizations", id=organization_id, name=name)
-    owner = state.record("SELECT record FROM users WHERE uuid = ?", SEED.owner_uuid) or {}
+    owner = state.record("users", uuid=SEED.owner_uuid)
     add_member(state, organization_id, owner, OWNER_LEVEL)
     project = add_project(state, organization_id, {})
     _add_batch_exports(state, organization_id, export_ids)

@@ -10,7 +10,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -117,9 +116,7 @@ class SandboxServer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     # --- What happened ---

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
-from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, invalid
+from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, invalid, not_found
 
 MAX_CLOCK_OFFSET = 10 * 366 * 86_400
 """Maximum difference between the clock of the sandbox and the real one in seconds."""
@@ -150,26 +150,32 @@ class State:
 
     # --- Reading ---
 
-    def one(self, sql: str, *values: object) -> sqlite3.Row | None:
-        """Return the first row of a query."""
-        row: sqlite3.Row | None = self.db.execute(sql, values).fetchone()
+    def one(self, table: str, /, **columns: object) -> sqlite3.Row | None:
+        """Return the row with these values; None if there is none."""
+        where = " AND ".join(f"{name} = ?" for name in columns)
+        sql = f"SELECT * FROM {table} WHERE {where}"  # noqa: S608 -- names of our own schema
+        row: sqlite3.Row | None = self.db.execute(sql, (*columns.values(),)).fetchone()
         return row
+
+    def find(self, table: str, /, **columns: object) -> sqlite3.Row:
+        """Return the row with these values, or raise a 404."""
+        row = self.one(table, **columns)
+        if row is None:
+            raise not_found()
+        return row
+
+    def record(self, table: str, /, **columns: object) -> JsonObject:
+        """Return the record in the row with these values, or raise a 404."""
+        record: JsonObject = json.loads(self.find(table, **columns)["record"])
+        return record
 
     def number(self, sql: str, *values: object) -> int:
         """Return the integer result of a query."""
         return int(self.db.execute(sql, values).fetchone()[0])
 
-    def record(self, sql: str, *values: object) -> JsonObject | None:
-        """Return the record in the first row of a query of one column."""
-        row = self.one(sql, *values)
-        if row is None:
-            return None
-        record: JsonObject = json.loads(row[0])
-        return record
-
     def key(self, key: str) -> Key | None:
         """Return an API key; None if it does not exist or is revoked."""
-        row = self.one("SELECT * FROM keys WHERE key = ? AND NOT revoked", key)
+        row = self.one("keys", key=key, revoked=False)
         if row is None:
             return None
         scopes, organizations = json.loads(row["scopes"]), json.loads(row["organizations"])

@@ -12,7 +12,7 @@ import sqlite3
 from datetime import datetime, timezone
 
 from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, Fields
-from airflow_provider_workspace.sandbox.responses import JsonObject, not_found
+from airflow_provider_workspace.sandbox.responses import JsonObject
 from airflow_provider_workspace.sandbox.state import State, format_time, parse_time
 
 # Checked and dropped; the interface does not show what they do.
@@ -81,11 +81,7 @@ def unpause_batch_export(request: ApiRequest) -> object:
 def _find(request: ApiRequest) -> sqlite3.Row:
     organization_id = request.organization()
     request.fields(FIELDS)
-    sql = "SELECT * FROM batch_exports WHERE id = ? AND organization_id = ?"
-    export = request.state.one(sql, request.path["id"], organization_id)
-    if export is None:
-        raise not_found()
-    return export
+    return request.state.find("batch_exports", id=request.path["id"], organization_id=organization_id)
 
 
 def _format(seconds: float) -> str:

@@ -52,20 +52,19 @@ def add_dashboard_collaborator(request: ApiRequest) -> object:
     if request.profile.collaborators_need_restriction:
         require(fields, "level")
     user_uuid = fields["user_uuid"].lower()
-    sql = "SELECT record FROM members WHERE organization_id = ? AND user_uuid = ?"
-    member = request.state.record(sql, organization_id, user_uuid)
+    member = request.state.one("members", organization_id=organization_id, user_uuid=user_uuid)
     if member is None:
         raise invalid("User does not exist.", "user_uuid")
-    sql = "SELECT 1 FROM collaborators WHERE dashboard_id = ? AND user_uuid = ?"
-    if request.state.one(sql, dashboard["id"], user_uuid):
+    if request.state.one("collaborators", dashboard_id=dashboard["id"], user_uuid=user_uuid):
         raise invalid("User already is a collaborator.", "user_uuid", "unique")
     level = fields.get("level", COLLABORATOR_LEVEL)
-    record = add_collaborator(request.state, dashboard["id"], member["user"], level)
+    user = json.loads(member["record"])["user"]
+    record = add_collaborator(request.state, dashboard["id"], user, level)
     request.audit(
         "add_dashboard_collaborator",
         organization_id,
         user_uuid,
-        email=member["user"]["email"],
+        email=user["email"],
         dashboard_id=dashboard["id"],
         level=level,
     )
@@ -75,10 +74,10 @@ def add_dashboard_collaborator(request: ApiRequest) -> object:
 def remove_dashboard_collaborator(request: ApiRequest) -> None:
     dashboard, organization_id = find_dashboard(request, "dashboard_id")
     _check_restriction(request, dashboard)
-    place = (dashboard["id"], request.path["user__uuid"])
-    record = request.find("SELECT record FROM collaborators WHERE dashboard_id = ? AND user_uuid = ?", *place)
-    request.state.db.execute("DELETE FROM collaborators WHERE dashboard_id = ? AND user_uuid = ?", place)
-    user = record["user"]
+    user_uuid = request.path["user__uuid"]
+    row = request.state.find("collaborators", dashboard_id=dashboard["id"], user_uuid=user_uuid)
+    request.state.db.execute("DELETE FROM collaborators WHERE seq = ?", (row["seq"],))
+    user = json.loads(row["record"])["user"]
     request.audit(
         "remove_dashboard_collaborator",
         organization_id,

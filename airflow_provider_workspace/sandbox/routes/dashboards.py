@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 
 from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, Fields, path_integer, with_defaults
@@ -103,14 +104,13 @@ def retrieve_dashboard_access_controls(request: ApiRequest) -> object:
 def list_dashboard_sharing(request: ApiRequest) -> object:
     """Retrieve the sharing configuration of a dashboard, a single object."""
     record, _ = find_dashboard(request, "dashboard_id")
-    return request.state.record("SELECT sharing FROM dashboards WHERE id = ?", record["id"])
+    return json.loads(request.state.find("dashboards", id=record["id"])["sharing"])
 
 
 def find_dashboard(request: ApiRequest, parameter: str) -> tuple[JsonObject, str]:
     """Return the dashboard in a path parameter, and the organization of its project."""
     project_id, organization_id = request.project()
-    sql = "SELECT record FROM dashboards WHERE id = ? AND project_id = ?"
-    record = request.find(sql, path_integer(request.path[parameter]), project_id)
+    record = request.state.record("dashboards", id=path_integer(request.path[parameter]), project_id=project_id)
     if record["deleted"] and request.profile.deleted_dashboards_gone:
         raise not_found()
     return record, organization_id

@@ -126,8 +126,7 @@ def _look_at_dns(request: ApiRequest, organization_id: str) -> None:
 
 def _verify(request: ApiRequest, organization_id: str, record: JsonObject, key_name: str) -> None:
     name = CHALLENGE_PREFIX + record["domain"].lower()
-    sql = "SELECT 1 FROM dns WHERE name = ? AND value = ?"
-    if request.state.one(sql, name, record["verification_challenge"]):
+    if request.state.one("dns", name=name, value=record["verification_challenge"]):
         record |= {"is_verified": True, "verified_at": request.state.timestamp()}
         _store(request, record)
         detail = {"domain_id": record["id"]}
@@ -136,8 +135,7 @@ def _verify(request: ApiRequest, organization_id: str, record: JsonObject, key_n
 
 def _find(request: ApiRequest) -> tuple[JsonObject, str]:
     organization_id = request.organization()
-    sql = "SELECT record FROM domains WHERE id = ? AND organization_id = ?"
-    return request.find(sql, request.path["id"], organization_id), organization_id
+    return request.state.record("domains", id=request.path["id"], organization_id=organization_id), organization_id
 
 
 def _store(request: ApiRequest, record: JsonObject) -> None:
@@ -146,8 +144,8 @@ def _store(request: ApiRequest, record: JsonObject) -> None:
 
 
 def _check_unique(request: ApiRequest, domain: str, own_id: str = "") -> None:
-    sql = "SELECT 1 FROM domains WHERE domain = ? AND id <> ?"
-    if request.profile.domains_unique and request.state.one(sql, domain.lower(), own_id):
+    sql = "SELECT count(*) FROM domains WHERE domain = ? AND id <> ?"
+    if request.profile.domains_unique and request.state.number(sql, domain.lower(), own_id):
         raise invalid("Domain with this domain already exists.", "domain", "unique")
 
 

@@ -13,7 +13,7 @@ from airflow_provider_workspace.sandbox.request import (
     require,
     with_defaults,
 )
-from airflow_provider_workspace.sandbox.responses import ApiError, JsonObject, dumps, invalid, json_response, not_found
+from airflow_provider_workspace.sandbox.responses import ApiError, JsonObject, dumps, invalid, json_response
 from airflow_provider_workspace.sandbox.routes.members import LEVELS, MEMBER_LEVEL, check_level, is_member
 from airflow_provider_workspace.sandbox.state import State, format_time, parse_time
 
@@ -91,12 +91,9 @@ def create_invites(request: ApiRequest) -> object:
 
 def delete_invite(request: ApiRequest) -> None:
     organization_id = request.organization()
-    place = (request.path["id"], organization_id)
-    row = request.state.one("SELECT email FROM invites WHERE id = ? AND organization_id = ?", *place)
-    if row is None:
-        raise not_found()
-    request.state.db.execute("DELETE FROM invites WHERE id = ? AND organization_id = ?", place)
-    request.audit("delete_invite", organization_id, row["email"], invite_id=request.path["id"])
+    row = request.state.find("invites", id=request.path["id"], organization_id=organization_id)
+    request.state.db.execute("DELETE FROM invites WHERE id = ?", (row["id"],))
+    request.audit("delete_invite", organization_id, row["email"], invite_id=row["id"])
 
 
 def _check(request: ApiRequest, body: object, item: int | None = None) -> JsonObject:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from uuid import uuid4
 
 from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, Fields
@@ -58,17 +59,16 @@ def add_member(state: State, organization_id: str, user: JsonObject, level: int,
 
 def is_member(state: State, organization_id: str, email: str) -> bool:
     """Return whether an e-mail address, ignoring case, belongs to a member."""
-    sql = "SELECT 1 FROM members WHERE organization_id = ? AND email = ?"
-    return state.one(sql, organization_id, email.lower()) is not None
+    return state.one("members", organization_id=organization_id, email=email.lower()) is not None
 
 
 def check_level(request: ApiRequest, level: int) -> None:
     """Refuse a level above that of the key's owner in the organization."""
     if not request.profile.levels_capped:
         return
-    sql = "SELECT record FROM members WHERE organization_id = ? AND user_uuid = ?"
-    own = request.state.record(sql, request.path["organization_id"], request.key.user_uuid) or {"level": OWNER_LEVEL}
-    if level > own["level"]:
+    place = {"organization_id": request.path["organization_id"], "user_uuid": request.key.user_uuid}
+    own = request.state.one("members", **place)
+    if level > (json.loads(own["record"])["level"] if own else OWNER_LEVEL):
         raise forbidden("You can only act on levels up to your own.")
 
 
@@ -107,8 +107,8 @@ def delete_member(request: ApiRequest) -> None:
 
 def _find(request: ApiRequest) -> tuple[JsonObject, str]:
     organization_id = request.organization()
-    sql = "SELECT record FROM members WHERE organization_id = ? AND user_uuid = ?"
-    return request.find(sql, organization_id, request.path["user__uuid"]), organization_id
+    place = {"organization_id": organization_id, "user_uuid": request.path["user__uuid"]}
+    return request.state.record("members", **place), organization_id
 
 
 MEMBERS = "/api/organizations/{organization_id}/members/"

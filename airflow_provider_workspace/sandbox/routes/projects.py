@@ -109,8 +109,7 @@ def create_project(request: ApiRequest) -> object:
 
 def retrieve_project(request: ApiRequest) -> object:
     organization_id = request.organization()
-    sql = "SELECT record FROM projects WHERE id = ? AND organization_id = ?"
-    return request.find(sql, path_integer(request.path["id"]), organization_id)
+    return request.state.record("projects", id=path_integer(request.path["id"]), organization_id=organization_id)
 
 
 def _list_item(record: str) -> str:

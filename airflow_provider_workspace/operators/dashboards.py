@@ -99,24 +99,19 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
                 f"variable_key must be the key of an Airflow Variable, not {type_name(self.variable_key)}"
             )
         settings = hook.client.settings
-        fields = self.given(WRITABLE)
-        identity = DashboardIdentity(
-            service=settings.base_url,
-            project_id=hook.project_or_default(self.project_id),
-            organization_id=settings.organization_id,
-            name=fields.get("name"),
-        )
+        create = CreateDashboard(project_id=hook.project_or_default(self.project_id), **self.given(WRITABLE))
+        identity = DashboardIdentity(settings.base_url, str(create.project_id), settings.organization_id, create.name)
         registry = DashboardRegistry(
             self.variable_key, identity, self.task_state, self.try_identity(), read_only=self.is_dry_run
         )
         dashboard, self.created = yield from registry.get_or_create(
-            fields, self.parse_choice("if_unknown", "fail", "create")
+            create, self.parse_choice("if_unknown", "fail", "create")
         )
         state = (
             "Created dashboard %s, '%s'." if self.created else "Dashboard %s, '%s', exists already: nothing was sent."
         )
         self.log.info(state, dashboard.id, dashboard.name)
-        return self.compared(CreateDashboard(project_id=identity.project_id, **fields), dashboard)
+        return self.compared(create, dashboard)
 
 
 class WorkspaceGetDashboardOperator(WorkspaceOperator):

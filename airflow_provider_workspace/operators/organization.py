@@ -306,8 +306,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
                 self.memory_of(change),
                 self.try_identity(),
             )
-            fields = operation.model_dump(exclude_unset=True, exclude={"project_id"})
-            dashboard, created = yield from registry.get_or_create(fields, "fail")
+            dashboard, created = yield from registry.get_or_create(operation, "fail")
             self.log.info("%s dashboard %s, '%s'.", "Created" if created else "Found", dashboard.id, dashboard.name)
 
     def wait_for_verification(self, plan: OrganizationPlan, pause: float, timeout: float) -> Procedure[None]:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.comparison import normal_text
-from airflow_provider_workspace.api.operations.dashboards import CreateDashboard, GetDashboard
+from airflow_provider_workspace.api.operations.dashboards import GetDashboard
 from airflow_provider_workspace.api.procedure import Pause, send_one
 from airflow_provider_workspace.errors import (
     WorkspaceDuplicateError,
@@ -24,6 +24,7 @@ from airflow_provider_workspace.state.leases import digest
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Dashboard
+    from airflow_provider_workspace.api.operations.dashboards import CreateDashboard
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.state.leases import LeaseStore
     from airflow_provider_workspace.state.task_state import TaskState
@@ -102,7 +103,7 @@ class DashboardRegistry:
         """
         return (yield from self._find(self._read(), "fail"))
 
-    def get_or_create(self, fields: Any, if_unknown: str) -> Procedure[tuple[Dashboard, bool]]:
+    def get_or_create(self, create: CreateDashboard, if_unknown: str) -> Procedure[tuple[Dashboard, bool]]:
         """
         Return the remembered dashboard if it still exists, else create it.
 
@@ -112,7 +113,6 @@ class DashboardRegistry:
         :raises WorkspaceOutcomeUnknownError: if an earlier create was interrupted, or the answer to this one was lost
         :raises WorkspaceDuplicateError: if another task has created it meanwhile
         """
-        create = CreateDashboard(project_id=self.identity.project_id, **fields)
         checks = 0
         while True:
             remembered = self._read()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_workspace.api.models import Dashboard
-from airflow_provider_workspace.api.operations import GetDashboard
+from airflow_provider_workspace.api.operations import CreateDashboard, GetDashboard
 from airflow_provider_workspace.api.procedure import Pause, Procedure
 from airflow_provider_workspace.errors import (
     WorkspaceBadRequestError,
@@ -64,7 +64,8 @@ class Task:
     ) -> None:
         self.service = service
         registry = DashboardRegistry(key, identity, state or TaskState({}), (owner, number))
-        self.procedure: Procedure[tuple[Dashboard, bool]] = registry.get_or_create({"name": identity.name}, if_unknown)
+        create = CreateDashboard(project_id=identity.project_id, name=identity.name)
+        self.procedure: Procedure[tuple[Dashboard, bool]] = registry.get_or_create(create, if_unknown)
         self.step: Any = next(self.procedure)
         self.waited = 0.0
 

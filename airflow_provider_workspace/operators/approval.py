@@ -99,7 +99,10 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         user = event.get("responded_by_user") or {}
         who = user.get("name") or user.get("id") or "somebody"
         if answer == REJECT:
-            end = AirflowFailException if self._fails_on_reject() else AirflowSkipException
+            from airflow_provider_workspace.operators.arguments import parse_switches
+
+            parse_switches(self)  # execute has not run since the answer
+            end = AirflowFailException if self.fail_on_reject else AirflowSkipException
             raise end(f"Nothing was sent: {who} rejected plan {plan}")
         if answer != _approve_option(plan):
             raise AirflowFailException(
@@ -223,13 +226,6 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         from airflow_provider_workspace.operators.arguments import parse_seconds
 
         return parse_seconds("approval_timeout", self.approval_timeout, least=1)
-
-    def _fails_on_reject(self) -> bool:
-        """Return the parsed switch: an answer is handled before the arguments are parsed."""
-        from airflow_provider_workspace.operators.arguments import parse_switches
-
-        parse_switches(self)
-        return bool(self.fail_on_reject)
 
 
 def digest(value: Any) -> str:

@@ -300,16 +300,9 @@ def _plan_domains(wanted: Organization, reader: OrganizationReader) -> Procedure
             changes.append(Change("create", "domains", f"domain {domain_name(entry.domain)}", operation=create))
         changes += _domain_changes(entry, row, organization_id)
     if "domains" in wanted.complete:
-        changes += [
-            Change(
-                "remove",
-                "domains",
-                f"domain {key}",
-                why="not in the file",
-                operation=ops.domains.DeleteDomain(organization_id=organization_id, domain_id=str(row.id)),
-            )
-            for key, row in rows.items()
-        ]
+        for key, row in rows.items():
+            delete = ops.domains.DeleteDomain(organization_id=organization_id, domain_id=str(row.id))
+            changes.append(Change("remove", "domains", f"domain {key}", why="not in the file", operation=delete))
     return changes
 
 
@@ -471,16 +464,9 @@ def _plan_exports(wanted: Organization, reader: OrganizationReader) -> list[Chan
             changes.append(Change("unknown", "exports", f"export {export_id}", after, why=why))
             continue
         kind = ops.batch_exports.PauseBatchExport if entry.paused else ops.batch_exports.UnpauseBatchExport
-        changes.append(
-            Change(
-                "set",
-                "exports",
-                f"export {export_id}",
-                after,
-                why="sent again each time: the interface does not show whether it is paused",
-                operation=kind(organization_id=reader.organization_id, batch_export_id=export_id),
-            )
-        )
+        operation = kind(organization_id=reader.organization_id, batch_export_id=export_id)
+        why = "sent again each time: the interface does not show whether it is paused"
+        changes.append(Change("set", "exports", f"export {export_id}", after, why=why, operation=operation))
     return changes
 
 

@@ -12,7 +12,8 @@ import logging
 import random
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.client import waits
@@ -21,28 +22,12 @@ from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceErr
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from airflow_provider_workspace.api.retry import RetryPolicy
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.state.leases import Lease, LeaseRegistry
 
 log = logging.getLogger(__name__)
 
 Note = Literal["late_pause_until", "late_resume_until"]
-
-
-class ExportService(Protocol):
-    """Pauses and resumes exports."""
-
-    policy: RetryPolicy
-    consistency_time: float
-
-    def pause(self, lease: Lease) -> None:
-        """Send one request."""
-        ...
-
-    def resume(self, lease: Lease) -> None:
-        """Send one request."""
-        ...
 
 
 class HookService:
@@ -140,44 +125,44 @@ class LeaseServices:
             return ""
 
 
-def send_noted(
-    registry: LeaseRegistry,
-    lease: Lease,
-    note: Note,
-    service: ExportService,
-    *,
-    unanswered: float | None,
-    clock: Callable[[], float] = time.time,
-    sleep: Callable[[float], None] = waits.sleep,
-) -> Lease:
-    """
-    Send a pause or resume, with retries, and note each attempt in the lease first.
+@dataclass(frozen=True)
+class NotedRequests:
+    """Sends requests to pause and resume, each noted in the lease first."""
 
-    :param note: the field for the note, which also decides between pause and resume
-    :param unanswered: time until which an earlier request without an answer may take effect
-    :return: the lease without the note of the answered request; the caller writes it
-    :raises WorkspaceError: if the service refuses, nothing can be sent, or no attempt was answered
-    :raises WindowClosedError: if another task closes the window
-    """
-    send = service.pause if note == "late_pause_until" else service.resume
-    attempt = 0
-    while True:
-        attempt += 1
-        until = max(unanswered or 0.0, clock() + service.consistency_time)
-        lease = registry.update(lease, **{note: until})
-        try:
-            send(lease)
-        except WorkspaceError as error:
-            if getattr(error, "outcome", None) == Outcome.UNKNOWN.value:
-                unanswered = until
+    registry: LeaseRegistry
+    clock: Callable[[], float] = field(default=time.time, kw_only=True)
+    sleep: Callable[[float], None] = field(default=waits.sleep, kw_only=True)
+
+    def send(self, lease: Lease, note: Note, service: HookService, *, unanswered: float | None) -> Lease:
+        """
+        Send a pause or resume, with retries, and note each attempt in the lease first.
+
+        :param note: the field for the note, which also decides between pause and resume
+        :param unanswered: time until which an earlier request without an answer may take effect
+        :return: the lease without the note of the answered request; the caller writes it
+        :raises WorkspaceError: if the service refuses, nothing can be sent, or no attempt was answered
+        :raises WindowClosedError: if another task closes the window
+        """
+        request = service.pause if note == "late_pause_until" else service.resume
+        policy = service.policy
+        attempt = 0
+        while True:
+            attempt += 1
+            until = max(unanswered or 0.0, self.clock() + service.consistency_time)
+            lease = self.registry.update(lease, **{note: until})
+            try:
+                request(lease)
+            except WorkspaceError as error:
+                if getattr(error, "outcome", None) == Outcome.UNKNOWN.value:
+                    unanswered = until
+                else:
+                    lease = self.registry.update(lease, **{note: unanswered})
+                if attempt >= policy.max_attempts or not policy.permits(error, repeatable=True):
+                    raise
+                # Jitter, not cryptography.
+                pause = policy.wait(attempt, error.retry_after, random.random())  # noqa: S311
+                log.warning("Attempt %d of %d: %s Retrying in %.1f s.", attempt, policy.max_attempts, error, pause)
+                self.sleep(pause)
             else:
-                lease = registry.update(lease, **{note: unanswered})
-            if attempt >= service.policy.max_attempts or not service.policy.permits(error, repeatable=True):
-                raise
-            # Jitter, not cryptography.
-            pause = service.policy.wait(attempt, error.retry_after, random.random())  # noqa: S311
-            log.warning("Attempt %d of %d: %s Retrying in %.1f s.", attempt, service.policy.max_attempts, error, pause)
-            sleep(pause)
-        else:
-            answered: dict[str, Any] = {note: unanswered}
-            return dataclasses.replace(lease, **answered)
+                answered: dict[str, Any] = {note: unanswered}
+                return dataclasses.replace(lease, **answered)

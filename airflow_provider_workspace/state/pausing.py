@@ -8,19 +8,16 @@ its lease before it reads the others as well, so at least one of the two sees th
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.api.outcome import Outcome
-from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceRequestError
-from airflow_provider_workspace.state.lease_requests import send_noted
+from airflow_provider_workspace.state.lease_requests import NotedRequests
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.state.lease_requests import ExportService
-    from airflow_provider_workspace.state.leases import Lease, LeaseRegistry
+    from airflow_provider_workspace.state.lease_requests import HookService
+    from airflow_provider_workspace.state.leases import Lease
 
 log = logging.getLogger(__name__)
 
@@ -43,13 +40,10 @@ class Paused:
 
 
 @dataclass(frozen=True)
-class Pauser:
+class Pauser(NotedRequests):
     """Pauses the exports of a window."""
 
-    registry: LeaseRegistry
-    service: ExportService
-    clock: Callable[[], float] = time.time
-    sleep: Callable[[float], None] = waits.sleep
+    service: HookService
 
     def pause_all(self, leases: list[Lease]) -> Paused:
         """
@@ -104,12 +98,4 @@ class Pauser:
         return self.registry.update(lease, state="paused", paused_at=self.clock(), refused=None)
 
     def _send(self, lease: Lease) -> Lease:
-        return send_noted(
-            self.registry,
-            lease,
-            "late_pause_until",
-            self.service,
-            unanswered=lease.late_pause_until,
-            clock=self.clock,
-            sleep=self.sleep,
-        )
+        return self.send(lease, "late_pause_until", self.service, unanswered=lease.late_pause_until)

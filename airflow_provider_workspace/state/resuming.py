@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError, WorkspaceStatusError
-from airflow_provider_workspace.state.lease_requests import send_noted
+from airflow_provider_workspace.state.lease_requests import NotedRequests
 from airflow_provider_workspace.state.leases import WindowClosedError, iso, still_holding, why_abandoned
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.state.lease_requests import ExportService
-    from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Window
+    from airflow_provider_workspace.state.lease_requests import HookService
+    from airflow_provider_workspace.state.leases import Lease, Window
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +49,7 @@ class Closed:
 
 
 @dataclass(frozen=True)
-class Closer:
+class Closer(NotedRequests):
     """
     Closes windows.
 
@@ -60,11 +57,8 @@ class Closer:
     :param name: the task and try that closes; must differ between tasks that may close the same window
     """
 
-    registry: LeaseRegistry
-    service_for: Callable[[Lease], ExportService]
+    service_for: Callable[[Lease], HookService]
     name: str
-    clock: Callable[[], float] = time.time
-    sleep: Callable[[float], None] = waits.sleep
 
     def close_all(self, leases: Iterable[Lease]) -> Closed:
         """Close one lease after the other; an export that cannot be resumed does not stop the others."""
@@ -132,18 +126,17 @@ class Closer:
         else:
             self.registry.remove(lease)
 
-    def _resume(self, lease: Lease, service: ExportService, unanswered: float | None, done: Closed) -> Lease:
+    def _resume(self, lease: Lease, service: HookService, unanswered: float | None, done: Closed) -> Lease:
         """Resume, without the ``resume_fields`` if the service refuses them: a paused export is worse."""
-        send = partial(send_noted, self.registry, note="late_resume_until", service=service, unanswered=unanswered)
         try:
-            return send(lease=lease, clock=self.clock, sleep=self.sleep)
+            return self.send(lease, "late_resume_until", service, unanswered=unanswered)
         except WorkspaceStatusError as error:
             if not (lease.resume_fields and error.permanent and error.status in (400, 422)):
                 raise
             log.exception("Batch export %s is resumed without resume_fields", lease.batch_export_id)
             done.fields_refused[lease.batch_export_id] = str(error)
         lease = self.registry.update(lease, resume_fields=None)
-        return send(lease=lease, clock=self.clock, sleep=self.sleep)
+        return self.send(lease, "late_resume_until", service, unanswered=unanswered)
 
     def _wait(self, lease: Lease, done: Closed) -> None:
         """Keep a lease until no request without an answer can take effect any more."""

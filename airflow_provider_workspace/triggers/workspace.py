@@ -144,16 +144,23 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
 
         :return: the reason if the wait must fail; ``None`` otherwise
         """
+        from airflow_provider_workspace.client import waits
         from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError
         from airflow_provider_workspace.procedures.verification import ask_verification
+        from airflow_provider_workspace.triggers.polling import POLL_TIMEOUT
         from airflow_provider_workspace.triggers.shared_hook import SharedHook
         from airflow_provider_workspace.version_compat import AirflowNotFoundException
 
-        try:
+        async def send() -> bool:
             async with SharedHook(self.workspace_conn_id) as shared:
                 client = await shared.hook.client()
                 organization_id = await shared.hook.organization_or_default(self.organization_id)
-                self.ask_verification = await client.run(ask_verification(organization_id, self.arguments["domain_id"]))
+                return await client.run(ask_verification(organization_id, self.arguments["domain_id"]))
+
+        try:
+            self.ask_verification = await waits.within(POLL_TIMEOUT, send())
+        except TimeoutError:
+            log.warning("The request for verification failed: it took longer than %g s", POLL_TIMEOUT)
         except (WorkspaceAuthenticationError, AirflowNotFoundException) as error:
             log.warning("The request for verification failed: %s", error)  # the next poll reads the connection again
         except WorkspaceError as error:

@@ -190,7 +190,7 @@ def test_a_secrets_backend_that_does_not_answer_does_not_end_the_wait(
 
     monkeypatch.setattr(polling, "POLL_TIMEOUT", 1.0)
     monkeypatch.setattr(connection, "aget_connection", never_the_first_time)
-    event = asyncio.run(asyncio.wait_for(first_event(waiting()), 5))
+    event = asyncio.run(asyncio.wait_for(first_event(waiting()), 20))
     assert event.payload["status"] == "done"
     assert len(lookups) == 2
 
@@ -264,6 +264,18 @@ def test_a_refused_verification_ends_the_wait(sandbox: SandboxServer, status: in
     event = asyncio.run(asyncio.wait_for(first_event(trigger), 5))
     assert event.payload["status"] == ends
     assert detail in event.payload["message"] or ends == "timeout"
+
+
+def test_a_request_for_verification_that_hangs_does_not_hold_up_the_wait(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    domain = WorkspaceHook().create_domain(domain="new.example.com")
+    sandbox.publish_dns("_workspace-challenge.new.example.com", str(domain.verification_challenge))
+    sandbox.inject("time_out_before", "verify_domain", times=1)
+    monkeypatch.setattr(polling, "POLL_TIMEOUT", 1.0)
+    trigger = waiting(condition="domain_verified", arguments={"domain_id": str(domain.id)}, ask_verification=True)
+    event = asyncio.run(asyncio.wait_for(first_event(trigger), 20))
+    assert event.payload["status"] == "done"
 
 
 def test_start_from_trigger_ends_the_task(sandbox: SandboxServer) -> None:

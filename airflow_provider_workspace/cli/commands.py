@@ -99,7 +99,7 @@ def import_organization(args: Namespace) -> None:
         settings = hook.client.settings
         dashboards = remembered_dashboards(organization_id, settings, DatabaseStore(PREFIX))
         text = hook.client.run(describe_organization(organization_id, settings.page_size, dashboards))
-    sys.stdout.write(text)
+    _write(text)
 
 
 def windows(args: Namespace) -> None:
@@ -251,5 +251,16 @@ def _errors_without_traceback() -> Iterator[None]:
 
 
 def _print(*lines: str) -> None:
-    """Print lines."""
-    sys.stdout.write("\n".join(lines) + "\n")
+    """Print lines; characters that the terminal's encoding does not have are escaped."""
+    encoding = sys.stdout.encoding or "utf-8"
+    _write("".join(f"{line}\n" for line in lines).encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _write(text: str) -> None:
+    """Write a text; a reader that has closed the pipe, such as ``head``, ends the command."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python writes at its end
+        raise SystemExit(1) from None

@@ -519,6 +519,12 @@ def test_the_deadline_trigger_fires_by_the_wall_clock() -> None:
     assert event.payload == {"status": "unwatched", "state": None}
 
 
+def test_a_poll_without_a_pause_is_refused() -> None:
+    for trigger in (lambda: waiting(poll_interval=0), lambda: WorkspaceArrivalTrigger(what="member", poll_interval=0)):
+        with pytest.raises(WorkspaceInputError, match=r"poll_interval must be a number from 0\.01 to"):
+            trigger()
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -2, 10**400, True, "60", None, []])
 def test_invalid_numbers_are_refused(value: Any) -> None:
     with pytest.raises(WorkspaceInputError, match="poll_interval must be a number"):

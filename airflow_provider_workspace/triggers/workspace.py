@@ -8,6 +8,7 @@ on its own.
 from __future__ import annotations
 
 import logging
+import random
 import time
 from collections.abc import AsyncIterator, Hashable
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 
 # Delay after an event until its row is remembered; by then Airflow has stored the event.
 STORED_SECONDS = 3.0
+# Within so many seconds after a poll, each of the waits that share it writes to its log, or ends.
+SPREAD_SECONDS = 5.0
 
 
 class WorkspaceWaitTrigger(BaseEventTrigger):
@@ -111,6 +114,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                 yield _finished_event("timeout", message, result)
                 return
             if isinstance(seen, PollFailure):
+                await self._spread()
                 if seen.permanent:
                     yield _finished_event("failed", seen.message, {})
                     return
@@ -119,6 +123,8 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                 result = {}
             else:
                 state = evaluate(condition, seen, time.monotonic() - began)
+                if state.done or state.message != message:
+                    await self._spread()
                 if state.done:
                     yield _finished_event("done", state.message, state.result)
                     return
@@ -132,6 +138,18 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
             if refused:
                 yield _finished_event("failed", refused, {})
                 return
+
+    async def _spread(self) -> None:
+        """
+        Wait a random time before the wait writes to its log or ends.
+
+        Waits that share a poll would write at the same moment. While the triggerer sends many new triggers to the
+        process that runs them, it does not read that process's log: after some hundred lines both would wait for each
+        other for ever.
+        """
+        from airflow_provider_workspace.client import waits
+
+        await waits.async_sleep(random.random() * min(self.poll_interval, SPREAD_SECONDS))  # noqa: S311
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait without a shared stream, before Airflow 3.3."""

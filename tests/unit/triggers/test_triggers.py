@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import logging
 import os
 import time
 from pathlib import Path
@@ -326,7 +327,10 @@ class _Quiet:
 
 
 @pytest.mark.needs_airflow("3.3", "shared trigger streams")
-def test_two_hundred_waits_share_one_poll_per_interval(sandbox: SandboxServer) -> None:
+def test_two_hundred_waits_share_one_poll_per_interval(
+    sandbox: SandboxServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     invite = WorkspaceHook().create_invite(target_email=ADA)
     before = len(sandbox.requests())
 
@@ -343,6 +347,10 @@ def test_two_hundred_waits_share_one_poll_per_interval(sandbox: SandboxServer) -
     polls = took / INTERVAL + 1
     # A poll reads one page of invites and one of members.
     assert len(sandbox.requests()) - before <= 2 * polls
+    # They do not write to their logs at once.
+    logged = [record.created for record in caplog.records if record.message.startswith("Waiting: ")]
+    assert len(logged) >= 200
+    assert max(logged) - min(logged) > INTERVAL / 2
 
 
 @pytest.mark.needs_airflow("3.3", "shared trigger streams")

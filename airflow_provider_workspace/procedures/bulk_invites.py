@@ -165,11 +165,11 @@ class _Campaign:
         memory: Memory | None,
     ) -> None:
         quota.begin(clock())
-        self.rows = InviteRows(rows, report, quota)
+        self.clock = SuspensionClock(clock)
+        self.rows = InviteRows(rows, report, quota, self.clock)
         self.organization_id = organization_id
         self.settings = settings
         self.quota = quota
-        self.clock = SuspensionClock(clock)
         self.progress = progress
         self.memory = memory
         self.limit = 1 if settings.bulk_invite_body == "object" else settings.bulk_invite_limit
@@ -206,7 +206,7 @@ class _Campaign:
         seen, began = yield from self.clock.read(self.snapshot)
         self.listed = [time for time in map(parse_timestamp, seen.invited_at) if time is not None]
         self.invite_count = seen.invite_count
-        self.rows.compare(seen, began, self.clock.now(), self.settings.consistency_time)
+        self.rows.compare(seen, began, self.settings.consistency_time)
 
     def snapshot(self) -> Procedure[Snapshot]:
         """Read the invites and the members."""
@@ -298,8 +298,9 @@ class _Campaign:
 
     def note(self) -> None:
         """Note that invites are being sent, unless that was noted just now."""
-        if self.memory is not None and self.clock.clock() > self.noted_at + NOTE_SECONDS:
-            self.noted_at = self.clock.clock()
+        now = self.clock.clock()
+        if self.memory is not None and not 0 <= now - self.noted_at <= NOTE_SECONDS:
+            self.noted_at = now
             self.memory.begin(INVITING)
 
     def record(self, batch: list[tuple[list[Row], bool]], results: list[Any]) -> int:
@@ -319,13 +320,13 @@ class _Campaign:
                 if is_part:
                     self.rows.parts.append(rows)
             elif not isinstance(result, WorkspaceRequestError):
-                self.invite_count += self.rows.accept(rows, result, self.clock.now())
+                self.invite_count += self.rows.accept(rows, result)
             elif is_in_doubt(result):
-                self.rows.doubt(rows, result, self.clock.now())
+                self.rows.doubt(rows, result)
                 self.noted_at = -math.inf
                 self.note()  # it may take effect within the consistency time from now
             elif isinstance(result, WorkspaceStatusError) and result.status in (400, 403, 409, 422):
-                fatal = self.rows.refuse(rows, result, self.clock.now()) or fatal
+                fatal = self.rows.refuse(rows, result) or fatal
             else:
                 fatal = fatal or result
                 for row in rows:
@@ -344,7 +345,8 @@ class _Campaign:
         sendable = len(self.rows.open) > len(doubts)
         if sendable and held <= 0 and len(doubts) < self.max_doubts():
             return
-        pauses = [next(look_up_pauses(now - doubt.since, self.settings.consistency_time)) for doubt in doubts.values()]
+        certain, most = self.clock.certain(), self.settings.consistency_time
+        pauses = [next(look_up_pauses(certain - doubt.certain, most)) for doubt in doubts.values()]
         if sendable and held > 0:
             pauses.append(held)
         seconds = min(pauses)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.errors import WorkspaceRequestError, WorkspaceStatusError
     from airflow_provider_workspace.procedures.quota import Quota
     from airflow_provider_workspace.procedures.snapshot import Snapshot
+    from airflow_provider_workspace.procedures.suspension import SuspensionClock
 
 log = logging.getLogger(__name__)
 
@@ -34,10 +35,12 @@ class _Doubt:
     An unknown outcome of a row.
 
     :param since: when the response came or was lost, in seconds since 1970
+    :param certain: the same by the clock that counts only what has surely passed
     :param error: the error; ``None`` for a success that does not show the invite
     """
 
     since: float
+    certain: float
     error: WorkspaceRequestError | None
 
 
@@ -48,12 +51,14 @@ class InviteRows:
     :param rows: all rows
     :param report: receives the results
     :param quota: knows who was invited and refused before a deferral
+    :param clock: the clock of the procedure
     """
 
-    def __init__(self, rows: Iterable[Row], report: InvitesReport, quota: Quota) -> None:
+    def __init__(self, rows: Iterable[Row], report: InvitesReport, quota: Quota, clock: SuspensionClock) -> None:
         self.open = {row.key: row for row in rows}
         self.report = report
         self.quota = quota
+        self.clock = clock
         self.earlier = quota.sent()
         """Addresses that this task invited before a deferral."""
         self.total = 0
@@ -80,7 +85,7 @@ class InviteRows:
 
     # Results of requests
 
-    def accept(self, rows: list[Row], made: list[Invite], now: float) -> int:
+    def accept(self, rows: list[Row], made: list[Invite]) -> int:
         """
         Record a success; if the response shows invites, the outcome of rows that it does not show is unknown.
 
@@ -90,22 +95,23 @@ class InviteRows:
         self.refusals = 0
         ids = {address_key(invite.target_email): invite.id for invite in made if invite.target_email and invite.id}
         missing = [row for row in rows if row.key not in ids] if ids else []
-        self.doubt(missing, None, now)
+        self.doubt(missing, None)
         invited = [row for row in rows if row not in missing]
         for row in invited:
             self.finish(row, "invited", invite_id=ids.get(row.key))
         if not ids:
             self.unlisted.update((row.key, row) for row in rows)
-        self.quota.note_sent(now, [row.key for row in invited])
+        self.quota.note_sent(self.clock.now(), [row.key for row in invited])
         return len(invited)
 
-    def doubt(self, rows: list[Row], error: WorkspaceRequestError | None, now: float) -> None:
+    def doubt(self, rows: list[Row], error: WorkspaceRequestError | None) -> None:
         """Record an unknown outcome."""
-        self.doubts.update((row.key, _Doubt(now, error)) for row in rows)
+        doubt = _Doubt(self.clock.now(), self.clock.certain(), error)
+        self.doubts.update((row.key, doubt) for row in rows)
         self.tried.update(row.key for row in rows)
         self.lost.update(row.key for row in rows)
 
-    def refuse(self, rows: list[Row], error: WorkspaceStatusError, now: float) -> WorkspaceStatusError | None:
+    def refuse(self, rows: list[Row], error: WorkspaceStatusError) -> WorkspaceStatusError | None:
         """
         Record a refused request, perhaps for one of its rows.
 
@@ -113,7 +119,7 @@ class InviteRows:
         """
         self.refusals += 1
         self.tried.update(row.key for row in rows)
-        self.quota.note_refused_rows(now, len(rows))
+        self.quota.note_refused_rows(self.clock.now(), len(rows))
         if len(rows) > 1:
             self.suspects.append((rows, error))
         else:
@@ -123,7 +129,7 @@ class InviteRows:
 
     # Results of reading the lists
 
-    def compare(self, seen: Snapshot, read_at: float, now: float, consistency_time: float) -> None:
+    def compare(self, seen: Snapshot, read_at: float, consistency_time: float) -> None:
         """
         Finish the rows that the lists, or the consistency time, decide.
 
@@ -134,7 +140,7 @@ class InviteRows:
         missing = [row for row in self.unlisted.values() if row.key not in known]
         self.unlisted = {}
         self.open.update((row.key, row) for row in missing)
-        self.doubt(missing, None, now)
+        self.doubt(missing, None)
         others = 0
         for row in list(self.open.values()):
             if row.key in self.earlier:
@@ -156,7 +162,7 @@ class InviteRows:
             )
         self.total = self.total or len(self.open)
         self._finish_refused()
-        self._resolve_doubts(read_at - consistency_time)
+        self._resolve_doubts(read_at - self.clock.uncertain - consistency_time)
 
     def _finish_refused(self) -> None:
         """Finish the rows that were refused alone, and split the refused chunks."""
@@ -182,11 +188,11 @@ class InviteRows:
         """
         Resolve the unknown outcomes whose consistency time was over when the lists were read: they were not applied.
 
-        :param before: outcomes unknown since this time or earlier are resolved, in seconds since 1970
+        :param before: outcomes unknown since this time or earlier are resolved, by the clock of what surely passed
         """
         lost_for_good: WorkspaceRequestError | None = None
         for key, doubt in list(self.doubts.items()):
-            if before < doubt.since - 0.001:  # the rounding of pauses
+            if before < doubt.certain - 0.001:  # the rounding of pauses
                 continue
             if doubt.error is None:
                 self.finish(self.open[key], "failed", NOT_LISTED)

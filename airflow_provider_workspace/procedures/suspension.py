@@ -14,6 +14,8 @@ T = TypeVar("T")
 FRESH_SECONDS = 60.0
 # How often lists are read in a row if the process is suspended while it reads them.
 MAX_READINGS = 3
+# Seconds that a step which took longer than that surely took: the clock may have been set forward meanwhile.
+CERTAIN_SECONDS = 5.0
 
 
 class SuspensionClock:
@@ -28,25 +30,35 @@ class SuspensionClock:
         self.suspended = False
         """Whether a step since the last read took so long that the process may have been suspended."""
         self.skipped = 0.0
-        """Seconds of pauses that the clock missed."""
+        """Seconds that the clock missed: it ran behind a pause, or was set back."""
+        self.uncertain = 0.0
+        """Seconds of steps that took so long that the clock may have been set forward."""
         self.fresh_until = 0.0
 
     def now(self) -> float:
-        """Return the seconds since 1970, pauses that the clock missed included."""
+        """Return the seconds since 1970, those that the clock missed included."""
         return self.clock() + self.skipped
+
+    def certain(self) -> float:
+        """Return a time from which on at least as many seconds have passed as a later call adds."""
+        return self.now() - self.uncertain
 
     def is_stale(self) -> bool:
         """Return whether the lists must be read again before a request is sent."""
         return self.suspended or self.now() > self.fresh_until
 
     def watch(self, procedure: Procedure[T]) -> Procedure[T]:
-        """Run a procedure, and notice when the process was suspended."""
+        """Run a procedure, and notice when the process was suspended or the clock was set."""
         step = next(procedure)
         while True:
             began = self.clock()
             results = yield step
-            if self.clock() - began > FRESH_SECONDS + (step.seconds if isinstance(step, Pause) else 0.0):
+            took = self.clock() - began - (step.seconds if isinstance(step, Pause) else 0.0)
+            if took > FRESH_SECONDS:
                 self.suspended = True
+                self.uncertain += took - CERTAIN_SECONDS
+            elif took < 0 and not isinstance(step, Pause):
+                self.skipped -= took
             try:
                 step = procedure.send(results)
             except StopIteration as stop:

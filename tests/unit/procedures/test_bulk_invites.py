@@ -554,6 +554,25 @@ def test_a_suspended_process_reads_the_lists_again_before_it_sends() -> None:
     assert max(service.mailed.values()) == 1
 
 
+@pytest.mark.parametrize("seconds", [3600, -3600])
+def test_a_clock_that_is_set_resolves_no_unknown_outcome(seconds: float) -> None:
+    service = Service(faults=["vanished"])
+    steps = [seconds]
+
+    def take_effect_later(op: Operation[Any]) -> Any:
+        if isinstance(op, ListInvites) and service.pauses and steps:
+            service.now += steps.pop()
+        if isinstance(op, ListInvites) and sum(service.pauses) >= 100 and not service.mailed:
+            service.invite(people(3))
+        return Service.answer(service, op)
+
+    service.answer = take_effect_later  # type: ignore[method-assign]
+    assert statuses(run(service, people(3))) == {"invited": 3}
+    assert len(service.sent) == 1
+    assert sum(service.pauses) < 130
+    assert len(service.pauses) < 15
+
+
 def test_a_process_suspended_while_reading_reads_again_a_few_times() -> None:
     service = Service()
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from typing_extensions import get_original_bases
 
 from airflow_provider_workspace.api.secrets import is_secret, secrets_under, without_secrets
@@ -55,6 +55,13 @@ def _text_id(value: Any) -> str:
     raise ValueError(f"expected a text or a number, not something of type {type(value).__name__}")
 
 
+def _no_boolean(value: Any) -> Any:
+    """Refuse a boolean, which pydantic would parse as 0 or 1."""
+    if isinstance(value, bool):
+        raise ValueError("expected a whole number, not true or false")  # noqa: TRY004 - pydantic collects ValueError only
+    return value
+
+
 def _user_id(value: Any) -> Any:
     """Refuse an e-mail address or a number; the interface does not say more about the form of user ids."""
     if isinstance(value, str) and ("@" in value or value.strip().isdecimal()):
@@ -72,6 +79,10 @@ TextId = Annotated[int | str, BeforeValidator(_text_id)]
 """An id of any form."""
 Uuid = Annotated[UUID | str, BeforeValidator(_uuid)]
 """A UUID."""
+Limit = Annotated[int | None, Field(ge=1), BeforeValidator(_no_boolean)]
+"""Rows per page of a list."""
+Offset = Annotated[int | None, Field(ge=0), BeforeValidator(_no_boolean)]
+"""Index of the first row of a page."""
 UserId = Annotated[str, BeforeValidator(_user_id)]
 """The UUID of a user; the interface types it as a string in paths."""
 

@@ -95,7 +95,7 @@ class DashboardEntry(_Entry):
     tags: list[str] | None = None
     restriction_level: OptionalNumber = None
     use_template: str | None = Field(default=None, description="Used for its creation only")
-    use_dashboard: int | None = Field(default=None, description="Used for its creation only")
+    use_dashboard: OptionalNumber = Field(default=None, description="Used for its creation only")
     variable_key: str | None = Field(default=None, description="Airflow Variable that remembers it")
     collaborators: list[Annotated[Collaborator, BeforeValidator(_person)]] | None = None
 

@@ -1,10 +1,10 @@
 """Dashboards of an environment (a project). Section "Endpoints, Dashboards"."""
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, JsonValue
 
 from airflow_provider_workspace.api.levels import OptionalNumber
 from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator, DashboardSharing, Page
-from airflow_provider_workspace.api.operation import IntegerId, Operation, TextId, UserId, endpoint
+from airflow_provider_workspace.api.operation import IntegerId, Offset, Operation, TextId, UserId, endpoint
 
 DASHBOARDS = "/environments/{project_id}/dashboards/"
 DASHBOARD = DASHBOARDS + "{dashboard_id}/"
@@ -89,7 +89,7 @@ class ListDashboardCollaborators(Operation[Page[DashboardCollaborator]]):
 
     project_id: TextId
     dashboard_id: IntegerId
-    offset: int | None = Field(default=None, ge=0)
+    offset: Offset = None
 
 
 @endpoint(

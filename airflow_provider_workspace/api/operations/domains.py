@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from airflow_provider_workspace.api.models import Domain, Page
-from airflow_provider_workspace.api.operation import Operation, Uuid, endpoint
+from airflow_provider_workspace.api.operation import Limit, Offset, Operation, Uuid, endpoint
 
 DOMAINS = "/organizations/{organization_id}/domains/"
 DOMAIN = DOMAINS + "{domain_id}/"
@@ -24,8 +24,8 @@ class ListDomains(Operation[Page[Domain]]):
     """List the domains of an organization."""
 
     organization_id: str
-    limit: int | None = Field(default=None, ge=1)
-    offset: int | None = Field(default=None, ge=0)
+    limit: Limit = None
+    offset: Offset = None
 
 
 @endpoint(

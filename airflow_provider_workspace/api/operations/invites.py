@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from airflow_provider_workspace.api.levels import OptionalLevel
 from airflow_provider_workspace.api.models import Invite, Page
-from airflow_provider_workspace.api.operation import Operation, Uuid, endpoint
+from airflow_provider_workspace.api.operation import Limit, Offset, Operation, Uuid, endpoint
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -38,8 +38,8 @@ class ListInvites(Operation[Page[Invite]]):
     """List the invites of an organization, including expired ones."""
 
     organization_id: str
-    limit: int | None = Field(default=None, ge=1)
-    offset: int | None = Field(default=None, ge=0)
+    limit: Limit = None
+    offset: Offset = None
 
 
 @endpoint(

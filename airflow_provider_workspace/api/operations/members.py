@@ -1,10 +1,8 @@
 """Members of an organization. Section "Endpoints, Members"."""
 
-from pydantic import Field
-
 from airflow_provider_workspace.api.levels import Level
 from airflow_provider_workspace.api.models import Member, Page
-from airflow_provider_workspace.api.operation import Operation, UserId, endpoint
+from airflow_provider_workspace.api.operation import Limit, Offset, Operation, UserId, endpoint
 
 MEMBERS = "/organizations/{organization_id}/members/"
 MEMBER = MEMBERS + "{user_uuid}/"
@@ -15,8 +13,8 @@ class ListMembers(Operation[Page[Member]]):
     """List the members of an organization."""
 
     organization_id: str
-    limit: int | None = Field(default=None, ge=1)
-    offset: int | None = Field(default=None, ge=0)
+    limit: Limit = None
+    offset: Offset = None
 
 
 @endpoint("PATCH", MEMBER, scope="organization_member:write", repeatable=True)

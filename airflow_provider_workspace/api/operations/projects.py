@@ -2,8 +2,9 @@
 
 from pydantic import BaseModel, Field, JsonValue
 
+from airflow_provider_workspace.api.levels import OptionalNumber
 from airflow_provider_workspace.api.models import Page, Project, ProjectItem
-from airflow_provider_workspace.api.operation import IntegerId, Operation, endpoint
+from airflow_provider_workspace.api.operation import IntegerId, Limit, Offset, Operation, endpoint
 
 PROJECTS = "/organizations/{organization_id}/projects/"
 
@@ -34,14 +35,14 @@ class ProjectFields(BaseModel):
     capture_performance_opt_in: bool | None = None
     session_recording_opt_in: bool | None = None
     session_recording_sample_rate: str | None = Field(default=None, coerce_numbers_to_str=True)
-    session_recording_minimum_duration_milliseconds: int | None = None
+    session_recording_minimum_duration_milliseconds: OptionalNumber = None
     session_recording_linked_flag: JsonValue = None
     session_recording_network_payload_capture_config: JsonValue = None
     session_replay_config: JsonValue = None
     survey_config: JsonValue = None
     access_control: bool | None = None
-    week_start_day: int | None = None
-    primary_dashboard: int | None = None
+    week_start_day: OptionalNumber = None
+    primary_dashboard: OptionalNumber = None
     live_events_columns: list[str] | None = None
     recording_domains: list[str] | None = None
     inject_web_apps: bool | None = None
@@ -57,8 +58,8 @@ class ListProjects(Operation[Page[ProjectItem]]):
     """List the projects of an organization."""
 
     organization_id: str
-    limit: int | None = Field(default=None, ge=1)
-    offset: int | None = Field(default=None, ge=0)
+    limit: Limit = None
+    offset: Offset = None
 
 
 @endpoint(

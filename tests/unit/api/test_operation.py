@@ -169,9 +169,19 @@ def test_query_is_encoded() -> None:
     assert target() == "/api/organizations/o/domains/"
     assert target(limit=None) == "/api/organizations/o/domains/"
     assert target(limit=5, offset=0) == "/api/organizations/o/domains/?limit=5&offset=0"
-    for wrong in ({"limit": 0}, {"offset": -1}, {"limit": "many"}):
+    for wrong in ({"limit": 0}, {"offset": -1}, {"limit": "many"}, {"limit": True}, {"offset": False}):
         with pytest.raises(WorkspaceInputError, match="ListDomains: field"):
             target(**wrong)
+
+
+@pytest.mark.parametrize(
+    "field", ["week_start_day", "primary_dashboard", "session_recording_minimum_duration_milliseconds"]
+)
+def test_a_boolean_is_no_number(field: str) -> None:
+    with pytest.raises(WorkspaceInputError, match=f"field '{field}': expected a whole number"):
+        CreateProject(organization_id="o", **{field: True})
+    body = CreateProject(organization_id="o", **{field: "1"}).request().body
+    assert json.loads(body or b"") == {field: 1}
 
 
 def nested(levels: int) -> Any:

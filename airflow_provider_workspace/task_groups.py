@@ -130,11 +130,11 @@ def maintenance_window(
         own["retry_policy"] = default_retry_policy()
         resume.setdefault("retry_policy", default_retry_policy())
     own["workspace_conn_id"] = workspace_conn_id
-    with TaskGroup(group_id, tooltip="Pause batch exports, work, always resume them") as window:
+    with TaskGroup(group_id, tooltip="Pause batch exports, work, resume them") as window:
         close = WorkspaceCloseMaintenanceWindowOperator(
             task_id="close",
             task_display_name="Resume the exports",
-            doc_md="**Always** runs, also if the work fails. If it fails, its error names the exports still paused.",
+            doc_md="Runs also **if the work fails**. If it fails itself, its error names the exports still paused.",
             open_task_id=f"{window.group_id}.open",
             outcome_task_id=f"{window.group_id}.outcome",
             **resume,

@@ -1,5 +1,5 @@
 """
-Pause batch exports, do maintenance, and always resume them.
+Pause batch exports, do maintenance, and resume the exports.
 
 **The exports are resumed** also if the work fails, hangs, is killed or is marked as failed, after two hours at the
 latest. If one cannot be resumed, the run fails and names it.

@@ -493,7 +493,7 @@ def main() -> int:
             for fault_name, fault in kinds.items():
                 row = {way: check_connection(sandbox, way, operation, fault) for way in WAYS}
                 cells |= {(operation, fault_name, way): cell for way, cell in row.items()}
-                print(f"  {fault_name:<28}" + "".join(f"{cell!s:<44}" for cell in row.values()), flush=True)
+                print(f"  {fault_name:<34}" + "".join(f"{cell!s:<44}" for cell in row.values()), flush=True)
         outdated = [] if "--write" in sys.argv[1:] else find_outdated(cells, sandbox, kinds)
     tried = [cell for cell in cells.values() if cell.result != "-"]
     print(

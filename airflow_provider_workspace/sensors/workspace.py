@@ -105,10 +105,8 @@ class WorkspaceSensor(BaseSensorOperator):
         try:
             parse_switches(self)
             if self.deferrable:
-                from airflow_provider_workspace.triggers.deadline import MIN_INTERVAL
-
                 parse_seconds("timeout", self.timeout)
-                parse_seconds("poke_interval", self.poke_interval, least=MIN_INTERVAL)
+                parse_seconds("poke_interval", self.poke_interval)
         except WorkspaceInputError as error:
             raise AirflowFailException(f"WorkspaceInputError: {error}") from None
         if not self.deferrable:

@@ -25,8 +25,6 @@ log = logging.getLogger(__name__)
 
 # Longest time between two looks at the wall clock, which may be set forward.
 MAX_SLEEP = 60.0
-# Shortest pause between two polls of the service in seconds.
-MIN_INTERVAL = 0.01
 # Largest number of seconds, and of seconds since 1970.
 MAX_NUMBER = 1e11
 

@@ -23,6 +23,8 @@ T = TypeVar("T")
 # Timeout of reading the connection, and of one poll with all its pages and attempts; for a poll, the total timeout if
 # that is shorter.
 POLL_TIMEOUT = 300.0
+# Shortest pause between polls, also for an interval of zero, which Airflow's sensors accept.
+MIN_INTERVAL = 0.01
 # Longest pause between polls while the service fails.
 MAX_PAUSE = 600.0
 # Longest ``Retry-After`` that is obeyed.
@@ -51,7 +53,7 @@ async def poll(
 
     :param interval: seconds between two polls
     """
-    failures, missing = 0, 0.0
+    failures, missing, interval = 0, 0.0, max(interval, MIN_INTERVAL)
     # The worker made the first poll; jitter spreads the polls of different streams.
     pause = interval * random.random()  # noqa: S311 - jitter, not cryptography
     async with SharedHook(workspace_conn_id) as shared:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.triggers.base import BaseEventTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
-from airflow_provider_workspace.triggers.deadline import MIN_INTERVAL, check_number, check_text, serialized
+from airflow_provider_workspace.triggers.deadline import check_number, check_text, serialized
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Member
@@ -40,7 +40,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
     :param arguments: fields of the condition
     :param workspace_conn_id: connection to the service
     :param organization_id: organization; by default that of the connection
-    :param poll_interval: seconds between two polls, at least 0.01
+    :param poll_interval: seconds between two polls
     :param end_at: timeout in seconds since 1970 by the wall clock; ``None`` for no timeout
     :param ask_verification: ask the service at each poll to verify the domain
     """
@@ -61,7 +61,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         ask_verification: bool = False,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        check_number("poll_interval", poll_interval, least=MIN_INTERVAL)
+        check_number("poll_interval", poll_interval)
         if end_at is not None:
             check_number("end_at", end_at)
         self.condition = condition
@@ -195,7 +195,7 @@ class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
     :param domain_id: domain (UUID)
     :param workspace_conn_id: connection to the service
     :param organization_id: organization; by default that of the connection
-    :param poll_interval: seconds between two polls, at least 0.01
+    :param poll_interval: seconds between two polls
     :param ask_verification: ask the service at each poll to verify the domain
     """
 
@@ -258,7 +258,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
     :param what: ``project``, ``member`` or ``verified_domain``
     :param workspace_conn_id: connection to the service
     :param organization_id: organization; by default that of the connection
-    :param poll_interval: seconds between two polls, at least 0.01
+    :param poll_interval: seconds between two polls
     :param queue: triggerer queue, since Airflow 3.4; ``None`` for triggerers without ``--queues``
     :raises WorkspaceInputError: if ``what`` is invalid, or if ``queue`` is set before Airflow 3.4
     """
@@ -276,7 +276,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         if queue is not None:
             _check_queue(queue)
         self.queue = queue
-        check_number("poll_interval", poll_interval, least=MIN_INTERVAL)
+        check_number("poll_interval", poll_interval)
         if what not in ("project", "member", "verified_domain"):
             from airflow_provider_workspace.errors import WorkspaceInputError
 

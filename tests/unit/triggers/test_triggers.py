@@ -527,10 +527,14 @@ def test_the_deadline_trigger_fires_by_the_wall_clock() -> None:
     assert event.payload == {"status": "unwatched", "state": None}
 
 
-def test_a_poll_without_a_pause_is_refused() -> None:
-    for trigger in (lambda: waiting(poll_interval=0), lambda: WorkspaceArrivalTrigger(what="member", poll_interval=0)):
-        with pytest.raises(WorkspaceInputError, match=r"poll_interval must be a number from 0\.01 to"):
-            trigger()
+def test_an_interval_of_zero_still_pauses_between_polls(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(polling, "MIN_INTERVAL", 0.2)
+    event = asyncio.run(asyncio.wait_for(first_event(waiting(poll_interval=0, end_at=time.time() + 0.5)), 20))
+    assert event.payload["status"] == "timeout"
+    # A poll reads one page of invites and one of members.
+    assert len(sandbox.requests()) <= 2 * (0.5 / 0.2 + 1)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -2, 10**400, True, "60", None, []])

@@ -6,6 +6,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from airflow_provider_workspace.api.operations.invites import CreateInvites, ListInvites
@@ -127,15 +128,17 @@ def invite_all(
         raise WorkspaceInputError(describe_invalid(roster.invalid))
     if not roster.rows:
         return report
-    campaign = _Campaign(roster.rows, report, organization_id, settings, quota, clock, progress, memory)
+    quota.begin(clock())
+    suspension = SuspensionClock(clock)
+    rows = InviteRows(roster.rows, report, quota, suspension)
+    campaign = _Campaign(rows, organization_id, settings, quota, suspension, progress, memory)
     if memory is not None:
         yield from wait_for_consistency(memory, settings.consistency_time)
     if dry_run:
         yield from campaign.read()
-        rows = campaign.rows.open.values()
-        report.add(*(make_entry(row, "planned", "is neither a member nor invited") for row in rows))
+        report.add(*(make_entry(row, "planned", "is neither a member nor invited") for row in rows.open.values()))
         return report
-    yield from campaign.clock.watch(campaign.run(max_wait))
+    yield from suspension.watch(campaign.run(max_wait))
     quota.kept.clear()
     refused = [entry for entry in report.entries if entry.status == "failed"]
     if refused and on_invalid == "fail":
@@ -146,6 +149,7 @@ def invite_all(
     return report
 
 
+@dataclass
 class _Campaign:
     """
     Reads the lists, sends the missing invites, waits, and reads again, until each row has a result.
@@ -153,37 +157,29 @@ class _Campaign:
     It holds what decides on the next request: the limits and the concurrency.
     """
 
-    def __init__(
-        self,
-        rows: Iterable[Row],
-        report: InvitesReport,
-        organization_id: str,
-        settings: Settings,
-        quota: Quota,
-        clock: Callable[[], float],
-        progress: Callable[[int, int], None],
-        memory: Memory | None,
-    ) -> None:
-        quota.begin(clock())
-        self.clock = SuspensionClock(clock)
-        self.rows = InviteRows(rows, report, quota, self.clock)
-        self.organization_id = organization_id
-        self.settings = settings
-        self.quota = quota
-        self.progress = progress
-        self.memory = memory
-        self.limit = 1 if settings.bulk_invite_body == "object" else settings.bulk_invite_limit
-        self.noted_at = -math.inf
-        self.listed: list[float] = []
-        """Creation times of the invites that the service lists."""
-        self.invite_count = 0
-        """Expected number of invites: those that were read last, and those sent since."""
-        self.width = 1
-        """How many requests are sent at once."""
-        self.limited: WorkspaceRateLimitError | None = None
-        """The last 429."""
-        self.hold_until = -math.inf
-        """Time until which a limit forbids sending."""
+    rows: InviteRows
+    organization_id: str
+    settings: Settings
+    quota: Quota
+    clock: SuspensionClock
+    progress: Callable[[int, int], None]
+    memory: Memory | None
+    noted_at: float = -math.inf
+    listed: list[float] = field(default_factory=list[float])
+    """Creation times of the invites that the service lists."""
+    invite_count: int = 0
+    """Expected number of invites: those that were read last, and those sent since."""
+    width: int = 1
+    """How many requests are sent at once."""
+    limited: WorkspaceRateLimitError | None = None
+    """The last 429."""
+    hold_until: float = -math.inf
+    """Time until which a limit forbids sending."""
+
+    @property
+    def limit(self) -> int:
+        """Number of invites in a request."""
+        return 1 if self.settings.bulk_invite_body == "object" else self.settings.bulk_invite_limit
 
     def run(self, max_wait: float) -> Procedure[None]:
         """Read, send and wait until each row has a result."""

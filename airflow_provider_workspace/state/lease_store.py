@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.client import waits
@@ -31,6 +32,7 @@ ACTIVE_RUN_STATES = ["queued", "running"]
 OPEN_STATES = (None, "scheduled", "queued")
 
 
+@dataclass(frozen=True)
 class VariableStore:
     """
     Stores leases as Variables, for tasks and triggers; also other notes that must not overwrite each other.
@@ -40,15 +42,9 @@ class VariableStore:
     :param description: description of each Variable in the Airflow UI
     """
 
-    def __init__(
-        self,
-        prefix: str = PREFIX,
-        index: str = INDEX,
-        description: str = "Lease of a maintenance window: airflow workspace windows shows it.",
-    ) -> None:
-        self.prefix = prefix
-        self.index = index
-        self.description = description
+    prefix: str = PREFIX
+    index: str = INDEX
+    description: str = "Lease of a maintenance window: airflow workspace windows shows it."
 
     def list_keys(self) -> list[str]:
         """Return the keys of all leases."""

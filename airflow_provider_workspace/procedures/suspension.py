@@ -14,7 +14,7 @@ T = TypeVar("T")
 FRESH_SECONDS = 60.0
 # How often lists are read in a row if the process is suspended while it reads them.
 MAX_READINGS = 3
-# Seconds that a step which took longer than that surely took: the clock may have been set forward meanwhile.
+# Seconds that a step surely took which took longer than expected: the clock may have been set forward meanwhile.
 CERTAIN_SECONDS = 5.0
 
 
@@ -53,11 +53,13 @@ class SuspensionClock:
         while True:
             began = self.clock()
             results = yield step
-            took = self.clock() - began - (step.seconds if isinstance(step, Pause) else 0.0)
+            pause = step.seconds if isinstance(step, Pause) else None
+            took = self.clock() - began - (pause or 0.0)
             if took > FRESH_SECONDS:
                 self.suspended = True
+            if took > (FRESH_SECONDS if pause is None else CERTAIN_SECONDS):
                 self.uncertain += took - CERTAIN_SECONDS
-            elif took < 0 and not isinstance(step, Pause):
+            if took < 0 and pause is None:
                 self.skipped -= took
             try:
                 step = procedure.send(results)

@@ -98,10 +98,8 @@ class VariableStore:
         return why_task_over(Ti.get_task_states(**run, task_ids=[window.close_task_id]).get(window.run_id, {}), window)
 
     def _index(self) -> list[str]:
-        from airflow.sdk import Variable
-
         try:
-            keys = json.loads(Variable.get(self.index, default="[]"))
+            keys = json.loads(self.read(self.index) or "[]")
         except (ValueError, ImportError):  # ImportError outside of a task, as in tests of Dags
             keys = None
         return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []

@@ -573,6 +573,27 @@ def test_a_clock_that_is_set_resolves_no_unknown_outcome(seconds: float) -> None
     assert len(service.pauses) < 15
 
 
+def test_a_clock_that_is_set_forward_during_a_pause_resolves_no_unknown_outcome() -> None:
+    service = Service(faults=["vanished"])
+    pauses: list[float] = []
+
+    class Pauses(list[float]):
+        def append(self, seconds: float) -> None:
+            pauses.append(seconds)
+            service.now += seconds + (40 if len(pauses) == 2 else 0)
+
+    service.pauses = Pauses()
+
+    def take_effect_later(op: Operation[Any]) -> Any:
+        if isinstance(op, ListInvites) and sum(pauses) >= 100 and not service.mailed:
+            service.invite(people(3))
+        return Service.answer(service, op)
+
+    service.answer = take_effect_later  # type: ignore[method-assign]
+    assert statuses(run(service, people(3))) == {"invited": 3}
+    assert len(service.sent) == 1
+
+
 def test_a_process_suspended_while_reading_reads_again_a_few_times() -> None:
     service = Service()
 

@@ -85,6 +85,9 @@ def test_a_transient_read_failure_does_not_count_as_absent(variables: Variables)
     store.add(f"{PREFIX}a", "{}")
     variables.lost_reads = 2
     assert store.read(f"{PREFIX}a") == "{}"
+    variables.lost_reads = 2
+    store.add(f"{PREFIX}b", "{}")
+    assert store.list_keys() == [f"{PREFIX}a", f"{PREFIX}b"]
 
 
 def test_a_listed_lease_that_cannot_be_read_is_an_error(variables: Variables) -> None:

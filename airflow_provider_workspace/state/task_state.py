@@ -77,7 +77,15 @@ class TaskState:
         """
         Return how many seconds ago this may have been sent last; ``None`` if it certainly was not.
 
-        A retry that cannot read the state of the earlier try counts from its own start.
+        A retry that cannot read the state of the earlier try counts from its own start. If the clock was set back since
+        then, it counts from now, so that a wait ends.
         """
-        at = self.read()["at"] if self.has_begun(what) else self._carried.get(RETRY_BEGAN)
-        return None if at is None else max(0.0, self._clock() - at)
+        begun, now = self.has_begun(what), self._clock()
+        at: float | None = self.read()["at"] if begun else self._carried.get(RETRY_BEGAN)
+        if at is None:
+            return None
+        if at > now and begun:
+            self.begin(what)
+        elif at > now:
+            self._carried[RETRY_BEGAN] = now
+        return max(0.0, now - at)

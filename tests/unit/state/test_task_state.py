@@ -74,6 +74,17 @@ def test_a_clock_set_back_gives_no_negative_age(clock: Clock) -> None:
     TaskState({"task_state_store": store}, clock=clock).begin("project")
     clock.now -= 10
     assert TaskState({"task_state_store": store}, clock=clock).age("project") == 0
+    clock.now += 3
+    assert TaskState({"task_state_store": store}, clock=clock).age("project") == 3, "else a wait would not end"
+
+
+def test_a_retry_without_a_store_counts_on_after_the_clock_was_set_back(clock: Clock) -> None:
+    retry = TaskState({"ti": Try(2)}, {}, clock=clock)
+    clock.now -= 10
+    assert retry.age("project") == 0
+    clock.now += 3
+    assert retry.age("project") == 3
+    assert not retry.has_begun("project")
 
 
 def test_a_dry_run_remembers_nothing(clock: Clock) -> None:

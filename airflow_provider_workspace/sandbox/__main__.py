@@ -22,6 +22,7 @@ def main(arguments: list[str] | None = None) -> None:
         return
 
     # Imported here, so that --help does not import a web server.
+    from airflow_provider_workspace.sandbox.control import MAX_LATENCY_MS
     from airflow_provider_workspace.sandbox.faults import parse_fault
     from airflow_provider_workspace.sandbox.guard import is_loopback
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -31,6 +32,8 @@ def main(arguments: list[str] | None = None) -> None:
             f"--host {options.host} lets other machines connect, and the sandbox's keys are public. "
             "Use 127.0.0.1, or add --allow-remote."
         )
+    if not 0 <= options.latency_ms <= MAX_LATENCY_MS:
+        parser.error(f"--latency-ms must be a number from 0 to {MAX_LATENCY_MS}")
     try:
         server = SandboxServer(
             options.profile,

@@ -229,6 +229,13 @@ def test_only_loopback_addresses_are_accepted(capsys: pytest.CaptureFixture[str]
     assert "--allow-remote" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("latency", ["-5", "nan", "inf"])
+def test_an_invalid_latency_is_refused(capsys: pytest.CaptureFixture[str], latency: str) -> None:
+    with pytest.raises(SystemExit):
+        main(["--port", "0", f"--latency-ms={latency}"])
+    assert "--latency-ms must be a number from 0 to 600000" in capsys.readouterr().err
+
+
 def test_a_busy_port_is_an_error(sandboxes: Callable[[str], SandboxServer], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--port", str(sandboxes("lenient").port)])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Longest time between two looks at the wall clock, which may be set forward.
+# Longest time between two readings of the wall clock, which may be set forward.
 MAX_SLEEP = 60.0
 # Largest number of seconds, and of seconds since 1970.
 MAX_NUMBER = 1e11

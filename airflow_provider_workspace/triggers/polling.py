@@ -33,7 +33,7 @@ MAX_RETRY_AFTER = 3600.0
 LAST_POLL_SECONDS = 300.0
 # How long a connection may be missing: to Airflow, one that a failing secrets backend holds is not defined either.
 MISSING_SECONDS = 600.0
-# Longest time between two looks at the wall clock, which may be set forward.
+# Longest time between two readings of the wall clock, which may be set forward.
 CLOCK_SECONDS = 60.0
 
 

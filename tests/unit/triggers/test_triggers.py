@@ -8,6 +8,8 @@ import json
 import logging
 import os
 import time
+from contextlib import aclosing
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -36,6 +38,7 @@ from airflow_provider_workspace.version_compat import TaskDeferred, watchers_hav
 from tests.events import first_event, until
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
     from tests.conftest import Connect
 
 ADA = "ada@example.com"
@@ -527,14 +530,19 @@ def test_the_deadline_trigger_fires_by_the_wall_clock() -> None:
     assert event.payload == {"status": "unwatched", "state": None}
 
 
-def test_an_interval_of_zero_still_pauses_between_polls(
-    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interval_of_zero_still_pauses_between_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(polling, "MIN_INTERVAL", 0.2)
-    event = asyncio.run(asyncio.wait_for(first_event(waiting(poll_interval=0, end_at=time.time() + 0.5)), 20))
-    assert event.payload["status"] == "timeout"
-    # A poll reads one page of invites and one of members.
-    assert len(sandbox.requests()) <= 2 * (0.5 / 0.2 + 1)
+
+    async def read(_: WorkspaceAsyncHook) -> float:
+        return time.monotonic()
+
+    async def scenario() -> list[Any]:
+        polls: Any = polling.poll(read, workspace_conn_id="workspace_default", interval=0)
+        async with aclosing(polls) as stream:
+            return [await anext(stream) for _ in range(3)]
+
+    times = asyncio.run(scenario())
+    assert all(after - before > 0.19 for before, after in pairwise(times))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -2, 10**400, True, "60", None, []])

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 import uvicorn
 
@@ -129,9 +128,11 @@ class SandboxServer:
             default all
         :param filters: ``organization_id`` or ``target``
         """
-        entries = self.control("GET", f"effects?{urlencode(filters)}")
         return [
-            entry for entry in entries["effects"] if operation is None or f"_{operation}_" in f"_{entry['operation']}_"
+            entry
+            for entry in self.control("GET", "effects")["effects"]
+            if (operation is None or f"_{operation}_" in f"_{entry['operation']}_")
+            and all(entry[name] == value for name, value in filters.items())
         ]
 
     effects = audit

@@ -65,7 +65,6 @@ CREATE TABLE audit (
     target TEXT NOT NULL, key_name TEXT NOT NULL, detail TEXT NOT NULL);
 CREATE INDEX audit_operation ON audit (operation, id);
 CREATE INDEX audit_organization ON audit (organization_id, id);
-CREATE INDEX audit_target ON audit (target, id);
 """
 
 

@@ -51,9 +51,7 @@ def test_requests_are_logged(api: httpx.Client, sandbox: SandboxServer) -> None:
     assert (first["method"], first["body"], first["status"]) == ("GET", None, 404)
     assert (second["body"], second["content_type"], second["status"]) == ({"name": "Shop"}, "application/json", 201)
     assert (second["key_name"], second["scope"]) == ("admin", "project:write")
-    latest = sandbox.control("GET", "requests?limit=1")
-    assert (latest["total"], latest["count"]) == (2, 1)
-    assert latest["requests"] == [second]
+    assert sandbox.control("GET", "requests")["total"] == 2
     assert SEED.admin_key not in str(sandbox.requests())
 
 
@@ -122,7 +120,6 @@ def test_parallel_requests_share_the_latency(sandbox: SandboxServer) -> None:
         ("POST", f"invites/{SEED.domain_id}/accept", None),
         ("POST", "members", ["count"]),
         ("POST", "members", {"count": 1, "organization_id": "unheard-of"}),
-        ("GET", "requests?limit=all", None),
         ("GET", "workspace?organization_id=unheard-of", None),
     ],
 )

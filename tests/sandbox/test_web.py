@@ -240,10 +240,9 @@ def test_the_clock_has_a_maximum(sandbox: SandboxServer) -> None:
     assert ask(sandbox, "GET", f"/api/organizations/{SEED.organization_id}/invites/")[0] == 200
 
 
-@pytest.mark.parametrize("path", ["requests?limit=" + "9" * 5000, "projects/" + "9" * 30])
-def test_long_numbers_are_refused(sandbox: SandboxServer, path: str) -> None:
+def test_long_numbers_are_refused(sandbox: SandboxServer) -> None:
     with pytest.raises(ValueError, match="was refused with 40"):
-        sandbox.control("PATCH" if path.startswith("projects") else "GET", path)
+        sandbox.control("PATCH", "projects/" + "9" * 30)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,6 @@ def main(arguments: list[str] | None = None) -> None:
             latency_ms=options.latency_ms,
             rate_limit=options.rate_limit == "on",
             faults=[parse_fault(text) for text in options.fault],
-            allow_hosts=options.allow_host,
         )
     except ValueError as error:
         parser.error(f"--fault {error}")
@@ -71,13 +70,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, default=8765, help="port; 0 picks a free one (default: %(default)s)")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     parser.add_argument("--allow-remote", action="store_true", help="allow a --host that other machines can reach")
-    parser.add_argument(
-        "--allow-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="another host name of this machine for browsers and clients; may be repeated",
-    )
     parser.add_argument("--database", default=":memory:", help="SQLite file (default: %(default)s)")
     parser.add_argument("--profile", choices=PROFILES, default="lenient", help="behavior where the interface is open")
     parser.add_argument("--latency-ms", type=float, default=0, help="delay of each API request")

@@ -8,7 +8,6 @@ a ``Host`` that is not a name of this machine, reveals both.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -25,12 +24,11 @@ class BrowserGuard:
     Refuses requests of foreign web pages.
 
     :param host: address that the sandbox listens on
-    :param allow_hosts: further host names to accept
     """
 
-    def __init__(self, app: ASGIApp, host: str, allow_hosts: Iterable[str] = ()) -> None:
+    def __init__(self, app: ASGIApp, host: str) -> None:
         self.app = app
-        self._names = {name.lower() for name in ("localhost", host, *allow_hosts)}
+        self._names = {"localhost", host.lower()}
         self._remote = not is_loopback(host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -38,10 +36,8 @@ class BrowserGuard:
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._is_own_name(_hostname(host)):
-            response = forbidden(
-                f"The sandbox is not known as {host!r}. Start it with --allow-host to allow this name."
-            )
-            await response.response()(scope, receive, send)
+            response = forbidden(f"The sandbox is not known as {host!r}. Use the address of its machine.").response()
+            await response(scope, receive, send)
         elif origin is not None and origin.partition("://")[2].lower() != host.lower():
             await forbidden("Requests from pages of another origin are refused.").response()(scope, receive, send)
         else:

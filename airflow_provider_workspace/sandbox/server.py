@@ -41,7 +41,6 @@ class SandboxServer:
     :param rate_limit: whether the rate limits of the profile apply
     :param faults: initial faults, with the arguments of :meth:`inject`
     :param fault_kinds: additional kinds of faults
-    :param allow_hosts: additional host names to accept
     :raises ValueError: if a fault is invalid
     """
 
@@ -59,14 +58,12 @@ class SandboxServer:
         rate_limit: bool = True,
         faults: Iterable[Mapping[str, Any]] = (),
         fault_kinds: Iterable[FaultKind] = (),
-        allow_hosts: Iterable[str] = (),
     ) -> None:
         self.database = database
         self.host = host
         self.port = port
         self._settings = SandboxSettings(PROFILES[profile], latency_ms, rate_limit)
         self._faults = Faults([dict(fault) for fault in faults], fault_kinds)
-        self._allow_hosts = tuple(allow_hosts)
         self._listener: Listener | None = None
         self._thread: threading.Thread | None = None
 
@@ -91,7 +88,7 @@ class SandboxServer:
         self._faults.restart()
         service = Service(self.database, self._settings, self._faults)
         try:
-            listener = Listener(service, self.host, self.port, self._allow_hosts)
+            listener = Listener(service, self.host, self.port)
         except (OSError, OverflowError):
             service.state.db.close()
             raise
@@ -247,14 +244,9 @@ class SandboxServer:
 
 
 class Listener(uvicorn.Server):
-    """
-    The web server of a sandbox; the constructor binds the port.
+    """The web server of a sandbox; the constructor binds the port, a free one for 0."""
 
-    :param port: port; 0 picks a free one
-    :param allow_hosts: additional host names to accept
-    """
-
-    def __init__(self, service: Service, host: str, port: int, allow_hosts: Iterable[str] = ()) -> None:
+    def __init__(self, service: Service, host: str, port: int) -> None:
         self.service = service
         self.host = host
         self.socket = _bind(host, port)
@@ -266,7 +258,7 @@ class Listener(uvicorn.Server):
         service.take_down = self.take_down
         super().__init__(
             uvicorn.Config(
-                BrowserGuard(create_app(service), host, allow_hosts),
+                BrowserGuard(create_app(service), host),
                 http=Protocol,
                 loop="asyncio",
                 ws="none",

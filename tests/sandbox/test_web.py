@@ -29,7 +29,7 @@ PROFILES = ("lenient",)
 @pytest.fixture(scope="module")
 def remote() -> Iterator[SandboxServer]:
     """A sandbox that listens on all addresses."""
-    with SandboxServer(host="0.0.0.0", allow_hosts=["sandbox.example.com"]) as server:
+    with SandboxServer(host="0.0.0.0") as server:
         yield server
 
 
@@ -70,7 +70,6 @@ def test_hosts_of_this_machine_are_accepted(sandbox: SandboxServer, host: str) -
         ("192.0.2.7:8765", 200),
         ("sandbox", 200),
         ("host.docker.internal:8765", 200),
-        ("sandbox.example.com", 200),
         ("127.0.0.1", 200),
         ("evil.example.com", 403),
     ],

@@ -38,7 +38,6 @@ BODY_METHODS = ("POST", "PATCH", "PUT")
 
 
 def create_app(service: Service) -> Starlette:
-    """Build the application."""
     paths: dict[str, dict[str, ApiRoute]] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method] = route
@@ -60,7 +59,6 @@ class ApiPath:
         self.routes = routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, or let a fault serve it."""
         request = Request(scope, receive)
         route = self.routes.get(request.method)
         entry = self._log(request, route)

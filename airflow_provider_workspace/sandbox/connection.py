@@ -20,14 +20,12 @@ class Protocol(H11Protocol):
     """uvicorn's h11 protocol, which puts the transport into the scope of its requests."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Store the transport."""
         super().connection_made(transport)
         # uvicorn passes a copy of this to each request.
         self.app_state: dict[str, Any] = {**self.app_state, "transport": transport}
 
 
 def reset(transport: asyncio.Transport) -> None:
-    """Reset a TCP connection."""
     with suppress(OSError):  # the client has closed it
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
     transport.abort()
@@ -50,7 +48,6 @@ class RawConnection:
         self._held = held
 
     async def reset(self) -> None:
-        """Reset the connection."""
         reset(self._transport)
         await self._gone()
 
@@ -71,11 +68,9 @@ class RawConnection:
             self._held.discard(self._transport)
 
     def is_closing(self) -> bool:
-        """Return whether the connection is closed or closing."""
         return self._transport.is_closing()
 
     def write(self, data: bytes) -> None:
-        """Send bytes."""
         self._transport.write(data)
 
     async def _gone(self) -> None:

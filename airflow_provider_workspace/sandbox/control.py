@@ -119,7 +119,6 @@ def _advance_clock(request: ControlRequest) -> object:
 
 
 def _accept_invite(request: ControlRequest) -> object:
-    """Accept an invite: add a member and delete the invite."""
     state = request.state
     row = state.find("invites", id=request.path["id"])
     if row["expires_at"] <= state.timestamp():
@@ -161,7 +160,6 @@ def _revoke_key(request: ControlRequest) -> None:
 
 
 def _add_members(request: ControlRequest) -> object:
-    """Add members with generated names."""
     organization_id, count = request.body["organization_id"], request.body["count"]
     request.state.find("organizations", id=organization_id)
     if not 0 <= count <= MAX_NEW_MEMBERS:

@@ -124,12 +124,10 @@ class FaultKind:
 
     @property
     def name(self) -> str:
-        """The name."""
         return self.handler.__name__
 
     @property
     def about(self) -> str:
-        """The description."""
         return (self.handler.__doc__ or "").partition("\n")[0]
 
     @cached_property
@@ -327,7 +325,6 @@ def _normalized(value: Any) -> Any:
 
 
 def _other(value: Any) -> Any:
-    """Return a different value of the same type."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, (int, float)):
@@ -378,7 +375,6 @@ class Fault:
 
     @property
     def parameters(self) -> JsonObject:
-        """The parameters of the handler."""
         return self.options.model_dump(exclude=set(COMMON))
 
     def is_for(self, operation: str | None) -> bool:
@@ -452,7 +448,6 @@ class Faults:
         self.let_go()
 
     def restart(self) -> None:
-        """Restore the initial faults."""
         self.clear()
         for wanted in self._initial:
             self.inject(wanted)

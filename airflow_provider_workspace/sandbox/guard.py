@@ -32,7 +32,6 @@ class BrowserGuard:
         self._remote = not is_loopback(host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, or refuse it with 403."""
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._is_own_name(_hostname(host)):

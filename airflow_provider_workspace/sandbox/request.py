@@ -62,11 +62,9 @@ class ApiRequest:
         return project_id, organization_id
 
     def fields(self, allowed: Fields) -> JsonObject:
-        """Check the body and return its fields."""
         return check_fields(self.body, allowed, unnamed_refused=self.profile.unnamed_refused)
 
     def user(self) -> JsonObject:
-        """Return the owner of the key."""
         return self.state.record("users", uuid=self.key.user_uuid)
 
     def page(
@@ -86,7 +84,6 @@ class ApiRequest:
         return page_response(self.url, limit, offset, count, map(shorten, records))
 
     def audit(self, operation: str, organization_id: str, target: str, **detail: object) -> None:
-        """Add a change to the audit; the detail must not contain secrets."""
         self.state.audit(operation, organization_id, target, self.key.name, detail)
 
     def _check_membership(self, organization_id: str) -> None:
@@ -180,7 +177,6 @@ def check_fields(body: object, allowed: Fields, *, unnamed_refused: bool, item: 
 
 
 def require(fields: JsonObject, name: str, item: int | None = None) -> None:
-    """Raise an error if a required field is missing."""
     if name not in fields:
         raise invalid("This field is required.", name if item is None else f"{item}__{name}", "required")
 

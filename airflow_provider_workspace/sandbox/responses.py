@@ -22,7 +22,6 @@ def dumps(value: object) -> str:
 
 
 def json_response(value: object, status: int = 200) -> Response:
-    """Build a JSON response."""
     return Response(dumps(value), status, media_type="application/json")
 
 
@@ -68,7 +67,6 @@ class ApiError(Exception):
         self.body = {"type": kind, "code": code, "detail": detail, "attr": attr}
 
     def response(self) -> Response:
-        """Return the response to send."""
         return Response(dumps(self.body), self.status, self.headers, media_type="application/json")
 
 

@@ -80,7 +80,6 @@ LAST_NAMES = ("Archer", "Baker", "Carter", "Dyer", "Fisher", "Glover", "Hunter",
 
 
 def seed_state(state: State) -> None:
-    """Fill an empty sandbox."""
     first, other = SEED.organization_id, SEED.other_organization_id
     state.insert("organizations", id=first, name="Example Analytics")
     state.insert("organizations", id=other, name="Example Research")
@@ -145,7 +144,6 @@ def add_organization(state: State, name: str) -> JsonObject:
 
 
 def add_fictional_members(state: State, organization_id: str, count: int) -> None:
-    """Add members with generated names and addresses."""
     first = state.next_id("users")
     for number in range(first, first + count):
         first_name = FIRST_NAMES[number % len(FIRST_NAMES)]

@@ -113,7 +113,6 @@ class State:
         self.db.execute("COMMIT")
 
     def clear(self) -> None:
-        """Delete all rows."""
         tables = [row["name"] for row in self.db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for table in tables:
             self.db.execute(f'DELETE FROM "{table}"')  # noqa: S608 -- names of our own schema
@@ -134,7 +133,6 @@ class State:
             self._now = None
 
     def timestamp(self) -> str:
-        """Return the time of the sandbox as text."""
         return format_time(self.now())
 
     def advance_clock(self, seconds: float) -> None:
@@ -169,7 +167,6 @@ class State:
         return record
 
     def number(self, sql: str, *values: object) -> int:
-        """Return the integer result of a query."""
         return int(self.db.execute(sql, values).fetchone()[0])
 
     def key(self, key: str) -> Key | None:
@@ -181,7 +178,6 @@ class State:
         return Key(key, row["name"], frozenset(scopes), frozenset(organizations), row["user_uuid"])
 
     def count(self, table: str, organization_id: str) -> int:
-        """Count the rows of an organization."""
         sql = f"SELECT count(*) FROM {table} WHERE organization_id = ?"  # noqa: S608 -- names of our own schema
         return self.number(sql, organization_id)
 
@@ -202,17 +198,14 @@ class State:
     # --- Writing ---
 
     def insert(self, table: str, **columns: object) -> None:
-        """Insert a row."""
         names, marks = ", ".join(columns), ", ".join("?" * len(columns))
         sql = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 -- names of our own schema
         self.db.execute(sql, (*columns.values(),))
 
     def next_id(self, table: str) -> int:
-        """Return the id of the next row."""
         return self.number(f"SELECT coalesce(max(id), 0) + 1 FROM {table}")  # noqa: S608 -- as above
 
     def add_key(self, key: Key) -> None:
-        """Add or replace an API key."""
         scopes, organizations = dumps(sorted(key.scopes)), dumps(sorted(key.organizations))
         sql = "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?, 0)"
         self.db.execute(sql, (key.key, key.name, scopes, organizations, key.user_uuid))

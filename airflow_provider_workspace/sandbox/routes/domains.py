@@ -47,7 +47,6 @@ def list_domains(request: ApiRequest) -> object:
 
 
 def create_domain(request: ApiRequest) -> object:
-    """Create an unverified domain."""
     organization_id = request.organization()
     fields = request.fields(FIELDS)
     require(fields, "domain")

@@ -39,7 +39,6 @@ def offboard_members() -> None:
         leavers="{{ params.emails }}",
         protected=["olive.owner@example.com"],  # whose API key the connection holds
         require_approval=True,
-        approval_subject="Remove these people from the organization?",
         approval_timeout=timedelta(days=3),
     )
 

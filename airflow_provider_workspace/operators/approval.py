@@ -44,17 +44,11 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         permits it
     :param approval_timeout: how long to wait for the answer, a timedelta or seconds; then the task fails. By default
         there is no limit
-    :param approval_subject: headline of the question
     :param fail_on_reject: whether a rejected task fails. By default it is skipped, with the tasks that depend on it
     :param notifiers: callables that are called when the question is asked, such as Airflow notifiers
     """
 
-    template_fields: Collection[str] = (
-        *WorkspaceWriteOperator.template_fields,
-        "approvers",
-        "approval_timeout",
-        "approval_subject",
-    )
+    template_fields: Collection[str] = (*WorkspaceWriteOperator.template_fields, "approvers", "approval_timeout")
     switches: Collection[str] = (*WorkspaceWriteOperator.switches, "require_approval", "fail_on_reject")
 
     def __init__(
@@ -63,7 +57,6 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         require_approval: bool | str | XComArg = False,
         approvers: Sequence[str] | str | XComArg | None = None,
         approval_timeout: timedelta | float | str | XComArg | None = None,
-        approval_subject: str | XComArg | None = None,
         fail_on_reject: bool | str | XComArg = False,
         notifiers: Callable[[Context], object] | Sequence[Callable[[Context], object]] = (),
         **kwargs: Any,
@@ -72,7 +65,6 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         self.require_approval: Any = require_approval
         self.approvers: Any = approvers
         self.approval_timeout: Any = approval_timeout
-        self.approval_subject: Any = approval_subject
         self.fail_on_reject: Any = fail_on_reject
         self.notifiers = notifiers
 
@@ -119,7 +111,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
         Call it before the first write, in each try.
 
-        :param subject: headline of the question, unless the author set ``approval_subject``
+        :param subject: headline of the question
         :param plan: the changes for people, in lines
         :param changes: for each change the parts that must not change after an approval, as plain JSON
         :raises WorkspaceInputError: if a change was not approved, or the question cannot be asked
@@ -131,7 +123,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         digests = sorted(digest([*self._place, subject, change]) for change in changes)
         granted = self._granted()
         if granted is None:
-            self._ask(self.approval_subject or subject, plan, digests)
+            self._ask(subject, plan, digests)
         new = len(set(digests) - set(granted["changes"]))
         if new:
             self.task_state.forget()  # first: without a grant it forgets nothing

@@ -240,13 +240,13 @@ def test_a_retry_continues_with_the_approved_plan(sandbox: SandboxServer, task: 
 
 
 def test_a_single_delete_is_approved_and_sent(sandbox: SandboxServer, task: Task) -> None:
-    def remove(**arguments: Any) -> WorkspaceDeleteMemberOperator:
+    def remove() -> WorkspaceDeleteMemberOperator:
         return WorkspaceDeleteMemberOperator(
-            task_id="remove", user_email="noah.newton@example.com", require_approval=True, **arguments
+            task_id="remove", user_email="noah.newton@example.com", require_approval=True
         )
 
-    approve = task.ask(remove(approval_subject="Has Noah left?"))
-    assert task.question.now.subject == "Has Noah left?"
+    approve = task.ask(remove())
+    assert task.question.now.subject == "Send this change to the workspace?"
     assert f"remove  DELETE /api/organizations/{SEED.organization_id}/members/{SEED.absent_uuid}/" in (
         task.question.now.body
     )

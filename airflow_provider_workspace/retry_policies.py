@@ -71,11 +71,9 @@ class WorkspaceRetryPolicy(RetryPolicy):
 
     # Not a dataclass, whose creation would cost every Dag file more than the rest of this module.
     def __eq__(self, other: object) -> bool:
-        """Compare: all instances are equal."""
         return isinstance(other, WorkspaceRetryPolicy)
 
     def __hash__(self) -> int:
-        """Return the same hash for all instances."""
         return hash(WorkspaceRetryPolicy)
 
 

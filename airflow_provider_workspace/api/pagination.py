@@ -151,7 +151,6 @@ class Pages(Generic[T]):
         return self.current
 
     def _endless(self, why: str) -> WorkspacePaginationError:
-        """Build the error for a list that never ends."""
         msg = f"{describe(self.current, f'never ends: {why}')} This is a bug of the service; nothing was changed."
         name = type(self.current).__name__
         return WorkspacePaginationError(msg, operation=name, outcome=Outcome.REJECTED.value, retryable=False)

@@ -154,7 +154,6 @@ def decode(result_type: Any, body: bytes) -> Any:
 
 
 def _adapter(result_type: Any) -> TypeAdapter[Any]:
-    """Return the cached validator of a type."""
     if result_type not in _ADAPTERS:
         _ADAPTERS[result_type] = TypeAdapter(result_type)
     return _ADAPTERS[result_type]
@@ -255,7 +254,6 @@ def _field_path(loc: tuple[int | str, ...], value: Any) -> list[int | str]:
 
 
 def _drop(value: Any, path: list[int | str]) -> None:
-    """Remove one field."""
     for part in path[:-1]:
         value = value[part]
     del value[path[-1]]

@@ -168,7 +168,6 @@ def _sorted_leases(registry: LeaseRegistry) -> list[dict[str, Any]]:
 
 
 def _lease_lines(leases: list[dict[str, Any]]) -> list[str]:
-    """Return a line for each lease."""
     return [
         f"{lease['batch_export_id']}  {lease['dag_id']} / {lease['run_id']} / {lease['close_task_id']}  "
         f"since {lease['since'][:19]}Z until {lease['until'][:19]}Z  "
@@ -179,7 +178,6 @@ def _lease_lines(leases: list[dict[str, Any]]) -> list[str]:
 
 
 def _campaign_line(row: dict[str, Any]) -> str:
-    """Describe a bulk invite on one line."""
     progress = row["progress"] or {}
     counts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in progress.get("counts", {}).items())
     left = f", {progress['left']} left" if progress.get("left") else ""
@@ -190,7 +188,6 @@ def _campaign_line(row: dict[str, Any]) -> str:
 
 
 def _wait_line(row: dict[str, Any]) -> str:
-    """Describe a waiting sensor on one line."""
     organization = row["organization_id"] or f"of connection {row['workspace_conn_id']}"
     wanted = ", ".join(f"{name} {value}" for name, value in row["waits_for"].items())
     return (
@@ -200,7 +197,6 @@ def _wait_line(row: dict[str, Any]) -> str:
 
 
 def _dashboard_line(row: dict[str, Any]) -> str:
-    """Describe a remembered dashboard on one line."""
     which = row["dashboard_id"] or "not known whether it exists"
     return f"{which}  {row.get('name')}  project {row.get('project_id')}  Variable {row['variable_key']}"
 

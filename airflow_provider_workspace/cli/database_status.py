@@ -78,7 +78,6 @@ def dashboards() -> list[dict[str, Any]]:
 
 
 def _tasks(operators: Sequence[str], states: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Return the tasks of some operators, latest start first."""
     wanted = select(TaskInstance).where(TaskInstance.operator.in_(operators))
     if states:
         wanted = wanted.where(TaskInstance.state.in_(states))
@@ -100,7 +99,6 @@ def _tasks(operators: Sequence[str], states: Sequence[str] = ()) -> list[dict[st
 
 
 def _place(task: dict[str, Any]) -> dict[str, Any]:
-    """Return the ids of a task, its state and its start."""
     return {name: task[name] for name in ("dag_id", "run_id", "task_id", "map_index", "state", "since")}
 
 

@@ -77,7 +77,6 @@ class StoredFile(RosterFile):
             ) from error
 
     def __str__(self) -> str:
-        """Return the URL in quotes."""
         return repr(str(self.path))
 
     def state(self) -> Mapping[str, Any]:
@@ -227,7 +226,6 @@ class ReportFile:
         self.file.write(text.getvalue().encode(errors="backslashreplace"))
 
     def __str__(self) -> str:
-        """Return the name in quotes."""
         return str(self.file)
 
     def excerpt(self, report: Mapping[str, Any]) -> dict[str, Any]:

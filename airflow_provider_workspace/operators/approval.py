@@ -156,7 +156,6 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run or asks, clock=time.time)
 
     def _await_approval_of(self, planned: Planned) -> None:
-        """Ask for the approval of a single request."""
         plan = planned.to_dict(return_secrets=False)
         lines = [f"{plan['action']}  {plan['request']}", f"  why: {plan['why']}"]
         lines += [f"  {name}: {json.dumps(value)}" for name, value in plan["fields"].items()]
@@ -166,7 +165,6 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         self.await_approval("Send this change to the workspace?", text, [[plan["request"], fields]])
 
     def _ask(self, subject: str, plan: str, digests: list[str]) -> NoReturn:
-        """Ask the question, and defer the task until it is answered."""
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.operators.arguments import parse_names
         from airflow_provider_workspace.version_compat import ask_person, await_answer
@@ -249,7 +247,6 @@ def check_approved(approved: Any, plan: MemberPlan | OrganizationPlan, now: str,
 
 
 def _approve_option(plan: str) -> str:
-    """Return the option that approves a plan."""
     return f"Approve plan {plan}"
 
 

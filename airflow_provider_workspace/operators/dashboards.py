@@ -88,7 +88,6 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
         self.restriction_level: Any = restriction_level
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Create it unless it is remembered and exists."""
         from airflow_provider_workspace.api.operations.dashboards import CreateDashboard
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.operators.arguments import type_name
@@ -133,7 +132,6 @@ class WorkspaceGetDashboardOperator(WorkspaceOperator):
         self.project_id: Any = project_id
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        """Read it."""
         return self.plain(hook.get_dashboard(dashboard_id=self.dashboard_id, project_id=self.project_id))
 
 
@@ -191,7 +189,6 @@ class WorkspaceUpdateDashboardOperator(WorkspaceWriteOperator):
         self.set_null: Any = set_null
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Change it."""
         from airflow_provider_workspace.api.operations.dashboards import GetDashboard, UpdateDashboard
         from airflow_provider_workspace.api.procedure import send_one
         from airflow_provider_workspace.procedures.changes import change_and_check
@@ -232,7 +229,6 @@ class WorkspaceDeleteDashboardOperator(WorkspaceWriteOperator):
         self.if_missing = if_missing
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Mark it as deleted."""
         from airflow_provider_workspace.api.operations.dashboards import GetDashboard, UpdateDashboard
         from airflow_provider_workspace.api.procedure import send_one
         from airflow_provider_workspace.errors import WorkspaceNotFoundError
@@ -266,7 +262,6 @@ class WorkspaceGetDashboardAccessControlsOperator(WorkspaceGetDashboardOperator)
     """
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        """Read it."""
         return self.plain(
             hook.get_dashboard_access_controls(dashboard_id=self.dashboard_id, project_id=self.project_id)
         )
@@ -284,7 +279,6 @@ class WorkspaceGetDashboardSharingOperator(WorkspaceGetDashboardOperator):
     """
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        """Read it."""
         return self.plain(hook.get_dashboard_sharing(dashboard_id=self.dashboard_id, project_id=self.project_id))
 
 
@@ -308,7 +302,6 @@ class WorkspaceListDashboardCollaboratorsOperator(WorkspaceListOperator):
         self.project_id: Any = project_id
 
     def rows(self, hook: WorkspaceHook) -> Iterable[DashboardCollaborator]:
-        """Return the collaborators."""
         return hook.list_dashboard_collaborators(dashboard_id=self.dashboard_id, project_id=self.project_id)
 
 
@@ -361,7 +354,6 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
         self.if_exists = if_exists
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Add them unless they are a collaborator."""
         from airflow_provider_workspace.api.operations.dashboards import AddDashboardCollaborator
         from airflow_provider_workspace.procedures.resources import add_collaborator
         from airflow_provider_workspace.procedures.users import find_user
@@ -428,7 +420,6 @@ class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
         self.if_missing = if_missing
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Remove them."""
         from airflow_provider_workspace.api.operations.dashboards import (
             ListDashboardCollaborators,
             RemoveDashboardCollaborator,

@@ -33,7 +33,6 @@ class WorkspaceListDomainsOperator(WorkspaceOrganizationListOperator):
     row_model = "Domain"
 
     def rows(self, hook: WorkspaceHook) -> Iterable[Domain]:
-        """Return the domains."""
         return hook.list_domains(organization_id=self.organization_id)
 
 
@@ -80,7 +79,6 @@ class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
         self.saml_x509_cert: Any = saml_x509_cert
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Claim it unless the organization has it."""
         from airflow_provider_workspace.api.operations.domains import CreateDomain
         from airflow_provider_workspace.procedures.resources import create_domain, domain_name
 
@@ -114,7 +112,6 @@ class WorkspaceGetDomainOperator(WorkspaceOperator):
         self.organization_id: Any = organization_id
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        """Read it."""
         return self.plain(hook.get_domain(domain_id=self.domain_id, organization_id=self.organization_id))
 
 
@@ -169,7 +166,6 @@ class WorkspaceUpdateDomainOperator(WorkspaceWriteOperator):
         self.set_null: Any = set_null
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Change it."""
         from airflow_provider_workspace.api.operations.domains import GetDomain, UpdateDomain
         from airflow_provider_workspace.api.procedure import send_one
         from airflow_provider_workspace.procedures.changes import change_and_check
@@ -211,7 +207,6 @@ class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
         self.if_missing = if_missing
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Delete it."""
         from airflow_provider_workspace.api.operations.domains import DeleteDomain, ListDomains
         from airflow_provider_workspace.procedures.changes import check_not_listed, delete_if_present, is_listed
 

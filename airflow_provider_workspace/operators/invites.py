@@ -40,7 +40,6 @@ class WorkspaceListInvitesOperator(WorkspaceOrganizationListOperator):
     row_model = "Invite"
 
     def rows(self, hook: WorkspaceHook) -> Iterable[Invite]:
-        """Return the invites."""
         return hook.list_invites(organization_id=self.organization_id)
 
 
@@ -94,7 +93,6 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
         self.combine_pending_invites: Any = combine_pending_invites
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Invite them unless they have an open invite."""
         from airflow_provider_workspace.api.operations.invites import CreateInvite, ListInvites
         from airflow_provider_workspace.procedures.create_or_get import create_or_get
         from airflow_provider_workspace.procedures.roster import address_key, check_address
@@ -147,7 +145,6 @@ class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
         self.if_missing = if_missing
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Withdraw it."""
         from airflow_provider_workspace.api.operations.invites import DeleteInvite, ListInvites
         from airflow_provider_workspace.procedures.changes import check_not_listed, delete_if_present, is_listed
 
@@ -230,7 +227,6 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         self.report_path: Any = report_path
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        """Invite, and report also if the task fails."""
         from airflow_provider_workspace.hooks.files import open_report
         from airflow_provider_workspace.procedures.invites_report import (
             NEEDS_ATTENTION,
@@ -249,7 +245,6 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         return self.reported(file, report.to_dict())
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[InvitesReport]:
-        """Read the rows and invite the missing people."""
         from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.procedures.roster_files import read_roster
 

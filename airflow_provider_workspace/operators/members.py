@@ -28,7 +28,6 @@ class WorkspaceListMembersOperator(WorkspaceOrganizationListOperator):
     row_model = "Member"
 
     def rows(self, hook: WorkspaceHook) -> Iterable[Member]:
-        """Return the members."""
         return hook.list_members(organization_id=self.organization_id)
 
 
@@ -64,7 +63,6 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
         self.organization_id: Any = organization_id
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Change it."""
         from airflow_provider_workspace.api.operations.members import ListMembers, UpdateMember
         from airflow_provider_workspace.errors import WorkspaceNotFoundError
         from airflow_provider_workspace.procedures.changes import change_and_check
@@ -124,7 +122,6 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
         self.if_missing = if_missing
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Remove them."""
         from airflow_provider_workspace.api.operations.members import DeleteMember, ListMembers
         from airflow_provider_workspace.procedures.changes import delete_if_present
         from airflow_provider_workspace.procedures.users import check_no_member, find_by_uuid, find_user
@@ -241,7 +238,6 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         self.report_path: Any = report_path
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Plan, and apply the plan unless this is a dry run."""
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.hooks.files import open_report
         from airflow_provider_workspace.procedures.member_sync import NEEDS_ATTENTION, REPORT_FIELDS, apply

@@ -139,7 +139,6 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         self.fail_on_difference: Any = fail_on_difference
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Plan all parts."""
         plan, _, organization_id = yield from self.plan(hook)
         if self.fail_on_difference and plan.differences:
             raise AirflowFailException(
@@ -200,7 +199,6 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         self.timeout = timeout
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Plan the part, and apply it."""
         from airflow_provider_workspace.operators.arguments import parse_seconds
         from airflow_provider_workspace.procedures.bulk_invites import wait_for_consistency
         from airflow_provider_workspace.procedures.member_sync import apply
@@ -263,7 +261,6 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         return TaskState(self._context, carried, clock=time.time, key=f"{KEY}.{digest(change.name)}")
 
     def apply(self, hook: WorkspaceHook, change: Change, organization_id: str) -> Procedure[None]:
-        """Apply one change."""
         from airflow_provider_workspace.api import operations as ops
         from airflow_provider_workspace.api.procedure import send_one
         from airflow_provider_workspace.errors import WorkspaceInputError
@@ -295,7 +292,6 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
     def create_dashboard(
         self, hook: WorkspaceHook, change: Change, operation: Any, organization_id: str
     ) -> Procedure[None]:
-        """Create a dashboard, and remember it."""
         from airflow_provider_workspace.state.dashboard_registry import DashboardRegistry
         from airflow_provider_workspace.state.organization_memory import identity_of, variable_key
 

@@ -33,7 +33,6 @@ class WorkspaceListProjectsOperator(WorkspaceOrganizationListOperator):
     row_model = "ProjectItem"
 
     def rows(self, hook: WorkspaceHook) -> Iterable[ProjectItem]:
-        """Return the projects."""
         return hook.list_projects(organization_id=self.organization_id)
 
 
@@ -88,7 +87,6 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
         self.settings: Any = settings
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        """Create it unless one with its name exists."""
         from airflow_provider_workspace.api.operations.projects import CreateProject
         from airflow_provider_workspace.procedures.resources import create_project
 
@@ -125,5 +123,4 @@ class WorkspaceGetProjectOperator(WorkspaceOperator):
         self.organization_id: Any = organization_id
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        """Read it."""
         return self.plain(hook.get_project(project_id=self.project_id, organization_id=self.organization_id))

@@ -77,7 +77,6 @@ def _record_in(annotation: Any) -> type[BaseModel] | None:
 
 
 def _paths(model: type[BaseModel]) -> Iterator[str]:
-    """Yield the paths of all fields of a record, nested records included."""
     for name, field in model.model_fields.items():
         yield name
         below = _record_in(field.annotation)

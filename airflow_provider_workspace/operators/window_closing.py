@@ -92,7 +92,6 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         return {name: value for name, value in state.items() if name != "fields_refused"}
 
     def close_window(self) -> Closed:
-        """Resume the exports that the window holds."""
         from airflow_provider_workspace.state.lease_requests import LeaseServices
         from airflow_provider_workspace.state.resuming import Closed, Closer
 
@@ -147,7 +146,6 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
         super().__init__(close_task_id=close_task_id, **kwargs)
 
     def execute(self, context: Context) -> None:
-        """Wait until the window is closed or overdue."""
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
         self._context = context
@@ -160,7 +158,6 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
         self.defer(trigger=trigger, method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> None:
-        """Resume the exports of an overdue window and fail."""
         from airflow_provider_workspace.state.resuming import raise_still_paused
 
         status = (event or {}).get("status")
@@ -205,7 +202,6 @@ class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
         self.fail_if_any: Any = fail_if_any
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
-        """Close the abandoned windows and return them."""
         from airflow_provider_workspace.state.lease_requests import LeaseServices
         from airflow_provider_workspace.state.lease_store import VariableStore
         from airflow_provider_workspace.state.leases import LeaseRegistry

@@ -48,7 +48,6 @@ class WorkspaceWindowOperator(WorkspaceOperator):
 
     @property
     def window(self) -> Window:
-        """The window of this run."""
         from airflow_provider_workspace.operators.arguments import check_task_ids
         from airflow_provider_workspace.state.leases import Window
 
@@ -58,7 +57,6 @@ class WorkspaceWindowOperator(WorkspaceOperator):
         return Window(ti.dag_id, ti.run_id, self.close_task_id, -1 if map_index is None else map_index)
 
     def registry(self) -> LeaseRegistry:
-        """Return the registry of leases."""
         from airflow_provider_workspace.state.lease_store import VariableStore
         from airflow_provider_workspace.state.leases import LeaseRegistry
 
@@ -117,7 +115,6 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
         self.resume_fields: Any = resume_fields
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        """Check the arguments, then write the leases."""
         from airflow_provider_workspace.api.operations.batch_exports import UnpauseBatchExport
         from airflow_provider_workspace.operators.arguments import parse_names, parse_uuids
         from airflow_provider_workspace.state.leases import Lease, iso
@@ -211,7 +208,6 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
     """
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        """Pause one after the other."""
         from airflow_provider_workspace.client import waits
         from airflow_provider_workspace.state.lease_requests import HookService
         from airflow_provider_workspace.state.leases import WindowClosedError
@@ -263,7 +259,6 @@ class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
         self.length: Any = length
 
     def work(self, hook: WorkspaceHook) -> None:  # noqa: ARG002 - sends no requests
-        """Wait."""
         from airflow_provider_workspace.operators.arguments import parse_seconds, parse_time
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
@@ -271,6 +266,5 @@ class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
         self.defer(trigger=WorkspaceDeadlineTrigger(end_at=end_at), method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> dict[str, float]:  # noqa: ARG002
-        """Return the end of the time."""
         self.log.info("Held for %s.", self.length)
         return {"ended_at": time.time()}

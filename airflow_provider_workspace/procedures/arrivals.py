@@ -83,5 +83,4 @@ def _cut(times: Collection[int | None]) -> int | None:
 
 
 def _digest(row_id: str) -> str:
-    """Return a digest of eight characters."""
     return urlsafe_b64encode(blake2b(row_id.encode(), digest_size=6).digest()).decode()

@@ -296,12 +296,10 @@ def check_share(join: Any) -> float:
 
 
 def _missing_project(project_id: str) -> Result:
-    """Return the result for a project that is not in the list."""
     return Result(done=False, message=f"project {project_id} not found", found=False)
 
 
 def _named(missing: Mapping[str, str]) -> str:
-    """Name the addresses that are missing."""
     if not missing:
         return ""
     named = ", ".join(f"{email} ({why})" for email, why in list(missing.items())[:MAX_NAMED])

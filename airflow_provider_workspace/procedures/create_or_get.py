@@ -137,7 +137,6 @@ def create_or_get(
 
 
 def _is_taken(error: WorkspaceError) -> bool:
-    """Return whether a create was refused because the name is taken."""
     return getattr(error, "code", None) == "unique" or getattr(error, "status", None) == 409
 
 

@@ -40,7 +40,6 @@ class Planned:
 
 
 def _writes_of(step: Send | Pause) -> list[Planned]:
-    """Return the writes of a step."""
     if isinstance(step, Pause):
         return []
     return [Planned(operation, step.why) for operation in step.operations if operation.endpoint.effect != "read"]

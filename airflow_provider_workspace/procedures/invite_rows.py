@@ -256,5 +256,4 @@ def _known_addresses(seen: Snapshot) -> dict[str, tuple[str, str]]:
 
 
 def _detail(error: WorkspaceRequestError) -> str:
-    """Return the reason that the service gave, or the error."""
     return getattr(error, "detail", None) or str(error)

@@ -428,7 +428,6 @@ def apply(
 
 
 def _operation(change: Change, organization_id: str) -> Operation[Any]:
-    """Return the operation that applies a change."""
     target, level = str(change.target), change.level
     if change.action == "withdraw":
         return DeleteInvite(organization_id=organization_id, invite_id=target)
@@ -438,7 +437,6 @@ def _operation(change: Change, organization_id: str) -> Operation[Any]:
 
 
 def _apply_change(change: Change, operation: Operation[Any]) -> Procedure[None]:
-    """Send one change."""
     if isinstance(operation, UpdateMember):
         try:
             yield from send_one(operation)

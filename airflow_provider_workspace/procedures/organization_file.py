@@ -34,7 +34,6 @@ MAX_FINDINGS = 20
 
 
 def _checked_address(value: str) -> str:
-    """Refuse an invalid e-mail address."""
     problem = address_problem(value.strip())
     if problem:
         raise ValueError(problem)
@@ -45,7 +44,6 @@ Address = Annotated[str, AfterValidator(_checked_address)]
 
 
 def _person(value: Any) -> Any:
-    """Turn an address into a person."""
     return {"email": value} if isinstance(value, str) else value
 
 
@@ -282,7 +280,6 @@ def _resolve_roster(found: Organization, folder: str) -> Organization:
 
 
 def _read_text(path: Any) -> str:
-    """Return the text of a file, or raise a ``WorkspaceInputError``."""
     file = path if isinstance(path, RosterFile) else RosterFile(path)
     try:
         file.state()
@@ -350,13 +347,11 @@ def _step(node: Any, part: str | int) -> tuple[Any, Any]:
 
 
 def _line(node: Any) -> int:
-    """Return the line of a node, from 1."""
     line: int = node.start_mark.line
     return line + 1
 
 
 def _wrong(name: str, mistakes: list[tuple[int, str]]) -> WorkspaceInputError:
-    """Return the error that lists the mistakes."""
     lines = [f"line {line}: {message}" for line, message in sorted(mistakes)[:MAX_FINDINGS]]
     if len(mistakes) > MAX_FINDINGS:
         lines.append(f"… and {len(mistakes) - MAX_FINDINGS} more")

@@ -107,5 +107,4 @@ def _fields(record: BaseModel, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _person(email: str, level: int | None) -> Any:
-    """Return a person as the file lists them."""
     return email if level is None else {"email": email, "level": NAMES.get(level, level)}

@@ -268,7 +268,6 @@ def plan_organization(
 
 
 def _plan_projects(wanted: Organization, reader: OrganizationReader) -> Procedure[list[Change]]:
-    """Compare the projects."""
     changes: list[Change] = []
     for entry in wanted.projects:
         fields = entry.model_dump(mode="json", exclude_unset=True, exclude={"dashboards"})
@@ -288,7 +287,6 @@ def _plan_projects(wanted: Organization, reader: OrganizationReader) -> Procedur
 
 
 def _plan_domains(wanted: Organization, reader: OrganizationReader) -> Procedure[list[Change]]:
-    """Compare the domains, their settings and whether they are verified."""
     organization_id = reader.organization_id
     listed = ops.domains.ListDomains(organization_id=organization_id, limit=reader.page_size)
     rows = {domain_key(row.domain): row for row in (yield from read_rows(listed)) if row.domain}

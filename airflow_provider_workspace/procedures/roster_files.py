@@ -55,7 +55,6 @@ class _Rows:
         self.defaults = defaults
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield each row."""
         for row in self.rows:
             fields = {"target_email": row} if isinstance(row, str) else row
             if self.defaults and isinstance(fields, Mapping):
@@ -220,7 +219,6 @@ def _check_columns(file: RosterFile, names: Sequence[str]) -> None:
 
 
 def _json_cell(file: RosterFile, number: int, text: str) -> Any:
-    """Parse a cell with JSON."""
     try:
         return _read_json(text)
     except ValueError:

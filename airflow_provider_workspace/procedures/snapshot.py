@@ -146,7 +146,6 @@ def _note_invite(seen: Snapshot, invite: Invite) -> None:
 
 
 def _note_member(seen: Snapshot, member: Member) -> None:
-    """Add a member."""
     if member.user and member.user.email:
         seen.members.add(address_key(member.user.email))
 

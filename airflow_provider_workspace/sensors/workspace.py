@@ -140,7 +140,6 @@ class WorkspaceSensor(BaseSensorOperator):
         return None
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """Poll once."""
         first = context["ti"].get_first_reschedule_date(context) if self.reschedule and "ti" in context else None
         if first:  # in another process
             self._began = time.monotonic() - (time.time() - first.timestamp())
@@ -292,11 +291,9 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
             )
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
-        """Return the condition."""
         return "domain_verified", {"domain_id": str(self.domain_id).strip().lower()}
 
     def retrieve(self, hook: WorkspaceHook) -> None:
-        """Read the domain."""
         hook.get_domain(domain_id=self.domain_id)
 
     def ask(self, hook: WorkspaceHook) -> None:
@@ -334,7 +331,6 @@ class WorkspaceMembersJoinedSensor(WorkspaceSensor):
         self.organization_id: Any = organization_id
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
-        """Return the condition."""
         from airflow_provider_workspace.procedures.conditions import check_addresses, check_share
 
         return "members_joined", {"emails": check_addresses(self.emails), "share": check_share(self.join)}
@@ -361,7 +357,6 @@ class WorkspaceInvitesSettledSensor(WorkspaceSensor):
         self.organization_id: Any = organization_id
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
-        """Return the condition."""
         from airflow_provider_workspace.procedures.conditions import check_addresses
 
         return "invites_settled", {"emails": check_addresses(self.emails)}
@@ -388,11 +383,9 @@ class WorkspaceProjectReceivingEventsSensor(WorkspaceSensor):
         self.organization_id: Any = organization_id
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
-        """Return the condition."""
         return "project_receiving_events", {"project_id": str(self.project_id).strip()}
 
     def retrieve(self, hook: WorkspaceHook) -> None:
-        """Read the project."""
         hook.get_project(project_id=self.project_id)
 
 
@@ -425,9 +418,7 @@ class WorkspaceProjectOnboardedSensor(WorkspaceSensor):
         self.organization_id: Any = organization_id
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
-        """Return the condition."""
         return "project_onboarded", {"project_id": str(self.project_id).strip(), "product": self.product}
 
     def retrieve(self, hook: WorkspaceHook) -> None:
-        """Read the project."""
         hook.get_project(project_id=self.project_id)

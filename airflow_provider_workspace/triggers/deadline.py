@@ -71,7 +71,6 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
         self.poll_interval = poll_interval
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the class path and the arguments."""
         return serialized(self, "end_at", "state", "dag_id", "run_id", "close_task_id", "map_index", "poll_interval")
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -100,7 +99,6 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
             await waits.async_sleep(min(left, pause))
 
     async def closed(self) -> bool:
-        """Return whether the closing task has started."""
         if self.close_task_id is None:
             return False
         from asgiref.sync import sync_to_async
@@ -153,6 +151,5 @@ def check_text(name: str, value: Any) -> None:
 def _finished_event(
     status: Literal["over", "closed", "unwatched"], state: dict[str, Any] | None = None
 ) -> TriggerEvent:
-    """Build the event."""
     event: DeadlineEvent = {"status": status, "state": state}
     return TriggerEvent(event)  # type: ignore[no-untyped-call]

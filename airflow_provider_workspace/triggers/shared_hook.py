@@ -40,7 +40,6 @@ class SharedHook:
         self.fresh = False
 
     async def __aenter__(self) -> Self:
-        """Acquire the hook."""
         self.fresh = self._key not in self._in_use
         self._take()
         return self

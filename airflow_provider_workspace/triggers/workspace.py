@@ -73,7 +73,6 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         self.ask_verification = ask_verification
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the class path and the arguments."""
         names = ("workspace_conn_id", "organization_id", "poll_interval", "end_at", "ask_verification")
         return serialized(self, "condition", "arguments", *names)
 
@@ -219,7 +218,6 @@ class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
         self.domain_id = domain_id
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the class path and the arguments."""
         names = ("workspace_conn_id", "organization_id", "poll_interval", "ask_verification")
         return serialized(self, "domain_id", *names)
 
@@ -289,7 +287,6 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         self.poll_interval = poll_interval
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the class path and the arguments."""
         # Airflow shares triggers with equal arguments, so the queue is left out unless it is set.
         queue = () if self.queue is None else ("queue",)
         return serialized(self, "what", "workspace_conn_id", "organization_id", "poll_interval", *queue)
@@ -330,7 +327,6 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         return organization_id, await self.rows(hook, organization_id)
 
     async def rows(self, hook: WorkspaceAsyncHook, organization_id: str) -> dict[str, ListedRow]:
-        """Return the rows of the list by id."""
         from airflow_provider_workspace.procedures.arrivals import ListedRow
         from airflow_provider_workspace.procedures.quota import parse_timestamp
 
@@ -377,7 +373,6 @@ def _check_queue(queue: object) -> None:
 
 
 def _finished_event(status: str, message: str, result: dict[str, Any]) -> TriggerEvent:
-    """Build the event that ends a wait."""
     return TriggerEvent({"status": status, "message": message, "result": result})  # type: ignore[no-untyped-call]
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+from codecs import BOM_UTF8
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin
 from urllib.parse import quote, urljoin, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
 from airflow_provider_workspace.api.comparison import describe_differences, differences, reported_failures
-from airflow_provider_workspace.api.models import Page
+from airflow_provider_workspace.api.models import Page, Resource
 from airflow_provider_workspace.api.request_errors import not_applied_error, status_error, unreadable_error
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def parse_response(
     now: datetime,
     *,
     may_have_been_applied: bool = False,
+    caller_looks_up: bool = False,
     trust_counts: bool = True,
 ) -> T:
     """
@@ -41,6 +43,7 @@ def parse_response(
 
     :param now: current time with a time zone, for a ``Retry-After`` that is a date
     :param may_have_been_applied: whether an earlier attempt may have been applied; then a 404 to a DELETE is a success
+    :param caller_looks_up: whether the caller looks up a create whose response does not identify the record
     :param trust_counts: whether to keep the count of a list
     :return: the result; for a PATCH with status 204 a record without fields
     :raises WorkspaceStatusError: for a status other than 2xx
@@ -58,6 +61,8 @@ def parse_response(
             result = decode(op.endpoint.result, context.redacted_body(response.body))
         except UnreadableResponseError as found:
             unreadable = str(found)
+        if op.endpoint.effect == "create" and not caller_looks_up and _is_anonymous(result):
+            unreadable = "JSON that does not identify the new record"
         if unreadable is not None:  # raised here, so that its traceback does not hold the body
             raise unreadable_error(op, response, context, unreadable)
         if op.endpoint.effect == "remove":
@@ -79,6 +84,11 @@ def parse_response(
         raise error
     nothing: T = cast("Any", None)
     return nothing
+
+
+def _is_anonymous(result: object) -> bool:
+    """Return whether a record has neither an id nor an address, such as ``{"error": "…"}``."""
+    return isinstance(result, Resource) and getattr(result, "id", None) is None and not result.label
 
 
 def _failures_of_remove(body: bytes) -> list[dict[str, Any]]:
@@ -190,7 +200,7 @@ def _replace_surrogates(value: Any) -> Any:
 
 def _is_markup(body: bytes) -> bool:
     """Return whether a body is HTML or XML, such as from a proxy or a login page."""
-    return body.lstrip()[:1] == b"<"
+    return body.removeprefix(BOM_UTF8).lstrip()[:1] == b"<"
 
 
 def _repair(result_type: Any, value: Any) -> Any:

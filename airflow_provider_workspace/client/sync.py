@@ -160,5 +160,6 @@ class WorkspaceClient:
             self._context,
             datetime.now(timezone.utc),
             may_have_been_applied=call.may_have_been_applied,
+            caller_looks_up=call.caller_looks_up,
             trust_counts=self.settings.trust_counts,
         )

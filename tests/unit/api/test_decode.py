@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import Any
 
@@ -62,10 +63,11 @@ def test_an_empty_body_is_none(body: bytes) -> None:
     assert decode(None, body) is None
 
 
-def test_an_html_page_is_an_error() -> None:
+@pytest.mark.parametrize("page", [HTML, BOM_UTF8 + HTML])
+def test_an_html_page_is_an_error(page: bytes) -> None:
     with pytest.raises(UnreadableResponseError) as error:
-        decode(None, HTML)
-    assert str(error.value) == f"an HTML or XML page ({len(HTML)} bytes) where nothing or JSON was expected"
+        decode(None, page)
+    assert str(error.value) == f"an HTML or XML page ({len(page)} bytes) where nothing or JSON was expected"
 
 
 @pytest.mark.parametrize(

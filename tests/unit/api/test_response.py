@@ -14,6 +14,7 @@ from airflow_provider_workspace.api.models import Member
 from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.api.operations import (
     CreateDashboard,
+    CreateInvite,
     CreateProject,
     DeleteInvite,
     GetDashboard,
@@ -133,6 +134,22 @@ def test_an_unreadable_2xx_is_a_response_error() -> None:
     assert (error.value.outcome, error.value.retryable, error.value.request_id) == ("unknown", True, "r-1")
     with pytest.raises(WorkspaceResponseError, match="with an empty body where a record was expected, no content type"):
         answer(GET, 200)
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"error": "limit reached"}', b'{"result": {"id": 7}}', b'{"id": null}'])
+def test_a_create_whose_response_identifies_no_record_has_an_unknown_outcome(body: bytes) -> None:
+    with pytest.raises(WorkspaceResponseError, match="with JSON that does not identify the new record") as error:
+        answer(POST, 201, body)
+    assert error.value.outcome == "unknown"
+    looked_up = parse_response(POST, Response(201, {}, body), CONTEXT, NOW, caller_looks_up=True)
+    assert looked_up.id is None
+
+
+def test_a_create_may_return_a_record_with_an_address_and_no_id() -> None:
+    created = answer(
+        CreateInvite(organization_id="o", target_email="a@example.com"), 201, b'{"target_email": "a@example.com"}'
+    )
+    assert created.target_email == "a@example.com"
 
 
 # Refusals

@@ -204,10 +204,10 @@ DAG_FILES: dict[str, tuple[str, list[str]]] = {
     OURS: (
         "from airflow_provider_workspace.operators import invites, members, projects",
         [
-            'invites.WorkspaceCreateInviteOperator(organization_id="org", target_email="ada@example.com", ',
-            'members.WorkspaceUpdateMemberOperator(organization_id="org", user_uuid="uuid", level=8, ',
-            'members.WorkspaceListMembersOperator(organization_id="org", fields=["user.email"], ',
-            'projects.WorkspaceGetProjectOperator(organization_id="org", project_id=1, ',
+            'invites.WorkspaceCreateInviteOperator(target_email="ada@example.com", ',
+            'members.WorkspaceUpdateMemberOperator(user_uuid="uuid", level=8, ',
+            'members.WorkspaceListMembersOperator(fields=["user.email"], ',
+            'projects.WorkspaceGetProjectOperator(project_id=1, ',
         ],
     ),
     "HttpOperator": (

@@ -52,12 +52,14 @@ class WorkspaceOperator(BaseOperator):
 
     :param workspace_conn_id: connection to the service
     :param return_secrets: whether the result includes secret fields, such as a project's ``api_token``. XCom is
-        neither masked nor encrypted: use it only where nobody else can read the XCom
+        neither masked nor encrypted: use it only where nobody else can read the XCom. Not templated, so that nobody
+        who starts a run can set it
+    :raises WorkspaceInputError: if ``return_secrets`` is not a boolean
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "return_secrets")
-    switches: Collection[str] = ("return_secrets",)
-    """The boolean fields; each of them is templated."""
+    template_fields: Collection[str] = ("workspace_conn_id",)
+    switches: Collection[str] = ()
+    """The boolean fields that are templated."""
     operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
     resource_kind: str
     """The resource of the task's link: a key of ``client.settings.RESOURCE_PATHS``."""
@@ -74,14 +76,18 @@ class WorkspaceOperator(BaseOperator):
         self,
         *,
         workspace_conn_id: str | XComArg = "workspace_default",
-        return_secrets: bool | str | XComArg = False,
+        return_secrets: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if not isinstance(return_secrets, bool):
+            from airflow_provider_workspace.errors import WorkspaceInputError
+
+            raise WorkspaceInputError("Set return_secrets to True or False in the Dag file: it is not templated")
         if getattr(self, "retry_policy", None) is None:
             self.retry_policy = default_retry_policy()
         self.workspace_conn_id: Any = workspace_conn_id
-        self.return_secrets: Any = return_secrets
+        self.return_secrets = return_secrets
         # State that is kept across deferrals, see TaskState.
         self._carried: dict[str, Any] = {}
 
@@ -186,7 +192,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
 
     has_own_dry_run = False
     """Whether the procedure handles a dry run itself."""
-    switches: Collection[str] = ("return_secrets", "is_dry_run")
+    switches: Collection[str] = ("is_dry_run",)
     campaign: CampaignNote | None = None
     """Progress of the invites that the task sends, for the status page."""
 
@@ -339,7 +345,7 @@ class WorkspaceListOperator(WorkspaceOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "where", "fields")
-    switches: Collection[str] = ("return_secrets", "count_only")
+    switches: Collection[str] = ("count_only",)
     row_model: str
     """Name of the row's class in ``api.models``."""
 

@@ -60,7 +60,6 @@ def test_a_rendered_false_is_no_dry_run(sandbox: SandboxServer, connect: Connect
     [
         (WorkspaceDeleteMemberOperator, {"user_uuid": SEED.member_uuid}, "dry_run"),
         (WorkspaceListMembersOperator, {}, "count_only"),
-        (WorkspaceGetDashboardSharingOperator, {"dashboard_id": 1}, "return_secrets"),
         (WorkspaceVerifyDomainOperator, {"domain_id": SEED.domain_id}, "fail_unverified"),
         (WorkspaceResumeAbandonedExportsOperator, {}, "fail_if_any"),
         (WorkspaceDomainVerifiedSensor, {"domain_id": SEED.domain_id}, "deferrable"),
@@ -78,12 +77,18 @@ def test_other_texts_are_refused(
     assert sandbox.requests() == []
 
 
-def test_templates_of_count_only_fail_if_any_and_return_secrets(connect: Connect) -> None:
+@pytest.mark.parametrize("switch", [SWITCH, "True", "", None, 1])
+def test_return_secrets_is_a_boolean_of_the_dag_file(switch: Any) -> None:
+    """Otherwise whoever starts a run could set it."""
+    with pytest.raises(WorkspaceInputError, match="Set return_secrets to True or False in the Dag file: "):
+        WorkspaceGetDashboardSharingOperator(task_id="task", dashboard_id=1, return_secrets=switch)
+    assert "return_secrets" not in WorkspaceGetDashboardSharingOperator.template_fields
+
+
+def test_template_of_count_only(connect: Connect) -> None:
     connect()
     assert rendered(WorkspaceListMembersOperator, switch=True, count_only=SWITCH).execute({}) == 5
     assert len(rendered(WorkspaceListMembersOperator, switch=False, count_only=SWITCH).execute({})) == 5
-    sharing = rendered(WorkspaceGetDashboardSharingOperator, switch=False, dashboard_id=1, return_secrets=SWITCH)
-    assert "access_token" not in sharing.execute({})
 
 
 def test_templates_of_sensor_switches(sandbox: SandboxServer, connect: Connect) -> None:
@@ -111,5 +116,5 @@ def rendered_domain(sandbox: SandboxServer) -> str:
 
 def test_a_mapped_task_renders_its_switches() -> None:
     """Airflow reads ``template_fields`` of a mapped task from its class."""
-    assert {"is_dry_run", "return_secrets"} <= set(WorkspaceCreateProjectOperator.template_fields)
+    assert "is_dry_run" in WorkspaceCreateProjectOperator.template_fields
     assert {"deferrable", "ask_verification"} <= set(WorkspaceDomainVerifiedSensor.template_fields)

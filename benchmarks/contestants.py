@@ -207,7 +207,7 @@ DAG_FILES: dict[str, tuple[str, list[str]]] = {
             'invites.WorkspaceCreateInviteOperator(target_email="ada@example.com", ',
             'members.WorkspaceUpdateMemberOperator(user_uuid="uuid", level=8, ',
             'members.WorkspaceListMembersOperator(fields=["user.email"], ',
-            'projects.WorkspaceGetProjectOperator(project_id=1, ',
+            "projects.WorkspaceGetProjectOperator(project_id=1, ",
         ],
     ),
     "HttpOperator": (

@@ -15,6 +15,8 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 NO_VALUES = ("", "None", "none", "null", "Undefined")
 # Fields with a text. The other checked fields end with ``_id`` or ``uuid``.
 TEXTS = ("domain", "name", "product", "target_email", "user_email", "variable_key", "workspace_conn_id")
+# Fields whose None lifts a limit. Their templates, and those of the fields above, must not render to None.
+LIMITS = ("approved", "approvers", "leave_paused", "max_removals", "organization", "owner_level", "where")
 # More than any id or count, and far below Python's integer string limit.
 MAX_NUMBER = 10**100
 # What a switch may render to.
@@ -27,7 +29,9 @@ MAX_TIME = 1e11
 
 def check_ids(task: Any, names: Iterable[str]) -> None:
     """
-    Refuse an id, name, address or product that is invalid, or whose template rendered to nothing.
+    Refuse an id, name, address or product that is invalid, and one of these or a limit that rendered to nothing.
+
+    Otherwise a task that returns nothing would lead to the default organization of the connection, or lift the limit.
 
     :param names: the templated fields of the task
     :raises WorkspaceInputError: naming the field
@@ -35,7 +39,10 @@ def check_ids(task: Any, names: Iterable[str]) -> None:
     for name in names:
         value = getattr(task, name)
         text = name in TEXTS
-        if not (text or name.endswith(("_id", "uuid"))):
+        is_id = text or name.endswith(("_id", "uuid"))
+        if value is None and name in task.rendered_to_none and (is_id or name in LIMITS):
+            raise WorkspaceInputError(f"Check the task that {name} comes from: it returned no value")
+        if not is_id:
             continue
         if isinstance(value, str) and value.strip() in NO_VALUES:
             raise WorkspaceInputError(

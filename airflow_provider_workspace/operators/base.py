@@ -64,6 +64,8 @@ class WorkspaceOperator(BaseOperator):
     resource_kind: str
     """The resource of the task's link: a key of ``client.settings.RESOURCE_PATHS``."""
     workspace_url: str = ""
+    rendered_to_none: tuple[str, ...] = ()
+    """The arguments that were given, and whose template or XCom has no value."""
     created: bool | None = None
     not_applied: Sequence[Mapping[str, Any]] = ()
 
@@ -92,7 +94,9 @@ class WorkspaceOperator(BaseOperator):
         self._carried: dict[str, Any] = {}
 
     def __setattr__(self, key: str, value: Any) -> None:
-        """Mask secrets in arguments: Airflow shows rendered fields before the task runs."""
+        """Mask secrets in arguments, since Airflow shows rendered fields before the task runs; note missing values."""
+        if value is None and key in self.template_fields and getattr(self, key, None) is not None:
+            self.rendered_to_none = (*self.rendered_to_none, key)
         super().__setattr__(key, value)
         if key in self.template_fields:
             for secret in secrets_under(key, value):

@@ -54,6 +54,8 @@ class WorkspaceSensor(BaseSensorOperator):
     """The boolean fields; each of them is templated."""
     operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
     workspace_url: str = ""
+    rendered_to_none: tuple[str, ...] = ()
+    """The arguments that were given, and whose template or XCom has no value."""
     resource_kind: str
     """The resource of the task's link: a key of ``client.settings.RESOURCE_PATHS``."""
     ask_verification = False
@@ -64,6 +66,12 @@ class WorkspaceSensor(BaseSensorOperator):
         """Template every switch."""
         super().__init_subclass__(**kwargs)
         cls.template_fields = tuple(dict.fromkeys((*cls.template_fields, *cls.switches)))
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        """Note arguments without a value."""
+        if value is None and key in self.template_fields and getattr(self, key, None) is not None:
+            self.rendered_to_none = (*self.rendered_to_none, key)
+        super().__setattr__(key, value)
 
     def __init__(
         self,

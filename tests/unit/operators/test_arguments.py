@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
+from airflow.sdk import DAG
 
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.operators.arguments import (
@@ -16,6 +17,15 @@ from airflow_provider_workspace.operators.arguments import (
     parse_integer,
     parse_names,
 )
+from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
+from airflow_provider_workspace.operators.members import WorkspaceListMembersOperator, WorkspaceSyncMembersOperator
+from airflow_provider_workspace.sensors.workspace import WorkspaceInvitesSettledSensor
+from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.audit import effects
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
 
 
 @pytest.mark.parametrize(
@@ -103,16 +113,57 @@ def test_an_unknown_choice_is_refused() -> None:
 )
 def test_invalid_ids_and_addresses_are_refused(name: str, value: Any, says: str) -> None:
     with pytest.raises(WorkspaceInputError, match=says):
-        check_ids(SimpleNamespace(**{name: value}), [name])
+        check_ids(SimpleNamespace(**{name: value}, rendered_to_none=()), [name])
 
 
 def test_an_unprintable_id_is_refused() -> None:
     with pytest.raises(WorkspaceInputError, match=r"project_id contains characters that cannot be printed: '\\x00'"):
-        check_ids(SimpleNamespace(project_id="\x00"), ["project_id"])
+        check_ids(SimpleNamespace(project_id="\x00", rendered_to_none=()), ["project_id"])
 
 
 def test_valid_ids_are_accepted() -> None:
     check_ids(
-        SimpleNamespace(project_id=1, domain_id=UUID(int=7), user_uuid="u", name="Sales", tags=["no id"]),
+        SimpleNamespace(
+            project_id=1, domain_id=UUID(int=7), user_uuid="u", name="Sales", tags=["no id"], rendered_to_none=()
+        ),
         ["project_id", "domain_id", "user_uuid", "name", "tags"],
     )
+
+
+NONE = "{{ params.nothing }}"
+
+
+@pytest.mark.parametrize(
+    ("cls", "arguments", "name"),
+    [
+        (WorkspaceListMembersOperator, {"organization_id": NONE}, "organization_id"),
+        (WorkspaceListMembersOperator, {"where": NONE}, "where"),
+        (WorkspaceCreateDashboardOperator, {"name": "Sales", "project_id": NONE}, "project_id"),
+        (WorkspaceCreateDashboardOperator, {"name": "Sales", "variable_key": NONE}, "variable_key"),
+        (WorkspaceSyncMembersOperator, {"roster": [], "protected": [], "max_removals": NONE}, "max_removals"),
+        (WorkspaceSyncMembersOperator, {"roster": [], "protected": [], "approved": NONE}, "approved"),
+        (WorkspaceInvitesSettledSensor, {"emails": ["a@example.com"], "organization_id": NONE}, "organization_id"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+def test_an_argument_that_renders_to_none_is_not_left_out(
+    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], name: str
+) -> None:
+    """Else a task that returns nothing would lead to the default organization, or lift a limit."""
+    connect()
+    with DAG("dag", schedule=None, render_template_as_native_obj=True) as dag:
+        task = cls(task_id="task", **arguments)
+    task.render_template_fields({"params": {"nothing": None}}, dag.get_template_env())
+    with pytest.raises(AirflowFailException, match=f"Check the task that {name} comes from: it returned no value"):
+        task.execute({})
+    assert effects(sandbox) == []
+
+
+@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+def test_a_field_that_renders_to_none_is_left_out(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    with DAG("dag", schedule=None, render_template_as_native_obj=True) as dag:
+        task = WorkspaceCreateDashboardOperator(task_id="task", name="Sales", description=NONE)
+    task.render_template_fields({"params": {"nothing": None}}, dag.get_template_env())
+    task.execute({})
+    assert effects(sandbox) == ["create_dashboard"]

@@ -200,6 +200,7 @@ def has_own_retry_policy(task: object) -> bool:
     return getattr(task, "retry_policy", None) not in (None, default_retry_policy())
 
 
+# What other modules import from here and not from Airflow.
 __all__ = [
     "AirflowFailException",
     "AirflowNotFoundException",
@@ -207,18 +208,5 @@ __all__ = [
     "AirflowSensorTimeout",
     "AirflowSkipException",
     "TaskDeferred",
-    "aget_connection",
-    "allow_in_xcom",
-    "amask_secret",
-    "ask_person",
-    "asset_stores",
-    "await_answer",
     "conf",
-    "default_retry_policy",
-    "get_connection",
-    "has_own_retry_policy",
-    "lists_variables",
-    "mask_secret",
-    "variable_keys",
-    "watchers_have_queues",
 ]

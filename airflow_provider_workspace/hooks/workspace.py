@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         ProjectItem,
     )
     from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
-    from airflow_provider_workspace.procedures.bulk_invites import InvitesReport
+    from airflow_provider_workspace.procedures.invites_report import InvitesReport
 
 __all__ = ["WorkspaceAsyncHook", "WorkspaceHook"]
 

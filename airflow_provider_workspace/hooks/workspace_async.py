@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         Project,
         ProjectItem,
     )
-    from airflow_provider_workspace.procedures.bulk_invites import InvitesReport
+    from airflow_provider_workspace.procedures.invites_report import InvitesReport
 
 
 class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Invite
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.procedures.bulk_invites import InvitesReport
+    from airflow_provider_workspace.procedures.invites_report import InvitesReport
 
 # The writable fields of section "Invite", besides the address.
 SETTINGS = (

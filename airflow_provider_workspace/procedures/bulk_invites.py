@@ -21,10 +21,8 @@ from airflow_provider_workspace.errors import (
 )
 from airflow_provider_workspace.procedures.invite_rows import InviteRows, make_entry
 from airflow_provider_workspace.procedures.invites_report import (
-    STATUSES,
     InvitesReport,
     WorkspaceInvitesIncompleteError,
-    describe_invalid,
     name_entries,
 )
 from airflow_provider_workspace.procedures.quota import DAY, Quota, parse_timestamp
@@ -35,14 +33,6 @@ from airflow_provider_workspace.procedures.suspension import SuspensionClock
 if TYPE_CHECKING:
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.procedures.create_or_get import Memory
-
-__all__ = [
-    "STATUSES",
-    "InvitesReport",
-    "WorkspaceInvitesIncompleteError",
-    "invite_all",
-    "wait_for_consistency",
-]
 
 T = TypeVar("T")
 
@@ -125,7 +115,10 @@ def invite_all(
     report.rows = len(roster.rows) + len(roster.invalid) + len(roster.duplicates)
     report.add(*roster.invalid, *roster.duplicates)
     if roster.invalid and on_invalid == "fail":
-        raise WorkspaceInputError(describe_invalid(roster.invalid))
+        raise WorkspaceInputError(
+            f"Correct the invalid rows ({len(roster.invalid)}), or leave them out with on_invalid='skip': "
+            f"{name_entries(roster.invalid)}"
+        )
     if not roster.rows:
         return report
     quota.begin(clock())

@@ -111,13 +111,6 @@ class WorkspaceInvitesIncompleteError(WorkspaceError):
         return self.retry_after is None and (self.cause is None or self.cause.permanent)
 
 
-def describe_invalid(invalid: list[Entry]) -> str:
-    """Return the message about invalid rows."""
-    return (
-        f"Correct the invalid rows ({len(invalid)}), or leave them out with on_invalid='skip': {name_entries(invalid)}"
-    )
-
-
 def name_entries(entries: list[Entry]) -> str:
     """Return the first rows with their reasons."""
     named = "; ".join(

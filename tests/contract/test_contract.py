@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_workspace.errors import WorkspaceMethodNotAllowedError, WorkspacePermissionError
-from airflow_provider_workspace.procedures.bulk_invites import InvitesReport, WorkspaceInvitesIncompleteError
+from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
 from tests.contract.parts import (
     BY_NAME,
     arguments,

@@ -13,7 +13,7 @@ from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
-from airflow_provider_workspace.procedures.bulk_invites import WorkspaceInvitesIncompleteError
+from airflow_provider_workspace.procedures.invites_report import WorkspaceInvitesIncompleteError
 from tests.task_instance import Killed, TaskInstance, TaskStore
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceRateLimitError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.procedures.bulk_invites import WorkspaceInvitesIncompleteError
+from airflow_provider_workspace.procedures.invites_report import WorkspaceInvitesIncompleteError
 from tests.unit.client.loopback import RESET_AFTER_READING, Loopback, answer
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_workspace.operators import base as module
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
-from airflow_provider_workspace.procedures.bulk_invites import WorkspaceInvitesIncompleteError
+from airflow_provider_workspace.procedures.invites_report import WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred

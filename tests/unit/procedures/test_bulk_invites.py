@@ -25,14 +25,13 @@ from airflow_provider_workspace.errors import (
     WorkspaceRequestError,
     WorkspaceStatusError,
 )
-from airflow_provider_workspace.procedures.bulk_invites import (
-    INVITING,
+from airflow_provider_workspace.procedures.bulk_invites import INVITING, invite_all
+from airflow_provider_workspace.procedures.invite_rows import MAX_REFUSALS
+from airflow_provider_workspace.procedures.invites_report import (
     STATUSES,
     InvitesReport,
     WorkspaceInvitesIncompleteError,
-    invite_all,
 )
-from airflow_provider_workspace.procedures.invite_rows import MAX_REFUSALS
 from airflow_provider_workspace.procedures.roster import Entry
 from airflow_provider_workspace.procedures.suspension import MAX_READINGS
 from tests.unit.procedures.drive import Interrupted, drive, interrupt, send_all

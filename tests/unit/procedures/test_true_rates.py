@@ -12,12 +12,13 @@ import pytest
 from airflow_provider_workspace.api.models import Invite
 from airflow_provider_workspace.api.procedure import Pause
 from airflow_provider_workspace.client.settings import Settings
-from airflow_provider_workspace.procedures.bulk_invites import WorkspaceInvitesIncompleteError, invite_all
+from airflow_provider_workspace.procedures.bulk_invites import invite_all
+from airflow_provider_workspace.procedures.invites_report import WorkspaceInvitesIncompleteError
 from tests.unit.procedures.drive import send_all
 from tests.unit.procedures.true_rates import RatedOrganization
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.procedures.bulk_invites import InvitesReport
+    from airflow_provider_workspace.procedures.invites_report import InvitesReport
 
 
 def people(count: int) -> list[str]:

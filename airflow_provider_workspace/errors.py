@@ -241,3 +241,13 @@ class WorkspaceRedirectError(WorkspaceStatusError):
 
 class WorkspaceServerError(WorkspaceStatusError):
     """5xx: the service or a proxy failed; a write may have been applied."""
+
+
+def type_name(value: object) -> str:
+    """Describe an invalid value by its type: its text may be very long, or a secret."""
+    return f"something of type {type(value).__name__}"
+
+
+def shown(value: object) -> str:
+    """Describe an invalid value by the beginning of its text, or else by its type."""
+    return repr(value[:40]) if isinstance(value, str) else type_name(value)

@@ -17,6 +17,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceError,
     WorkspaceInputError,
     WorkspaceStorageError,
+    type_name,
 )
 from airflow_provider_workspace.procedures.roster_files import RosterFile
 from airflow_provider_workspace.version_compat import AirflowNotFoundException, get_connection
@@ -198,9 +199,7 @@ class ReportFile:
 
     def __init__(self, path: Any, rows: str, columns: Sequence[str], needs_attention: Collection[str]) -> None:
         if not isinstance(path, str | os.PathLike) and not _is_stored(path):
-            raise WorkspaceInputError(
-                f"report_path must be the name of a file, not something of type {type(path).__name__}"
-            )
+            raise WorkspaceInputError(f"report_path must be the name of a file, not {type_name(path)}")
         self.file = StoredFile(path) if _is_stored(path) else _LocalReport(path)
         self.rows = rows
         self.columns = columns

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.errors import WorkspaceInputError, shown, type_name
 
 # What a template renders to if there is no value.
 NO_VALUES = ("", "None", "none", "null", "Undefined")
@@ -81,16 +81,6 @@ def parse_switches(task: Any) -> None:
             raise WorkspaceInputError(f"{name.removeprefix('is_')} must be true or false, not {shown(value)}")
         if value is not SWITCHES[word]:
             setattr(task, name, SWITCHES[word])
-
-
-def type_name(value: Any) -> str:
-    """Describe a value by its type: its text may be very long, or a secret."""
-    return f"something of type {type(value).__name__}"
-
-
-def shown(value: Any) -> str:
-    """Describe a value by the beginning of its text, or else by its type."""
-    return repr(value[:40]) if isinstance(value, str) else type_name(value)
 
 
 def parse_fields(name: str, value: Any, taken: Collection[str] = ()) -> dict[str, Any]:

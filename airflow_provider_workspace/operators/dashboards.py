@@ -89,8 +89,7 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         from airflow_provider_workspace.api.operations.dashboards import CreateDashboard
-        from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.operators.arguments import type_name
+        from airflow_provider_workspace.errors import WorkspaceInputError, type_name
         from airflow_provider_workspace.state.dashboard_registry import DashboardIdentity, DashboardRegistry
 
         if not isinstance(self.variable_key, str | None):

@@ -80,8 +80,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
 
     def path(self) -> str | Mapping[str, Any]:
         """Return the path of the file, or its content."""
-        from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.operators.arguments import type_name
+        from airflow_provider_workspace.errors import WorkspaceInputError, type_name
 
         file: Any = str(self.file) if hasattr(self.file, "storage_options") else self.file
         if isinstance(file, Mapping):

@@ -11,8 +11,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.api.secrets import is_secret
-from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.operators.arguments import shown
+from airflow_provider_workspace.errors import WorkspaceInputError, shown
 from airflow_provider_workspace.procedures.roster import address_key
 from airflow_provider_workspace.version_compat import AirflowFailException
 

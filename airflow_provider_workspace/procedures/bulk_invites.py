@@ -18,6 +18,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceRateLimitError,
     WorkspaceRequestError,
     WorkspaceStatusError,
+    shown,
 )
 from airflow_provider_workspace.procedures.invite_rows import InviteRows, make_entry
 from airflow_provider_workspace.procedures.invites_report import (
@@ -102,9 +103,7 @@ def invite_all(
     :raises WorkspaceInvitesIncompleteError: if some people were not invited
     """
     if on_invalid not in ("fail", "skip"):
-        given: Any = on_invalid
-        shown = repr(given[:40]) if isinstance(given, str) else type(given).__name__
-        raise WorkspaceInputError(f"on_invalid is {shown}; expected 'fail' or 'skip'")
+        raise WorkspaceInputError(f"on_invalid is {shown(on_invalid)}; expected 'fail' or 'skip'")
     quota = Quota(
         settings.invites_per_hour if max_per_hour is None else max_per_hour,
         settings.invites_per_day if max_per_day is None else max_per_day,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.errors import WorkspaceInputError, shown
 from airflow_provider_workspace.procedures.roster import address_key, check_address
 
 if TYPE_CHECKING:
@@ -291,8 +291,7 @@ def check_share(join: Any) -> float:
             share = float(join)
             if 0 < share <= 1:
                 return share
-    shown = repr(join[:40]) if isinstance(join, str) else f"something of type {type(join).__name__}"
-    raise WorkspaceInputError(f"join is {shown}; expected 'all', 'any', or a share above 0 and up to 1")
+    raise WorkspaceInputError(f"join is {shown(join)}; expected 'all', 'any', or a share above 0 and up to 1")
 
 
 def _missing_project(project_id: str) -> Result:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from airflow_provider_workspace.api.comparison import ascii_domain
 from airflow_provider_workspace.api.operation import explain
 from airflow_provider_workspace.api.operations.invites import InviteFields
-from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.errors import WorkspaceInputError, type_name
 
 # Maximum number of invalid rows that are reported.
 MAX_FINDINGS = 1000
@@ -87,7 +87,7 @@ def check_roster(rows: Iterable[Mapping[str, Any] | str], *, strict: bool = Fals
     :raises WorkspaceInputError: if ``rows`` is not iterable, or a single row
     """
     if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
-        raise WorkspaceInputError(f"invites must be rows or addresses, not something of type {type(rows).__name__}")
+        raise WorkspaceInputError(f"invites must be rows or addresses, not {type_name(rows)}")
     if strict and not isinstance(rows, Iterator | list):  # a list is in memory anyway
         checked = (_check_row(number, row) for number, row in enumerate(rows, start=1))
         invalid = list(islice((entry for entry in checked if isinstance(entry, Entry)), MAX_FINDINGS))
@@ -153,7 +153,7 @@ def check_address(address: Any) -> str:
     :raises WorkspaceInputError: if it is not an e-mail address
     """
     if not isinstance(address, str):
-        raise WorkspaceInputError(f"an e-mail address must be a string, not something of type {type(address).__name__}")
+        raise WorkspaceInputError(f"an e-mail address must be a string, not {type_name(address)}")
     email = str(_tidy({"target_email": address}).get("target_email", ""))
     problem = address_problem(email)
     if problem:

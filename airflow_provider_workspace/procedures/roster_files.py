@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from airflow_provider_workspace.api.operations.invites import InviteSettings
-from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.errors import WorkspaceInputError, type_name
 
 # The name of cells without a column: not a field of an invite, so the row is refused with this name.
 EXTRA_CELLS = "cells beyond the last column"
@@ -73,7 +73,7 @@ class RosterFile:
 
     def __init__(self, path: Any) -> None:
         if not isinstance(path, str | PathLike):
-            raise WorkspaceInputError(f"path must be the name of a file, not something of type {type(path).__name__}")
+            raise WorkspaceInputError(f"path must be the name of a file, not {type_name(path)}")
         self.path: Any = Path(path)
         self.suffix: str = self.path.suffix
 

@@ -128,10 +128,10 @@ def check_number(name: str, value: Any, *, least: float = 0) -> None:
     """
     if isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= MAX_NUMBER:
         return
-    from airflow_provider_workspace.errors import WorkspaceInputError
+    from airflow_provider_workspace.errors import WorkspaceInputError, type_name
 
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    given = "one beyond that" if is_number else f"something of type {type(value).__name__}"
+    given = "one beyond that" if is_number else type_name(value)
     raise WorkspaceInputError(f"{name} must be a number from {least} to {MAX_NUMBER:g}, not {given}")
 
 
@@ -143,9 +143,9 @@ def check_text(name: str, value: Any) -> None:
     """
     if isinstance(value, str | UUID):
         return
-    from airflow_provider_workspace.errors import WorkspaceInputError
+    from airflow_provider_workspace.errors import WorkspaceInputError, type_name
 
-    raise WorkspaceInputError(f"{name} must be a string, not something of type {type(value).__name__}")
+    raise WorkspaceInputError(f"{name} must be a string, not {type_name(value)}")
 
 
 def _finished_event(

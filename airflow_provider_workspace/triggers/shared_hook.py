@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
-from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.errors import WorkspaceInputError, type_name
 from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
 
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ class SharedHook:
 
     def __init__(self, conn_id: str) -> None:
         if not isinstance(conn_id, str):
-            raise WorkspaceInputError(
-                f"workspace_conn_id must be the id of a connection, not something of type {type(conn_id).__name__}"
-            )
+            raise WorkspaceInputError(f"workspace_conn_id must be the id of a connection, not {type_name(conn_id)}")
         self._key = (asyncio.get_running_loop(), conn_id)
         self.fresh = False
 

@@ -276,11 +276,9 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         self.queue = queue
         check_number("poll_interval", poll_interval)
         if what not in ("project", "member", "verified_domain"):
-            from airflow_provider_workspace.errors import WorkspaceInputError
+            from airflow_provider_workspace.errors import WorkspaceInputError, shown
 
-            given: object = what
-            shown = repr(given[:40]) if isinstance(given, str) else f"something of type {type(given).__name__}"
-            raise WorkspaceInputError(f"what is {shown}; expected 'project', 'member' or 'verified_domain'")
+            raise WorkspaceInputError(f"what is {shown(what)}; expected 'project', 'member' or 'verified_domain'")
         self.what = what
         self.workspace_conn_id = workspace_conn_id
         self.organization_id = organization_id

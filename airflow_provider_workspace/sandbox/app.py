@@ -138,13 +138,13 @@ class ApiPath:
         entry["key_name"] = key.name
         if route is None:
             self._refuse_method(request.method)
-        if route.session_only and profile.verify_needs_session and "session" not in key.scopes:
+        if route.session_only and profile.live and "session" not in key.scopes:
             raise forbidden("This action does not support Personal API Key access")
         _check_scope(profile, key, route.scope)
         limits = self.service.active_limits
         if limits is not None:
             limits.take(limits.requests, key.key, 1, self.service.state.now().timestamp())
-        if profile.unnamed_refused:
+        if profile.strict:
             _check_query(request, route)
         api_request = ApiRequest(
             state=self.service.state,
@@ -181,11 +181,11 @@ def _check_scope(profile: Profile, key: Key, scope: str | None) -> None:
     if "*" in key.scopes:
         return
     if scope is None:
-        if profile.unscoped_needs_all:
+        if profile.live:
             raise forbidden("This action does not support API keys with scopes.")
         return
     granted = {scope}
-    if profile.write_includes_read:
+    if not profile.strict:  # x:write includes x:read
         granted.add(scope.replace(":read", ":write"))
     if not granted & key.scopes:
         raise forbidden(f"API key missing required scope '{scope}'")
@@ -199,13 +199,13 @@ def _check_query(request: Request, route: ApiRoute) -> None:
 
 def _read_body(profile: Profile, request: Request, raw: bytes) -> Any:
     if request.method not in BODY_METHODS:
-        if raw and profile.unnamed_refused:
+        if raw and profile.strict:
             raise invalid(f"{request.method} takes no body.", code="unexpected_body")
         return {}
     if not raw:
         return {}
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if profile.content_type_checked and media_type != "application/json":
+    if (profile.strict or profile.live) and media_type != "application/json":
         detail = f'Unsupported media type "{media_type}" in request.'
         raise ApiError(415, "invalid_request", "unsupported_media_type", detail)
     return parse_json(raw)

@@ -62,7 +62,7 @@ class ApiRequest:
         return project_id, organization_id
 
     def fields(self, allowed: Fields) -> JsonObject:
-        return check_fields(self.body, allowed, unnamed_refused=self.profile.unnamed_refused)
+        return check_fields(self.body, allowed, unnamed_refused=self.profile.strict)
 
     def user(self) -> JsonObject:
         return self.state.record("users", uuid=self.key.user_uuid)
@@ -89,7 +89,7 @@ class ApiRequest:
     def _check_membership(self, organization_id: str) -> None:
         if organization_id in self.key.organizations:
             return
-        if self.profile.foreign_status == 403:
+        if self.profile.live:
             raise forbidden("You don't have access to the organization.")
         raise not_found()
 
@@ -100,7 +100,7 @@ class ApiRequest:
         number = parse_number(text, 20)
         if number is not None and number >= minimum:
             return min(number, MAX_NUMBER)
-        if self.profile.unnamed_refused:
+        if self.profile.strict:
             raise invalid("A valid integer is required.", name)
         return default
 

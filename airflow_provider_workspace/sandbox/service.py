@@ -51,7 +51,7 @@ class Service:
     @property
     def active_limits(self) -> Limits | None:
         """The rate limits that apply now; None if there are none."""
-        return self._limits if self.settings.rate_limit and self.settings.profile.rates_limited else None
+        return self._limits if self.settings.rate_limit and self.settings.profile.live else None
 
     def log_request(self, entry: JsonObject) -> None:
         """Add an API request to the log; the entry must not contain a key."""

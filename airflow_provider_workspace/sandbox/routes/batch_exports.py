@@ -70,7 +70,7 @@ def unpause_batch_export(request: ApiRequest) -> object:
     export = _find(request)
     if export["paused"]:
         request.state.db.execute("UPDATE batch_exports SET paused = 0 WHERE id = ?", (export["id"],))
-        detail = {"backfill": bool(request.body.get("backfill"))} if request.profile.unpause_reads_backfill else {}
+        detail = {"backfill": bool(request.body.get("backfill"))} if request.profile.live else {}
         sql = "UPDATE export_pauses SET resumed_at = ?, backfill = ? WHERE export_id = ? AND resumed_at IS NULL"
         values = (request.state.now().timestamp(), detail.get("backfill", False), export["id"])
         request.state.db.execute(sql, values)
@@ -89,7 +89,7 @@ def _format(seconds: float) -> str:
 
 
 def _response(request: ApiRequest, *, paused: bool) -> JsonObject | None:
-    return {"paused": paused} if request.profile.pause_answers_state else None
+    return {"paused": paused} if request.profile.live else None
 
 
 BATCH_EXPORT = "/api/organizations/{organization_id}/batch_exports/{id}/"

@@ -30,17 +30,15 @@ def add_collaborator(state: State, dashboard_id: int, user: JsonObject, level: i
 
 
 def list_dashboard_collaborators(request: ApiRequest) -> object:
-    """List the collaborators in the shape of the profile."""
+    """List the collaborators, in a shape of each profile: the interface does not show it."""
     dashboard, _ = find_dashboard(request, "dashboard_id")
     sql = "SELECT record FROM collaborators WHERE dashboard_id = ? ORDER BY seq"
     collaborators = [json.loads(row["record"]) for row in request.state.db.execute(sql, (dashboard["id"],))]
-    shape = request.profile.collaborator_list
-    if shape == "envelope":
-        count = len(collaborators)
-        return {"count": count, "next": None, "previous": None, "results": collaborators}
-    if shape == "single" and len(collaborators) == 1:
-        return collaborators[0]
-    return collaborators
+    if request.profile.strict:
+        return collaborators[0] if len(collaborators) == 1 else collaborators
+    if request.profile.live:
+        return collaborators
+    return {"count": len(collaborators), "next": None, "previous": None, "results": collaborators}
 
 
 def add_dashboard_collaborator(request: ApiRequest) -> object:
@@ -49,7 +47,7 @@ def add_dashboard_collaborator(request: ApiRequest) -> object:
     fields = request.fields(FIELDS)
     require(fields, "user_uuid")
     _check_restriction(request, dashboard)
-    if request.profile.collaborators_need_restriction:
+    if request.profile.live:
         require(fields, "level")
     user_uuid = fields["user_uuid"].lower()
     member = request.state.one("members", organization_id=organization_id, user_uuid=user_uuid)
@@ -89,7 +87,7 @@ def remove_dashboard_collaborator(request: ApiRequest) -> None:
 
 def _check_restriction(request: ApiRequest, dashboard: JsonObject) -> None:
     restricted = dashboard["restriction_level"] != EVERYBODY_EDITS
-    if request.profile.collaborators_need_restriction and not restricted:
+    if request.profile.live and not restricted:
         raise invalid("Cannot change collaborators of a dashboard on the lowest restriction level.")
 
 

@@ -51,7 +51,7 @@ def create_domain(request: ApiRequest) -> object:
     fields = request.fields(FIELDS)
     require(fields, "domain")
     _check_unique(request, fields["domain"])
-    if request.profile.domains_bare:
+    if request.profile.live:  # takes only the name; the others are dropped
         if "xn--" in fields["domain"].lower():
             raise invalid("Enter a valid domain.", "domain")
         fields = {"domain": fields["domain"]}
@@ -70,10 +70,10 @@ def update_domain(request: ApiRequest) -> object:
     """Update a domain; a new name must be verified again."""
     record, organization_id = _find(request)
     fields = request.fields(FIELDS)
-    if request.profile.domains_bare:
+    if request.profile.live:  # keeps the name
         fields.pop("domain", None)
     changes = {name: value for name, value in fields.items() if record[name] != value}
-    if request.profile.domains_bare and not record["is_verified"]:
+    if request.profile.live and not record["is_verified"]:
         for name in SSO_FIELDS:
             if name in changes:
                 detail = "This attribute cannot be updated until the domain is verified."
@@ -107,16 +107,16 @@ def verify_domain(request: ApiRequest) -> object:
     record, organization_id = _find(request)
     request.fields(FIELDS)
     if record["is_verified"]:
-        if request.profile.verify_answers_domain:
+        if request.profile.live:
             raise invalid("This domain has already been verified.", code="already_verified")
         return None
     _verify(request, organization_id, record, request.key.name)
-    return record if request.profile.verify_answers_domain else None
+    return record if request.profile.live else None
 
 
 def _look_at_dns(request: ApiRequest, organization_id: str) -> None:
-    """Verify all domains, in the profile whose service does that on its own."""
-    if request.profile.verify_needs_session:
+    """Verify all domains, which the service of ``live`` does on its own."""
+    if request.profile.live:
         rows = request.state.db.execute("SELECT record FROM domains WHERE organization_id = ?", (organization_id,))
         for record in [json.loads(row["record"]) for row in rows]:
             if not record["is_verified"]:
@@ -144,7 +144,7 @@ def _store(request: ApiRequest, record: JsonObject) -> None:
 
 def _check_unique(request: ApiRequest, domain: str, own_id: str = "") -> None:
     sql = "SELECT count(*) FROM domains WHERE domain = ? AND id <> ?"
-    if request.profile.domains_unique and request.state.number(sql, domain.lower(), own_id):
+    if request.profile.live and request.state.number(sql, domain.lower(), own_id):
         raise invalid("Domain with this domain already exists.", "domain", "unique")
 
 

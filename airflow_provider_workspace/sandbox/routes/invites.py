@@ -18,6 +18,8 @@ from airflow_provider_workspace.sandbox.routes.members import LEVELS, MEMBER_LEV
 from airflow_provider_workspace.sandbox.state import State, format_time, parse_time
 
 INVITE_DAYS = 3
+BULK_LIMIT = 20
+"""Maximum invites in a bulk request, in ``live``."""
 
 # The flag is_expired depends on the time, so it is set on read.
 INVITE_COLUMN = """json_set(record, '$.is_expired', json(CASE WHEN expires_at <= ? THEN 'true' ELSE 'false' END))"""
@@ -81,12 +83,12 @@ def create_invites(request: ApiRequest) -> object:
         try:
             _refuse_member(request, organization_id, fields, item)
         except ApiError as error:
-            if not request.profile.bulk_stops_at_member:
-                raise
+            if not request.profile.live:
+                raise  # none are created
             # Returned instead of raised, because the invites before it are kept.
             return error.response()
         created.append(_invite(request, organization_id, fields))
-    return json_response(created, 201) if request.profile.bulk_answers_invites else None
+    return json_response(created, 201) if request.profile.live else None
 
 
 def delete_invite(request: ApiRequest) -> None:
@@ -97,25 +99,25 @@ def delete_invite(request: ApiRequest) -> None:
 
 
 def _check(request: ApiRequest, body: object, item: int | None = None) -> JsonObject:
-    fields = check_fields(body, FIELDS, unnamed_refused=request.profile.unnamed_refused, item=item)
+    fields = check_fields(body, FIELDS, unnamed_refused=request.profile.strict, item=item)
     require(fields, "target_email", item)
-    if request.profile.levels_closed and fields.get("level", MEMBER_LEVEL) not in LEVELS:
+    if request.profile.live and fields.get("level", MEMBER_LEVEL) not in LEVELS:
         attr = "level" if item is None else f"{item}__level"
         raise invalid(f'"{fields["level"]}" is not a valid choice.', attr, "invalid_choice")
     check_level(request, fields.get("level", MEMBER_LEVEL))
-    if request.profile.emails_lowered:
+    if request.profile.live:
         fields["target_email"] = fields["target_email"].lower()
     return fields
 
 
 def _check_bulk(request: ApiRequest) -> list[JsonObject]:
-    body, limit = request.body, request.profile.bulk_limit
+    body = request.body
     if not isinstance(body, list):
-        if limit is not None:
+        if request.profile.live:
             raise invalid("Expected a list of items.", code="not_a_list")
         return [_check(request, body)]
-    if limit is not None and len(body) > limit:
-        raise invalid(f"A maximum of {limit} invites can be sent in a single request.")
+    if request.profile.live and len(body) > BULK_LIMIT:
+        raise invalid(f"A maximum of {BULK_LIMIT} invites can be sent in a single request.")
     return [_check(request, invite, item) for item, invite in enumerate(body)]
 
 
@@ -132,7 +134,7 @@ def _refuse_member(request: ApiRequest, organization_id: str, fields: JsonObject
 
 def _invite(request: ApiRequest, organization_id: str, fields: JsonObject) -> JsonObject:
     replaced = []
-    if request.profile.invites_replace:
+    if request.profile.live:  # a new invite replaces older ones
         place = (organization_id, fields["target_email"].lower())
         older = request.state.db.execute("SELECT id FROM invites WHERE organization_id = ? AND email = ?", place)
         replaced = [row["id"] for row in older]

@@ -63,8 +63,8 @@ def is_member(state: State, organization_id: str, email: str) -> bool:
 
 
 def check_level(request: ApiRequest, level: int) -> None:
-    """Refuse a level above that of the key's owner in the organization."""
-    if not request.profile.levels_capped:
+    """Refuse a level above that of the key's owner, in ``live``."""
+    if not request.profile.live:
         return
     place = {"organization_id": request.path["organization_id"], "user_uuid": request.key.user_uuid}
     own = request.state.one("members", **place)
@@ -82,9 +82,9 @@ def update_member(request: ApiRequest) -> object:
     fields = request.fields(FIELDS)
     user_uuid, old = record["user"]["uuid"], record["level"]
     level = fields.get("level", old)
-    if request.profile.levels_closed and level not in LEVELS:
+    if request.profile.live and level not in LEVELS:
         raise invalid(f'"{level}" is not a valid choice.', "level", "invalid_choice")
-    if request.profile.levels_capped and user_uuid == request.key.user_uuid:
+    if request.profile.live and user_uuid == request.key.user_uuid:
         raise forbidden("You can't change your own access level.")
     check_level(request, max(level, old))
     if level != old:

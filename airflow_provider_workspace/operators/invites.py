@@ -98,7 +98,7 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.procedures.roster import address_key, check_address
         from airflow_provider_workspace.procedures.snapshot import find_row
 
-        email = check_address(self.target_email)
+        email = check_address("target_email", self.target_email)
         organization_id = hook.organization_or_default(self.organization_id)
         create = CreateInvite(organization_id=organization_id, target_email=email, **self.given(SETTINGS))
         invites = ListInvites(organization_id=organization_id, limit=hook.client.settings.page_size)

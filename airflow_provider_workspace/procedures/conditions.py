@@ -271,7 +271,7 @@ def check_addresses(emails: Any) -> list[str]:
         raise WorkspaceInputError(
             "emails must be a list with at least one address; pass the output of the other task itself (task.output)"
         )
-    checked = [check_address(email) for email in emails]
+    checked = [check_address("emails", email) for email in emails]
     return list({address_key(email): email for email in checked}.values())
 
 

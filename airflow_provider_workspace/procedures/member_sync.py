@@ -36,7 +36,6 @@ from airflow_provider_workspace.procedures.roster import (
     Roster,
     Row,
     address_key,
-    address_problem,
     check_address,
     check_roster,
 )
@@ -246,7 +245,7 @@ def plan_members(
     :raises WorkspaceInputError: if a row or address is invalid, or the roster is empty
     """
     roster = _check_rows(rows)
-    safe = {address_key(_check_protected(address)) for address in protected}
+    safe = {address_key(check_address("protected", address)) for address in protected}
     plan = MemberPlan()
     wanted = {row.key: row for row in roster.rows}
     invited: dict[str, Invite] = {}
@@ -294,10 +293,10 @@ def plan_leavers(
     :param leavers: their addresses; the other arguments are those of :func:`plan_members`
     :raises WorkspaceInputError: if an address is invalid, or there is none
     """
-    leaving = {address_key(email): email for email in map(check_address, leavers)}
+    leaving = {address_key(email): email for email in (check_address("leavers", one) for one in leavers)}
     if not leaving:
         raise WorkspaceInputError("leavers is empty")
-    safe = {address_key(_check_protected(address)) for address in protected}
+    safe = {address_key(check_address("protected", address)) for address in protected}
     plan = MemberPlan()
     found: set[str] = set()
     for invite in invites:
@@ -329,15 +328,6 @@ def _check_rows(rows: Iterable[Mapping[str, Any] | str]) -> Roster:
     if not roster.rows:
         raise WorkspaceInputError("The roster is empty: this would remove everybody")
     return roster
-
-
-def _check_protected(address: object) -> str:
-    """Return a protected address; one with a typing error would protect nobody."""
-    email = str(address).strip()
-    problem = address_problem(email)
-    if problem:
-        raise WorkspaceInputError(f"Correct protected: '{email}' is not an e-mail address: {problem}")
-    return email
 
 
 def _plan_invite(

@@ -146,18 +146,21 @@ def address_key(address: str) -> str:
     return local + at + ascii_domain(domain)
 
 
-def check_address(address: Any) -> str:
+def check_address(name: str, address: Any) -> str:
     """
     Return an address as it is sent: trimmed, the domain in lower case.
 
+    :param name: the argument, for messages
     :raises WorkspaceInputError: if it is not an e-mail address
     """
     if not isinstance(address, str):
-        raise WorkspaceInputError(f"an e-mail address must be a string, not {type_name(address)}")
+        raise WorkspaceInputError(f"Correct {name}: an e-mail address must be a string, not {type_name(address)}")
     email = str(_tidy({"target_email": address}).get("target_email", ""))
     problem = address_problem(email)
     if problem:
-        raise WorkspaceInputError(f"{address[:MAX_ADDRESS_LENGTH]!r} is not an e-mail address: {problem}")
+        raise WorkspaceInputError(
+            f"Correct {name}: {address[:MAX_ADDRESS_LENGTH]!r} is not an e-mail address: {problem}"
+        )
     return email
 
 

@@ -44,7 +44,7 @@ def find_user(
         raise WorkspaceInputError("Pass either user_uuid or user_email, and not both")
     if user_uuid is not None:
         return user_uuid
-    address = check_address(email)
+    address = check_address("user_email", email)
     organization_id = organization()
     members = yield from read_rows(ListMembers(organization_id=organization_id, limit=page_size))
     found = [

@@ -198,10 +198,12 @@ def test_duplicate_addresses_name_the_earlier_row() -> None:
 
 
 def test_a_single_address_is_checked() -> None:
-    assert check_address(" Ivo@Example.COM ") == "Ivo@example.com"
+    assert check_address("emails", " Ivo@Example.COM ") == "Ivo@example.com"
     with pytest.raises(WorkspaceInputError) as error:
-        check_address("ivo")
-    assert str(error.value) == "'ivo' is not an e-mail address: the address needs exactly one @. Nothing was sent."
+        check_address("emails", "ivo")
+    assert str(error.value) == (
+        "Correct emails: 'ivo' is not an e-mail address: the address needs exactly one @. Nothing was sent."
+    )
 
 
 @pytest.mark.parametrize("rows", ["ada@example.com", b"ada", {"email": "ada@example.com"}, 5, None])
@@ -212,8 +214,8 @@ def test_values_that_are_not_rows_are_refused(rows: Any) -> None:
 
 @pytest.mark.parametrize("address", [None, 5, ["ada@example.com"]])
 def test_an_address_must_be_a_string(address: Any) -> None:
-    with pytest.raises(WorkspaceInputError, match="an e-mail address must be a string"):
-        check_address(address)
+    with pytest.raises(WorkspaceInputError, match="emails: an e-mail address must be a string"):
+        check_address("emails", address)
 
 
 def test_a_strict_check_keeps_no_row_of_an_invalid_roster() -> None:

@@ -28,7 +28,6 @@ class WorkspaceLink(BaseOperatorLink):
 
     @property
     def name(self) -> str:
-        """Label of the button."""
         return "Workspace"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002

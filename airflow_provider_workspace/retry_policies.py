@@ -39,7 +39,6 @@ class WorkspaceRetryPolicy(RetryPolicy):
         max_tries: int,  # noqa: ARG002
         context: Context | None = None,
     ) -> RetryDecision:
-        """Decide whether and when to retry the task."""
         error = _workspace_error(exception)
         if error is None:
             return RetryDecision.default()
@@ -66,7 +65,6 @@ class WorkspaceRetryPolicy(RetryPolicy):
 
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> WorkspaceRetryPolicy:  # noqa: ARG003
-        """Return the policy."""
         return cls()
 
     # Not a dataclass, whose creation would cost every Dag file more than the rest of this module.

@@ -178,7 +178,6 @@ class Domain(Resource):
 
     @property
     def label(self) -> str | None:
-        """The domain."""
         return self.domain
 
 
@@ -201,7 +200,6 @@ class Invite(Resource):
 
     @property
     def label(self) -> str | None:
-        """The address."""
         return self.target_email
 
 
@@ -219,7 +217,6 @@ class Member(Resource):
 
     @property
     def label(self) -> str | None:
-        """The address."""
         return self.user.email if self.user else None
 
 
@@ -242,7 +239,6 @@ class ProjectItem(Resource):
 
     @property
     def label(self) -> str | None:
-        """The name."""
         return self.name
 
 

@@ -24,30 +24,24 @@ class DatabaseStore:
         self.prefix = prefix
 
     def list_keys(self) -> list[str]:
-        """Return all keys."""
         with create_session() as session:
             found = session.scalars(select(Variable.key).where(Variable.key.startswith(self.prefix, autoescape=True)))
             return sorted(found)
 
     def read(self, key: str) -> str | None:
-        """Return a value; ``None`` if the key does not exist."""
         value: str | None = Variable.get(key, default_var=None)
         return value
 
     def add(self, key: str, value: str) -> None:
-        """Write a value for a new key."""
         self.write(key, value)
 
     def write(self, key: str, value: str) -> None:
-        """Replace a value."""
         Variable.set(key, value)
 
     def delete(self, key: str) -> None:
-        """Delete a value; a missing key is not an error."""
         Variable.delete(key)
 
     def why_over(self, window: Window) -> str | None:
-        """Return why a window can no longer close itself; ``None`` if it can."""
         with create_session() as session:
             run = select(DagRun.state).where(DagRun.dag_id == window.dag_id, DagRun.run_id == window.run_id)
             state = session.scalar(run)

@@ -91,7 +91,6 @@ class StoredFile(RosterFile):
 
     @contextmanager
     def open(self, newline: str | None = None) -> Iterator[TextIO]:
-        """Open the file as text."""
         with (
             self._clear_errors("read"),
             self.path.open("r", encoding="utf-8-sig", newline=newline) as text,
@@ -99,13 +98,11 @@ class StoredFile(RosterFile):
             yield text
 
     def exists(self) -> bool:
-        """Return whether the file exists."""
         with self._clear_errors("written"):
             self.fs.invalidate_cache()
             return bool(self.fs.isfile(self.path.path))
 
     def write(self, content: bytes) -> None:
-        """Replace the file."""
         with self._clear_errors("written"), self.path.open("wb") as file:
             file.write(content)
 

@@ -170,7 +170,6 @@ class _Campaign:
 
     @property
     def limit(self) -> int:
-        """Number of invites in a request."""
         return 1 if self.settings.bulk_invite_body == "object" else self.settings.bulk_invite_limit
 
     def run(self, max_wait: float) -> Procedure[None]:
@@ -197,7 +196,6 @@ class _Campaign:
         self.rows.compare(seen, began, self.settings.consistency_time)
 
     def snapshot(self) -> Procedure[Snapshot]:
-        """Read the invites and the members."""
         return self.with_report(take_snapshot("people", self.organization_id, self.settings, complete=True))
 
     def with_report(self, procedure: Procedure[T]) -> Procedure[T]:

@@ -61,7 +61,6 @@ class PeopleCondition(Condition):
     subject: ClassVar[str] = "people"
 
     def wanted(self) -> set[str]:
-        """Return the addresses."""
         return {address_key(email) for email in self.emails}
 
     def states(self, seen: Snapshot) -> list[tuple[str, str]]:
@@ -86,7 +85,6 @@ class DomainVerified(Condition):
     subject: ClassVar[str] = "domains"
 
     def evaluate(self, seen: Snapshot) -> Result:
-        """Read ``is_verified``."""
         domain = seen.domains.get(self.domain_id)
         if domain is None:
             return Result(done=False, message=f"domain {self.domain_id} not found", found=False)
@@ -109,7 +107,6 @@ class MembersJoined(PeopleCondition):
     share: float = 1.0
 
     def evaluate(self, seen: Snapshot) -> Result:
-        """Look the addresses up among the members and the invites."""
         whys = {"open": "invited", "expired": "invite expired", "gone": "no invite"}
         states = self.states(seen)
         joined = [email for email, state in states if state == "accepted"]
@@ -128,7 +125,6 @@ class InvitesSettled(PeopleCondition):
     """No invite is open: each was accepted, has expired or is gone."""
 
     def evaluate(self, seen: Snapshot) -> Result:
-        """Look the addresses up among the members and the invites."""
         ends: dict[str, list[str]] = {"accepted": [], "expired": [], "gone": [], "open": []}
         for email, state in self.states(seen):
             ends[state].append(email)
@@ -150,7 +146,6 @@ class ProjectReceivingEvents(Condition):
     subject: ClassVar[str] = "projects"
 
     def evaluate(self, seen: Snapshot) -> Result:
-        """Read ``ingested_event``."""
         project = seen.projects.get(self.project_id)
         if project is None:
             return _missing_project(self.project_id)
@@ -176,7 +171,6 @@ class ProjectOnboarded(Condition):
     subject: ClassVar[str] = "projects"
 
     def evaluate(self, seen: Snapshot) -> Result:
-        """Read ``has_completed_onboarding_for`` and ``completed_snippet_onboarding``."""
         project = seen.projects.get(self.project_id)
         if project is None:
             return _missing_project(self.project_id)

@@ -38,7 +38,6 @@ class InvitesReport:
         return f"<InvitesReport: {self.summary()}>"
 
     def add(self, *entries: Entry) -> None:
-        """Add the results of rows."""
         self._entries.update((entry.row, entry) for entry in entries)
 
     @property

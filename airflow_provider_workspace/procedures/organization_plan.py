@@ -211,7 +211,6 @@ class OrganizationReader:
     _members: list[Member] | None = None
 
     def projects(self) -> Procedure[list[ProjectItem]]:
-        """Read the projects."""
         if self._projects is None:
             self._projects = yield from read_rows(
                 ops.projects.ListProjects(organization_id=self.organization_id, limit=self.page_size)
@@ -219,7 +218,6 @@ class OrganizationReader:
         return self._projects
 
     def members(self) -> Procedure[list[Member]]:
-        """Read the members."""
         if self._members is None:
             self._members = yield from read_rows(
                 ops.members.ListMembers(organization_id=self.organization_id, limit=self.page_size)

@@ -276,7 +276,6 @@ class JsonText:
                 return ""
 
     def skip(self) -> None:
-        """Skip one character."""
         self.position += 1
 
     def value(self, name: str) -> Any:

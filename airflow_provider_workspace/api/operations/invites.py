@@ -96,10 +96,8 @@ class CreateInvites(Operation[list[Invite]]):
 
     @property
     def rows(self) -> int:
-        """Number of invites."""
         return len(self.invites)
 
     def payload(self) -> Any:
-        """Return the array of invites, or one object."""
         rows = [row.model_dump(mode="json", exclude_unset=True) for row in self.invites]
         return rows if self.body == "array" else rows[0]

@@ -43,7 +43,7 @@ def parse_response(
 
     :param now: current time with a time zone, for a ``Retry-After`` that is a date
     :param may_have_been_applied: whether an earlier attempt may have been applied; then a 404 to a DELETE is a success
-    :param caller_looks_up: whether the caller looks up a create whose response does not identify the record
+    :param caller_looks_up: whether the caller looks up a create whose response is not the record
     :param trust_counts: whether to keep the count of a list
     :return: the result; for a PATCH with status 204 a record without fields
     :raises WorkspaceStatusError: for a status other than 2xx
@@ -61,8 +61,8 @@ def parse_response(
             result = decode(op.endpoint.result, context.redacted_body(response.body))
         except UnreadableResponseError as found:
             unreadable = str(found)
-        if op.endpoint.effect == "create" and not caller_looks_up and _is_anonymous(result):
-            unreadable = "JSON that does not identify the new record"
+        if op.endpoint.effect == "create" and not caller_looks_up and _is_foreign(result):
+            unreadable = "JSON that is not the new record"
         if unreadable is not None:  # raised here, so that its traceback does not hold the body
             raise unreadable_error(op, response, context, unreadable)
         if op.endpoint.effect == "remove":
@@ -86,9 +86,11 @@ def parse_response(
     return nothing
 
 
-def _is_anonymous(result: object) -> bool:
-    """Return whether a record has neither an id nor an address, such as ``{"error": "…"}``."""
-    return isinstance(result, Resource) and getattr(result, "id", None) is None and not result.label
+def _is_foreign(result: object) -> bool:
+    """Return whether a record has only unknown fields, such as ``{"error": "…"}``."""
+    if not isinstance(result, Resource) or not result.model_extra:
+        return False
+    return result.model_fields_set <= result.model_extra.keys()
 
 
 def _failures_of_remove(body: bytes) -> list[dict[str, Any]]:

@@ -133,18 +133,11 @@ class DashboardRegistry:
                 log.info("Waiting: %s is creating the %s, or was interrupted.", " try ".join(owner), self.what)
                 if owner[0] == self.owner[0] or checks > MAX_CHECKS:  # an earlier try of this task, or waited too long
                     if if_unknown != "create":
-                        raise self._unknown(" try ".join(owner), other)
+                        raise self._unknown(other, _interrupted(" try ".join(owner)))
                     self._variables.delete(other)
             # Jitter, so that tasks that began together do not retry together; not cryptography.
             yield Pause(SECONDS_BETWEEN_CHECKS * (0.5 + random.random()))  # noqa: S311
-        try:
-            dashboard = yield from send_one(create)
-        except WorkspaceOutcomeUnknownError as error:
-            raise self._unknown("This try", self._note, error.__cause__ or error) from error
-        except WorkspaceError:
-            # Refused or not sent. After any other end, such as a kill, the outcome is unknown.
-            self._end(None)
-            raise
+        dashboard = yield from self._create(create)
         if self.key is not None and self._read() != remembered:
             msg = (
                 f"Keep one of two dashboards: this task created {dashboard.id} in project {self.identity.project_id}, "
@@ -153,6 +146,20 @@ class DashboardRegistry:
             raise WorkspaceDuplicateError(msg, operation="CreateDashboard", outcome="applied", retryable=False)
         self._end(dashboard.id)
         return dashboard, True
+
+    def _create(self, create: CreateDashboard) -> Procedure[Dashboard]:
+        """Create the dashboard; the note stays if the outcome is unknown."""
+        try:
+            dashboard = yield from send_one(create)
+        except WorkspaceOutcomeUnknownError as error:
+            raise self._unknown(self._note, str(error.__cause__ or error)) from error
+        except WorkspaceError:
+            # Refused or not sent. After any other end, such as a kill, the outcome is unknown.
+            self._end(None)
+            raise
+        if dashboard.id is None:
+            raise self._unknown(self._note, "The response to CreateDashboard has no id.")
+        return dashboard
 
     def _find(self, remembered: Any, if_unknown: str) -> Procedure[Dashboard | None]:
         """Return the remembered dashboard if it is the right one and still exists."""
@@ -168,7 +175,7 @@ class DashboardRegistry:
         if dashboard_id is None:
             if if_unknown == "create":
                 return None
-            raise self._unknown("An earlier try", self.key)
+            raise self._unknown(self.key, _interrupted("An earlier try"))
         try:
             dashboard = yield from send_one(
                 GetDashboard(project_id=self.identity.project_id, dashboard_id=dashboard_id)
@@ -203,9 +210,7 @@ class DashboardRegistry:
         """Return the value of the Variable as JSON."""
         return json.dumps(self.identity.value(dashboard_id), ensure_ascii=False)
 
-    def _unknown(
-        self, who: str, variable: str | None, cause: BaseException | None = None
-    ) -> WorkspaceOutcomeUnknownError:
+    def _unknown(self, variable: str | None, why: str) -> WorkspaceOutcomeUnknownError:
         """Return the error for a create whose outcome is unknown, with the cure."""
         if self.key is not None:
             cure = (
@@ -217,7 +222,6 @@ class DashboardRegistry:
                 f"If it exists, set variable_key, and put its id into that Airflow Variable as {self._json(123)}; "
                 "if not, set if_unknown='create'."
             )
-        why = str(cause) if cause else f"{who} was interrupted: the dashboard may exist."
         msg = f"Look for {self.what}. {cure} Then clear this task. {why}"
         return WorkspaceOutcomeUnknownError(msg, operation="CreateDashboard", retryable=False)
 
@@ -266,3 +270,7 @@ class DashboardRegistry:
     def _notes(self) -> list[str]:
         """Return the notes of tries that are about to create it."""
         return [name for name in self._variables.list_keys() if name.startswith(self._prefix)]
+
+
+def _interrupted(who: str) -> str:
+    return f"{who} was interrupted: the dashboard may exist."

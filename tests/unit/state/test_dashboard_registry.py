@@ -118,6 +118,19 @@ def test_a_dashboard_that_was_deleted_is_created_again(service: Service) -> None
     assert Task(service).go_on() == (service.dashboards[2], True)
 
 
+@pytest.mark.parametrize("key", ["sales", None])
+def test_a_create_whose_response_has_no_id_is_not_repeated(
+    service: Service, variables: Variables, key: str | None
+) -> None:
+    service.answer_with = Dashboard(name="Sales")
+    with pytest.raises(
+        WorkspaceOutcomeUnknownError, match=r"^Look for .* The response to CreateDashboard has no id\.$"
+    ):
+        Task(service, key=key).go_on()
+    assert len(service.dashboards) == 1
+    assert len(notes(variables)) == (key is not None)
+
+
 @pytest.mark.usefixtures("variables")
 def test_a_404_of_a_proxy_is_an_error(service: Service) -> None:
     Task(service).go_on()

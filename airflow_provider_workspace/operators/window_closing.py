@@ -130,7 +130,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
                 leave_paused=export_id in opened["leave_paused"],
                 resume_fields=opened["resume_fields"],
             )
-            if lease.key in lost:
+            if any(f".{export_id}." in key for key in lost):
                 found.append(lease)
         return found
 

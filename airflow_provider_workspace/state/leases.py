@@ -222,7 +222,7 @@ class LeaseRegistry:
         if text is None:
             return None
         try:
-            return load(text)
+            return load(key, text)
         except (ValueError, TypeError, RecursionError) as error:
             self.unreadable[key] = str(error)
             log.warning("Skipping the Variable '%s', which is not a lease of a maintenance window: %s.", key, error)
@@ -293,13 +293,16 @@ def dump(lease: Lease) -> str:
     return json.dumps(lease.to_dict())
 
 
-def load(text: str) -> Lease:
+def load(key: str, text: str) -> Lease:
     """
     Parse the value of a Variable.
 
-    :raises ValueError: if it is not a lease
+    :raises ValueError: if it is not a lease, or that of another key, under which changes would be written
     """
-    return Lease.from_dict(json.loads(text))
+    lease = Lease.from_dict(json.loads(text))
+    if lease.key != key:
+        raise ValueError("its fields are those of another key")
+    return lease
 
 
 @cache
@@ -315,12 +318,13 @@ def iso(time: float) -> str:
 
 def parse_time(name: str, text: object) -> float:
     """
-    Parse a time in ISO 8601.
+    Parse a time in ISO 8601, in UTC if it names no time zone, such as one that a person has edited.
 
     :raises ValueError: if it is invalid, or not within the years that :func:`iso` can write
     """
     try:
-        time = datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp()
+        when = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
+        time = (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
         iso(time)
     except (ValueError, OverflowError):
         raise ValueError(f"its {name} is not a time") from None

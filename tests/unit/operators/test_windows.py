@@ -266,6 +266,26 @@ def test_exports_of_unreadable_leases_are_resumed(sandbox: SandboxServer, store:
     assert history(sandbox, FIRST) == ["pause", "unpause"]
 
 
+def test_a_lease_with_the_fields_of_another_is_not_resumed_for_ever(sandbox: SandboxServer, store: MemoryStore) -> None:
+    """A person may edit the Variable, and older releases had other keys."""
+    run = Run()
+    run.open(FIRST)
+    run.pause()
+    ((key, value),) = store.values.items()
+    store.values[key] = value.replace(FIRST, SECOND)
+    assert run.close()["resumed"] == [FIRST]
+    assert history(sandbox, FIRST) == ["pause", "unpause"]
+    assert history(sandbox, SECOND) == []
+    assert store.values == {}
+
+    renamed = key[:-1] + "_"
+    store.values[renamed] = value
+    assert run.close()["resumed"] == [FIRST]
+    with pytest.raises(AirflowFailException, match=f"Delete or correct the Variable '{renamed}'"):
+        sweep()
+    assert asked(sandbox, "unpause") == 2
+
+
 def test_an_export_whose_lease_was_deleted_stays_paused(sandbox: SandboxServer, store: MemoryStore) -> None:
     """As docs/guides/maintenance-windows.md says: a deleted lease looks like a window that was closed."""
     run = Run()

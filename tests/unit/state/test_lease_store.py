@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.state import lease_store
 from airflow_provider_workspace.state.lease_store import VariableStore, closing_state, why_task_over
-from airflow_provider_workspace.state.leases import PREFIX, Lease, Window
+from airflow_provider_workspace.state.leases import PREFIX, Lease, Window, parse_time
 
 WINDOW = Window("dag", "run", "close")
 
@@ -63,6 +64,17 @@ def test_lease_keys_do_not_depend_on_the_spelling_of_ids() -> None:
         for organization_id in ("0190c0de-abcd", " 0190C0DE-ABCD ")
     }
     assert len(keys) == 1
+
+
+def test_a_time_without_a_time_zone_is_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person may edit the Variable, and machines have different time zones."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert parse_time("until", "2026-03-29T02:30:00") == parse_time("until", "2026-03-29T02:30:00Z")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.usefixtures("variables")

@@ -15,11 +15,7 @@ def get_provider_info() -> dict[str, Any]:
         "name": "Workspace",
         "description": "Dashboards, batch exports, domains, invites, members and projects of analytics workspaces.",
         "integrations": [
-            {
-                "integration-name": "Workspace",
-                "external-doc-url": "https://example.com/workspace",
-                "tags": ["service"],
-            }
+            {"integration-name": "Workspace", "external-doc-url": "https://example.com/workspace", "tags": ["service"]}
         ],
         "hooks": [{"integration-name": "Workspace", "python-modules": [f"{PACKAGE}.hooks.workspace"]}],
         "operators": [
@@ -31,12 +27,7 @@ def get_provider_info() -> dict[str, Any]:
                 ],
             }
         ],
-        "sensors": [
-            {
-                "integration-name": "Workspace",
-                "python-modules": [f"{PACKAGE}.sensors.workspace"],
-            }
-        ],
+        "sensors": [{"integration-name": "Workspace", "python-modules": [f"{PACKAGE}.sensors.workspace"]}],
         "triggers": [
             {
                 "integration-name": "Workspace",

@@ -75,12 +75,7 @@ HINTS = (
         "is restricted; with 21 everybody can edit.",
         "/collaborators/",
     ),
-    Hint(
-        400,
-        r"\blevel\b",
-        "Pass level=37, which allows editing at services of this kind.",
-        "/collaborators/",
-    ),
+    Hint(400, r"\blevel\b", "Pass level=37, which allows editing at services of this kind.", "/collaborators/"),
     Hint(400, "", "Correct the request; a retry fails the same way."),
     Hint(
         401,

@@ -91,10 +91,7 @@ class StoredFile(RosterFile):
 
     @contextmanager
     def open(self, newline: str | None = None) -> Iterator[TextIO]:
-        with (
-            self._clear_errors("read"),
-            self.path.open("r", encoding="utf-8-sig", newline=newline) as text,
-        ):
+        with self._clear_errors("read"), self.path.open("r", encoding="utf-8-sig", newline=newline) as text:
             yield text
 
     def exists(self) -> bool:

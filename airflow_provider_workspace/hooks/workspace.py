@@ -155,11 +155,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
     # Batch exports
 
     def pause_batch_export(
-        self,
-        *,
-        batch_export_id: UUID | str,
-        organization_id: str | None = None,
-        **fields: Unpack[BatchExportBody],
+        self, *, batch_export_id: UUID | str, organization_id: str | None = None, **fields: Unpack[BatchExportBody]
     ) -> BatchExport | None:
         """Pause a batch export. Returns ``None`` if the response has no body. Scope ``batch_export:write``."""
         return self.send(

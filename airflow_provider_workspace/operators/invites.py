@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_workspace.operators.base import (
-    WorkspaceOrganizationListOperator,
-    WorkspaceWriteOperator,
-)
+from airflow_provider_workspace.operators.base import WorkspaceOrganizationListOperator, WorkspaceWriteOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath, XComArg
@@ -19,14 +16,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
 
 # The writable fields of section "Invite", besides the address.
-SETTINGS = (
-    "first_name",
-    "level",
-    "message",
-    "private_project_access",
-    "send_email",
-    "combine_pending_invites",
-)
+SETTINGS = ("first_name", "level", "message", "private_project_access", "send_email", "combine_pending_invites")
 
 
 class WorkspaceListInvitesOperator(WorkspaceOrganizationListOperator):
@@ -59,12 +49,7 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
     :param combine_pending_invites: whether pending invites of the address are combined
     """
 
-    template_fields: Collection[str] = (
-        "workspace_conn_id",
-        "organization_id",
-        "target_email",
-        *SETTINGS,
-    )
+    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "target_email", *SETTINGS)
     resource_kind = "invites"
 
     def __init__(

@@ -32,13 +32,7 @@ from airflow_provider_workspace.procedures.invites_report import (
     WorkspaceInvitesIncompleteError,
     name_entries,
 )
-from airflow_provider_workspace.procedures.roster import (
-    Roster,
-    Row,
-    address_key,
-    check_address,
-    check_roster,
-)
+from airflow_provider_workspace.procedures.roster import Roster, Row, address_key, check_address, check_roster
 from airflow_provider_workspace.procedures.snapshot import read_rows
 
 if TYPE_CHECKING:

@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
-    from airflow_provider_workspace.api.operations import (
-        batch_exports,
-        dashboards,
-        domains,
-        invites,
-        members,
-        projects,
-    )
+    from airflow_provider_workspace.api.operations import batch_exports, dashboards, domains, invites, members, projects
     from airflow_provider_workspace.api.operations.batch_exports import *  # noqa: F403 - for type checkers alone
     from airflow_provider_workspace.api.operations.dashboards import *  # noqa: F403
     from airflow_provider_workspace.api.operations.domains import *  # noqa: F403

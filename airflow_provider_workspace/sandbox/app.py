@@ -80,7 +80,7 @@ class ApiPath:
         if fault is None:
             response: Response | None = handle(request)
         else:
-            entry["fault"] = {"id": fault.number, "kind": fault.kind.name}
+            entry["fault"] = {"kind": fault.kind.name}
             connection = RawConnection(scope, receive, self.service.faults.held)
             context = FaultContext(
                 request,

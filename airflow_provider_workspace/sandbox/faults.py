@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import itertools
 import json
 import math
 import random
@@ -363,10 +362,9 @@ KINDS = (
 class Fault:
     """An injected fault."""
 
-    def __init__(self, kind: FaultKind, options: FaultOptions, number: int) -> None:
+    def __init__(self, kind: FaultKind, options: FaultOptions) -> None:
         self.kind = kind
         self.options = options
-        self.number = number
         self.seen = 0
         """Matching requests so far."""
         self.hits = 0
@@ -393,8 +391,7 @@ class Fault:
 
     def describe(self) -> JsonObject:
         """Return the fault for control calls."""
-        counts = {"seen": self.seen, "hits": self.hits}
-        return {"id": self.number, "kind": self.kind.name, **self.options.model_dump(), **counts}
+        return {"kind": self.kind.name, **self.options.model_dump(), "seen": self.seen, "hits": self.hits}
 
 
 class Faults:
@@ -412,7 +409,6 @@ class Faults:
         """The connections that faults hold."""
         self.active: list[Fault] = []
         self._initial = tuple(initial)
-        self._numbers = itertools.count(1)
         self.restart()
 
     def inject(self, wanted: Mapping[str, Any]) -> Fault:
@@ -438,7 +434,7 @@ class Faults:
         pattern = checked.operation
         if pattern is not None and not any(fnmatchcase(operation, pattern) for operation in known):
             raise ValueError(f"Unknown operation {pattern!r} for {name}. Operations are {', '.join(known)}.")
-        fault = Fault(kind, checked, next(self._numbers))
+        fault = Fault(kind, checked)
         self.active.append(fault)
         return fault
 

@@ -155,7 +155,7 @@ class SandboxServer:
 
     def inject(self, kind: str, operation: str | None = None, **options: object) -> JsonObject:
         """
-        Inject a fault and return it with its ``id``.
+        Inject a fault and return it.
 
         :param kind: kind of fault; ``python -m airflow_provider_workspace.sandbox --faults`` lists them
         :param operation: name or pattern (``create_*``) of operations; by default all

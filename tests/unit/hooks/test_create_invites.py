@@ -105,7 +105,7 @@ def test_a_refused_row_fails_alone(call: Call, connect: Connect, sandbox: Sandbo
 
 @live
 def test_a_rate_limited_run_can_be_continued(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
-    connect()
+    connect(max_concurrency=1)
     with pytest.raises(WorkspaceInvitesIncompleteError) as error:
         call("create_invites", people(90))
     assert isinstance(error.value.cause, WorkspaceRateLimitError)

@@ -122,7 +122,7 @@ def test_an_endless_response_is_an_error(send: Send, scene: Scene) -> None:
         sent = send(service.url, CREATE, total_timeout=1.0, max_response_bytes=200_000)
         seconds = time.monotonic() - began
     assert type(sent.error) is WorkspaceOutcomeUnknownError
-    assert seconds < 7
+    assert seconds < 30
 
 
 def test_a_service_that_does_not_read_ends_at_the_total_timeout(send: Send) -> None:

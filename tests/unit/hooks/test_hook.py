@@ -54,7 +54,7 @@ assert child == 0 or os.waitpid(child, 0)[1] == 0
 
 def test_a_forked_process_opens_connections_of_its_own(connect: Connect) -> None:
     connect()
-    subprocess.run([sys.executable, "-c", FORK], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", FORK], check=True, timeout=180)
 
 
 SEVERAL_LOOPS = """
@@ -79,7 +79,7 @@ assert answers == [20] * 4, answers
 def test_an_async_hook_serves_several_event_loops(connect: Connect) -> None:
     """In a process of its own, where the connections of the closed loops are left."""
     connect()
-    subprocess.run([sys.executable, "-c", SEVERAL_LOOPS], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", SEVERAL_LOOPS], check=True, timeout=180)
 
 
 # Organization and project

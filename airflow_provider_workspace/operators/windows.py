@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.links import url_for
 from airflow_provider_workspace.operators.base import WorkspaceOperator
-from airflow_provider_workspace.version_compat import conf
+from airflow_provider_workspace.version_compat import AirflowSkipException, conf
 
 if TYPE_CHECKING:
     from airflow.sdk import Context, XComArg
@@ -66,6 +66,8 @@ class WorkspaceWindowOperator(WorkspaceOperator):
 class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
     """
     Open a window: write a lease for each export. Sends no requests.
+
+    The task is skipped if its closing task will not run any more, because then nothing would resume the exports.
 
     The result describes the window: ``{"opened_at": seconds since 1970, "until", "batch_export_ids", …}``.
 
@@ -120,6 +122,7 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
         from airflow_provider_workspace.state.leases import Lease, iso
 
         window = self.window
+        self.check_close_task(window)
         organization_id = hook.organization_or_default(self.organization_id)
         export_ids = parse_uuids("batch_export_ids", self.batch_export_ids, "batch exports")
         given = parse_names("leave_paused", self.leave_paused)
@@ -167,6 +170,24 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
             "leave_paused": sorted(leave_paused & set(export_ids)),
             "resume_fields": resume_fields,
         }
+
+    def check_close_task(self, window: Window) -> None:
+        """
+        Skip this task if its closing task has ended.
+
+        Clearing the work of one mapped window clears the setups of all of them, but the teardown of that one alone.
+        """
+        from airflow_provider_workspace.state.lease_store import FINISHED_STATES, closing_state
+
+        states = self._context["ti"].get_task_states(
+            dag_id=window.dag_id, run_ids=[window.run_id], task_ids=[window.close_task_id]
+        )
+        _, state = closing_state(states.get(window.run_id, {}), window)
+        if state in FINISHED_STATES:
+            raise AirflowSkipException(
+                f"Clear '{window.close_task_id}' too to open this window again: it is {state}, so nothing would resume "
+                f"the exports. Nothing was paused ({window})."
+            )
 
     def warn_without_sweep(self, registry: LeaseRegistry, window: Window) -> None:
         """Warn that no sweep runs, and name the windows that were abandoned."""

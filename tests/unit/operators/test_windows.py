@@ -20,7 +20,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.state import lease_store
 from airflow_provider_workspace.state.leases import Lease, LeaseRegistry
 from airflow_provider_workspace.state.resuming import marked_as_failed
-from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
+from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, TaskDeferred
 from tests.task_instance import Killed, TaskStore
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class Run:
         self.max_tries = 15
         self.state: TaskStore | None = TaskStore()
         self.xcoms: dict[str, Any] = {}
+        self.states: dict[str, str] = {}
 
     def context(self, task_id: str) -> Any:
         ti = SimpleNamespace(
@@ -90,7 +91,7 @@ class Run:
             max_tries=self.max_tries,
             xcom_pull=lambda task_ids, map_indexes: self.xcoms.get(task_ids) if map_indexes == -1 else None,
             xcom_push=lambda key, value: self.xcoms.__setitem__((task_id, key), value),
-            get_task_states=lambda **_: {self.run_id: {}},
+            get_task_states=lambda **_: {self.run_id: self.states},
         )
         return {"ti": ti, "task_state_store": self.state}
 
@@ -253,6 +254,16 @@ def test_a_pause_with_unknown_outcome_is_resumed_twice(
     assert closed == {"resumed": [FIRST], "held": {}, "left_paused": [], "never_paused": {SECOND: None}}
     assert asked(sandbox, "unpause") == 2
     assert store.values == {}
+
+
+def test_a_window_whose_closing_task_is_over_is_not_opened(sandbox: SandboxServer, store: MemoryStore) -> None:
+    """Clearing the work of one mapped window clears the setups of all of them, and the teardown of that one."""
+    run = Run()
+    run.states = {CLOSE: "success"}
+    with pytest.raises(AirflowSkipException, match=f"^Clear '{CLOSE}' too to open this window again: it is success"):
+        run.open(FIRST)
+    assert store.values == {}
+    assert sandbox.requests() == []
 
 
 def test_exports_of_unreadable_leases_are_resumed(sandbox: SandboxServer, store: MemoryStore) -> None:

@@ -4,14 +4,13 @@ Audit access every week: members without a second factor, expired invites, and i
 Nothing is changed. The findings are
 
 - a table in the log of the last task,
-- a CSV file,
-- and the result of the last task, for a Dag that acts on them.
+- the result of the last task, for a Dag that acts on them,
+- and a CSV file, if the run names one.
 """
 
 from __future__ import annotations
 
 import csv
-import tempfile
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -30,10 +29,10 @@ from airflow_provider_workspace.operators.members import WorkspaceListMembersOpe
     doc_md=__doc__,
     params={
         "file": Param(
-            str(Path(tempfile.gettempdir()) / "access_audit.csv"),
-            type="string",
+            None,
+            type=["null", "string"],
             title="File",
-            description="Where the findings are written as CSV, on the machine of the worker.",
+            description="A CSV file for the findings on the machine of the worker; empty for none.",
         ),
         "days": Param(
             90,
@@ -105,8 +104,9 @@ def access_audit() -> None:
         header = {"email": "email", "finding": "finding", "since": "since"}
         for row in (header, *findings):
             print(f"{row['email']:<40} {row['finding']:<24} {row['since']}")
-        with Path(file).open("w", newline="") as target:
-            csv.DictWriter(target, header).writerows((header, *findings))
+        if file:
+            with Path(file).open("w", newline="") as target:
+                csv.DictWriter(target, header).writerows((header, *findings))
         return findings
 
     report(
@@ -114,7 +114,7 @@ def access_audit() -> None:
         administrators.output,
         invites.output,
         days="{{ params.days }}",
-        file="{{ params.file }}",
+        file="{{ params.file or '' }}",
     )
     # [END howto_report_findings]
 

@@ -126,14 +126,16 @@ def test_every_example_is_tested() -> None:
     "dag_id", [pytest.param(dag_id, marks=[*marks(dag_id)]) for dag_id in EFFECTS if dag_id not in AFTER]
 )
 def test_example_makes_the_documented_changes_and_no_others(
-    server: SandboxServer, run_dag: RunDag, dag_id: str
+    server: SandboxServer, run_dag: RunDag, tmp_path: Path, dag_id: str
 ) -> None:
     server.reset()
-    run = run_dag(dag_id)
+    files = {"access_audit": tmp_path / "findings.csv"}
+    run = run_dag(dag_id, **({"file": str(files[dag_id])} if dag_id in files else {}))
     log = run.stdout + run.stderr
     assert run.returncode == 0, log[-3000:]
     assert "DagRun failed" not in log, log[-3000:]
     assert Counter(effects(server)) == EFFECTS[dag_id]
+    assert dag_id not in files or files[dag_id].read_text().startswith("email,finding,since\n")
     assert server.seed.admin_key not in log
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG, TaskGroup, task, task_group
 
 from airflow_provider_workspace.procedures.organization_plan import PARTS
 from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.state.leases import Window
 from airflow_provider_workspace.task_groups import STEPS, maintenance_window, workspace_organization
+from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.variables import install
 
 EXPORTS = [SEED.batch_export_ids[0]]
 TASKS = ("open", "pause", "drain", "hold", "outcome", "close", "guard")
@@ -52,6 +56,49 @@ def test_whoever_clears_a_task_of_the_work_clears_the_window_around_it(cleared: 
         *around,
         "maintenance_window.outcome",
     }
+
+
+@task
+def number(n: int = 0) -> int:
+    """Return a number."""
+    return n
+
+
+@pytest.mark.parametrize(("mapped", "index"), [(False, -1), (True, 3)])
+def test_work_does_not_run_in_a_closed_window(monkeypatch: pytest.MonkeyPatch, index: int, *, mapped: bool) -> None:
+    """Airflow clears the failed tasks of a run without their setups."""
+    variables = install(monkeypatch)
+
+    def build(ids: Any) -> None:
+        with maintenance_window(batch_export_ids=ids):
+            number()
+            with TaskGroup("nested"):
+                EmptyOperator(task_id="inner")
+
+    with DAG("closed", schedule=None) as dag:
+        if mapped:
+            task_group(group_id="one")(build).expand(ids=[EXPORTS])
+        else:
+            build(EXPORTS)
+    prefix = "one." if mapped else ""
+    hooks = {each.task_id: each._pre_execute_hook for each in dag.tasks if each._pre_execute_hook is not None}
+    assert set(hooks) == {"number", "nested.inner"}
+    hook = next(iter(hooks.values()))
+    window = Window("closed", "run", f"{prefix}maintenance_window.close", index)
+    context = {"ti": SimpleNamespace(dag_id="closed", run_id="run", map_index=3)}
+    with pytest.raises(AirflowFailException, match=rf"^Clear '{prefix}maintenance_window\.open' with all that follows"):
+        hook(context)
+    variables.values[f"{window.key}export"] = "{}"
+    hook(context)
+
+
+def test_mapped_work_does_not_run_in_a_closed_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+    with DAG("closed", schedule=None) as dag, maintenance_window(batch_export_ids=EXPORTS):
+        number.expand(n=[1, 2])
+    hook = dag.get_task("number").partial_kwargs["pre_execute"]
+    with pytest.raises(AirflowFailException, match="the window is closed"):
+        hook({"ti": SimpleNamespace(dag_id="closed", run_id="run", map_index=1)})
 
 
 def test_default_args_do_not_reach_the_tasks_of_a_window() -> None:

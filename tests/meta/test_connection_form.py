@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_workspace.client.settings import EXTRAS
 from airflow_provider_workspace.errors import WorkspaceConfigError
 from airflow_provider_workspace.get_provider_info import CONNECTION_FIELDS, get_provider_info
-from airflow_provider_workspace.hooks.connection import read_settings
+from airflow_provider_workspace.hooks.connection_settings import read_settings
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 

@@ -16,7 +16,7 @@ NO_VALUES = ("", "None", "none", "null", "Undefined")
 # Fields with a text. The other checked fields end with ``_id`` or ``uuid``.
 TEXTS = ("domain", "name", "product", "target_email", "user_email", "variable_key", "workspace_conn_id")
 # Fields whose None lifts a limit. Their templates, and those of the fields above, must not render to None.
-LIMITS = ("approved", "approvers", "leave_paused", "max_removals", "organization", "owner_level", "where")
+LIMITS = ("approved", "approvers", "leave_paused", "max_removals", "owner_level", "where")
 # More than any id or count, and far below Python's integer string limit.
 MAX_NUMBER = 10**100
 # What a switch may render to.

@@ -114,17 +114,18 @@ def parse_names(name: str, value: Any) -> list[str]:
 
     :param name: the argument, for messages
     :param value: a list of texts, the same as JSON text, or a single text; ``None`` for none
-    :raises WorkspaceInputError: if it is none of these
+    :raises WorkspaceInputError: if it is none of these, or a template found no value
     """
     names = _read_text(value)
     if names is None:
         return []
-    if isinstance(names, str):
-        return [names]
     several = isinstance(names, Iterable) and not isinstance(names, Mapping | bytes)
-    listed: list[Any] = [str(item) if isinstance(item, UUID) else item for item in names] if several else []
-    if not several or not all(isinstance(item, str) for item in listed):
+    items = [names] if isinstance(names, str) else names if several else [None]
+    listed: list[Any] = [str(item) if isinstance(item, UUID) else item for item in items]
+    if not all(isinstance(item, str) for item in listed):
         raise WorkspaceInputError(f"{name} must be a list of texts")
+    if any(item.strip() in NO_VALUES for item in listed):
+        raise WorkspaceInputError(f"Check the task that {name} comes from: its template found no value")
     return listed
 
 

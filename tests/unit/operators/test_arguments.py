@@ -73,6 +73,13 @@ def test_invalid_names_are_refused(value: Any) -> None:
         parse_names("fields", value)
 
 
+@pytest.mark.parametrize("value", ["", "None", ["ada", " "], ("None",)])
+def test_names_whose_template_found_no_value_are_refused(value: Any) -> None:
+    """Nobody could approve what only the user ``None`` may approve."""
+    with pytest.raises(WorkspaceInputError, match="Check the task that approvers comes from"):
+        parse_names("approvers", value)
+
+
 @pytest.mark.parametrize(("value", "number"), [(5, 5), (" 5 ", 5)])
 def test_valid_integers_are_accepted(value: Any, number: int) -> None:
     assert parse_integer("max_rows", value) == number

@@ -145,6 +145,29 @@ def test_a_window_whose_work_is_cleared_is_guarded_again(airflow: LiveAirflow, s
     assert airflow.finish("window_overdue", run_id) == "failed"
 
 
+def test_clearing_only_the_failed_tasks_does_not_run_the_work(airflow: LiveAirflow, server: SandboxServer) -> None:
+    run_id = airflow.trigger("window_exception")
+    assert airflow.finish("window_exception", run_id) == "failed"
+    body = {"dry_run": False, "dag_run_id": run_id, "only_failed": True}
+    airflow.call("POST", "dags/window_exception/clearTaskInstances", body)
+    assert airflow.finish("window_exception", run_id) == "failed"
+    assert history(server, FIRST) == ["pause", "unpause"]
+    log = airflow.log("window_exception", run_id, "exception")
+    assert log.count("the maintenance went wrong") > 0
+    assert "Clear 'maintenance_window.open' with all that follows" in log
+
+
+def test_clearing_the_work_of_one_mapped_window_pauses_no_other(airflow: LiveAirflow, server: SandboxServer) -> None:
+    run_id = airflow.trigger("window_mapped")
+    assert airflow.finish("window_mapped", run_id) == "success"
+    body = {"dry_run": False, "dag_run_id": run_id, "task_ids": [["well", 1]], "only_failed": False}
+    # With what follows, Airflow clears the teardown of this window alone, but the setups of both.
+    airflow.call("POST", "dags/window_mapped/clearTaskInstances", {**body, "include_downstream": True})
+    assert airflow.finish("window_mapped", run_id) == "success"
+    assert history(server, FIRST) == ["pause", "unpause"]
+    assert history(server, SECOND) == ["pause", "unpause", "pause", "unpause"]
+
+
 def test_the_last_of_two_overlapping_windows_resumes(airflow: LiveAirflow, server: SandboxServer) -> None:
     longer = airflow.trigger("window_longer")
     airflow.wait_for(lambda: paused(server) == {FIRST, SECOND}, 120, "the longer window to open")

@@ -7,7 +7,7 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG, BaseNotifier, Context, task
+from airflow.sdk import DAG, BaseNotifier, Context, task, task_group
 
 from airflow_provider_workspace.task_groups import maintenance_window
 
@@ -50,6 +50,17 @@ with DAG("window_success", schedule=None), maintenance_window(batch_export_ids=[
 
 with DAG("window_exception", schedule=None), maintenance_window(batch_export_ids=[FIRST, SECOND]):
     exception()
+
+
+@task_group
+def one_window(batch_export_ids: list[str]) -> None:
+    """A window for one export."""
+    with maintenance_window(batch_export_ids=batch_export_ids):
+        well()
+
+
+with DAG("window_mapped", schedule=None):
+    one_window.expand(batch_export_ids=[[FIRST], [SECOND]])
 
 with DAG("window_long", schedule=None), maintenance_window(batch_export_ids=[FIRST, SECOND]):
     long(120)

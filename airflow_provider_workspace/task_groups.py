@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import TaskGroup
@@ -15,14 +14,15 @@ from airflow_provider_workspace.operators.window_closing import (
     WorkspaceGuardMaintenanceWindowOperator,
 )
 from airflow_provider_workspace.operators.windows import (
+    RequireOpenWindow,
     WorkspaceHoldMaintenanceWindowOperator,
     WorkspaceOpenMaintenanceWindowOperator,
     WorkspacePauseWindowExportsOperator,
 )
-from airflow_provider_workspace.version_compat import AirflowFailException, default_retry_policy
+from airflow_provider_workspace.version_compat import default_retry_policy
 
 if TYPE_CHECKING:
-    from airflow.sdk import BaseNotifier, Context, XComArg
+    from airflow.sdk import BaseNotifier, XComArg
 
     from airflow_provider_workspace.operators.base import WorkspaceOperator
     from airflow_provider_workspace.operators.organization import Part
@@ -34,6 +34,8 @@ WINDOW_TASK_ARGS: dict[str, Any] = {
     "ignore_first_depends_on_past": True,
     "trigger_rule": "all_success",
     "execution_timeout": None,
+    "pre_execute": None,
+    "post_execute": None,
     "do_xcom_push": True,
     "retries": 3,
     "retry_delay": timedelta(seconds=10),
@@ -178,8 +180,12 @@ def maintenance_window(
             setups.append(ready)
             began = _result(ready.task_id, "ended_at")
         # Airflow clears the failed tasks of a run without their setups.
-        is_mapped = close.get_closest_mapped_task_group() is not None
-        work_args: Any = {"pre_execute": partial(_check_open, close.task_id, mapped=is_mapped)}
+        check = RequireOpenWindow(
+            close.task_id,
+            mapped=close.get_closest_mapped_task_group() is not None,
+            first={**close.dag.default_args, **window.default_args}.get("pre_execute"),
+        )
+        work_args: Any = {"pre_execute": check}
         with TaskGroup("work", prefix_group_id=False, default_args=work_args) as work:
             yield work
             if hold is not None:
@@ -189,7 +195,7 @@ def maintenance_window(
                     doc_md="Keeps the window open, without a worker slot.",
                     opened_at=began,
                     length=hold,
-                    **own,
+                    **{**own, **work_args},
                 )
         if not work.children:
             raise ValueError(
@@ -319,27 +325,6 @@ def workspace_organization(
         organization_group.expand_kwargs([arguments_of(item) for item in file])
     else:
         organization_group(file, **single)
-
-
-def _check_open(close_task_id: str, context: Context, *, mapped: bool) -> None:
-    """
-    Refuse work whose window is closed.
-
-    :param close_task_id: the task that closes the window
-    :param mapped: whether the window is in a mapped task group, whose map index counts and not that of the work
-    :raises AirflowFailException: if the window holds nothing
-    """
-    from airflow_provider_workspace.state.lease_store import VariableStore
-    from airflow_provider_workspace.state.leases import Window
-
-    ti: Any = context["ti"]
-    window = Window(ti.dag_id, ti.run_id, close_task_id, ti.map_index if mapped else -1)
-    if not any(key.startswith(window.key) for key in VariableStore().list_keys()):
-        group_id = close_task_id.rpartition(".")[0]
-        raise AirflowFailException(
-            f"Clear '{group_id}.open' with all that follows, to pause the exports for this task too: the window is "
-            f"closed, because it was overdue or only failed tasks were cleared. The task was not run ({window})."
-        )
 
 
 def _result(task_id: str, name: str) -> str:

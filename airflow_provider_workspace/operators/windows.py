@@ -8,7 +8,7 @@ leases decide what is resumed, so later edits of the Dag file have no effect.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from datetime import timedelta
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.links import url_for
 from airflow_provider_workspace.operators.base import WorkspaceOperator
-from airflow_provider_workspace.version_compat import AirflowSkipException, conf
+from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, conf
 
 if TYPE_CHECKING:
     from airflow.sdk import Context, XComArg
@@ -289,3 +289,41 @@ class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> dict[str, float]:  # noqa: ARG002
         self.log.info("Held for %s.", self.length)
         return {"ended_at": time.time()}
+
+
+class RequireOpenWindow:
+    """
+    The ``pre_execute`` of the work, which fails a task whose window is closed.
+
+    :param close_task_id: the task that closes the window
+    :param mapped: whether the window is in a mapped task group, whose map index counts and not that of the work
+    :param first: the ``pre_execute`` of ``default_args``, which is called first
+    """
+
+    def __init__(self, close_task_id: str, *, mapped: bool, first: Callable[[Context], None] | None) -> None:
+        self.close_task_id = close_task_id
+        self.mapped = mapped
+        self.first = first
+
+    def __call__(self, context: Context) -> None:  # Airflow stores the source of this with each task
+        self.check(context)
+
+    def check(self, context: Context) -> None:
+        """
+        Fail the task if the window holds nothing.
+
+        :raises AirflowFailException: saying what to clear
+        """
+        from airflow_provider_workspace.state.lease_store import VariableStore
+        from airflow_provider_workspace.state.leases import Window
+
+        if self.first is not None:
+            self.first(context)
+        ti: Any = context["ti"]
+        window = Window(ti.dag_id, ti.run_id, self.close_task_id, ti.map_index if self.mapped else -1)
+        if not any(key.startswith(window.key) for key in VariableStore().list_keys()):
+            raise AirflowFailException(
+                f"Clear '{self.close_task_id.rpartition('.')[0]}.open' with all that follows, to pause the exports for "
+                "this task too: the window is closed, because it was overdue or only failed tasks were cleared. The "
+                f"task was not run ({window})."
+            )

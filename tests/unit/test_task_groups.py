@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, TaskGroup, task, task_group
+from airflow.utils.code_utils import get_python_source
 
 from airflow_provider_workspace.procedures.organization_plan import PARTS
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -101,6 +102,27 @@ def test_mapped_work_does_not_run_in_a_closed_window(monkeypatch: pytest.MonkeyP
         hook({"ti": SimpleNamespace(dag_id="closed", run_id="run", map_index=1)})
 
 
+def test_the_pre_execute_of_default_args_is_called_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = install(monkeypatch)
+    called: list[Any] = []
+    with (
+        DAG("own", schedule=None, default_args={"pre_execute": called.append}) as dag,
+        maintenance_window(batch_export_ids=EXPORTS),
+    ):
+        EmptyOperator(task_id="rebuild")
+    variables.values[f"{Window('own', 'run', 'maintenance_window.close', -1).key}export"] = "{}"
+    context = {"ti": SimpleNamespace(dag_id="own", run_id="run", map_index=-1)}
+    dag.get_task("rebuild")._pre_execute_hook(context)
+    assert called == [context]
+
+
+def test_the_check_of_the_work_takes_little_room_in_the_serialized_dag() -> None:
+    """Airflow stores the source of a pre_execute with each task."""
+    with DAG("small", schedule=None) as dag, maintenance_window(batch_export_ids=EXPORTS):
+        EmptyOperator(task_id="rebuild")
+    assert len(get_python_source(dag.get_task("rebuild")._pre_execute_hook)) < 150
+
+
 def test_default_args_do_not_reach_the_tasks_of_a_window() -> None:
     defaults: dict[str, Any] = {
         "depends_on_past": True,
@@ -110,6 +132,8 @@ def test_default_args_do_not_reach_the_tasks_of_a_window() -> None:
         "retry_delay": timedelta(days=1),
         "execution_timeout": timedelta(seconds=1),
         "do_xcom_push": False,
+        "pre_execute": print,
+        "post_execute": print,
     }
     with (
         DAG("defaults", schedule=None, default_args=defaults) as dag,
@@ -120,6 +144,8 @@ def test_default_args_do_not_reach_the_tasks_of_a_window() -> None:
         task = dag.get_task(f"maintenance_window.{name}")
         assert not task.depends_on_past
         assert not task.wait_for_downstream
+        assert task._post_execute_hook is None
+        assert (task._pre_execute_hook is None) == (name != "hold")
         assert task.trigger_rule == ("all_done_setup_success" if name in ("close", "guard") else "all_success")
         assert task.retries == (15 if name == "close" else 3)
         assert task.retry_delay < timedelta(minutes=1)

@@ -7,6 +7,8 @@ from datetime import datetime, timezone
 from itertools import zip_longest
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from airflow_provider_workspace.errors import WorkspaceInputError
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -19,6 +21,8 @@ PASSING = 60.0
 DEFAULT_PAUSE = 5.0
 # Seconds by which the clocks may differ.
 CLOCK_MARGIN = 2.0
+# Unlike datetime.fromisoformat of Python 3.10, pydantic reads a fraction of a second with any number of digits.
+_TIMESTAMP = TypeAdapter(datetime)
 
 
 class Quota:
@@ -167,7 +171,7 @@ def parse_timestamp(timestamp: str | None) -> float | None:
     if not timestamp:
         return None
     try:
-        when = datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
-    except ValueError:
+        when = _TIMESTAMP.validate_python(timestamp)
+    except ValidationError:
         return None
     return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()

@@ -17,6 +17,8 @@ NO_VALUES = ("", "None", "none", "null", "Undefined")
 TEXTS = ("domain", "name", "product", "target_email", "user_email", "variable_key", "workspace_conn_id")
 # Fields whose None lifts a limit. Their templates, and those of the fields above, must not render to None.
 LIMITS = ("approved", "approvers", "leave_paused", "max_removals", "owner_level", "where")
+# One of these is given: the other may render to None.
+ALTERNATIVES = ("user_uuid", "user_email")
 # More than any id or count, and far below Python's integer string limit.
 MAX_NUMBER = 10**100
 # What a switch may render to.
@@ -40,7 +42,8 @@ def check_ids(task: Any, names: Iterable[str]) -> None:
         value = getattr(task, name)
         text = name in TEXTS
         is_id = text or name.endswith(("_id", "uuid"))
-        if value is None and name in task.rendered_to_none and (is_id or name in LIMITS):
+        needed = (is_id and name not in ALTERNATIVES) or name in LIMITS
+        if value is None and needed and name in task.rendered_to_none:
             raise WorkspaceInputError(f"Check the task that {name} comes from: it returned no value")
         if not is_id:
             continue

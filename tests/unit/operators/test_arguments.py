@@ -18,7 +18,11 @@ from airflow_provider_workspace.operators.arguments import (
     parse_names,
 )
 from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
-from airflow_provider_workspace.operators.members import WorkspaceListMembersOperator, WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.members import (
+    WorkspaceDeleteMemberOperator,
+    WorkspaceListMembersOperator,
+    WorkspaceSyncMembersOperator,
+)
 from airflow_provider_workspace.sensors.workspace import WorkspaceInvitesSettledSensor
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects
@@ -174,3 +178,14 @@ def test_a_field_that_renders_to_none_is_left_out(sandbox: SandboxServer, connec
     task.render_template_fields({"params": {"nothing": None}}, dag.get_template_env())
     task.execute({})
     assert effects(sandbox) == ["create_dashboard"]
+
+
+@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+def test_one_of_uuid_and_address_may_render_to_none(sandbox: SandboxServer, connect: Connect) -> None:
+    """Rows of a list name people by one or the other."""
+    connect()
+    with DAG("dag", schedule=None, render_template_as_native_obj=True) as dag:
+        task = WorkspaceDeleteMemberOperator(task_id="task", user_uuid=NONE, user_email="noah.newton@example.com")
+    task.render_template_fields({"params": {"nothing": None}}, dag.get_template_env())
+    task.execute({})
+    assert effects(sandbox) == ["delete_member"]

@@ -8,13 +8,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.cli.commands.task_command import _generate_temporary_run_id
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, TaskGroup, task, task_group
 from airflow.utils.code_utils import get_python_source
 
 from airflow_provider_workspace.procedures.organization_plan import PARTS
 from airflow_provider_workspace.sandbox.seed import SEED
-from airflow_provider_workspace.state.leases import Window
+from airflow_provider_workspace.state.leases import Window, WindowClosedError
 from airflow_provider_workspace.task_groups import STEPS, maintenance_window, workspace_organization
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.variables import install
@@ -93,13 +94,26 @@ def test_work_does_not_run_in_a_closed_window(monkeypatch: pytest.MonkeyPatch, i
     hook(context)
 
 
-def test_mapped_work_does_not_run_in_a_closed_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch)
+@pytest.mark.parametrize(("release", "error"), [("3.3", AirflowFailException), ("3.2", WindowClosedError)])
+def test_mapped_work_does_not_run_in_a_closed_window(
+    monkeypatch: pytest.MonkeyPatch, release: str, error: type[Exception]
+) -> None:
+    """Before 3.3 a passing error of Airflow looks like a missing lease, so the task is retried."""
+    install(monkeypatch, release=release)
     with DAG("closed", schedule=None) as dag, maintenance_window(batch_export_ids=EXPORTS):
         number.expand(n=[1, 2])
     hook = dag.get_task("number").partial_kwargs["pre_execute"]
-    with pytest.raises(AirflowFailException, match="the window is closed"):
+    with pytest.raises(error, match="the window is closed"):
         hook({"ti": SimpleNamespace(dag_id="closed", run_id="run", map_index=1)})
+
+
+def test_airflow_tasks_test_runs_the_work_without_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+    with DAG("one", schedule=None) as dag, maintenance_window(batch_export_ids=EXPORTS):
+        EmptyOperator(task_id="rebuild")
+    run_id = _generate_temporary_run_id()
+    context = {"ti": SimpleNamespace(dag_id="one", run_id=run_id, map_index=-1)}
+    dag.get_task("rebuild")._pre_execute_hook(context)
 
 
 def test_the_pre_execute_of_default_args_is_called_too(monkeypatch: pytest.MonkeyPatch) -> None:

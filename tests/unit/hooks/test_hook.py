@@ -308,11 +308,11 @@ def test_every_record_class_can_be_deserialized() -> None:
     assert set(RECORDS) == {record.__name__ for record in Resource.__subclasses__()}
 
 
-def test_importing_the_hook_imports_no_model() -> None:
+def test_importing_the_hook_imports_no_model_and_no_settings() -> None:
     code = "import sys, airflow_provider_workspace.hooks.workspace as _; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "airflow_provider_workspace.hooks.connection" in loaded
-    assert "airflow_provider_workspace.api.models" not in loaded
+    assert not {f"airflow_provider_workspace.{name}" for name in ("api.models", "client.settings")} & {*loaded}
 
 
 @pytest.mark.needs_airflow("3.3", "objects that a provider lets into XCom")

@@ -37,7 +37,42 @@ T = TypeVar("T")
 MAX_PAUSE_ON_WORKER = 60.0
 
 
-class WorkspaceOperator(BaseOperator):
+class WorkspaceTaskMixin:
+    """What operators and sensors share: their link, and how their arguments are templated."""
+
+    template_fields: Collection[str] = ()
+    switches: Collection[str] = ()
+    """The boolean fields that are templated."""
+    operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
+    resource_kind: str
+    """The resource of the task's link: a key of ``client.settings.RESOURCE_PATHS``."""
+    workspace_url: str = ""
+    rendered_to_none: tuple[str, ...] = ()
+    """The arguments that were given, and whose template or XCom has no value."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Template every switch."""
+        super().__init_subclass__(**kwargs)
+        cls.template_fields = tuple(dict.fromkeys((*cls.template_fields, *cls.switches)))
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        """Mask secrets in arguments, since Airflow shows rendered fields before the task runs; note missing values."""
+        if value is None and key in self.template_fields and getattr(self, key, None) is not None:
+            self.rendered_to_none = (*self.rendered_to_none, key)
+        super().__setattr__(key, value)
+        if key in self.template_fields:
+            for secret in secrets_under(key, value):
+                mask_secret(secret)
+
+    if TYPE_CHECKING:
+
+        @property
+        def output(self) -> PlainXComArg:
+            """The result; ``output["id"]`` is the XCom of that name. Airflow's own type cannot be indexed."""
+            ...
+
+
+class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):
     """
     Base of the operators: calls the service and returns plain JSON.
 
@@ -58,21 +93,8 @@ class WorkspaceOperator(BaseOperator):
     """
 
     template_fields: Collection[str] = ("workspace_conn_id",)
-    switches: Collection[str] = ()
-    """The boolean fields that are templated."""
-    operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
-    resource_kind: str
-    """The resource of the task's link: a key of ``client.settings.RESOURCE_PATHS``."""
-    workspace_url: str = ""
-    rendered_to_none: tuple[str, ...] = ()
-    """The arguments that were given, and whose template or XCom has no value."""
     created: bool | None = None
     not_applied: Sequence[Mapping[str, Any]] = ()
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Template every switch."""
-        super().__init_subclass__(**kwargs)
-        cls.template_fields = tuple(dict.fromkeys((*cls.template_fields, *cls.switches)))
 
     def __init__(
         self,
@@ -92,15 +114,6 @@ class WorkspaceOperator(BaseOperator):
         self.return_secrets = return_secrets
         # State that is kept across deferrals, see TaskState.
         self._carried: dict[str, Any] = {}
-
-    def __setattr__(self, key: str, value: Any) -> None:
-        """Mask secrets in arguments, since Airflow shows rendered fields before the task runs; note missing values."""
-        if value is None and key in self.template_fields and getattr(self, key, None) is not None:
-            self.rendered_to_none = (*self.rendered_to_none, key)
-        super().__setattr__(key, value)
-        if key in self.template_fields:
-            for secret in secrets_under(key, value):
-                mask_secret(secret)
 
     @property
     def hook(self) -> WorkspaceHook:
@@ -142,13 +155,6 @@ class WorkspaceOperator(BaseOperator):
         """Run again after a deferral, with the state that the task kept."""
         self._carried = dict((event or {}).get("state") or {})
         return self.execute(context)
-
-    if TYPE_CHECKING:
-
-        @property
-        def output(self) -> PlainXComArg:
-            """The result; ``output["id"]`` is the XCom of that name. Airflow's own type cannot be indexed."""
-            ...
 
     def work(self, hook: WorkspaceHook) -> Any:
         """Do the work of the operator and return its result."""

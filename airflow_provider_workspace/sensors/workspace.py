@@ -15,7 +15,8 @@ from airflow.sdk import BaseSensorOperator
 from airflow.sdk.bases.sensor import PokeReturnValue
 from airflow.triggers.base import StartTriggerArgs
 
-from airflow_provider_workspace.links import WorkspaceLink, url_for
+from airflow_provider_workspace.links import url_for
+from airflow_provider_workspace.operators.base import WorkspaceTaskMixin
 from airflow_provider_workspace.version_compat import (
     AirflowFailException,
     AirflowSensorTimeout,
@@ -26,8 +27,7 @@ from airflow_provider_workspace.version_compat import (
 )
 
 if TYPE_CHECKING:
-    from airflow.sdk import BaseOperatorLink, Context, XComArg
-    from airflow.sdk.definitions.xcom_arg import PlainXComArg
+    from airflow.sdk import Context, XComArg
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.conditions import Result
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 GRACE = timedelta(minutes=15)
 
 
-class WorkspaceSensor(BaseSensorOperator):
+class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):
     """
     Base of the sensors.
 
@@ -51,27 +51,9 @@ class WorkspaceSensor(BaseSensorOperator):
 
     template_fields: Collection[str] = ("workspace_conn_id", "deferrable")
     switches: Collection[str] = ("deferrable",)
-    """The boolean fields; each of them is templated."""
-    operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
-    workspace_url: str = ""
-    rendered_to_none: tuple[str, ...] = ()
-    """The arguments that were given, and whose template or XCom has no value."""
-    resource_kind: str
-    """The resource of the task's link: a key of ``client.settings.RESOURCE_PATHS``."""
     ask_verification = False
     poke_interval: float
     organization_id: str | None
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Template every switch."""
-        super().__init_subclass__(**kwargs)
-        cls.template_fields = tuple(dict.fromkeys((*cls.template_fields, *cls.switches)))
-
-    def __setattr__(self, key: str, value: Any) -> None:
-        """Note arguments without a value."""
-        if value is None and key in self.template_fields and getattr(self, key, None) is not None:
-            self.rendered_to_none = (*self.rendered_to_none, key)
-        super().__setattr__(key, value)
 
     def __init__(
         self,
@@ -89,13 +71,6 @@ class WorkspaceSensor(BaseSensorOperator):
         self.deferrable: Any = deferrable
         self._seen: Snapshot | None = None
         self._began: float | None = None
-
-    if TYPE_CHECKING:
-
-        @property
-        def output(self) -> PlainXComArg:
-            """The result; ``output["id"]`` is the XCom of that name. Airflow's own type cannot be indexed."""
-            ...
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         """

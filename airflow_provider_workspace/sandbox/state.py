@@ -63,7 +63,6 @@ CREATE TABLE dns (name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (name, va
 CREATE TABLE audit (
     id INTEGER PRIMARY KEY, at TEXT NOT NULL, operation TEXT NOT NULL, organization_id TEXT NOT NULL,
     target TEXT NOT NULL, key_name TEXT NOT NULL, detail TEXT NOT NULL);
-CREATE INDEX audit_operation ON audit (operation, id);
 CREATE INDEX audit_organization ON audit (organization_id, id);
 """
 

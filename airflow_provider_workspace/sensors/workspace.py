@@ -49,7 +49,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):
         ``[operators] default_deferrable``
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "deferrable")
+    template_fields: Collection[str] = ("workspace_conn_id",)
     switches: Collection[str] = ("deferrable",)
     ask_verification = False
     poke_interval: float

@@ -37,10 +37,9 @@ class WorkspaceLink(BaseOperatorLink):
 
 def url_for(settings: Settings, kind: str, ids: Mapping[str, object]) -> str:
     """
-    Return the URL of a resource for people; empty if an id is missing.
+    Return the URL of a resource for people; empty if there is none, or an id is missing.
 
-    With a ``web_url`` in the connection it is a page of the workspace. Otherwise it is the status page if that shows
-    the resource, else the API URL.
+    With a ``web_url`` in the connection it is a page of the workspace, else the status page if that shows the resource.
 
     :param kind: one of :data:`~airflow_provider_workspace.client.settings.RESOURCE_PATHS`
     :param ids: ids in the path; ``None`` stands for the default of the connection
@@ -50,15 +49,16 @@ def url_for(settings: Settings, kind: str, ids: Mapping[str, object]) -> str:
     from airflow_provider_workspace.client.settings import RESOURCE_PATHS
     from airflow_provider_workspace.ui.plugin import WorkspacePlugin, status_page_url
 
-    page, endpoint = RESOURCE_PATHS[kind]
-    pages = {kind: settings.web_url + page} if isinstance(settings.web_url, str) else settings.web_url or {}
+    web_url = settings.web_url
+    page = web_url + RESOURCE_PATHS[kind] if isinstance(web_url, str) else (web_url or {}).get(kind)
     defaults = {"organization_id": settings.organization_id, "project_id": settings.project_id}
     known = defaults | {name: value for name, value in ids.items() if value is not None}
     try:
-        quoted = {name: quote(str(value), safe="") for name, value in known.items() if value is not None}
-        url = pages.get(kind, settings.base_url + endpoint).format_map(quoted)
+        if page is not None:
+            quoted = {name: quote(str(value), safe="") for name, value in known.items() if value is not None}
+            return page.format_map(quoted)
+        if kind in ON_STATUS_PAGE and WorkspacePlugin.external_views:
+            return status_page_url(ON_STATUS_PAGE[kind].format_map(known))
     except (LookupError, ValueError, AttributeError, TypeError):  # of a template in web_url
-        return ""
-    if kind in pages or kind not in ON_STATUS_PAGE or not WorkspacePlugin.external_views:
-        return url
-    return status_page_url(ON_STATUS_PAGE[kind].format_map(ids))
+        pass
+    return ""

@@ -23,24 +23,18 @@ from airflow_provider_workspace.errors import WorkspaceConfigError
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-ORGANIZATION = "/organizations/{organization_id}"
+ORGANIZATION = "/organization/{organization_id}"
 
-# Kind of resource: path below web_url, API path.
-RESOURCE_PATHS: dict[str, tuple[str, str]] = {
-    "batch_export": (
-        "/organization/{organization_id}/batch_exports/{batch_export_id}",
-        f"/api{ORGANIZATION}/batch_exports/{{batch_export_id}}/",
-    ),
-    "dashboard": (
-        "/project/{project_id}/dashboard/{dashboard_id}",
-        "/api/environments/{project_id}/dashboards/{dashboard_id}/",
-    ),
-    "domain": ("/organization/{organization_id}/domains", f"/api{ORGANIZATION}/domains/{{domain_id}}/"),
-    "domains": ("/organization/{organization_id}/domains", f"/api{ORGANIZATION}/domains/"),
-    "invites": ("/organization/{organization_id}/members", f"/api{ORGANIZATION}/invites/"),
-    "members": ("/organization/{organization_id}/members", f"/api{ORGANIZATION}/members/"),
-    "project": ("/project/{project_id}", f"/api{ORGANIZATION}/projects/{{project_id}}/"),
-    "projects": ("/organization/{organization_id}/projects", f"/api{ORGANIZATION}/projects/"),
+# Kind of resource: path below web_url.
+RESOURCE_PATHS: dict[str, str] = {
+    "batch_export": f"{ORGANIZATION}/batch_exports/{{batch_export_id}}",
+    "dashboard": "/project/{project_id}/dashboard/{dashboard_id}",
+    "domain": f"{ORGANIZATION}/domains",
+    "domains": f"{ORGANIZATION}/domains",
+    "invites": f"{ORGANIZATION}/members",
+    "members": f"{ORGANIZATION}/members",
+    "project": "/project/{project_id}",
+    "projects": f"{ORGANIZATION}/projects",
 }
 
 # Parsers of settings. The message of their ValueError says what is expected.

@@ -23,10 +23,11 @@ STATUS_PAGE = f"{AIRFLOW}/plugin/workspace"
         (WEB, "members", {"organization_id": None}, f"{WEB}/organization/o/members"),
         (None, "dashboard", {"dashboard_id": 7}, f"{STATUS_PAGE}#dashboards"),
         (None, "batch_export", {"batch_export_id": "a b"}, f"{STATUS_PAGE}#a%20b"),
-        (None, "project", {}, f"{BASE}/api/organizations/o/projects/1/"),
-        (None, "dashboard", {}, ""),
+        (None, "batch_export", {}, ""),
+        (None, "project", {}, ""),
+        (WEB, "dashboard", {}, ""),
         ({"dashboard": f"{WEB}/d/{{dashboard_id}}"}, "dashboard", {"dashboard_id": 7}, f"{WEB}/d/7"),
-        ({"dashboard": f"{WEB}/d/{{dashboard_id}}"}, "project", {}, f"{BASE}/api/organizations/o/projects/1/"),
+        ({"dashboard": f"{WEB}/d/{{dashboard_id}}"}, "project", {}, ""),
         ({"dashboard": f"{WEB}/d/{{nonsense}}"}, "dashboard", {"dashboard_id": 7}, ""),
         ({"dashboard": f"{WEB}/d/{{"}, "dashboard", {"dashboard_id": 7}, ""),
         ({"dashboard": f"{WEB}/d/{{dashboard_id.x}}"}, "dashboard", {"dashboard_id": 7}, ""),
@@ -42,8 +43,8 @@ def test_web_url_of_a_resource(
 
 
 @pytest.mark.parametrize("kind", RESOURCE_PATHS)
-def test_every_kind_has_an_api_url_and_a_web_url(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_every_kind_has_a_web_url_and_none_an_api_url(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     ids = dict.fromkeys(("organization_id", "project_id", "dashboard_id", "batch_export_id", "domain_id"), "x")
     assert url_for(Settings(BASE, "key", web_url=WEB), kind, ids).startswith(f"{WEB}/")
     monkeypatch.setattr("airflow_provider_workspace.ui.plugin.WorkspacePlugin.external_views", [])
-    assert url_for(Settings(BASE, "key"), kind, ids).startswith(f"{BASE}/api/")
+    assert url_for(Settings(BASE, "key"), kind, ids) == ""

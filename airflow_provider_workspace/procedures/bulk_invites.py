@@ -339,10 +339,10 @@ class _Campaign:
         report = self.rows.report
         report.waits_for = "an answer was lost: the lists must show who was invited"
         if not doubts:
-            report.waits_for = "the limit of invites is reached"
+            report.waits_for = self.quota.reason
             if seconds > max_wait or now > self.quota.progress_at + MAX_IDLE:
                 raise self.rows.incomplete(self.limited, retry_after=seconds)
-            log.info("%s. %s", report.summary(), self.limited or "The limit of invites is reached.")
             self.width = 1
+        log.info("%s. Continuing in %.0f s: %s.", report.summary(), seconds, report.waits_for)
         self.quota.parts[:] = [[row.key for row in part] for part in self.rows.parts]
         yield from self.clock.pause(seconds)

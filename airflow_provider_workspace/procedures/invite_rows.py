@@ -228,9 +228,9 @@ class InviteRows:
                 self.finish(row, "not_sent", "the limit of invites is reached")
             else:
                 self.finish(row, "not_sent", "an earlier request failed")
+        why = error if retry_after is None else f"retry in {retry_after:.0f} s: {self.report.waits_for}."
         if retry_after is None and error is not None:
             retry_after = error.retry_after
-        why = error or f"The limit of invites is reached: retry in {retry_after:.0f} s."
         msg = f"Not everybody was invited ({self.report.summary()}): {why} The next try sends only the missing invites."
         return WorkspaceInvitesIncompleteError(msg, self.report, error, retry_after)
 

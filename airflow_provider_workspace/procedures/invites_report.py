@@ -46,6 +46,11 @@ class InvitesReport:
         return [self._entries[number] for number in sorted(self._entries)]
 
     @property
+    def left(self) -> int:
+        """Number of rows without a result yet."""
+        return self.rows - len(self._entries)
+
+    @property
     def counts(self) -> dict[str, int]:
         """Number of rows, in total and by status."""
         counted = Counter(entry.status for entry in self._entries.values())
@@ -80,6 +85,7 @@ class InvitesReport:
         """Return one line for the log."""
         counts = self.counts
         parts = [f"{counts[status]} {status.replace('_', ' ')}" for status in STATUSES if counts[status]]
+        parts += [f"{self.left} left"] if self.left else []
         return f"{self.rows} rows: {', '.join(parts) or 'nothing to do'}"
 
 

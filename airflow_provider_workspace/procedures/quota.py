@@ -13,6 +13,7 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 
 HOUR, DAY = 3600.0, 86_400.0
 LIMITS = {HOUR: "per_hour", DAY: "per_day"}
+REFUSED = "the service refused the last request (429)"
 # How many invites must be possible again before sending continues.
 MIN_BATCH = 20
 # A single 429 with a Retry-After up to this many seconds is a limit of requests; a longer one is a limit of invites.
@@ -58,6 +59,8 @@ class Quota:
         self.parts: list[list[str]] = self.kept.setdefault("parts", [])
         """The addresses of each part of a refused request that still has an invalid row."""
         self.kept.setdefault("refusals", 0)
+        self.reason = ""
+        """Why sending continues at the time that :meth:`grants` or :meth:`refuse` returned last, for people."""
 
     def most(self, span: float) -> int | None:
         """Return the limit within a span of seconds; ``None`` if it is not known."""
@@ -115,8 +118,14 @@ class Quota:
             times = [*sent, *[now] * granted]
             batch = min(MIN_BATCH, wanted - granted, most)
             leave = len(times) + batch - most
-            if leave > 0:
-                again = max(again, times[leave - 1] + span)
+            if leave > 0 and times[leave - 1] + span > again:
+                again = times[leave - 1] + span
+                name = LIMITS[span]
+                source = "learned from a refusal" if most != self.configured[name] else "as configured"
+                self.reason = (
+                    f"the limit of {most} invites {name.replace('_', ' ')} ({source}) is reached, and leaves room for "
+                    f"{batch} more then"
+                )
         return granted, again + CLOCK_MARGIN
 
     def refuse(self, listed: Sequence[float], rows: int, retry_after: float | None, now: float) -> float:
@@ -133,6 +142,7 @@ class Quota:
         self._charged.append([now, rows, False])
         self.kept["refusals"] += 1
         asked = DEFAULT_PAUSE if retry_after is None else retry_after
+        self.reason = f"{REFUSED} {'without a time' if retry_after is None else f'and asked for {asked:g} s'}"
         if asked <= PASSING and self.refusals == 1:
             return now + asked + CLOCK_MARGIN
         most = self.most(HOUR)
@@ -143,6 +153,7 @@ class Quota:
         elif self.configured["per_hour"] is not None and self.refusals == 1:  # below the configured limit: another one
             return now + asked + CLOCK_MARGIN
         else:  # the counted invites do not explain it: wait until the last of them is an hour old
+            self.reason = f"{REFUSED}, which no known limit explains; then the invites that count are an hour old"
             return max(now + asked, (hour or [now])[-1] + HOUR) + CLOCK_MARGIN
         again = self.grants(listed, MIN_BATCH, now)[1]
         return max(now + asked + CLOCK_MARGIN, again or now)

@@ -64,7 +64,7 @@ class CampaignNote:
             "organization_id": self._organization_id,
             "rows": rows,
             "counts": {status: number for status, number in counts.items() if number},
-            "left": rows - sum(counts.values()),
+            "left": self.report.left,
             "at": iso(now),
             "again_at": None if again_at is None else iso(again_at),
             "why": self.report.waits_for if again_at is not None else "",

@@ -227,7 +227,7 @@ def test_a_window_campaigns_waits_and_dashboards_are_shown(page: Page, server: S
     assert "abandoned: its closing task is skipped" in windows
     invites = page.section("invites")
     assert "61 rows: 20 invited, 1 to look at, 40 left" in invites
-    assert "Goes on in 59 min: the limit of invites is reached." in invites
+    assert "Goes on in 59 min: the limit of 20 invites per hour (as configured) is reached" in invites
     assert server.seed.organization_id in invites
     page.until(lambda: "1 rows: 1 invited" in page.section("invites"), "the members of an organization file")
     assert "organization / projects" not in page.section("invites"), "that part invites nobody"

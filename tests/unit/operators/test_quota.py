@@ -17,6 +17,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.events import first_event
+from tests.task_instance import TaskInstance
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -131,6 +132,29 @@ def test_everybody_is_invited_once_at_the_service_rates(
     assert sorted(effect["target"] for effect in sandbox.effects("create_invite")) == sorted(people)
     assert took <= hours
     assert refused <= refusals
+
+
+@live
+@pytest.mark.parametrize(
+    ("arguments", "left", "why"),
+    [
+        ({"max_per_hour": 50}, 70, "the limit of 50 invites per hour (as configured) is reached, and leaves room for 20"),
+        ({}, 80, "the limit of 40 invites per hour (learned from a refusal) is reached, and leaves room for 20"),
+    ],
+)
+def test_a_wait_names_the_limit_and_what_is_left_in_log_and_on_the_page(
+    connect: Connect, caplog: pytest.LogCaptureFixture, arguments: dict[str, int], left: int, why: str
+) -> None:
+    connect()
+    caplog.set_level("INFO")
+    ti = TaskInstance()
+    with pytest.raises(TaskDeferred):
+        operator(**arguments).execute({"ti": ti})
+    log = caplog.text
+    assert f"120 rows: {120 - left} invited, {left} left. Continuing in 36" in log
+    assert f": {why}" in log
+    assert "pool" not in log[log.index("120 rows") :]
+    assert (ti.xcoms["progress"]["left"], ti.xcoms["progress"]["why"].startswith(why)) == (left, True)
 
 
 @live

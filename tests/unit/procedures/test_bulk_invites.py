@@ -688,7 +688,7 @@ def test_the_report_is_plain_json_and_a_table() -> None:
         "invite_id": "i1",
     }
     assert report.table().splitlines() == [
-        "60 rows: 1 invited, 1 invalid",
+        "60 rows: 1 invited, 1 invalid, 58 left",
         f"  row 2      invalid          {'-':<40} no address",
     ]
     report.add(*(Entry(number, "x@b.de", "not_sent") for number in range(3, 61)))

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 # Fields that say how to apply the request; the response need not repeat them.
 NOT_SHOWN = frozenset({"use_template", "use_dashboard", "delete_insights", "send_email", "combine_pending_invites"})
-# Fields that services store in lower case.
-CASELESS = frozenset({"target_email", "domain", "user_uuid", "tags"})
 # Fields that report a failure in a response without a record, and the values that do.
 FAILURES: dict[str, Callable[[Any], bool]] = {
     "error": bool,
@@ -43,14 +41,36 @@ def printable(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def ascii_domain(domain: str) -> str:
-    """Return a domain in ASCII (IDNA), so that both spellings of an internationalized domain are equal."""
-    if domain.isascii() or len(domain) > MAX_DOMAIN_LENGTH:
-        return domain
+def domain_key(domain: str) -> str:
+    """
+    Return the form in which domains are compared: in ASCII as of IDNA 2008, lower case, without a trailing dot.
+
+    So ``faß.example`` equals ``xn--fa-hia.example``, but not ``fass.example``. What is no domain is compared as text.
+    """
+    text = normal_text(domain).rstrip(". ").lower()
+    if text.isascii() or len(text) > MAX_DOMAIN_LENGTH:
+        return text
+    import idna
+
     try:
-        return domain.encode("idna").decode()
-    except UnicodeError:  # not a domain
-        return domain
+        return idna.encode(text, uts46=True).decode()
+    except idna.IDNAError:
+        return text
+
+
+def address_key(address: str) -> str:
+    """Return the form in which e-mail addresses are compared; letter case and spelling of the domain do not count."""
+    local, at, domain = normal_text(address).rpartition("@")
+    return local.casefold() + at + domain_key(domain)
+
+
+# How values are compared of fields that services store in another spelling.
+KEYS: dict[str, Callable[[str], str]] = {
+    "target_email": address_key,
+    "domain": domain_key,
+    "user_uuid": str.casefold,
+    "tags": str.casefold,
+}
 
 
 def differences(op: Operation[Any], result: Any) -> list[dict[str, Any]]:
@@ -113,16 +133,15 @@ def _shown(value: Any) -> str:
 
 def _same(name: str, asked: Any, got: Any) -> bool:
     """Return whether two values are equal apart from spelling; keys that the service adds to an object are ignored."""
-    caseless = name in CASELESS
     if isinstance(asked, dict) and isinstance(got, dict):
         return all(_same(name, value, got.get(key)) for key, value in asked.items())
     if isinstance(asked, list) and isinstance(got, list):
-        return {_plain(item, caseless) for item in asked} == {_plain(item, caseless) for item in got}
-    asked, got = _plain(asked, caseless), _plain(got, caseless)
+        return {_plain(name, item) for item in asked} == {_plain(name, item) for item in got}
+    asked, got = _plain(name, asked), _plain(name, got)
     return bool(asked == got or not (asked or got))
 
 
-def _plain(value: Any, caseless: bool) -> Any:  # noqa: FBT001 - private
+def _plain(name: str, value: Any) -> Any:
     """Return a value for comparison: a normalized text, a number, or the JSON of a nested value."""
     if isinstance(value, list | dict):
         return json.dumps(value, sort_keys=True) if value else None
@@ -131,4 +150,4 @@ def _plain(value: Any, caseless: bool) -> Any:  # noqa: FBT001 - private
     text = normal_text(value)
     if re.fullmatch(r"-?\d{1,15}(\.\d{1,15})?", text, re.ASCII):
         return float(text)
-    return text.casefold().rstrip(".") if caseless else text
+    return KEYS[name](text) if name in KEYS else text

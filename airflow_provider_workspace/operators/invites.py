@@ -78,9 +78,10 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
         self.combine_pending_invites: Any = combine_pending_invites
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+        from airflow_provider_workspace.api.comparison import address_key
         from airflow_provider_workspace.api.operations.invites import CreateInvite, ListInvites
         from airflow_provider_workspace.procedures.create_or_get import create_or_get
-        from airflow_provider_workspace.procedures.roster import address_key, check_address
+        from airflow_provider_workspace.procedures.roster import check_address
         from airflow_provider_workspace.procedures.snapshot import find_row
 
         email = check_address("target_email", self.target_email)

@@ -336,10 +336,10 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
     def unverified(self, hook: WorkspaceHook, wanted: Organization, organization_id: str) -> Procedure[list[Any]]:
         """Return the domains of the file that are not verified yet."""
+        from airflow_provider_workspace.api.comparison import domain_key
         from airflow_provider_workspace.api.operations.domains import ListDomains
-        from airflow_provider_workspace.procedures.resources import domain_key
         from airflow_provider_workspace.procedures.snapshot import read_rows
 
         names = {domain_key(entry.domain) for entry in wanted.domains if entry.verified}
         rows = yield from read_rows(ListDomains(organization_id=organization_id, limit=hook.client.settings.page_size))
-        return [self.plain(row) for row in rows if domain_key(row.domain) in names and not row.is_verified]
+        return [self.plain(row) for row in rows if domain_key(row.domain or "") in names and not row.is_verified]

@@ -9,10 +9,10 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, TypeAdapter
 
+from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.api.secrets import is_secret
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
-from airflow_provider_workspace.procedures.roster import address_key
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 # Prefix of a field that the service sends although the interface does not name it.

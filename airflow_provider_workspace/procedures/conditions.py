@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, fields, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
-from airflow_provider_workspace.procedures.roster import address_key, check_address
+from airflow_provider_workspace.procedures.roster import check_address
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

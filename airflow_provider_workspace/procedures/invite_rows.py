@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.retry import MAX_SENDS
 from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
-from airflow_provider_workspace.procedures.roster import Entry, Row, address_key
+from airflow_provider_workspace.procedures.roster import Entry, Row
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Invite

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow_provider_workspace.api.comparison import printable
+from airflow_provider_workspace.api.comparison import address_key, printable
 from airflow_provider_workspace.api.operations.invites import DeleteInvite, ListInvites
 from airflow_provider_workspace.api.operations.members import DeleteMember, ListMembers, UpdateMember
 from airflow_provider_workspace.api.procedure import Procedure, send_one
@@ -32,7 +32,7 @@ from airflow_provider_workspace.procedures.invites_report import (
     WorkspaceInvitesIncompleteError,
     name_entries,
 )
-from airflow_provider_workspace.procedures.roster import Roster, Row, address_key, check_address, check_roster
+from airflow_provider_workspace.procedures.roster import Roster, Row, check_address, check_roster
 from airflow_provider_workspace.procedures.snapshot import read_rows
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from airflow_provider_workspace.api.comparison import address_key, domain_key
 from airflow_provider_workspace.api.levels import OptionalLevel, OptionalNumber
 from airflow_provider_workspace.api.operation import Uuid
 from airflow_provider_workspace.api.operations.domains import DomainFields
@@ -18,8 +19,8 @@ from airflow_provider_workspace.api.operations.invites import InviteSettings
 from airflow_provider_workspace.api.operations.projects import ProjectFields
 from airflow_provider_workspace.api.secrets import secrets_under
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.resources import domain_key, project_key
-from airflow_provider_workspace.procedures.roster import address_key, address_problem
+from airflow_provider_workspace.procedures.resources import project_key
+from airflow_provider_workspace.procedures.roster import address_problem
 from airflow_provider_workspace.procedures.roster_files import RosterFile
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from airflow_provider_workspace.api import operations as ops
+from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.operations.projects import ProjectFields
@@ -14,7 +15,6 @@ from airflow_provider_workspace.api.procedure import send_one
 from airflow_provider_workspace.api.secrets import is_secret, secrets_under
 from airflow_provider_workspace.errors import WorkspaceNotFoundError
 from airflow_provider_workspace.procedures.organization_file import DashboardEntry
-from airflow_provider_workspace.procedures.roster import address_key
 from airflow_provider_workspace.procedures.snapshot import read_rows
 
 if TYPE_CHECKING:

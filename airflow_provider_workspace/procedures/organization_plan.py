@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api import operations as ops
-from airflow_provider_workspace.api.comparison import differences, printable
+from airflow_provider_workspace.api.comparison import address_key, differences, domain_key, printable
 from airflow_provider_workspace.api.procedure import send_one
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceOutcomeUnknownError
 from airflow_provider_workspace.procedures.member_sync import MemberPlan, plan_members
-from airflow_provider_workspace.procedures.resources import domain_key, domain_name, project_key
-from airflow_provider_workspace.procedures.roster import address_key
+from airflow_provider_workspace.procedures.resources import domain_name, project_key
 from airflow_provider_workspace.procedures.roster_files import read_roster
 from airflow_provider_workspace.procedures.snapshot import read_rows
 

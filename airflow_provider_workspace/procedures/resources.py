@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_workspace.api.comparison import ascii_domain, normal_text
+from airflow_provider_workspace.api.comparison import domain_key, normal_text
 from airflow_provider_workspace.api.operations.dashboards import AddDashboardCollaborator, ListDashboardCollaborators
 from airflow_provider_workspace.api.operations.domains import CreateDomain, ListDomains
 from airflow_provider_workspace.api.operations.projects import CreateProject, GetProject, ListProjects
@@ -28,11 +28,6 @@ def project_key(name: str | None) -> str:
 def domain_name(domain: str | None) -> str:
     """Return a domain as it is sent: lower case, without a trailing dot."""
     return normal_text(domain or "").rstrip(".").lower()
-
-
-def domain_key(domain: str | None) -> str:
-    """Return the form in which domains are compared."""
-    return ascii_domain(domain_name(domain))
 
 
 def create_project(
@@ -78,7 +73,7 @@ def create_domain(
     domains = ListDomains(organization_id=create.organization_id, limit=settings.page_size)
 
     def matches(row: Domain) -> bool:
-        return domain_key(row.domain) == domain_key(create.domain)
+        return domain_key(row.domain or "") == domain_key(create.domain)
 
     return (
         yield from create_or_get(

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from airflow_provider_workspace.api.comparison import ascii_domain
+from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operation import explain
 from airflow_provider_workspace.api.operations.invites import InviteFields
 from airflow_provider_workspace.errors import WorkspaceInputError, type_name
@@ -137,13 +137,6 @@ def _tidy(row: Mapping[str, Any] | Any) -> dict[str, Any]:
         local, at, domain = given["target_email"].rpartition("@")
         given["target_email"] = local + at + domain.lower()
     return given
-
-
-def address_key(address: str) -> str:
-    """Return the form in which addresses are compared, regardless of letter case, Unicode form and IDNA."""
-    key = unicodedata.normalize("NFC", address.strip()).casefold()
-    local, at, domain = key.rpartition("@")
-    return local + at + ascii_domain(domain)
 
 
 def check_address(name: str, address: Any) -> str:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from airflow_provider_workspace.api import operations as ops
+from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.pagination import Pages
 from airflow_provider_workspace.api.procedure import Procedure, send_one
 from airflow_provider_workspace.api.request_errors import describe
 from airflow_provider_workspace.errors import WorkspaceIncompleteListError
-from airflow_provider_workspace.procedures.roster import address_key
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Domain, Invite, Member, Page, ProjectItem, Resource
@@ -29,7 +29,7 @@ class Snapshot:
 
     :param domains: domains by id in lower case
     :param invites: whether an invite has expired, by
-        :func:`~airflow_provider_workspace.procedures.roster.address_key`; of several invites an open one counts
+        :func:`~airflow_provider_workspace.api.comparison.address_key`; of several invites an open one counts
     :param members: address keys of the members
     :param member_count: number of members that the service reports; ``None`` if it reports none
     :param incomplete: message about a list with fewer rows than it counts, whose missing rows prove nothing; empty if

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, TypeVar
 
+from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operations.members import ListMembers
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError, WorkspaceStatusError
 from airflow_provider_workspace.procedures.changes import raise_listed
-from airflow_provider_workspace.procedures.roster import address_key, check_address
+from airflow_provider_workspace.procedures.roster import check_address
 from airflow_provider_workspace.procedures.snapshot import find_row, read_rows
 
 if TYPE_CHECKING:

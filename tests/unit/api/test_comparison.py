@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import idna
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from airflow_provider_workspace.api.comparison import describe_differences, differences, normal_text
+from airflow_provider_workspace.api.comparison import describe_differences, differences, domain_key, normal_text
 from airflow_provider_workspace.api.models import Dashboard
 from airflow_provider_workspace.api.operations import (
     CreateInvite,
@@ -39,6 +42,30 @@ def test_texts_differing_in_case_are_different() -> None:
     assert normal_text("Sales") != normal_text("sales")
 
 
+def is_domain(text: str) -> bool:
+    """Return whether a text is a domain of IDNA 2008, in its one spelling in Unicode."""
+    try:
+        return idna.decode(idna.encode(text)) == text
+    except idna.IDNAError:
+        return False
+
+
+labels = st.text("abßs\u03c3ςüé\u0300אب東京-1\u200c", min_size=1, max_size=6)
+unicode_domains = labels.map(lambda label: f"{label}.example").filter(is_domain)
+
+
+@given(unicode_domains, unicode_domains)
+def test_both_spellings_of_a_domain_are_equal_and_different_domains_are_not(one: str, other: str) -> None:
+    ascii_spelling = idna.encode(one).decode()
+    assert domain_key(one) == domain_key(ascii_spelling) == domain_key(f"{ascii_spelling.upper()}.")
+    assert (domain_key(one) == domain_key(other)) is (one == other)
+
+
+@given(st.text())
+def test_what_is_no_domain_is_compared_as_text(text: str) -> None:
+    assert domain_key(text) == domain_key(domain_key(text))
+
+
 def update(**fields: Any) -> UpdateDashboard:
     """Return an update of a dashboard with these fields."""
     return UpdateDashboard(project_id="1", dashboard_id=7, **fields)
@@ -56,6 +83,7 @@ def update(**fields: Any) -> UpdateDashboard:
         (update(use_template="t", delete_insights=True), {"use_template": "", "delete_insights": False}),
         (update(name="Sales"), {}),
         (UpdateDomain(organization_id="o", domain_id=ID, domain="Example.COM."), {"domain": "example.com"}),
+        (CreateInvite(organization_id="o", target_email="ada@faß.de"), {"target_email": "Ada@xn--fa-hia.de"}),
         (CreateInvite(organization_id="o", target_email="Ada@Example.com"), {"target_email": "ada@example.com"}),
         (
             CreateProject(organization_id="o", session_recording_sample_rate="0.50"),

@@ -51,6 +51,20 @@ def test_operators_find_people_by_address(sandbox: SandboxServer, connect: Conne
     ]
 
 
+@pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
+def test_both_spellings_of_an_internationalized_domain_are_one_and_sharp_s_is_not_ss(
+    sandbox: SandboxServer, connect: Connect
+) -> None:
+    connect()
+    people = ["ada@faß.example", "Ada@XN--FA-HIA.example", "ada@fass.example"]
+    report = run(invites.WorkspaceCreateInvitesOperator, invites=people)
+    assert [entry["status"] for entry in report["addresses"]] == ["invited", "duplicate", "invited"]
+    first = run(domains.WorkspaceCreateDomainOperator, domain="xn--fa-hia.example")
+    assert run(domains.WorkspaceCreateDomainOperator, domain="FAß.example")["id"] == first["id"]
+    assert run(domains.WorkspaceCreateDomainOperator, domain="fass.example")["id"] != first["id"]
+    assert len(sandbox.effects("create_domain")) == 2
+
+
 def test_an_unknown_address_is_an_error_unless_an_earlier_try_removed_it(
     sandbox: SandboxServer, connect: Connect
 ) -> None:

@@ -138,7 +138,11 @@ def test_everybody_is_invited_once_at_the_service_rates(
 @pytest.mark.parametrize(
     ("arguments", "left", "why"),
     [
-        ({"max_per_hour": 50}, 70, "the limit of 50 invites per hour (as configured) is reached, and leaves room for 20"),
+        (
+            {"max_per_hour": 50},
+            70,
+            "the limit of 50 invites per hour (as configured) is reached, and leaves room for 20",
+        ),
         ({}, 80, "the limit of 40 invites per hour (learned from a refusal) is reached, and leaves room for 20"),
     ],
 )

@@ -8,14 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.roster import (
-    Entry,
-    address_key,
-    address_problem,
-    check_address,
-    check_roster,
-)
+from airflow_provider_workspace.procedures.roster import Entry, address_problem, check_address, check_roster
 
 
 @pytest.mark.parametrize(
@@ -91,6 +86,10 @@ def test_any_text_is_an_address_or_is_refused(address: str) -> None:
         (" ivo@example.com\n", "ivo@example.com", True),
         ("ju\u0308rgen@example.com", "jürgen@example.com", True),
         ("Ivo@BÜCHER.example.com", "ivo@xn--bcher-kva.example.com", True),
+        ("ivo@faß.example", "IVO@XN--FA-HIA.example.", True),
+        ("ivo@faß.example", "ivo@FAẞ.example", True),
+        ("ivo@faß.example", "ivo@fass.example", False),
+        ("ivo@βόλος.example", "ivo@βόλοσ.example", False),
         ("ivo@bücher..example.com", "ivo@bücher..example.com", True),
         ("bücher@example.com", "xn--bcher-kva@example.com", False),
         ("ivo@example.com", "ivo@example.org", False),

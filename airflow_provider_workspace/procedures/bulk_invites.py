@@ -112,6 +112,7 @@ def invite_all(
     roster = check_roster(invites, strict=on_invalid == "fail")
     report = InvitesReport() if report is None else report
     report.rows = len(roster.rows) + len(roster.invalid) + len(roster.duplicates)
+    report.blank = roster.blank
     report.add(*roster.invalid, *roster.duplicates)
     if roster.invalid and on_invalid == "fail":
         raise WorkspaceInputError(

@@ -24,12 +24,14 @@ class InvitesReport:
     """
     The result for each row.
 
-    :param rows: number of rows
+    :param rows: number of rows, without blank ones
+    :ivar blank: number of blank rows, which were skipped
     :ivar waits_for: reason of the last wait, for people; empty if there was none
     """
 
     def __init__(self, rows: int = 0) -> None:
         self.rows = rows
+        self.blank = 0
         self.waits_for = ""
         self._entries: dict[int, Entry] = {}
 
@@ -52,9 +54,10 @@ class InvitesReport:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of rows, in total and by status."""
+        """Number of rows, in total and by status; ``blank`` only if there are blank rows, which no total includes."""
         counted = Counter(entry.status for entry in self._entries.values())
-        return {"rows": self.rows, **{status: counted[status] for status in STATUSES}}
+        blank = {"blank": self.blank} if self.blank else {}
+        return {"rows": self.rows, **{status: counted[status] for status in STATUSES}, **blank}
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: ``counts`` and ``addresses``, one per row."""
@@ -86,7 +89,8 @@ class InvitesReport:
         counts = self.counts
         parts = [f"{counts[status]} {status.replace('_', ' ')}" for status in STATUSES if counts[status]]
         parts += [f"{self.left} left"] if self.left else []
-        return f"{self.rows} rows: {', '.join(parts) or 'nothing to do'}"
+        blank = f", {self.blank} blank rows skipped" if self.blank else ""
+        return f"{self.rows} rows: {', '.join(parts) or 'nothing to do'}{blank}"
 
 
 class WorkspaceInvitesIncompleteError(WorkspaceError):

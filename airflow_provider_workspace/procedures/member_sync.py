@@ -32,7 +32,7 @@ from airflow_provider_workspace.procedures.invites_report import (
     WorkspaceInvitesIncompleteError,
     name_entries,
 )
-from airflow_provider_workspace.procedures.roster import Roster, Row, check_address, check_roster
+from airflow_provider_workspace.procedures.roster import Entry, Roster, Row, check_address, check_roster
 from airflow_provider_workspace.procedures.snapshot import read_rows
 
 if TYPE_CHECKING:
@@ -96,18 +96,23 @@ class MemberPlan:
     The changes, in the order in which they are applied.
 
     :param keep: number of members that stay as they are
+    :param blank: number of blank rows of the roster, which were skipped
+    :param invalid: rows of the roster that are invalid and were left out
     :param outcomes: status and reason of the changes that were sent, by position
     """
 
     changes: list[Change] = field(default_factory=list[Change])
     keep: int = 0
+    blank: int = 0
+    invalid: list[Entry] = field(default_factory=list[Entry])
     outcomes: dict[int, tuple[str, str]] = field(default_factory=dict[int, tuple[str, str]])
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of changes by action, and number of members that stay as they are."""
+        """Number of changes by action, of members that stay as they are, and of blank rows if there are any."""
         counted = Counter(change.action for change in self.changes)
-        return {**{action: counted[action] for action in ACTIONS}, "keep": self.keep}
+        blank = {"blank": self.blank} if self.blank else {}
+        return {**{action: counted[action] for action in ACTIONS}, "keep": self.keep, **blank}
 
     @property
     def pending(self) -> int:
@@ -226,6 +231,7 @@ def plan_members(
     *,
     protected: Collection[str],
     owner_level: int | None,
+    on_invalid: str = "fail",
 ) -> MemberPlan:
     """
     Compare a roster with an organization.
@@ -236,11 +242,12 @@ def plan_members(
     :param protected: addresses of people who are neither removed nor changed
     :param owner_level: members of this level and above are neither removed nor changed; ``None`` to treat them like
         others
+    :param on_invalid: ``fail`` if a row is invalid, or ``skip`` such rows; only where nobody is removed
     :raises WorkspaceInputError: if a row or address is invalid, or the roster is empty
     """
-    roster = _check_rows(rows)
+    roster = _check_rows(rows, on_invalid)
     safe = {address_key(check_address("protected", address)) for address in protected}
-    plan = MemberPlan()
+    plan = MemberPlan(blank=roster.blank, invalid=roster.invalid)
     wanted = {row.key: row for row in roster.rows}
     invited: dict[str, Invite] = {}
     for invite in invites:
@@ -312,14 +319,14 @@ def plan_leavers(
     return plan
 
 
-def _check_rows(rows: Iterable[Mapping[str, Any] | str]) -> Roster:
-    """Check the roster; one invalid row stops everything, because its person would be removed."""
-    roster = check_roster(rows, strict=True)
-    if roster.invalid:
+def _check_rows(rows: Iterable[Mapping[str, Any] | str], on_invalid: str) -> Roster:
+    """Check the roster; an invalid row stops everything unless it may be skipped: its person would be removed."""
+    roster = check_roster(rows, strict=on_invalid == "fail")
+    if roster.invalid and on_invalid == "fail":
         raise WorkspaceInputError(
             f"Correct the invalid rows of the roster ({len(roster.invalid)}): {name_entries(roster.invalid)}"
         )
-    if not roster.rows:
+    if not (roster.rows or roster.invalid):
         raise WorkspaceInputError("The roster is empty: this would remove everybody")
     return roster
 

@@ -64,6 +64,11 @@ class Members(_Entry):
     roster: str | None = Field(default=None, description="CSV, JSON or JSON lines file, relative to this one")
     people: list[Annotated[Person, BeforeValidator(_person)]] | None = None
     defaults: InviteSettings | None = Field(default=None, description="Fields for all people who do not have them")
+    on_invalid: Literal["fail", "skip"] = Field(
+        default="fail",
+        description="Whether an invalid row of the roster is an error, or is left out; always an error where complete "
+        "names members, because its person would be removed",
+    )
     protected: list[Address] = Field(
         default=[], description="People who are never removed or changed, such as the owner of the API key"
     )

@@ -253,6 +253,10 @@ def plan_organization(
     if wanted.members and "members" in parts:
         plan.members = yield from _plan_members(wanted, reader)
         plan.changes += filter(None, map(_member_change, plan.members.changes))
+        plan.changes += [
+            Change("differs", "members", f"row {entry.row} {entry.email}".rstrip(), why=f"left out: {entry.reason}")
+            for entry in plan.members.invalid
+        ]
     for project in wanted.projects:
         for dashboard in project.dashboards:
             if "dashboards" in parts or ("collaborators" in parts and dashboard.collaborators is not None):
@@ -337,6 +341,7 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Procedure
         (yield from reader.members()),
         protected=members.protected,
         owner_level=None if members.owner_level is None else int(members.owner_level),
+        on_invalid="fail" if "members" in wanted.complete else members.on_invalid,
     )
     kept = ("change_level", "invite", "skip", *(("withdraw", "remove") if "members" in wanted.complete else ()))
     plan.changes = [change for change in plan.changes if change.action in kept]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +16,8 @@ from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operation import explain
 from airflow_provider_workspace.api.operations.invites import InviteFields
 from airflow_provider_workspace.errors import WorkspaceInputError, type_name
+
+log = logging.getLogger(__name__)
 
 # Maximum number of invalid rows that are reported.
 MAX_FINDINGS = 1000
@@ -31,7 +34,7 @@ class Row:
     """
     A row that can be invited.
 
-    :param number: position in the input, from 1
+    :param number: position in the input, as a spreadsheet shows it: the header of a CSV file is row 1
     :param key: the address in the form in which addresses are compared
     """
 
@@ -50,7 +53,7 @@ class Entry:
     """
     The result of one row.
 
-    :param row: position in the input, from 1
+    :param row: position in the input, as a spreadsheet shows it: the header of a CSV file is row 1
     :param email: the address as given; empty if the row has none
     :param status: one of :data:`~airflow_provider_workspace.procedures.invites_report.STATUSES`
     :param reason: the reason, for people; empty if there is none
@@ -70,32 +73,40 @@ class Entry:
 
 @dataclass(slots=True)
 class Roster:
-    """The valid rows of a roster, the invalid ones and the duplicates."""
+    """The valid rows of a roster, the invalid ones and the duplicates, and the number of blank ones."""
 
     rows: list[Row] = field(default_factory=list[Row])
     invalid: list[Entry] = field(default_factory=list[Entry])
     duplicates: list[Entry] = field(default_factory=list[Entry])
+    blank: int = 0
 
 
 def check_roster(rows: Iterable[Mapping[str, Any] | str], *, strict: bool = False) -> Roster:
     """
     Check the fields, types and address of every row, and separate rows that repeat an address.
 
-    :param rows: fields of an invite (``email`` is accepted for ``target_email``), or addresses
+    Blank rows, which are empty mappings, are skipped and counted.
+
+    :param rows: fields of an invite (``email`` is accepted for ``target_email``), or addresses; their numbers begin
+        with ``rows.first_number``, or 1
     :param strict: whether one invalid row invalidates the roster: then the result has only the first thousand invalid
         rows. A file is then checked before any of its rows is kept
     :raises WorkspaceInputError: if ``rows`` is not iterable, or a single row
     """
     if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
         raise WorkspaceInputError(f"invites must be rows or addresses, not {type_name(rows)}")
+    first_number = getattr(rows, "first_number", 1)
     if strict and not isinstance(rows, Iterator | list):  # a list is in memory anyway
-        checked = (_check_row(number, row) for number, row in enumerate(rows, start=1))
+        checked = (_check_row(number, row) for number, row in enumerate(rows, start=first_number) if row != {})
         invalid = list(islice((entry for entry in checked if isinstance(entry, Entry)), MAX_FINDINGS))
         if invalid:
             return Roster(invalid=invalid)
     roster = Roster()
     first_seen: dict[str, int] = {}
-    for number, row in enumerate(rows, start=1):
+    for number, row in enumerate(rows, start=first_number):
+        if row == {}:
+            roster.blank += 1
+            continue
         found = _check_row(number, row)
         if isinstance(found, Entry):
             roster.invalid.append(found)
@@ -105,6 +116,8 @@ def check_roster(rows: Iterable[Mapping[str, Any] | str], *, strict: bool = Fals
         else:
             first_seen[found.key] = number
             roster.rows.append(found)
+    if roster.blank:
+        log.info("Skipped the blank rows of the roster: %d.", roster.blank)
     return Roster(invalid=roster.invalid[:MAX_FINDINGS]) if strict and roster.invalid else roster
 
 

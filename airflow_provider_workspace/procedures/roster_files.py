@@ -21,6 +21,8 @@ MAX_ROW_LENGTH = 1_000_000
 # Characters that are read at once.
 CHUNK = 65_536
 BLANKS = " \t\r\n"
+# Number of the first row of a CSV file after its header.
+FIRST_ROW = 2
 VALUE_ENDS = BLANKS + ",]"
 COLUMNS = ("email", "target_email", *InviteSettings.model_fields)
 
@@ -48,16 +50,21 @@ def read_roster(
 
 
 class _Rows:
-    """Rows, completed with defaults."""
+    """
+    Rows, completed with defaults; a blank row of a file is an empty mapping.
+
+    :ivar first_number: number of the first row, as a spreadsheet shows it: the header of a CSV file is row 1
+    """
 
     def __init__(self, rows: Iterable[Any], defaults: Mapping[str, Any]) -> None:
         self.rows = rows
         self.defaults = defaults
+        self.first_number = FIRST_ROW if isinstance(rows, _FileRows) and rows.suffix == ".csv" else 1
 
     def __iter__(self) -> Iterator[Any]:
         for row in self.rows:
             fields = {"target_email": row} if isinstance(row, str) else row
-            if self.defaults and isinstance(fields, Mapping):
+            if self.defaults and fields and isinstance(fields, Mapping):
                 filled = {name: value for name, value in fields.items() if value not in (None, "")}
                 yield {**self.defaults, **filled}
             else:
@@ -114,7 +121,8 @@ class _FileRows:
     """The rows of a file, which must not change between two reads."""
 
     def __init__(self, path: Any) -> None:
-        self.path = path
+        self.file = path if isinstance(path, RosterFile) else RosterFile(path)
+        self.suffix = self.file.suffix.lower()
         self.known: Any = None
 
     def __iter__(self) -> Iterator[Any]:
@@ -124,8 +132,8 @@ class _FileRows:
         :raises WorkspaceInputError: if the file cannot be read or is invalid
         """
         readers = {".csv": _rows_of_csv, ".json": _rows_of_json, ".jsonl": _rows_of_lines}
-        file = self.path if isinstance(self.path, RosterFile) else RosterFile(self.path)
-        reader = readers.get(file.suffix.lower())
+        file = self.file
+        reader = readers.get(self.suffix)
         if reader is None:
             raise WorkspaceInputError(f"{file} is not a roster: expected a name that ends in {', '.join(readers)}")
         try:
@@ -185,17 +193,20 @@ def _rows_of_csv(file: RosterFile) -> Iterator[dict[str, Any]]:
         header = next(_lines_of(text), "")
         delimiter = max(",;\t", key=header.count)
         text.seek(0)
-        reader = csv.DictReader(_lines_of(text), delimiter=delimiter, strict=True, restkey=EXTRA_CELLS, restval="")
+        reader = csv.reader(_lines_of(text), delimiter=delimiter, strict=True)
         try:
-            names = [name.strip() for name in reader.fieldnames or []]
+            names = [name.strip() for name in next(reader, [])]
             _check_columns(file, names)
-            reader.fieldnames = names
-            for number, row in enumerate(reader, start=1):
+            for number, cells in enumerate(reader, start=FIRST_ROW):
+                blank = not any(cell.strip() for cell in cells)
+                row: dict[str, Any] = {} if blank else dict(zip(names, cells, strict=False))
+                if row and len(cells) > len(names):
+                    row[EXTRA_CELLS] = cells[len(names) :]
                 if row.get("private_project_access"):
                     row["private_project_access"] = _json_cell(file, number, row["private_project_access"])
                 yield row
         except csv.Error as error:
-            raise ValueError(f"after line {reader.line_num}: {error}") from None
+            raise ValueError(f"line {reader.line_num}: {error}") from None
 
 
 def _check_columns(file: RosterFile, names: Sequence[str]) -> None:
@@ -309,11 +320,10 @@ def _rows_of_lines(file: RosterFile) -> Iterator[Any]:
     """Read a file with one JSON row per line."""
     with file.open() as text:
         for number, line in enumerate(_lines_of(text), start=1):
-            if line.strip():
-                try:
-                    yield _read_json(line)
-                except ValueError as error:
-                    raise ValueError(f"line {number}: {error}") from None
+            try:
+                yield _read_json(line) if line.strip() else {}
+            except ValueError as error:  # noqa: PERF203 - it ends the loop
+                raise ValueError(f"line {number}: {error}") from None
 
 
 class RepeatedKeyError(ValueError):

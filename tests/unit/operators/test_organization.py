@@ -292,8 +292,37 @@ def test_people_who_keep_their_level_are_shown(run: Run, tmp_path: Path) -> None
     ]
     assert "level: 1 -> 8, holds an open invite" in plan["table"]
     assert "level: 15 -> 1, another level on the roster, but an owner" in plan["table"]
-    assert "row 5: same address as row 4" in plan["table"]
+    assert "row 6: same address as row 5" in plan["table"]
     assert names(run.apply("members")["members"], "change", "create") == []
+
+
+def test_invalid_rows_of_a_roster_may_be_left_out_and_are_shown(
+    sandbox: SandboxServer, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "team.csv").write_text("email,level\nada@example,1\n,\nada@example.com,1\nlin@example.com,high\n")
+    with pytest.raises(AirflowFailException, match=r"\(2\): row 2 \(ada@example\): .*; row 5 \(lin@example.com\): "):
+        run.plan()
+    run.file = {"members": {"roster": str(tmp_path / "team.csv"), "on_invalid": "skip"}}
+    plan = run.plan()
+    assert names(plan, "create") == ["invite ada@example.com"]
+    assert names(plan, "differs") == ["row 2 ada@example", "row 5 lin@example.com"]
+    assert "row 2 ada@example" in plan["table"]
+    assert "left out: 'example' is not a domain" in plan["table"]
+    run.apply("members")
+    assert [effect["target"] for effect in sandbox.effects()] == ["ada@example.com"]
+    with pytest.raises(AirflowFailException, match="2 differences"):
+        run.plan(fail_on_difference=True)
+
+
+def test_an_invalid_row_removes_nobody_whatever_on_invalid_says(
+    sandbox: SandboxServer, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "team.csv").write_text("email,level\nmina.member@example,1\nada@example.com,1\n")
+    run.file = {"members": {"roster": str(tmp_path / "team.csv"), "on_invalid": "skip"}, "complete": ["members"]}
+    for step in (run.plan, lambda: run.apply("members")):
+        with pytest.raises(AirflowFailException, match=r"Correct the invalid rows .* row 2 \(mina.member@example\)"):
+            step()
+    assert not sandbox.effects()
 
 
 def test_an_approval_covers_what_an_invite_grants(sandbox: SandboxServer, run: Run) -> None:

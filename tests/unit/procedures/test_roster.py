@@ -131,7 +131,7 @@ def test_valid_rows_become_invites() -> None:
     [
         ("", "", "field 'target_email' is required"),
         ("   ", "", "field 'target_email' is required"),
-        ({}, "", "field 'target_email' is required"),
+        ({"email": ""}, "", "field 'target_email' is required"),
         (None, "", "field 'target_email' is required"),
         (["ivo@example.com"], "", "field 'target_email' is required"),
         (7, "", "field 'target_email' is required"),

@@ -11,6 +11,7 @@ import pytest
 
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
+from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_value
 from airflow_provider_workspace.version_compat import AirflowFailException
 
@@ -45,9 +46,13 @@ def write(folder: Path, name: str, content: str | bytes) -> str:
             'email,message\na@example.com,"Hello, ""Ada""\nand welcome"\n',
             [{"email": "a@example.com", "message": 'Hello, "Ada"\nand welcome'}],
         ),
-        ("a.csv", "email,level\na@example.com\n", [{"email": "a@example.com", "level": ""}]),
+        ("a.csv", "email,level\na@example.com\n", [{"email": "a@example.com"}]),
         ("a.json", '[{"email": "a@example.com"}, "b@example.com"]', [{"email": "a@example.com"}, "b@example.com"]),
-        ("a.jsonl", '{"email": "a@example.com"}\n\n"b@example.com"\n', [{"email": "a@example.com"}, "b@example.com"]),
+        (
+            "a.jsonl",
+            '{"email": "a@example.com"}\n\n"b@example.com"\n',
+            [{"email": "a@example.com"}, {}, "b@example.com"],
+        ),
     ],
 )
 def test_roster_files_are_read(tmp_path: Path, name: str, content: str, rows: list[Any]) -> None:
@@ -69,9 +74,9 @@ def test_roster_files_are_read(tmp_path: Path, name: str, content: str, rows: li
         (
             "a.csv",
             "email,private_project_access\na@example.com,x\n",
-            "row 1: private_project_access must be a JSON list",
+            "row 2: private_project_access must be a JSON list",
         ),
-        ("a.csv", 'email\n"a@example.com\n', "cannot be read: after line 1: unexpected end of data"),
+        ("a.csv", 'email\n"a@example.com\n', "cannot be read: line 2: unexpected end of data"),
         ("a.json", '{"email": "a@example.com"}', "must hold a JSON array of rows"),
         ("a.json", "[", "cannot be read"),
         ("a.xlsx", "", "is not a roster: expected a name that ends in .csv, .json, .jsonl"),
@@ -159,15 +164,40 @@ class TestInvitingARoster:
         with pytest.raises(AirflowFailException) as caught:
             WorkspaceCreateInvitesOperator(task_id="invite", path=str(ROSTER)).execute({})
         assert (
-            "invalid rows (10), or leave them out with on_invalid='skip': row 31 (elo.barksted@example.com.):"
+            "invalid rows (10), or leave them out with on_invalid='skip': row 32 (elo.barksted@example.com.):"
             in str(caught.value)
         )
         assert sandbox.requests() == []
 
+    @pytest.mark.parametrize(
+        ("name", "text", "numbers"),
+        [
+            ("a.csv", "email,level,first_name\n,,\na@example.com,1,Ada\n \t,,\n\nb@example.com,1,\n,,,,\n", [3, 6]),
+            ("a.jsonl", '\n"a@example.com"\n\n  \n"b@example.com"\n\n', [2, 5]),
+        ],
+    )
+    def test_blank_rows_are_skipped_and_counted_and_rows_have_the_numbers_of_the_file(
+        self, connect: Connect, tmp_path: Path, name: str, text: str, numbers: list[int]
+    ) -> None:
+        connect()
+        path = write(tmp_path, name, text)
+        invite = WorkspaceCreateInvitesOperator(task_id="invite", path=path, defaults={"send_email": False})
+        report = invite.execute({})
+        assert [(entry["row"], entry["status"]) for entry in report["addresses"]] == [
+            (number, "invited") for number in numbers
+        ]
+        assert {key: count for key, count in report["counts"].items() if count} == {
+            "rows": 2,
+            "invited": 2,
+            "blank": 4,
+        }
+        sync = WorkspaceSyncMembersOperator(task_id="sync", path=path, protected=[], dry_run=True)
+        assert sync.execute({})["counts"]["blank"] == 4
+
     def test_a_row_with_too_many_cells_is_invalid(self, tmp_path: Path, connect: Connect) -> None:
         connect()
         path = write(tmp_path, "a.csv", "email,level\na@example.com,1,surplus\n")
-        with pytest.raises(AirflowFailException, match=r"row 1 .*cells beyond the last column"):
+        with pytest.raises(AirflowFailException, match=r"row 2 .*cells beyond the last column"):
             WorkspaceCreateInvitesOperator(task_id="invite", path=path).execute({})
 
 

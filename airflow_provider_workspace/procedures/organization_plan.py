@@ -13,7 +13,7 @@ from airflow_provider_workspace.api.comparison import address_key, differences, 
 from airflow_provider_workspace.api.procedure import send_one
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceOutcomeUnknownError
 from airflow_provider_workspace.procedures.member_sync import MemberPlan, plan_members
-from airflow_provider_workspace.procedures.resources import domain_name, project_key
+from airflow_provider_workspace.procedures.resources import check_not_cut, domain_name, project_key
 from airflow_provider_workspace.procedures.roster_files import read_roster
 from airflow_provider_workspace.procedures.snapshot import read_rows
 
@@ -228,8 +228,12 @@ class OrganizationReader:
         Return the id of the project with the name of an entry; ``None`` if there is none.
 
         :raises WorkspaceInputError: if there are several
+        :raises WorkspaceNotAppliedError: if the service would cut the name
         """
-        found = [row.id for row in (yield from self.projects()) if project_key(row.name) == project_key(entry.name)]
+        rows = yield from self.projects()
+        found = [row.id for row in rows if project_key(row.name) == project_key(entry.name)]
+        if not found:
+            check_not_cut(entry.name, (row.name for row in rows))
         if len(found) > 1:
             ids = ", ".join(map(str, found))
             raise WorkspaceInputError(f"Rename all but one of the projects named '{entry.name}': ids {ids}")

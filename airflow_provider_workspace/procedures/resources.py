@@ -8,21 +8,47 @@ from airflow_provider_workspace.api.comparison import domain_key, normal_text
 from airflow_provider_workspace.api.operations.dashboards import AddDashboardCollaborator, ListDashboardCollaborators
 from airflow_provider_workspace.api.operations.domains import CreateDomain, ListDomains
 from airflow_provider_workspace.api.operations.projects import CreateProject, GetProject, ListProjects
+from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.procedure import send_one
-from airflow_provider_workspace.errors import WorkspaceResponseError
+from airflow_provider_workspace.errors import WorkspaceNotAppliedError, WorkspaceResponseError
 from airflow_provider_workspace.procedures.create_or_get import check_created, create_or_get
 from airflow_provider_workspace.procedures.snapshot import find_row
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from airflow_provider_workspace.api.models import DashboardCollaborator, Domain, Project, ProjectItem
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.procedures.create_or_get import Memory
 
+# A shorter name may well be the beginning of another one; from this length on, it is taken for a name that was cut.
+MIN_CUT = 60
+
 
 def project_key(name: str | None) -> str:
     """Return the form in which names of projects and dashboards are compared."""
     return normal_text(name or "")
+
+
+def check_not_cut(name: str, names: Iterable[str | None]) -> None:
+    """
+    Refuse a name that the service cuts: the longest name of the existing projects is its beginning.
+
+    A look-up by the whole name finds nothing, so each run would create another project. It is not adopted either,
+    because it may be another one.
+
+    :raises WorkspaceNotAppliedError: if it is cut
+    """
+    key, longest = project_key(name), max(map(project_key, names), key=len, default="")
+    if MIN_CUT <= len(longest) < len(key) and key.startswith(longest):
+        raise WorkspaceNotAppliedError(
+            f"Set name={longest!r} if the project with that name is the one that is meant, else another name. The "
+            f"service seems to cut names: it has the first {len(longest)} characters of this one ({len(key)}).",
+            operation="CreateProject",
+            outcome=Outcome.APPLIED.value,
+            retryable=False,
+        )
 
 
 def domain_name(domain: str | None) -> str:
@@ -47,9 +73,16 @@ def create_project(
     def matches(item: ProjectItem) -> bool:
         return item.name is not None and project_key(item.name) == project_key(create.name)
 
+    names: set[str | None] = set()
+
+    def note_and_match(item: ProjectItem) -> bool:
+        names.add(item.name)
+        return matches(item)
+
     def find() -> Procedure[Project | None]:
-        item = yield from find_row(projects, matches)
+        item = yield from find_row(projects, note_and_match)
         if item is None:
+            check_not_cut(create.name or "", names)
             return None
         if item.id is None:
             raise WorkspaceResponseError(

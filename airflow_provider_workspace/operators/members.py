@@ -89,13 +89,19 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
     """
     Remove a member from an organization. Scope ``organization_member:write``.
 
-    A look-up by ``user_email``, and the check of an unknown id, also need ``organization_member:read``.
+    Scope ``organization_member:read``, for the check that they are not protected, an owner or the last one.
 
     :param user_uuid: the member's user (UUID, ``user.uuid`` of the member)
     :param user_email: the member's e-mail address instead, looked up among the members. An unknown address is an error,
         unless an earlier try of the task removed the member
     :param organization_id: organization; by default that of the connection
     :param if_missing: ``ignore`` or ``fail`` if the person is not a member
+    :param protected: addresses of members who are never removed, such as the owner of the connection's API key: the
+        interface does not show whose key it is, and without its owner the key stops working
+    :param owner_level: members of this level and above are not removed: a number, or ``member`` (1), ``admin`` (8) or
+        ``owner`` (15), the levels of services of this kind; the interface does not show them. ``None`` treats owners
+        like others
+    :param allow_last_owner: whether the last member of the highest level may be removed
     """
 
     template_fields: Collection[str] = (
@@ -103,7 +109,10 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
         "organization_id",
         "user_uuid",
         "user_email",
+        "protected",
+        "owner_level",
     )
+    switches: Collection[str] = (*WorkspaceApprovalMixin.switches, "allow_last_owner")
     resource_kind = "members"
 
     def __init__(
@@ -113,6 +122,9 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
         user_email: str | XComArg | None = None,
         organization_id: str | XComArg | None = None,
         if_missing: Literal["ignore", "fail"] = "ignore",
+        protected: Sequence[str] | str | XComArg = (),
+        owner_level: int | str | XComArg | None = 15,
+        allow_last_owner: bool | str | XComArg = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -120,10 +132,17 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
         self.user_email: Any = user_email
         self.organization_id: Any = organization_id
         self.if_missing = if_missing
+        self.protected: Any = protected
+        self.owner_level: Any = owner_level
+        self.allow_last_owner: Any = allow_last_owner
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         from airflow_provider_workspace.api.operations.members import DeleteMember, ListMembers
+        from airflow_provider_workspace.operators.arguments import parse_access_level
         from airflow_provider_workspace.procedures.changes import delete_if_present
+        from airflow_provider_workspace.procedures.member_sync import check_removal
+        from airflow_provider_workspace.procedures.roster_files import rows_of_value
+        from airflow_provider_workspace.procedures.snapshot import read_rows
         from airflow_provider_workspace.procedures.users import check_no_member, find_by_uuid, find_user
 
         organization_id = hook.organization_or_default(self.organization_id)
@@ -145,6 +164,16 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
                 return (yield from find_by_uuid(members, user_uuid)) is not None
 
             if_missing = self.parse_choice("if_missing", "ignore", "fail")
+            owner_level = parse_access_level("owner_level", self.owner_level)
+            protected = rows_of_value(self.protected, "protected")
+            if protected or owner_level is not None or not self.allow_last_owner:
+                check_removal(
+                    user_uuid,
+                    (yield from read_rows(members)),
+                    protected=protected,
+                    owner_level=owner_level,
+                    allow_last_owner=self.allow_last_owner,
+                )
             self.task_state.begin(what)
             deleted = yield from delete_if_present(
                 what,

@@ -48,6 +48,8 @@ ACTIONS = ("withdraw", "remove", "change_level", "invite", "skip")
 CHANGE_FIELDS = ("action", "email", "old_level", "level", "why", "target")
 REPORT_FIELDS = (*CHANGE_FIELDS, "status", "reason")
 NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
+# Why a member or an invite is kept.
+PROTECTED = "protected"
 # Maximum number of rows of one action in the table.
 MAX_LINES = 200
 # After so many refusals the people are not the cause: the API key may lack the scope.
@@ -220,8 +222,11 @@ def read_and_plan(
     invites = yield from read_rows(ListInvites(organization_id=organization_id, limit=page_size))
     members = yield from read_rows(ListMembers(organization_id=organization_id, limit=page_size))
     if leavers is not None:
-        return plan_leavers(leavers, invites, members, protected=protected, owner_level=owner_level)
-    return plan_members(rows, invites, members, protected=protected, owner_level=owner_level)
+        plan = plan_leavers(leavers, invites, members, protected=protected, owner_level=owner_level)
+    else:
+        plan = plan_members(rows, invites, members, protected=protected, owner_level=owner_level)
+    check_owner_stays(members, plan.changes)
+    return plan
 
 
 def plan_members(
@@ -258,7 +263,7 @@ def plan_members(
     for member in members:
         key = address_key((member.user and member.user.email) or "")
         joined.add(key)
-        change = _plan_member(member, wanted.get(key), owner_level, protected=key in safe)
+        change = _plan_member(member, wanted.get(key), owner_level, safe)
         if change:
             plan.changes.append(change)
         else:
@@ -311,12 +316,65 @@ def plan_leavers(
             plan.keep += 1
             continue
         found.add(key)
-        change = _plan_member(member, None, owner_level, protected=key in safe, why="is leaving")
+        change = _plan_member(member, None, owner_level, safe, "is leaving")
         plan.changes += [change] if change else []
     gone = [email for key, email in leaving.items() if key not in found]
     plan.changes += [Change("skip", email, "is neither a member nor invited") for email in gone]
     plan.changes.sort(key=lambda change: ACTIONS.index(change.action))
     return plan
+
+
+def check_removal(
+    user_uuid: str,
+    members: Iterable[Member],
+    *,
+    protected: Collection[str],
+    owner_level: int | None,
+    allow_last_owner: bool,
+) -> None:
+    """
+    Refuse to remove one member whom a sync would keep; the arguments are those of :func:`plan_members`.
+
+    :param user_uuid: user of the member; somebody who is no member is not refused
+    :param allow_last_owner: whether nobody of the highest level need be left
+    :raises WorkspaceInputError: with the argument that permits it
+    """
+    members = list(members)
+    safe = {address_key(check_address("protected", address)) for address in protected}
+    for member in members:
+        if member.user and (member.user.uuid or "").lower() == str(user_uuid).strip().lower():
+            who = member.user.email or user_uuid
+            hold = _why_kept(member, safe, owner_level)
+            if hold == PROTECTED:
+                raise WorkspaceInputError(f"Take {who} out of protected if they are to be removed")
+            if hold:
+                raise WorkspaceInputError(
+                    f"Set owner_level=None if {who} is to be removed: {hold}. A key stops working without its owner"
+                )
+            if not allow_last_owner:
+                check_owner_stays(
+                    members, [Change("remove", who, "", target=member.user.uuid)], "allow_last_owner=True"
+                )
+
+
+def check_owner_stays(members: Iterable[Member], changes: Iterable[Change], argument: str = "") -> None:
+    """
+    Refuse changes that leave an organization without a member of its highest level.
+
+    :param argument: the argument that permits it, for the message
+    :raises WorkspaceInputError: naming the last ones
+    """
+    before = {member.user.uuid: member.level or 0 for member in members if member.user and member.user.uuid}
+    after = before | {
+        change.target: -1 if change.action == "remove" else change.level or 0
+        for change in changes
+        if change.action in ("remove", "change_level") and change.target
+    }
+    highest = max(before.values(), default=-1)
+    if max(after.values(), default=-1) < highest:
+        last = ", ".join(change.email for change in changes if before.get(change.target) == highest)
+        msg = f"Make somebody else an owner first{f', or set {argument}' if argument else ''}"
+        raise WorkspaceInputError(f"{msg}: without {last}, nobody has the highest level of the organization, {highest}")
 
 
 def _check_rows(rows: Iterable[Mapping[str, Any] | str], on_invalid: str) -> Roster:
@@ -340,7 +398,7 @@ def _plan_invite(
     if key in wanted:
         return []
     if key in safe:
-        hold = "protected"
+        hold = PROTECTED
     elif not email or not invite.id:
         hold = "the service does not show its address or id"
     else:
@@ -348,8 +406,22 @@ def _plan_invite(
     return [Change("skip", email or "-", f"invited and {why}, but {hold}", None, invite.level, invite.id)]
 
 
+def _why_kept(member: Member, safe: Collection[str], owner_level: int | None) -> str:
+    """Return why a member is neither removed nor changed; an empty string if they may be."""
+    email = (member.user and member.user.email) or ""
+    if address_key(email) in safe:
+        return PROTECTED
+    if safe and not email:
+        return "the service does not show their address"
+    if owner_level is not None and member.level is None:
+        return "the service does not show their level"
+    if owner_level is not None and (member.level or 0) >= owner_level:
+        return f"an owner (owner_level={owner_level})"
+    return ""
+
+
 def _plan_member(
-    member: Member, row: Row | None, owner_level: int | None, *, protected: bool, why: str = "not on the roster"
+    member: Member, row: Row | None, owner_level: int | None, safe: Collection[str], why: str = "not on the roster"
 ) -> Change | None:
     """Plan the change to a member, ``None`` if there is none; ``why`` is the reason to remove one without a row."""
     email, uuid = (member.user.email or "", member.user.uuid) if member.user else ("", None)
@@ -357,15 +429,12 @@ def _plan_member(
     if row and level in (None, member.level):
         return None
     action, why = ("change_level", "another level on the roster") if row else ("remove", why)
-    if protected:
-        hold = "protected"
-    elif not email or not uuid:
+    hold = _why_kept(member, safe, owner_level)
+    if not hold and (not email or not uuid):
         hold = "the service does not show their address or user"
-    elif member.level is None and (row or owner_level is not None):
+    elif not hold and row and member.level is None:
         hold = "the service does not show their level"
-    elif owner_level is not None and (member.level or 0) >= owner_level:
-        hold = f"an owner (owner_level={owner_level})"
-    else:
+    if not hold:
         return Change(action, email, why, level, member.level, uuid)
     return Change("skip", email or "-", f"{why}, but {hold}", level, member.level, uuid)
 

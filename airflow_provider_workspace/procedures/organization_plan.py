@@ -12,7 +12,7 @@ from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key, differences, domain_key, printable
 from airflow_provider_workspace.api.procedure import send_one
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceOutcomeUnknownError
-from airflow_provider_workspace.procedures.member_sync import MemberPlan, plan_members
+from airflow_provider_workspace.procedures.member_sync import MemberPlan, check_owner_stays, plan_members
 from airflow_provider_workspace.procedures.resources import check_not_cut, domain_name, project_key
 from airflow_provider_workspace.procedures.roster_files import read_roster
 from airflow_provider_workspace.procedures.snapshot import read_rows
@@ -349,6 +349,7 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Procedure
     )
     kept = ("change_level", "invite", "skip", *(("withdraw", "remove") if "members" in wanted.complete else ()))
     plan.changes = [change for change in plan.changes if change.action in kept]
+    check_owner_stays((yield from reader.members()), plan.changes)
     return plan
 
 

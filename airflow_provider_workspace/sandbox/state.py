@@ -209,6 +209,12 @@ class State:
         sql = "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?, 0)"
         self.db.execute(sql, (key.key, key.name, scopes, organizations, key.user_uuid))
 
+    def take_from_keys(self, organization_id: str, user_uuid: str) -> None:
+        """Take an organization from the keys of a user who has left it."""
+        rest = "SELECT json_group_array(value) FROM json_each(organizations) WHERE value <> ?"
+        sql = f"UPDATE keys SET organizations = ({rest}) WHERE user_uuid = ?"  # noqa: S608 -- no values
+        self.db.execute(sql, (organization_id, user_uuid))
+
     def audit(self, operation: str, organization_id: str, target: str, key_name: str, detail: JsonObject) -> None:
         """Add a change to the audit; the detail must not contain secrets."""
         self.insert(

@@ -317,6 +317,19 @@ def test_live_levels(api: httpx.Client) -> None:
 
 
 @live
+def test_live_keeps_the_last_owner_and_keys_of_removed_members_stop_working(
+    api: httpx.Client, client_for: Callable[[str], httpx.Client]
+) -> None:
+    last = api.delete(f"{MEMBERS}{SEED.owner_uuid}/")
+    assert (last.status_code, last.json()["detail"]) == (400, "The last owner can't leave the organization.")
+    assert api.patch(f"{MEMBERS}{SEED.member_uuid}/", json={"level": 15}).status_code == 200
+    assert api.delete(f"{MEMBERS}{SEED.admin_uuid}/").status_code == 204
+    assert client_for(SEED.onboarding_key).get(MEMBERS).status_code == 403
+    assert api.delete(f"{MEMBERS}{SEED.owner_uuid}/").status_code == 204
+    assert api.get(MEMBERS).status_code == 403
+
+
+@live
 def test_live_refuses_levels_above_the_callers(
     sandbox: SandboxServer, client_for: Callable[[str], httpx.Client]
 ) -> None:

@@ -100,8 +100,17 @@ def delete_member(request: ApiRequest) -> None:
     record, organization_id = _find(request)
     check_level(request, record["level"])
     user_uuid = record["user"]["uuid"]
+    owners = "SELECT count(*) FROM members WHERE organization_id = ? AND json_extract(record, '$.level') = ?"
+    if (
+        request.profile.live
+        and record["level"] == OWNER_LEVEL
+        and request.state.number(owners, organization_id, OWNER_LEVEL) == 1
+    ):
+        raise invalid("The last owner can't leave the organization.")
     sql = "DELETE FROM members WHERE organization_id = ? AND user_uuid = ?"
     request.state.db.execute(sql, (organization_id, user_uuid))
+    if request.profile.live:
+        request.state.take_from_keys(organization_id, user_uuid)
     request.audit("delete_member", organization_id, user_uuid, email=record["user"]["email"])
 
 

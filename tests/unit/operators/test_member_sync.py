@@ -12,7 +12,7 @@ from airflow_provider_workspace.api.operations import UpdateMember
 from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator, WorkspaceUpdateMemberOperator
 from airflow_provider_workspace.procedures import member_sync
 from airflow_provider_workspace.procedures.member_sync import MAX_REFUSALS
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -113,14 +113,17 @@ def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: S
         "skip": 3,
         "keep": 1,
     }
-    assert (
-        done(sync(["mina.member@example.com"], protected='["adam.admin@example.com"]', owner_level=None))["remove"] == 2
-    )
-    assert {effect["target"] for effect in sandbox.effects("delete_member")} == {
-        SEED.analyst_uuid,
-        SEED.absent_uuid,
-        SEED.owner_uuid,
-    }
+    WorkspaceUpdateMemberOperator(task_id="promote", user_uuid=SEED.absent_uuid, level="owner").execute({})
+    both = "without olive.owner@example.com, noah.newton@example.com, nobody has the highest level"
+    for way in (
+        {"roster": ["mina.member@example.com"]},
+        {"roster": None, "leavers": ["noah.newton@example.com", "olive.owner@example.com"]},
+    ):
+        with pytest.raises(AirflowFailException, match=f"Make somebody else an owner first: {both} .*, 15. Nothing"):
+            sync(**way, protected='["adam.admin@example.com"]', owner_level=None)
+    kept = ["adam.admin@example.com", "olive.owner@example.com"]  # Olive owns the key
+    assert done(sync(["mina.member@example.com"], protected=kept, owner_level=None))["remove"] == 1
+    assert [effect["target"] for effect in sandbox.effects("delete_member")] == [SEED.analyst_uuid, SEED.absent_uuid]
 
 
 @pytest.mark.parametrize(

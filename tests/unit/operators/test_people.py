@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotFoundError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.operators import dashboards, domains, invites, members
+from airflow_provider_workspace.operators import dashboards, domains, invites, members, organization
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects
@@ -63,6 +63,34 @@ def test_both_spellings_of_an_internationalized_domain_are_one_and_sharp_s_is_no
     assert run(domains.WorkspaceCreateDomainOperator, domain="FAß.example")["id"] == first["id"]
     assert run(domains.WorkspaceCreateDomainOperator, domain="fass.example")["id"] != first["id"]
     assert len(sandbox.effects("create_domain")) == 2
+
+
+@pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
+def test_owners_and_protected_people_are_removed_only_if_an_argument_says_so(
+    sandbox: SandboxServer, connect: Connect
+) -> None:
+    connect()
+    delete, olive = members.WorkspaceDeleteMemberOperator, "olive.owner@example.com"
+    for arguments, message in (
+        ({"user_email": olive}, f"Set owner_level=None if {olive} is to be removed: an owner .owner_level=15.. A key"),
+        ({"user_uuid": SEED.owner_uuid, "dry_run": True}, "Set owner_level=None"),
+        (
+            {"user_uuid": SEED.owner_uuid.upper(), "owner_level": None},
+            "owner first, or set allow_last_owner=True: with",
+        ),
+        ({"user_email": "adam.admin@example.com", "owner_level": "admin"}, r"an owner \(owner_level=8\)"),
+        ({"user_email": MEMBER, "protected": "['mina.member@example.com']"}, "protected is a text that is not a JSON"),
+        ({"user_email": MEMBER, "protected": ["mina.member@EXAMPLE.com"]}, "Take mina.* out of protected if they are"),
+    ):
+        with pytest.raises(AirflowFailException, match=message):
+            run(delete, **arguments)
+    file = {"members": {"people": [MEMBER], "owner_level": None}, "complete": ["members"]}
+    with pytest.raises(AirflowFailException, match=f"Make somebody else an owner first: without {olive}, nobody"):
+        run(organization.WorkspacePlanOrganizationOperator, file=file)
+    assert not sandbox.effects()
+    run(delete, user_email=MEMBER, protected=[olive])
+    run(delete, user_email=olive, owner_level=None, allow_last_owner="true")
+    assert [effect["target"] for effect in sandbox.effects()] == [SEED.member_uuid, SEED.owner_uuid]
 
 
 def test_an_unknown_address_is_an_error_unless_an_earlier_try_removed_it(

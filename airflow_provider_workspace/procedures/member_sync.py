@@ -357,7 +357,7 @@ def check_removal(
                 )
 
 
-def check_owner_stays(members: Iterable[Member], changes: Iterable[Change], argument: str = "") -> None:
+def check_owner_stays(members: Iterable[Member], changes: Collection[Change], argument: str = "") -> None:
     """
     Refuse changes that leave an organization without a member of its highest level.
 
@@ -372,7 +372,7 @@ def check_owner_stays(members: Iterable[Member], changes: Iterable[Change], argu
     }
     highest = max(before.values(), default=-1)
     if max(after.values(), default=-1) < highest:
-        last = ", ".join(change.email for change in changes if before.get(change.target) == highest)
+        last = ", ".join(change.email for change in changes if before.get(str(change.target)) == highest)
         msg = f"Make somebody else an owner first{f', or set {argument}' if argument else ''}"
         raise WorkspaceInputError(f"{msg}: without {last}, nobody has the highest level of the organization, {highest}")
 

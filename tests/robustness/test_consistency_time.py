@@ -21,7 +21,6 @@ from airflow_provider_workspace.errors import WorkspaceOutcomeUnknownError
 from airflow_provider_workspace.operators.dashboards import WorkspaceAddDashboardCollaboratorOperator
 from airflow_provider_workspace.operators.domains import WorkspaceCreateDomainOperator
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator
-from airflow_provider_workspace.operators.organization import WorkspacePlanOrganizationOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
@@ -168,27 +167,6 @@ def test_a_truncated_name_is_an_error(sandbox: SandboxServer, connect: Connect) 
         WorkspaceCreateProjectOperator(task_id="t", name="N" * 70, do_xcom_push=False).execute({})
     WorkspaceCreateProjectOperator(task_id="t", name="N" * 60, do_xcom_push=False).execute({})
     assert len(sandbox.audit("create_project")) == 1
-
-
-def test_a_service_that_cuts_names_gets_one_project_in_all_runs(sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
-    name = "Northwind-" * 10
-    sandbox.inject("said_otherwise", "create_project", how="normalized", times=None)
-    for _ in range(3):
-        with pytest.raises(AirflowFailException, match=r"^WorkspaceNotAppliedError: Set name='Northwind-"):
-            WorkspaceCreateProjectOperator(task_id="t", name=name, do_xcom_push=False).execute({})
-    with pytest.raises(AirflowFailException, match=r"Set name='North.* the first 60 characters of this one \(100\)"):
-        WorkspacePlanOrganizationOperator(task_id="p", file={"projects": [{"name": name}]}).execute({})
-    assert len(sandbox.audit("create_project")) == 1
-    WorkspaceCreateProjectOperator(task_id="t", name=f"Other {name}"[:60], do_xcom_push=False).execute({})
-    assert len(sandbox.audit("create_project")) == 2
-
-
-def test_a_name_that_begins_like_another_is_created(sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
-    for name in ("Northwind", "Northwind Europe", "N" * 80, "N" * 61, f"{'N' * 61} 2"):
-        WorkspaceCreateProjectOperator(task_id="t", name=name, do_xcom_push=False).execute({})
-    assert len(sandbox.audit("create_project")) == 5
 
 
 def test_two_concurrent_creates_raise_a_duplicate_error(sandbox: SandboxServer, connect: Connect) -> None:

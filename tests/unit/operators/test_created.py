@@ -15,6 +15,7 @@ from airflow_provider_workspace.operators.dashboards import (
 )
 from airflow_provider_workspace.operators.domains import WorkspaceCreateDomainOperator
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator
+from airflow_provider_workspace.operators.organization import WorkspacePlanOrganizationOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator, WorkspaceGetProjectOperator
 from airflow_provider_workspace.procedures.create_or_get import create_or_get
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -132,3 +133,24 @@ def test_xcom_not_applied_lists_fields_with_other_values(
     assert not_applied(level="37") is None
     assert not_applied() is None
     assert not_applied(level=21) == [{"field": "level", "asked": 21, "got": 37}]
+
+
+def test_a_service_that_cuts_names_gets_one_project_in_all_runs(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    name = "Northwind-" * 10
+    sandbox.inject("said_otherwise", "create_project", how="normalized", times=None)
+    for _ in range(3):
+        with pytest.raises(AirflowFailException, match=r"^WorkspaceNotAppliedError: Set name='Northwind-"):
+            WorkspaceCreateProjectOperator(task_id="t", name=name, do_xcom_push=False).execute({})
+    with pytest.raises(AirflowFailException, match=r"Set name='North.* the first 60 characters of this one \(100\)"):
+        WorkspacePlanOrganizationOperator(task_id="p", file={"projects": [{"name": name}]}).execute({})
+    assert len(sandbox.audit("create_project")) == 1
+    WorkspaceCreateProjectOperator(task_id="t", name=f"Other {name}"[:60], do_xcom_push=False).execute({})
+    assert len(sandbox.audit("create_project")) == 2
+
+
+def test_a_name_that_begins_like_another_is_created(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    for name in ("Northwind", "Northwind Europe", "N" * 80, "N" * 61, f"{'N' * 61} 2"):
+        WorkspaceCreateProjectOperator(task_id="t", name=name, do_xcom_push=False).execute({})
+    assert len(sandbox.audit("create_project")) == 5

@@ -88,7 +88,7 @@ def test_owners_and_protected_people_are_removed_only_if_an_argument_says_so(
     with pytest.raises(AirflowFailException, match=f"Make somebody else an owner first: without {olive}, nobody"):
         run(organization.WorkspacePlanOrganizationOperator, file=file)
     assert not sandbox.effects()
-    run(delete, user_email=MEMBER, protected=[olive])
+    run(delete, user_email=MEMBER, protected=[olive], allow_last_owner=True)
     run(delete, user_email=olive, owner_level=None, allow_last_owner="true")
     assert [effect["target"] for effect in sandbox.effects()] == [SEED.member_uuid, SEED.owner_uuid]
 

@@ -110,8 +110,14 @@ def test_plan_for_one_address(
 
 
 @pytest.mark.parametrize("record", [member(None), member(user=None), invite(None)])
-def test_people_without_an_address_are_not_changed(record: Member | Invite) -> None:
-    assert [action for action, *_ in summary(plan(OTHER, record))] == ["invite", "skip"]
+@pytest.mark.parametrize("protected", [(), ("ada@example.com",)])
+def test_people_without_an_address_are_not_changed(record: Member | Invite, protected: tuple[str, ...]) -> None:
+    assert [action for action, *_ in summary(plan(OTHER, record, protected=protected))] == ["invite", "skip"]
+
+
+def test_an_unknown_level_is_not_changed_even_if_owners_are_like_others() -> None:
+    (change,) = plan([ADA], member(level=None), owner_level=None).changes
+    assert (change.action, "does not show their level" in change.why) == ("skip", True)
 
 
 @pytest.mark.parametrize("rows", [OTHER, [ADA, *OTHER]])

@@ -106,26 +106,29 @@ def _read_rows(name: str, value: Any) -> Any:
     """Leave out the fields of rows that have no value; an address that has none is an invalid row."""
     from airflow_provider_workspace.procedures.roster_files import rows_of_value
 
-    return [_read_fields(name, row) if isinstance(row, Mapping) else row for row in rows_of_value(value, name)]
+    rows = rows_of_value(value, name)
+    read = [_read_nested(name, row, leave_out=True) if isinstance(row, Mapping) else row for row in rows]
+    return value if read == value else read  # Airflow looks into each row of an argument that is set
 
 
-def _read_nested(name: str, value: Any, *, leave_out: bool) -> Any:
+def _read_nested(name: str, value: Any, *, leave_out: bool, key: Any = None) -> Any:
     """
     Read the templates in mappings and lists.
 
     :param leave_out: whether an entry of a mapping that has no value is left out; otherwise the word "None" is refused.
         An item of a list is not left out
+    :param key: the key of the innermost mapping that holds the value
     """
     if isinstance(value, Mapping):
         return {
-            key: _read_nested(f"{name.partition('[')[0]}[{shown(key)}]", below, leave_out=leave_out)
+            key: _read_nested(name, below, leave_out=leave_out, key=key)
             for key, below in value.items()
             if not (leave_out and is_no_value(below))
         }
     if isinstance(value, list | tuple | set):
-        return [_read_nested(name, item, leave_out=leave_out) for item in value]
+        return [_read_nested(name, item, leave_out=leave_out, key=key) for item in value]
     if is_no_value(value) and (leave_out or value is not None):
-        raise no_value_error(name, value)
+        raise no_value_error(name if key is None else f"{name}[{shown(key)}]", value)
     return value
 
 

@@ -241,9 +241,8 @@ def test_an_id_for_the_hook_that_rendered_to_none_is_refused(sandbox: SandboxSer
 def test_a_task_that_starts_in_the_triggerer_refuses_ids_without_a_value(
     sandbox: SandboxServer, name: str, value: Any
 ) -> None:
-    trigger: Any = WorkspaceDomainVerifiedTrigger(
-        **{"domain_id": SEED.domain_id, "organization_id": SEED.organization_id, name: NONE}, poll_interval=0.1
-    )
+    ids: dict[str, Any] = {"domain_id": SEED.domain_id, "organization_id": SEED.organization_id, name: NONE}
+    trigger = WorkspaceDomainVerifiedTrigger(**ids, poll_interval=0.1)
     setattr(trigger, name, value)  # as Airflow does
     with pytest.raises(WorkspaceInputError, match=f"Check the task that {name} comes from"):
         asyncio.run(asyncio.wait_for(first_event(trigger), 5))

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from airflow.sdk import BaseHook
 
+from airflow_provider_workspace.api.no_value import is_no_value, no_value_error
 from airflow_provider_workspace.errors import (
     WorkspaceConfigError,
     WorkspaceError,
@@ -261,13 +262,15 @@ def _resolve_id(
     """
     Return the id of the call, else that of the hook, else that of the connection.
 
-    :raises WorkspaceInputError: if an id has the wrong type
+    :raises WorkspaceInputError: if an id has the wrong type, or its template found no value
     :raises WorkspaceConfigError: if there is none
     """
     for value in (given, default, getattr(settings, name)):
         if isinstance(value, bool) or not isinstance(value, str | int | UUID | None):
             raise WorkspaceInputError(f"{name} must be an id, not something of type {type(value).__name__}")
         if value is not None:
+            if is_no_value(value):
+                raise no_value_error(name, value)
             try:
                 return str(value)
             except ValueError:

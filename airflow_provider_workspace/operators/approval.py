@@ -91,9 +91,9 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         user = event.get("responded_by_user") or {}
         who = user.get("name") or user.get("id") or "somebody"
         if answer == REJECT:
-            from airflow_provider_workspace.operators.arguments import parse_switches
+            from airflow_provider_workspace.operators.arguments import read_arguments
 
-            parse_switches(self)  # execute has not run since the answer
+            read_arguments(self)  # execute has not run since the answer
             end = AirflowFailException if self.fail_on_reject else AirflowSkipException
             raise end(f"Nothing was sent: {who} rejected plan {plan}")
         if answer != _approve_option(plan):

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
+from airflow_provider_workspace.api.no_value import NO_VALUES, is_no_value, no_value_error
 from airflow_provider_workspace.errors import WorkspaceInputError, shown, type_name
 
-# What a template renders to if there is no value.
-NO_VALUES = ("", "None", "none", "null", "Undefined")
-# Fields with a text. The other checked fields end with ``_id`` or ``uuid``.
-TEXTS = ("domain", "name", "product", "target_email", "user_email", "variable_key", "workspace_conn_id")
-# Fields whose None lifts a limit. Their templates, and those of the fields above, must not render to None.
-LIMITS = ("approved", "approvers", "leave_paused", "max_removals", "owner_level", "where")
-# One of these is given: the other may render to None.
-ALTERNATIVES = ("user_uuid", "user_email")
 # More than any id or count, and far below Python's integer string limit.
 MAX_NUMBER = 10**100
 # What a switch may render to.
@@ -29,35 +24,149 @@ MAX_SECONDS = 366 * 86_400.0
 MAX_TIME = 1e11
 
 
-def check_ids(task: Any, names: Iterable[str]) -> None:
+@dataclass(frozen=True)
+class Kind:
     """
-    Refuse an id, name, address or product that is invalid, and one of these or a limit that rendered to nothing.
+    The kind of an argument: how its rendered value is read, and what follows if its template found no value.
 
-    Otherwise a task that returns nothing would lead to the default organization of the connection, or lift the limit.
-
-    :param names: the templated fields of the task
-    :raises WorkspaceInputError: naming the field
+    :param read: checks a value and returns it parsed; its first argument is the name, for messages
+    :param needed: whether an argument that was given must have a value. Otherwise it is as if it was not given
+    :param words: texts that are no value
     """
-    for name in names:
+
+    read: Callable[[str, Any], Any] = lambda _, value: value
+    needed: bool = True
+    words: tuple[str, ...] = NO_VALUES
+
+
+def read_arguments(task: Any) -> None:
+    """
+    Read the templated arguments of an operator or sensor, before anything else does.
+
+    :param task: arguments that are not in :data:`KINDS`, such as those of a subclass, are left as they are
+    :raises WorkspaceInputError: naming the argument that is invalid, or has no value and needs one
+    """
+    left_out = []
+    for name in task.template_fields:
+        kind = SWITCH if name in task.switches else KINDS.get(name)
         value = getattr(task, name)
-        text = name in TEXTS
-        is_id = text or name.endswith(("_id", "uuid"))
-        needed = (is_id and name not in ALTERNATIVES) or name in LIMITS
-        if value is None and needed and name in task.rendered_to_none:
-            raise WorkspaceInputError(f"Check the task that {name} comes from: it returned no value")
-        if not is_id:
+        not_given = value is None and kind is not SWITCH and name not in task.rendered_to_none
+        if kind is None or not_given:
             continue
-        if isinstance(value, str) and value.strip() in NO_VALUES:
-            raise WorkspaceInputError(
-                f"Check the task that {name} comes from: its template found no value and rendered to '{value}'"
-            )
-        # Not in names, where the service decides: some replace a tab with a blank.
-        if isinstance(value, str) and name != "name" and not value.strip().isprintable():
-            raise WorkspaceInputError(f"{name} contains characters that cannot be printed: {value[:40]!a}")
-        number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
-        if not isinstance(value, str | None) and (text or not (number or isinstance(value, UUID))):
-            expected = "a string" if text else "a string or a number"
-            raise WorkspaceInputError(f"{name} must be {expected}, not {type_name(value)}")
+        if kind in (FILTER, CONTENT) and name in task.rendered_to_none:
+            raise no_value_error(name)
+        if not is_no_value(value, kind.words):
+            try:
+                read = kind.read(name, value)
+                if read is not value:
+                    setattr(task, name, read)
+            except RecursionError:
+                raise WorkspaceInputError(f"{name} is nested too deeply") from None
+        elif kind.needed:
+            raise no_value_error(name.removeprefix("is_"), value)
+        else:
+            left_out.append(name)
+            setattr(task, name, None)
+    if left_out:
+        task.log.info("As if not given, because there is no value: %s.", ", ".join(left_out))
+
+
+def _read_text_of_one_line(name: str, value: Any, expected: str = "a string") -> str:
+    if not isinstance(value, str):
+        raise WorkspaceInputError(f"{name} must be {expected}, not {type_name(value)}")
+    # Not in names, where the service decides: some replace a tab with a blank.
+    if name != "name" and not value.strip().isprintable():
+        raise WorkspaceInputError(f"{name} contains characters that cannot be printed: {value[:40]!a}")
+    return value
+
+
+def _read_id(name: str, value: Any) -> Any:
+    number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
+    return value if number or isinstance(value, UUID) else _read_text_of_one_line(name, value, "a string or a number")
+
+
+def _read_switch(name: str, value: Any) -> bool:
+    word = str(value).strip().lower() if isinstance(value, bool | str) or value in (0, 1) else None
+    if word not in SWITCHES:
+        raise WorkspaceInputError(f"{name.removeprefix('is_')} must be true or false, not {shown(value)}")
+    return SWITCHES[word]
+
+
+def _read_fields(name: str, value: Any) -> Any:
+    """Leave out the fields that have no value, at any depth."""
+    return _read_nested(name, _read_json(value), leave_out=True)
+
+
+def _read_filter(name: str, value: Any) -> Any:
+    """Refuse a filter that has no value, since it would select other rows; ``None`` is a value of a row."""
+    return _read_nested(name, _read_json(value), leave_out=False)
+
+
+def _read_rows(name: str, value: Any) -> Any:
+    """Leave out the fields of rows that have no value; an address that has none is an invalid row."""
+    from airflow_provider_workspace.procedures.roster_files import rows_of_value
+
+    rows = rows_of_value(value, name)
+    read = [_read_nested(name, row, leave_out=True) if isinstance(row, Mapping) else row for row in rows]
+    return value if read == value else read  # Airflow looks into each row of an argument that is set
+
+
+def _read_nested(name: str, value: Any, *, leave_out: bool, key: Any = None) -> Any:
+    """
+    Read the templates in mappings and lists.
+
+    :param leave_out: whether an entry of a mapping that has no value is left out; otherwise the word "None" is refused.
+        An item of a list is not left out
+    :param key: the key of the innermost mapping that holds the value
+    """
+    if isinstance(value, Mapping):
+        return {
+            key: _read_nested(name, below, leave_out=leave_out, key=key)
+            for key, below in value.items()
+            if not (leave_out and is_no_value(below))
+        }
+    if isinstance(value, list | tuple | set):
+        return [_read_nested(name, item, leave_out=leave_out, key=key) for item in value]
+    if is_no_value(value) and (leave_out or value is not None):
+        raise no_value_error(name if key is None else f"{name}[{shown(key)}]", value)
+    return value
+
+
+ID, NAME, SWITCH = Kind(_read_id), Kind(_read_text_of_one_line), Kind(_read_switch)
+# An empty text is a value, such as that of a description.
+TEXT = Kind(needed=False, words=("None",))
+# Another field of a request, a file, or one of two arguments.
+OPTIONAL = Kind(needed=False)
+# Lists, mappings, and what they hold.
+ITEMS = Kind(partial(_read_nested, leave_out=True), needed=False)
+FIELDS = Kind(_read_fields, needed=False)
+ROWS = Kind(_read_rows)
+FILTER, CONTENT = Kind(_read_filter), Kind(partial(_read_nested, leave_out=False))
+# A limit, a time, a choice or a list of names: its default would be another order.
+NEEDED = Kind()
+# The templated arguments of all operators and sensors, except for their switches.
+KINDS = {
+    **dict.fromkeys(("batch_export_id", "dashboard_id", "domain_id", "invite_id"), ID),
+    **dict.fromkeys(("organization_id", "project_id"), ID),
+    **dict.fromkeys(("domain", "name", "product", "target_email", "variable_key", "workspace_conn_id"), NAME),
+    "user_uuid": replace(ID, needed=False),
+    "user_email": replace(NAME, needed=False),
+    **dict.fromkeys(("description", "first_name", "message", "product_description", "timezone"), TEXT),
+    **dict.fromkeys(("saml_acs_url", "saml_entity_id", "saml_x509_cert", "sso_enforcement", "use_template"), TEXT),
+    **dict.fromkeys(("access_control", "anonymize_ips", "combine_pending_invites", "delete_insights"), OPTIONAL),
+    **dict.fromkeys(("deleted", "is_demo", "jit_provisioning_enabled", "pinned", "send_email"), OPTIONAL),
+    **dict.fromkeys(("level", "restriction_level", "use_dashboard"), OPTIONAL),
+    **dict.fromkeys(("organization", "path", "report_path"), OPTIONAL),
+    **dict.fromkeys(("app_urls", "private_project_access", "tags"), ITEMS),
+    **dict.fromkeys(("body", "defaults", "resume_fields", "settings"), FIELDS),
+    **dict.fromkeys(("invites", "leavers", "protected", "roster"), ROWS),
+    "where": FILTER,
+    "file": CONTENT,
+    **dict.fromkeys(("approved", "max_removals", "owner_level"), NEEDED),
+    **dict.fromkeys(("approval_timeout", "drain", "hold", "length", "max_length", "opened_at"), NEEDED),
+    **dict.fromkeys(("approvers", "batch_export_ids", "emails", "fields", "leave_paused", "set_null"), NEEDED),
+    **dict.fromkeys(("join", "part"), NEEDED),
+}
 
 
 def parse_choice(name: str, value: Any, choices: Collection[str]) -> str:
@@ -71,21 +180,6 @@ def parse_choice(name: str, value: Any, choices: Collection[str]) -> str:
     raise WorkspaceInputError(f"{name} is {shown(value)}; expected {' or '.join(map(repr, choices))}")
 
 
-def parse_switches(task: Any) -> None:
-    """
-    Parse the switches of a task, which templates render to text.
-
-    :raises WorkspaceInputError: if one is neither true nor false
-    """
-    for name in task.switches:
-        value = getattr(task, name)
-        word = str(value).strip().lower() if isinstance(value, bool | str) or value in (0, 1) else None
-        if word not in SWITCHES:
-            raise WorkspaceInputError(f"{name.removeprefix('is_')} must be true or false, not {shown(value)}")
-        if value is not SWITCHES[word]:
-            setattr(task, name, SWITCHES[word])
-
-
 def parse_fields(name: str, value: Any, taken: Collection[str] = ()) -> dict[str, Any]:
     """
     Parse an argument with fields by name.
@@ -95,7 +189,7 @@ def parse_fields(name: str, value: Any, taken: Collection[str] = ()) -> dict[str
     :param taken: names that are arguments of their own
     :raises WorkspaceInputError: if it is not a mapping, or names one of these
     """
-    fields = _read_text(value)
+    fields = _read_json(value)
     if fields is None:
         return {}
     if not isinstance(fields, Mapping) or not all(isinstance(key, str) for key in fields):
@@ -119,7 +213,7 @@ def parse_names(name: str, value: Any) -> list[str]:
     :param value: a list of texts, the same as JSON text, or a single text; ``None`` for none
     :raises WorkspaceInputError: if it is none of these, or a template found no value
     """
-    names = _read_text(value)
+    names = _read_json(value)
     if names is None:
         return []
     several = isinstance(names, Iterable) and not isinstance(names, Mapping | bytes)
@@ -127,8 +221,9 @@ def parse_names(name: str, value: Any) -> list[str]:
     listed: list[Any] = [str(item) if isinstance(item, UUID) else item for item in items]
     if not all(isinstance(item, str) for item in listed):
         raise WorkspaceInputError(f"{name} must be a list of texts")
-    if any(item.strip() in NO_VALUES for item in listed):
-        raise WorkspaceInputError(f"Check the task that {name} comes from: its template found no value")
+    for item in listed:
+        if is_no_value(item, NO_VALUES):
+            raise no_value_error(name, item)
     return listed
 
 
@@ -168,7 +263,7 @@ def parse_integer(name: str, value: Any) -> int:
 
 def parse_maximum(name: str, value: Any) -> int | None:
     """
-    Parse an argument with a maximum; ``None`` means no limit, but the text ``None`` is an error.
+    Parse an argument with a maximum; ``None`` means no limit.
 
     :raises WorkspaceInputError: if it is not an integer, or negative
     """
@@ -248,7 +343,7 @@ def check_task_ids(task: Any, names: Iterable[str]) -> None:
             raise WorkspaceInputError(f"{name} must be the id of a task or a task group, not {type_name(value)}")
 
 
-def _read_text(value: Any) -> Any:
+def _read_json(value: Any) -> Any:
     """Parse the JSON text of a mapping or list, to which a template may render; return any other value as it is."""
     if isinstance(value, str) and value.strip()[:1] in ("{", "["):
         try:

@@ -48,7 +48,7 @@ class WorkspaceTaskMixin:
     """The resource of the task's link: a key of ``client.settings.RESOURCE_PATHS``."""
     workspace_url: str = ""
     rendered_to_none: tuple[str, ...] = ()
-    """The arguments that were given, and whose template or XCom has no value."""
+    """The arguments that were given, and in which a template or XCom has no value."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Template every switch."""
@@ -57,7 +57,7 @@ class WorkspaceTaskMixin:
 
     def __setattr__(self, key: str, value: Any) -> None:
         """Mask secrets in arguments, since Airflow shows rendered fields before the task runs; note missing values."""
-        if value is None and key in self.template_fields and getattr(self, key, None) is not None:
+        if key in self.template_fields and _rendered_to_none(getattr(self, key, None), value):
             self.rendered_to_none = (*self.rendered_to_none, key)
         super().__setattr__(key, value)
         if key in self.template_fields:
@@ -70,6 +70,17 @@ class WorkspaceTaskMixin:
         def output(self) -> PlainXComArg:
             """The result; ``output["id"]`` is the XCom of that name. Airflow's own type cannot be indexed."""
             ...
+
+
+def _rendered_to_none(before: Any, now: Any) -> bool:
+    """Return whether a template or XCom became ``None``, at any depth."""
+    if now is None:
+        return before is not None
+    if isinstance(now, Mapping) and isinstance(before, Mapping):
+        return any(_rendered_to_none(before.get(key), below) for key, below in now.items())
+    if isinstance(now, list | tuple) and isinstance(before, list | tuple):
+        return any(map(_rendered_to_none, before, now))
+    return False
 
 
 class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):
@@ -125,12 +136,11 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):
     def execute(self, context: Context) -> Any:
         """Call the service and return the result as plain JSON."""
         from airflow_provider_workspace.errors import WorkspaceError
-        from airflow_provider_workspace.operators.arguments import check_ids, parse_switches
+        from airflow_provider_workspace.operators.arguments import read_arguments
 
         self._context: Any = context or {}  # tests pass None
         try:
-            check_ids(self, self.template_fields)
-            parse_switches(self)
+            read_arguments(self)
             with self.hook as hook:
                 self.link_to(hook)
                 result = self.work(hook)

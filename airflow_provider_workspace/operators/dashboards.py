@@ -89,13 +89,8 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
         from airflow_provider_workspace.api.operations.dashboards import CreateDashboard
-        from airflow_provider_workspace.errors import WorkspaceInputError, type_name
         from airflow_provider_workspace.state.dashboard_registry import DashboardIdentity, DashboardRegistry
 
-        if not isinstance(self.variable_key, str | None):
-            raise WorkspaceInputError(
-                f"variable_key must be the key of an Airflow Variable, not {type_name(self.variable_key)}"
-            )
         settings = hook.client.settings
         create = CreateDashboard(project_id=hook.project_or_default(self.project_id), **self.given(WRITABLE))
         identity = DashboardIdentity(settings.base_url, str(create.project_id), settings.organization_id, create.name)

@@ -96,14 +96,15 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         """
         Render the templates in a file.
 
-        :raises WorkspaceInputError: if a template is invalid
+        :raises WorkspaceInputError: if a template is invalid, or has no value
         """
         from jinja2 import TemplateError
 
         from airflow_provider_workspace.errors import WorkspaceInputError
 
         try:
-            rendered = self.render_template(text, self._context)
+            env = self.get_template_env().overlay(finalize=_check_value)
+            rendered = self.render_template(text, self._context, env)
         except TemplateError as error:
             line = getattr(error, "lineno", None)
             raise WorkspaceInputError(
@@ -111,6 +112,15 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
             ) from None
         # With render_template_as_native_obj, text that looks like a Python value becomes one.
         return rendered if isinstance(rendered, str) else json.dumps(rendered, default=str)
+
+
+def _check_value(value: Any) -> Any:
+    """Refuse a template without a value, which would become the word "None" in the file."""
+    from jinja2 import UndefinedError
+
+    if value is None:
+        raise UndefinedError("a template returned no value; give it a default, such as {{ name | default('', true) }}")
+    return value
 
 
 class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, WorkspaceApprovalMixin):

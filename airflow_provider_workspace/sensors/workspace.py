@@ -83,15 +83,16 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):
     def execute(self, context: Context) -> Any:
         """Poll once; if the condition is not met, poke, reschedule or defer."""
         from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.operators.arguments import parse_seconds, parse_switches
+        from airflow_provider_workspace.operators.arguments import parse_seconds, read_arguments
 
         try:
-            parse_switches(self)
+            read_arguments(self)
             if self.deferrable:
                 parse_seconds("timeout", self.timeout)
                 parse_seconds("poke_interval", self.poke_interval)
         except WorkspaceInputError as error:
-            raise AirflowFailException(f"WorkspaceInputError: {error}") from None
+            end = AirflowSkipException if self.soft_fail or self.never_fail else AirflowFailException
+            raise end(f"WorkspaceInputError: {error}") from None
         if not self.deferrable:
             return super().execute(context)
         began = time.time()
@@ -141,13 +142,11 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):
         """
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-        from airflow_provider_workspace.operators.arguments import check_ids
         from airflow_provider_workspace.procedures.conditions import build_condition, evaluate
         from airflow_provider_workspace.procedures.snapshot import take_snapshot
 
         self._began = self._began or time.monotonic()
         try:
-            check_ids(self, self.template_fields)
             condition = build_condition(*self.waits_for())
             with WorkspaceHook(self.workspace_conn_id, organization_id=self.organization_id) as hook:
                 self._organization_id = hook.organization_or_default()

@@ -216,6 +216,7 @@ class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
             ask_verification=ask_verification,
         )
         self.domain_id = domain_id
+        self.templated = ("domain_id",) if organization_id is None else ("domain_id", "organization_id")
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         names = ("workspace_conn_id", "organization_id", "poll_interval", "ask_verification")
@@ -228,8 +229,12 @@ class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Snapshot | PollFailure]) -> AsyncIterator[Any]:
         """End the task as success or failed."""
-        # Templates are rendered by now.
-        check_text("domain_id", self.domain_id)
+        from airflow_provider_workspace.api.no_value import NO_VALUES, is_no_value, no_value_error
+
+        for name in self.templated:  # they are rendered by now
+            if is_no_value(getattr(self, name), NO_VALUES):
+                raise no_value_error(name, getattr(self, name))
+            check_text(name, getattr(self, name))
         self.arguments = {"domain_id": str(self.domain_id).strip().lower()}
         async for event in super().filter_shared_stream(shared_stream):
             outcome = event.payload

@@ -19,6 +19,7 @@ from airflow.triggers.base import BaseTrigger
 
 from airflow_provider_workspace.get_provider_info import get_provider_info
 from airflow_provider_workspace.links import WorkspaceLink
+from airflow_provider_workspace.operators.arguments import KINDS
 from airflow_provider_workspace.operators.base import WorkspaceListOperator, WorkspaceOperator
 from airflow_provider_workspace.sensors.workspace import WorkspaceSensor
 
@@ -87,6 +88,26 @@ def test_template_fields_are_arguments(cls: type[Any]) -> None:
     assert not unknown, f"{cls.__name__}: {sorted(unknown)} of template_fields is no argument"
     assert "workspace_conn_id" in cls.template_fields, "a mapped task group may map over connections"
     assert issubclass(cls, WorkspaceOperator | WorkspaceSensor)
+
+
+@pytest.mark.parametrize("cls", TASKS)
+def test_every_templated_argument_has_a_kind(cls: type[Any]) -> None:
+    silent = set(cls.template_fields) - set(cls.switches) - set(KINDS)
+    assert not silent, f"Add {sorted(silent)} of {cls.__name__} to KINDS in operators/arguments.py, or to its switches"
+    templated = {
+        name
+        for base in cls.__mro__
+        if base.__module__.startswith("airflow_provider_workspace") and "__init__" in vars(base)
+        for name, parameter in inspect.signature(base.__init__).parameters.items()
+        if "XComArg" in str(parameter.annotation)
+    }
+    missing = templated - {"dry_run"} - set(cls.template_fields)
+    assert not missing, f"{cls.__name__}: add {sorted(missing)} to its template_fields, or remove XComArg from the type"
+
+
+def test_every_kind_is_that_of_an_argument() -> None:
+    unused = set(KINDS) - {name for cls in TASKS for name in cls.template_fields}
+    assert not unused, f"Remove {sorted(unused)} from KINDS in operators/arguments.py"
 
 
 @pytest.mark.parametrize("cls", [*TASKS, *TRIGGERS, WorkspaceOperator, WorkspaceListOperator, WorkspaceSensor])

@@ -38,7 +38,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceTransportError,
 )
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
-from airflow_provider_workspace.operators.arguments import parse_switches
+from airflow_provider_workspace.operators.arguments import read_arguments
 from airflow_provider_workspace.sandbox.__main__ import _parser as sandbox_parser
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -278,7 +278,7 @@ def run_task(cls: type[Any], kwargs: dict[str, Any]) -> None:
     )
     try:
         if cls in SENSORS:
-            parse_switches(task)
+            read_arguments(task)
             if not task.deferrable:  # it would poke until its timeout
                 task.poll_once(first=True)
                 return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -11,18 +10,19 @@ from airflow.sdk import DAG
 
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.operators.arguments import (
-    check_ids,
     parse_choice,
     parse_fields,
     parse_integer,
     parse_names,
 )
-from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
-from airflow_provider_workspace.operators.members import (
-    WorkspaceDeleteMemberOperator,
-    WorkspaceListMembersOperator,
-    WorkspaceSyncMembersOperator,
+from airflow_provider_workspace.operators.dashboards import (
+    WorkspaceCreateDashboardOperator,
+    WorkspaceGetDashboardOperator,
 )
+from airflow_provider_workspace.operators.domains import WorkspaceCreateDomainOperator, WorkspaceGetDomainOperator
+from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator
+from airflow_provider_workspace.operators.members import WorkspaceListMembersOperator, WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator, WorkspaceGetProjectOperator
 from airflow_provider_workspace.sensors.workspace import WorkspaceInvitesSettledSensor
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects
@@ -30,6 +30,9 @@ from tests.audit import effects
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
+
+CYCLE: dict[str, Any] = {}
+CYCLE["again"] = CYCLE
 
 
 @pytest.mark.parametrize(
@@ -104,41 +107,42 @@ def test_an_unknown_choice_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "says"),
+    ("cls", "arguments", "says"),
     [
         (
-            "domain_id",
-            "None",
+            WorkspaceGetDomainOperator,
+            {"domain_id": "None"},
             "Check the task that domain_id comes from: its template found no value and rendered to 'None'",
         ),
-        ("name", " ", "Check the task that name comes from: its template found no value"),
-        ("variable_key", "None", "Check the task that variable_key comes from"),
-        ("name", 5, "name must be a string"),
-        ("dashboard_id", True, "dashboard_id must be a string or a number, not something of type bool"),
-        ("dashboard_id", 10**4400, "dashboard_id must be a string or a number, not something of type int"),
-        ("target_email", ["a@example.com"], "target_email must be a string"),
-        ("domain", 5, "domain must be a string"),
-        ("domain", UUID(int=7), "domain must be a string"),
-    ],
-    ids=["no value", "blank", "key", "name", "bool", "huge", "list", "number", "uuid"],
-)
-def test_invalid_ids_and_addresses_are_refused(name: str, value: Any, says: str) -> None:
-    with pytest.raises(WorkspaceInputError, match=says):
-        check_ids(SimpleNamespace(**{name: value}, rendered_to_none=()), [name])
-
-
-def test_an_unprintable_id_is_refused() -> None:
-    with pytest.raises(WorkspaceInputError, match=r"project_id contains characters that cannot be printed: '\\x00'"):
-        check_ids(SimpleNamespace(project_id="\x00", rendered_to_none=()), ["project_id"])
-
-
-def test_valid_ids_are_accepted() -> None:
-    check_ids(
-        SimpleNamespace(
-            project_id=1, domain_id=UUID(int=7), user_uuid="u", name="Sales", tags=["no id"], rendered_to_none=()
+        (WorkspaceCreateProjectOperator, {"name": " "}, "Check the task that name comes from: its template found no"),
+        (WorkspaceCreateProjectOperator, {"name": 5}, "name must be a string"),
+        (
+            WorkspaceGetDashboardOperator,
+            {"dashboard_id": True},
+            "dashboard_id must be a string or a number, not .* bool",
         ),
-        ["project_id", "domain_id", "user_uuid", "name", "tags"],
-    )
+        (
+            WorkspaceGetDashboardOperator,
+            {"dashboard_id": 10**4400},
+            "dashboard_id must be a string or a number, not .* int",
+        ),
+        (WorkspaceCreateInviteOperator, {"target_email": ["a@example.com"]}, "target_email must be a string"),
+        (WorkspaceCreateDomainOperator, {"domain": UUID(int=7)}, "domain must be a string"),
+        (WorkspaceGetProjectOperator, {"project_id": "\x00"}, r"project_id contains characters .* printed: '\\x00'"),
+        (WorkspaceCreateProjectOperator, {"name": "Sales", "settings": CYCLE}, "settings is nested too deeply"),
+    ],
+    ids=["no value", "blank", "name", "bool", "huge", "list", "uuid", "unprintable", "cycle"],
+)
+@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+def test_invalid_arguments_are_refused(
+    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], says: str
+) -> None:
+    connect()
+    task = cls(task_id="task", **dict.fromkeys(arguments, "x"))
+    vars(task).update(arguments)
+    with pytest.raises(AirflowFailException, match=says):
+        task.execute({})
+    assert sandbox.requests() == []
 
 
 NONE = "{{ params.nothing }}"
@@ -168,24 +172,3 @@ def test_an_argument_that_renders_to_none_is_not_left_out(
     with pytest.raises(AirflowFailException, match=f"Check the task that {name} comes from: it returned no value"):
         task.execute({})
     assert effects(sandbox) == []
-
-
-@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-def test_a_field_that_renders_to_none_is_left_out(sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
-    with DAG("dag", schedule=None, render_template_as_native_obj=True) as dag:
-        task = WorkspaceCreateDashboardOperator(task_id="task", name="Sales", description=NONE)
-    task.render_template_fields({"params": {"nothing": None}}, dag.get_template_env())
-    task.execute({})
-    assert effects(sandbox) == ["create_dashboard"]
-
-
-@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-def test_one_of_uuid_and_address_may_render_to_none(sandbox: SandboxServer, connect: Connect) -> None:
-    """Rows of a list name people by one or the other."""
-    connect()
-    with DAG("dag", schedule=None, render_template_as_native_obj=True) as dag:
-        task = WorkspaceDeleteMemberOperator(task_id="task", user_uuid=NONE, user_email="noah.newton@example.com")
-    task.render_template_fields({"params": {"nothing": None}}, dag.get_template_env())
-    task.execute({})
-    assert effects(sandbox) == ["delete_member"]

@@ -139,7 +139,7 @@ def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: S
         ({"max_removals": float("nan")}, "max_removals must be a whole number"),
         ({"max_removals": True}, "max_removals must be a whole number"),
         ({"max_removals": -1}, "max_removals must be at least 0"),
-        ({"max_removals": "None"}, "max_removals must be a whole number"),
+        ({"max_removals": "None"}, "Check the task that max_removals comes from"),
         ({"owner_level": float("nan")}, "owner_level: expected a whole number, or member"),
         ({"owner_level": True}, "owner_level: expected a whole number"),
         ({"owner_level": "boss"}, "owner_level: expected a whole number.*found 'boss'"),

@@ -242,7 +242,7 @@ def test_an_unapproved_plan_is_refused(sandbox: SandboxServer, run: Run) -> None
     run.file["projects"].append({"name": "Southwind"})
     with pytest.raises(AirflowFailException, match=r"(?s)^WorkspaceInputError: Plan again.*\+ project Southwind"):
         run.apply("projects", approved=plan)
-    with pytest.raises(AirflowFailException, match="its value is not a plan"):
+    with pytest.raises(AirflowFailException, match="Check the task that approved comes from"):
         run.apply("projects", approved="None")
     with pytest.raises(AirflowFailException, match="the approved plan is for another one, and this task is for http"):
         run.apply("projects", approved={**plan, "planned_for": "another one"})
@@ -365,7 +365,7 @@ def test_templates_in_the_file_are_rendered(run: Run, tmp_path: Path) -> None:
     plan = task.execute({"dag": SimpleNamespace(folder=str(tmp_path)), "name": "Eastwind"})  # type: ignore[typeddict-item]
     assert names(plan, "create") == ["project Eastwind"]
     run.file = " "
-    with pytest.raises(AirflowFailException, match="file must be the path of an organization file or a mapping"):
+    with pytest.raises(AirflowFailException, match="Check the task that file comes from"):
         run.plan()
     (tmp_path / "northwind.yaml").write_text("projects:\n  - nam: Eastwind")
     with pytest.raises(AirflowFailException, match=r"(?s)Correct northwind\.yaml:.*line 2: .*did you mean 'name'"):

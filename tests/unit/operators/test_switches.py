@@ -72,7 +72,9 @@ def test_other_texts_are_refused(
 ) -> None:
     connect()
     task = rendered(cls, switch=switch, native=True, **arguments, **{name: SWITCH})
-    with pytest.raises(AirflowFailException, match=f"{name} must be true or false, not "):
+    with pytest.raises(
+        AirflowFailException, match=f"{name} must be true or false, not |task that {name} comes from: it"
+    ):
         task.execute({})
     assert sandbox.requests() == []
 

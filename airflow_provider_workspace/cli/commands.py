@@ -103,10 +103,10 @@ def import_organization(args: Namespace) -> None:
 
 
 def windows(args: Namespace) -> None:
-    """List the leases of maintenance windows, and resume the exports of abandoned ones."""
+    """List the leases of maintenance windows and the last sweep, and resume the exports of abandoned ones."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
     from airflow_provider_workspace.state.lease_requests import LeaseServices
-    from airflow_provider_workspace.state.leases import LeaseRegistry
+    from airflow_provider_workspace.state.leases import LeaseRegistry, iso
     from airflow_provider_workspace.state.resuming import Closer, describe_sweep, sweep
 
     _find_connections_in_database()
@@ -116,46 +116,16 @@ def windows(args: Namespace) -> None:
         if args.resume:
             with LeaseServices() as services:
                 swept = sweep(Closer(registry, services, f"airflow workspace windows {time.time()}"))
-        leases = _sorted_leases(registry)
+        leases, last = _sorted_leases(registry), registry.last_sweep()
     if args.output == "json":
-        _print(json.dumps({"leases": leases, "swept": swept, "unreadable": registry.unreadable}, indent=2))
+        found = {"leases": leases, "swept": swept, "unreadable": registry.unreadable}
+        _print(json.dumps({**found, "last_sweep": None if last is None else iso(last)}, indent=2))
     else:
         said = describe_sweep(swept, registry.unreadable).splitlines()
-        _print(*map(printable, [*said, *_lease_lines(leases)]))
+        age = "never" if last is None else f"{iso(last)[:19]}Z, {(time.time() - last) / 60:.0f} min ago"
+        _print(*map(printable, [*said, *_lease_lines(leases), f"Last sweep: {age}."]))
     if any(row["failed"] for row in swept):
         raise SystemExit(1)
-
-
-def status(args: Namespace) -> None:
-    """Show what the status page shows."""
-    from airflow_provider_workspace.cli import database_status
-    from airflow_provider_workspace.cli.database_store import DatabaseStore
-    from airflow_provider_workspace.state.leases import LeaseRegistry, iso
-    from airflow_provider_workspace.state.resuming import describe_unreadable
-
-    registry = LeaseRegistry(DatabaseStore())
-    with _errors_without_traceback():
-        leases, swept = _sorted_leases(registry), registry.last_sweep()
-        found: dict[str, Any] = {
-            "windows": leases,
-            "unreadable": registry.unreadable,
-            "last_sweep": None if swept is None else iso(swept),
-            "campaigns": database_status.campaigns(),
-            "waits": database_status.waits(),
-            "dashboards": database_status.dashboards(),
-        }
-    if args.output == "json":
-        _print(json.dumps(found, indent=2))
-        return
-    last = f"Last sweep: {found['last_sweep'] or 'never'}"
-    sections = {
-        "Windows": [*_lease_lines(leases), *describe_unreadable(registry.unreadable), last],
-        "Invite campaigns": [_campaign_line(row) for row in found["campaigns"]],
-        "Waits": [_wait_line(row) for row in found["waits"]],
-        "Remembered dashboards": [_dashboard_line(row) for row in found["dashboards"]],
-    }
-    for title, lines in sections.items():
-        _print(title, *(printable(f"  {line}") for line in lines or ["None."]))
 
 
 def _sorted_leases(registry: LeaseRegistry) -> list[dict[str, Any]]:
@@ -175,30 +145,6 @@ def _lease_lines(leases: list[dict[str, Any]]) -> list[str]:
         + (f"  owner {lease['owner']}" if lease.get("owner") not in (None, "", "airflow") else "")
         for lease in leases
     ] or ["No maintenance window holds a batch export."]
-
-
-def _campaign_line(row: dict[str, Any]) -> str:
-    progress = row["progress"] or {}
-    counts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in progress.get("counts", {}).items())
-    left = f", {progress['left']} left" if progress.get("left") else ""
-    again = f"  goes on at {str(progress['again_at'])[:19]}Z: {progress.get('why')}" if progress.get("again_at") else ""
-    rows = f"{progress.get('rows')} rows: {counts or 'none done'}{left}{again}"
-    said = rows if progress else "no progress reported yet"
-    return f"{row['dag_id']} / {row['run_id']} / {row['task_id']}  {row['state']}  {said}"
-
-
-def _wait_line(row: dict[str, Any]) -> str:
-    organization = row["organization_id"] or f"of connection {row['workspace_conn_id']}"
-    wanted = ", ".join(f"{name} {value}" for name, value in row["waits_for"].items())
-    return (
-        f"organization {organization}  {row['sensor']} {wanted[:200]}  since {row['since']}  "
-        f"{row['dag_id']} / {row['run_id']} / {row['task_id']}"
-    )
-
-
-def _dashboard_line(row: dict[str, Any]) -> str:
-    which = row["dashboard_id"] or "not known whether it exists"
-    return f"{which}  {row.get('name')}  project {row.get('project_id')}  Variable {row['variable_key']}"
 
 
 def sandbox(args: Namespace) -> None:

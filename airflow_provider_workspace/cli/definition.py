@@ -57,12 +57,11 @@ def get_workspace_commands() -> list[CLICommand]:
             "Print an organization file that describes an organization",
             (conn_id, organization_id),
         ),
-        ("windows", "windows", "List maintenance windows; resume the exports of abandoned ones", (resume, output)),
         (
-            "status",
-            "status",
-            "Show paused exports, the progress of bulk invites, waiting sensors and remembered dashboards",
-            (output,),
+            "windows",
+            "windows",
+            "List maintenance windows and the last sweep; resume the exports of abandoned ones",
+            (resume, output),
         ),
         ("sandbox", "sandbox", "Start a local workspace service for tests and trials", sandbox_args),
     )

@@ -1,4 +1,4 @@
-"""The progress of a bulk invite, for the status page and ``airflow workspace status``."""
+"""The progress of a bulk invite, for the status page."""
 
 from __future__ import annotations
 

@@ -118,30 +118,34 @@ async function withFields(rows) {
   if (unknown.length) {
     const all = (name) => [...new Set(unknown.map((row) => row[name]))];
     for (const row of unknown) renderedFields.set(tryOf(row), {});
-    for (const row of await taskInstances(all("dag_id"), all("dag_run_id"), all("task_id")))
+    for (const row of await taskInstances({ dag_ids: all("dag_id"), dag_run_ids: all("dag_run_id"), task_ids: all("task_id") }))
       renderedFields.set(tryOf(row), row.rendered_fields);
   }
   return rows.map((row) => ({ ...row, rendered_fields: renderedFields.get(tryOf(row)) ?? row.rendered_fields }));
 }
 
-// Read the task instances of all combinations of these Dags, runs and task ids.
-export function taskInstances(dagIds, runIds, taskIds) {
-  return list(
-    (page_offset, page_limit) =>
-      call("POST", "dags/~/dagRuns/~/taskInstances/list", {
-        dag_ids: dagIds,
-        dag_run_ids: runIds,
-        task_ids: taskIds,
-        page_offset,
-        page_limit,
-      }),
-    "task_instances",
-  ).then(({ rows }) => rows);
+const post = (where, name, body, most) =>
+  list((page_offset, page_limit) => call("POST", where, { ...body, page_offset, page_limit }), name, most).then(({ rows }) => rows);
+
+// Read the task instances of all combinations of Dags, runs and task ids or states.
+export function taskInstances(body, most) {
+  return post("dags/~/dagRuns/~/taskInstances/list", "task_instances", body, most);
+}
+
+// Read the latest runs of Dags; the list cannot be asked for runs by their ids.
+export function dagRuns(dagIds, most) {
+  return post("dags/~/dagRuns/list", "dag_runs", { dag_ids: dagIds, order_by: "-id" }, most);
+}
+
+const taskPath = (task) => ["dags", task.dag_id, "dagRuns", task.dag_run_id, "taskInstances", task.task_id];
+
+// Read the log of the last try of a task.
+export function log(task) {
+  return call("GET", `${path(...taskPath(task), "logs", task.try_number)}?map_index=${task.map_index}`);
 }
 
 export async function xcom(task, key) {
-  const where = path("dags", task.dag_id, "dagRuns", task.dag_run_id, "taskInstances", task.task_id, "xcomEntries", key);
-  const { value } = await call("GET", `${where}?map_index=${task.map_index}`);
+  const { value } = await call("GET", `${path(...taskPath(task), "xcomEntries", key)}?map_index=${task.map_index}`);
   return typeof value === "string" ? JSON.parse(value) : value;
 }
 

@@ -1,11 +1,18 @@
-// Pure functions that interpret the responses of Airflow.
+// What the page shows, as pure functions of what Airflow answered and the time.
+//
+// An answer is {value}, or {problem: {status, message}} if there is none. What is not in a list may be hidden from the
+// role of the person, so absence is "not known". What a window is, only the sweep decides: the page shows its verdict.
 
+// Prefix of all Variables that the page reads.
+export const VARIABLES = "workspace_";
 export const LEASES = "workspace_lease.";
-export const SWEEP = "workspace_window_sweep";
+const SWEEP = "workspace_window_sweep";
 // As written by state/leases.py.
 const REQUIRED = ["dag_id", "run_id", "close_task_id", "service", "workspace_conn_id", "organization_id", "batch_export_id"];
 const STATES = ["opening", "paused", "closing"];
-// States of a closing task that has ended.
+// Verdicts of the sweep that need a person.
+const URGENT = ["abandoned", "overdue"];
+// States of a task that has ended.
 const OVER = ["success", "failed", "skipped", "removed", "upstream_failed"];
 // Operators that invite: one that does nothing else, and others, which may have nobody to invite.
 export const INVITES = "WorkspaceCreateInvitesOperator";
@@ -14,7 +21,7 @@ export const CAMPAIGNS = [INVITES, "WorkspaceSyncMembersOperator", ORGANIZATION]
 export const SWEEPS = ["WorkspaceResumeAbandonedExportsOperator"];
 export const DASHBOARDS = ["WorkspaceCreateDashboardOperator"];
 // Prefix of the Variables that store the dashboards of organization files.
-export const DASHBOARD_PREFIX = "workspace_dashboard_";
+const DASHBOARD_PREFIX = "workspace_dashboard_";
 export const SENSORS = {
   WorkspaceDomainVerifiedSensor: "Domain verified",
   WorkspaceInvitesSettledSensor: "Invites settled",
@@ -24,6 +31,43 @@ export const SENSORS = {
 };
 // States of a task that has not ended.
 export const GOES_ON = ["running", "deferred", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule"];
+const FORBIDDEN = "Not visible to your role";
+const HIDDEN = "not visible to your role, or deleted";
+
+// Return everything that the page shows.
+export function view(data, now) {
+  const windows = windowsView(data, now);
+  const campaigns = campaignsView(data);
+  const waits = waitsView(data);
+  const dashboards = dashboardsView(data);
+  return { summary: summary({ windows, campaigns, waits, dashboards }), windows, campaigns, waits, dashboards };
+}
+
+function summary({ windows, campaigns, waits, dashboards }) {
+  const unknown = new Map();
+  const sections = Object.entries({ "paused exports": windows, campaigns, waits, dashboards });
+  for (const [name, { problem }] of sections) {
+    if (problem) unknown.set(problem.brief, [...(unknown.get(problem.brief) ?? []), name]);
+  }
+  const running = campaigns.running ? [`${campaigns.running} ${campaigns.running === 1 ? "campaign" : "campaigns"} running`] : [];
+  const waiting = waits.total ? [`${waits.total} ${waits.total === 1 ? "wait" : "waits"}`] : [];
+  const parts = [...windows.counts, ...[...unknown].map(([brief, names]) => `${brief}: ${names.join(", ")}`), ...running, ...waiting];
+  return {
+    text: parts.join(" · ") || "No window holds an export and nobody waits, as far as your role sees",
+    bad: windows.urgent > 0 || sections.some(([, { problem }]) => problem && problem.brief !== FORBIDDEN),
+  };
+}
+
+// Return the problem of the first answer that has one, in words: brief for the headline, long for the section.
+function problemOf(what, ...answers) {
+  const problem = answers.find((answer) => answer.problem)?.problem;
+  if (!problem) return null;
+  if (problem.status === 403) {
+    return { brief: FORBIDDEN, text: `${FORBIDDEN}: it may not read ${what} in this Airflow. An Airflow administrator can grant it.` };
+  }
+  if (problem.status === 401) return { brief: "Log in again", text: "Log in to Airflow again: the session is over." };
+  return { brief: "Airflow did not answer", text: `Airflow did not answer: ${problem.message}. Trying again.` };
+}
 
 // Parse leases; invalid ones are listed separately.
 export function readLeases(variables) {
@@ -52,45 +96,89 @@ function readLease(key, given) {
   return lease;
 }
 
-export function windowKey({ dag_id, run_id, dag_run_id, close_task_id, task_id, map_index }) {
-  return JSON.stringify([dag_id, run_id ?? dag_run_id, close_task_id ?? task_id, map_index]);
-}
+const runKey = ({ dag_id, run_id, dag_run_id }) => JSON.stringify([dag_id, run_id ?? dag_run_id]);
 
-// Return why a window can no longer close itself, or is overdue; empty if it can.
-// `closing`: the closing tasks by windowKey; null if the user may not read them.
-export function whyAbandoned(lease, closing, now) {
-  if (now >= lease.until) return "overdue";
-  if (closing === null) return "";
-  const task = closing.get(windowKey(lease));
-  if (task === undefined) return "its run or its closing task is gone";
-  return OVER.includes(task.state) ? `its closing task is ${task.state}` : "";
+// Return the window of a lease as the Variable of the sweep names it.
+export const windowOf = (lease) => lease.key.slice(LEASES.length).split(".")[0];
+
+// Parse the Variable of the sweep: its time and its verdicts by window. Earlier releases wrote the time alone.
+function readSweep(text) {
+  let given = { at: text };
+  try {
+    given = JSON.parse(text) ?? {};
+  } catch {
+    // It is a time.
+  }
+  const at = Date.parse(given.at);
+  return { at: Number.isNaN(at) ? null : at, windows: given.windows ?? {} };
 }
 
 // Return the state of an export according to its lease, and its tone.
-export function exportState(lease, abandoned) {
+function exportState(lease) {
   if (lease.resumed_at) return ["Resumed", "good"];
-  const paused = Boolean(lease.paused_at);
-  if (!paused && !lease.late_pause_until) return [lease.refused ? "Pause refused" : "Not paused yet", "plain"];
-  if (abandoned) return [paused ? "Left paused" : "Perhaps left paused", "bad"];
-  if (lease.state === "closing") return ["Resuming", "warn"];
-  return paused ? ["Paused", "warn"] : ["Pausing, no answer yet", "warn"];
+  if (!lease.paused_at && !lease.late_pause_until) return [lease.refused ? "Pause refused" : "Not paused yet", "plain"];
+  if (lease.state === "closing") return ["Resume begun, not confirmed", "warn"];
+  return lease.paused_at ? ["Paused", "warn"] : ["Pausing, no answer yet", "warn"];
 }
 
-// Return the rows of the table of windows: abandoned ones first, then grouped by export.
-export function windowRows(leases, closing, now) {
+// Return what was seen of the run of a lease: lines of text, failed tasks, and whether its closing task has ended.
+function seen(lease, run, its, problem, reasons) {
+  const isClose = (row) => row.task_id === lease.close_task_id && row.map_index === lease.map_index;
+  const close = its.find(isClose);
+  const others = its.filter((row) => !isClose(row));
+  const running = others.filter((row) => GOES_ON.includes(row.state)).map(({ task_id, state }) => `${task_id} ${state}`);
+  const failed = its.filter((row) => row.state === "failed").map((task) => ({ task, reason: reasons[reasonKey(task)] ?? "" }));
+  const lines = run ? [`run ${run.state}`] : [];
+  if (problem) lines.push(`${problem.brief}: the states of its tasks`);
+  else if (!run && !close) lines.push(`its run and tasks: ${HIDDEN}`);
+  else lines.push(close ? `${close.task_id} ${close.state ?? "not begun"}` : `${lease.close_task_id}: ${HIDDEN}`);
+  return { lines: [...lines, ...new Set(running)], failed, ended: Boolean(close && OVER.includes(close.state)) };
+}
+
+function windowsView({ variables, tasks, runs, sweeps, reasons }, now) {
+  const problem = problemOf("Variables", variables);
+  const { leases, unreadable } = readLeases((variables.value ?? []).filter(({ key }) => key.startsWith(LEASES)));
+  const sweep = readSweep(variables.value?.find(({ key }) => key === SWEEP)?.value);
+  const runOf = new Map((runs.value ?? []).map((run) => [runKey(run), run]));
+  const tasksOf = new Map();
+  for (const task of tasks.value ?? []) tasksOf.set(runKey(task), [...(tasksOf.get(runKey(task)) ?? []), task]);
+  const hidden = problemOf("task instances", tasks);
   const first = new Map();
+  for (const { batch_export_id, since } of leases) first.set(batch_export_id, Math.min(first.get(batch_export_id) ?? Infinity, since));
   const rows = leases.map((lease) => {
-    const why = whyAbandoned(lease, closing, now);
-    const [state, tone] = exportState(lease, why !== "");
-    const began = Math.min(first.get(lease.batch_export_id) ?? Infinity, lease.since);
-    first.set(lease.batch_export_id, began);
-    return { lease, why, state, tone, task: closing && closing.get(windowKey(lease)) };
+    const said = sweep.windows[windowOf(lease)];
+    const verdict = said?.state ? { state: said.state, why: said.why ?? "", at: sweep.at } : null;
+    const [state, tone] = exportState(lease);
+    const late = now >= lease.until && !lease.resumed_at;
+    const kind = URGENT.includes(verdict?.state) ? verdict.state : late ? "late" : lease.resumed_at ? "resumed" : "held";
+    const run = runKey(lease);
+    return {
+      ...{ lease, state, tone, verdict, kind, urgent: !["held", "resumed"].includes(kind) },
+      ...seen(lease, runOf.get(run), tasksOf.get(run) ?? [], hidden, reasons),
+    };
   });
-  const order = (row) => [row.why === "", first.get(row.lease.batch_export_id), row.lease.batch_export_id, row.lease.since];
-  return sorted(rows, order);
+  const count = (kind, words) => {
+    const number = rows.filter((row) => row.kind === kind).length;
+    return number ? [`${number} ${words}`] : [];
+  };
+  return {
+    problem,
+    rows: sorted(rows, ({ urgent, lease }) => [!urgent, first.get(lease.batch_export_id), lease.batch_export_id, lease.since]),
+    urgent: rows.filter((row) => row.urgent).length + unreadable.length,
+    counts: [
+      ...count("abandoned", "abandoned (last sweep)"),
+      ...count("overdue", "overdue (last sweep)"),
+      ...count("late", "past the latest end"),
+      ...(unreadable.length ? [`${unreadable.length} unreadable`] : []),
+      ...count("held", "held by windows"),
+      ...count("resumed", "just resumed"),
+    ],
+    notes: unreadable.map(({ key, why }) => `The Variable ${key} holds no lease (${why}): mend or delete it.`),
+    sweep: { at: sweep.at, task: sweeps.value?.[0] ?? null },
+  };
 }
 
-export function sorted(rows, order) {
+function sorted(rows, order) {
   const keyed = rows.map((row) => [order(row), row]);
   keyed.sort(([a], [b]) => {
     const at = a.findIndex((value, index) => value !== b[index]);
@@ -99,8 +187,69 @@ export function sorted(rows, order) {
   return keyed.map(([, row]) => row);
 }
 
-// Whether clearing the closing task of an abandoned window makes Airflow run it.
-export const canClear = (row) => row.why !== "" && row.task && OVER.includes(row.task.state);
+function campaignsView({ campaigns, reasons }) {
+  const rows = (campaigns.value?.rows ?? []).map((row) => ({ ...row, reason: reasons[reasonKey(row.task)] ?? "" }));
+  return {
+    problem: problemOf("task instances", campaigns),
+    rows,
+    total: campaigns.value?.total ?? 0,
+    running: rows.filter(({ task }) => GOES_ON.includes(task.state)).length,
+  };
+}
+
+function waitsView({ waits }) {
+  const rows = sorted(waitRows(waits.value?.rows ?? []), (row) => [row.organization, row.task.start_date ?? "~", row.task.id]);
+  return { problem: problemOf("task instances", waits), rows, total: waits.value?.total ?? 0 };
+}
+
+// Return the keys of dashboards that tasks remember, with the last task of each.
+export function dashboardKeys(creates) {
+  const latest = new Map();
+  for (const task of creates.value ?? []) {
+    const key = task.rendered_fields?.variable_key;
+    if (key && key !== "None" && !latest.has(key)) latest.set(key, task);
+  }
+  return latest;
+}
+
+function dashboardsView({ variables, creates, others }) {
+  const latest = dashboardKeys(creates);
+  const values = new Map([...(variables.value ?? []), ...(others ?? [])].map(({ key, value }) => [key, value]));
+  const keys = new Set([...latest.keys(), ...[...values.keys()].filter((key) => key.startsWith(DASHBOARD_PREFIX))]);
+  const hidden = problemOf("task instances", creates);
+  return {
+    problem: problemOf("Variables", variables),
+    rows: [...keys].map((key) => ({ key, task: latest.get(key) ?? null, held: parsed(values.get(key)) })),
+    notes: hidden ? [`${hidden.brief}: dashboards of tasks whose variable_key does not begin with ${DASHBOARD_PREFIX}.`] : [],
+  };
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+export const reasonKey = ({ id, try_number }) => `${id} ${try_number}`;
+
+// Return why a task failed: the last exception in its log, else the last error.
+export function reasonIn(log) {
+  const events = (Array.isArray(log?.content) ? log.content : []).filter((event) => event?.error_detail?.length || event?.level === "error");
+  const event = events.findLast((one) => one.error_detail?.length) ?? events.at(-1);
+  const { exc_value, exc_type } = event?.error_detail?.[0] ?? {};
+  return shorten(exc_value ? `${exc_value} (${exc_type})` : (exc_type ?? event?.event ?? "the log names no reason"), 600);
+}
+
+// Return the text of a fragment; one that is no percent-encoding stands for itself.
+export function fragment(hash) {
+  try {
+    return decodeURIComponent(hash.slice(1));
+  } catch {
+    return hash.slice(1);
+  }
+}
 
 // Return the counts of a campaign in the order of its bar: name, tone, number.
 export function campaignParts(progress) {
@@ -119,7 +268,7 @@ export function campaignParts(progress) {
 const NAMES = ["domain_id", "emails", "project_id", "product"];
 
 // Return the waiting sensors with their organizations.
-export function waitRows(tasks) {
+function waitRows(tasks) {
   return tasks.map((task) => {
     const fields = task.rendered_fields ?? {};
     const known = fields.organization_id && fields.organization_id !== "None";

@@ -7,6 +7,8 @@ const SECONDS = 15;
 const MAX_SECONDS = 120;
 // Rows of a list before "show all", and rows that are rendered per frame after it.
 const SHOWN = 50;
+// Maximum logs of failed tasks that are read in one refresh.
+const MAX_LOGS = 20;
 // Maximum tasks to read per kind.
 const MAX_TASKS = 200;
 const RECENT_CAMPAIGNS = 20;
@@ -14,7 +16,7 @@ const RECENT_CAMPAIGNS = 20;
 const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
 const $ = (id) => document.getElementById(id);
-const state = { filter: "", shown: new Map(), progress: new Map(), dashboards: new Map(), abandoned: new Set(), last: null, failures: 0 };
+const state = { filter: "", shown: new Map(), progress: new Map(), dashboards: new Map(), reasons: new Map(), last: null, failures: 0 };
 
 // --- Elements: names and texts are never read as markup ---------------------------------------------------------
 
@@ -52,7 +54,7 @@ function time(milliseconds, kind = "ago") {
 
 function words(node, now) {
   const left = Date.parse(node.dateTime) - now;
-  if (node.dataset.kind === "until") return left > 0 ? `in ${model.duration(left)}` : `over for ${model.duration(left)}`;
+  if (node.dataset.kind === "until" && left <= 0) return `passed ${model.duration(left)} ago`;
   return left > 0 ? `in ${model.duration(left)}` : `${model.duration(left)} ago`;
 }
 
@@ -110,7 +112,8 @@ function part(section, name, make) {
   return node;
 }
 
-function show(section, { title, rows, keyOf, render, columns, empty, error, notes = [], total = rows.length }) {
+function show(section, { title, rows, keyOf, render, columns, empty, problem, notes = [], total = rows.length }) {
+  const error = problem?.text;
   const body = $(section).querySelector(".body");
   body.querySelector(":scope > .none:not([data-part])")?.remove();
   $(section).querySelector(".count").textContent = error ? "" : String(title ?? total);
@@ -153,56 +156,34 @@ const cell = (name, ...children) => h("div", { role: "cell", "data-name": name }
 
 // --- Asking ------------------------------------------------------------------------------------------------------
 
-const FORBIDDEN = {
-  variables: "Your role may not read Variables in this Airflow, where leases and dashboards are remembered. An Airflow administrator can grant it.",
-  tasks: "Your role may not read task instances in this Airflow. An Airflow administrator can grant it.",
-};
-
 // Return a result or the reason for its absence, so that an error affects one section only.
-async function attempt(promise, what) {
+async function attempt(promise) {
   try {
     return { value: await promise };
   } catch (error) {
-    if (error.status === 403) return { error: FORBIDDEN[what] };
-    if (error.status === 401) return { error: "Log in to Airflow again: the session is over." };
-    return { error: `Airflow did not answer: ${error.message}. Trying again.`, failed: true };
+    return { problem: { status: error.status ?? null, message: error.message } };
   }
 }
 
-async function closingTasks(leases) {
-  const windows = [...new Map(leases.map((lease) => [model.windowKey(lease), lease])).values()];
-  const found = new Map();
-  const asked = [];
+// Read the runs of windows, their closing tasks, and those of their tasks that go on or have failed.
+async function askRuns(variables) {
+  const { leases } = model.readLeases((variables.value ?? []).filter(({ key }) => key.startsWith(model.LEASES)));
+  const windows = [...new Map(leases.map((lease) => [model.windowOf(lease), lease])).values()];
+  const asked = { tasks: [], runs: [] };
   for (let start = 0; start < windows.length; start += 100) {
-    const some = windows.slice(start, start + 100);
-    const of = (name) => [...new Set(some.map((lease) => lease[name]))];
-    asked.push(api.taskInstances(of("dag_id"), of("run_id"), of("close_task_id")));
+    const of = (name) => [...new Set(windows.slice(start, start + 100).map((lease) => lease[name]))];
+    const where = { dag_ids: of("dag_id"), dag_run_ids: of("run_id") };
+    asked.tasks.push(api.taskInstances({ ...where, task_ids: of("close_task_id") }));
+    asked.tasks.push(api.taskInstances({ ...where, state: [...model.GOES_ON, "failed"] }, MAX_TASKS));
+    asked.runs.push(api.dagRuns(of("dag_id"), MAX_TASKS));
   }
-  for (const rows of await Promise.all(asked)) {
-    for (const { dag_id, dag_run_id, task_id, map_index, state: its } of rows) {
-      found.set(model.windowKey({ dag_id, dag_run_id, task_id, map_index }), { state: its });
-    }
-  }
-  return found;
+  const [tasks, runs] = await Promise.all([attempt(Promise.all(asked.tasks)), attempt(Promise.all(asked.runs))]);
+  const joined = ({ value, problem }, keyOf) => ({ problem, value: value && [...new Map(value.flat().map((row) => [keyOf(row), row])).values()] });
+  return { tasks: joined(tasks, (task) => task.id), runs: joined(runs, (run) => `${run.dag_id} ${run.dag_run_id}`) };
 }
 
-async function askWindows() {
-  let read = model.readLeases(await api.variables(model.LEASES));
-  let closing = null;
-  if (read.leases.length) {
-    closing = (await attempt(closingTasks(read.leases), "tasks")).value ?? null;
-    const isNew = (lease) => !state.abandoned.has(lease.key) && model.whyAbandoned(lease, closing, Date.now());
-    // A window that closed after its leases were read has none.
-    if (closing && read.leases.some(isNew)) read = model.readLeases(await api.variables(model.LEASES));
-    const abandoned = read.leases.filter((lease) => model.whyAbandoned(lease, closing, Date.now()));
-    state.abandoned = new Set(abandoned.map((lease) => lease.key));
-  }
-  return { ...read, closing };
-}
-
-async function askSweep() {
-  const { rows } = await api.tasks(model.SWEEPS, {}, 1);
-  return rows[0] ?? null;
+async function askSweeps() {
+  return (await api.tasks(model.SWEEPS, {}, 1)).rows;
 }
 
 async function askCampaigns() {
@@ -215,9 +196,10 @@ async function askCampaigns() {
     const version = task.state === "running" ? null : [task.state, task.try_number, task.end_date, task.trigger?.id].join();
     const known = state.progress.get(task.id);
     if (known && version !== null && known.version === version) return { task, ...known };
-    const progress = (await attempt(api.xcom(task, "progress"), "tasks")).value ?? null;
-    state.progress.set(task.id, { version, progress });
-    return { task, progress };
+    const { value = null, problem } = await attempt(api.xcom(task, "progress"));
+    const told = { version, progress: value, hidden: problem?.status === 403 };
+    state.progress.set(task.id, told);
+    return { task, ...told };
   };
   const campaigns = await Promise.all([...open, ...recent].map(read));
   return { rows: campaigns.filter(({ task, progress }) => progress || task.operator === model.INVITES), total: rows.length };
@@ -227,48 +209,44 @@ function askWaits() {
   return api.tasks(Object.keys(model.SENSORS), { state: model.GOES_ON }, MAX_TASKS);
 }
 
-async function askDashboards() {
-  const [{ rows }, ofFiles] = await Promise.all([api.tasks(model.DASHBOARDS, {}, MAX_TASKS), api.variables(model.DASHBOARD_PREFIX)]);
-  const latest = new Map();
-  for (const task of rows) {
-    const key = task.rendered_fields?.variable_key;
-    if (key && key !== "None" && !latest.has(key)) latest.set(key, task);
-  }
+async function askCreates() {
+  return (await api.tasks(model.DASHBOARDS, {}, MAX_TASKS)).rows;
+}
+
+// Read the Variables of dashboards whose keys do not begin like the others.
+function askOthers(creates) {
   const read = async ([key, task]) => {
     const version = [task.id, task.state, task.end_date].join();
-    const known = state.dashboards.get(key);
-    if (known?.version === version) return known;
-    let value = null;
-    try {
-      value = JSON.parse((await api.variable(key)).value);
-    } catch (error) {
-      if (error.status === 403) throw error;
+    if (state.dashboards.get(key)?.version !== version) {
+      const { value } = await attempt(api.variable(key));
+      state.dashboards.set(key, { version, key, value: value?.value });
     }
-    const row = { version, key, task, value };
-    state.dashboards.set(key, row);
-    return row;
+    return state.dashboards.get(key);
   };
-  const parsed = (text) => {
-    try {
-      return JSON.parse(text);
-    } catch {
-      return null;
-    }
+  return Promise.all([...model.dashboardKeys(creates)].filter(([key]) => !key.startsWith(model.VARIABLES)).map(read));
+}
+
+// Read why tasks failed, once for each try.
+async function askReasons(tasks) {
+  const failed = tasks.filter((task) => task.state === "failed" && !state.reasons.has(model.reasonKey(task)));
+  const read = async (task) => {
+    const { value, problem } = await attempt(api.log(task));
+    const hidden = problem?.status === 403 ? "not visible to your role" : "its log cannot be read";
+    state.reasons.set(model.reasonKey(task), problem ? hidden : model.reasonIn(value));
   };
-  const others = ofFiles.filter(({ key }) => !latest.has(key)).map(({ key, value }) => ({ key, task: null, value: parsed(value) }));
-  return [...(await Promise.all([...latest].map(read))), ...others];
+  await Promise.all(failed.slice(0, MAX_LOGS).map(read));
+  return Object.fromEntries(state.reasons);
 }
 
 async function ask() {
-  const [windows, sweep, campaigns, waits, dashboards] = await Promise.all([
-    attempt(askWindows(), "variables"),
-    attempt(askSweep(), "tasks"),
-    attempt(askCampaigns(), "tasks"),
-    attempt(askWaits(), "tasks"),
-    attempt(askDashboards(), "variables"),
-  ]);
-  state.last = { windows, sweep, campaigns, waits, dashboards, at: Date.now() };
-  const failed = Object.values(state.last).some((answer) => answer.failed);
+  const [variables, sweeps, campaigns, waits, creates] = await Promise.all(
+    [api.variables(model.VARIABLES), askSweeps(), askCampaigns(), askWaits(), askCreates()].map(attempt),
+  );
+  const [runs, others] = await Promise.all([askRuns(variables), variables.problem ? [] : askOthers(creates)]);
+  const reasons = await askReasons([...(campaigns.value?.rows ?? []).map(({ task }) => task), ...(runs.tasks.value ?? [])]);
+  state.last = { variables, sweeps, campaigns, waits, creates, ...runs, others, reasons };
+  state.at = Date.now();
+  const failed = Object.values(state.last).some(({ problem }) => problem && problem.status !== 401 && problem.status !== 403);
   state.failures = failed ? state.failures + 1 : 0;
 }
 
@@ -284,11 +262,11 @@ function windowLink(lease) {
 }
 
 function windowRow(row) {
-  const { lease } = row;
+  const { lease, verdict } = row;
   const owner = ownerOf(lease.owner);
   return h(
     "div",
-    { class: `row ${row.why ? "urgent" : ""}`, role: "row" },
+    { class: `row ${row.urgent ? "urgent" : ""}`, role: "row" },
     cell(
       "Batch export",
       h("code", {}, lease.batch_export_id),
@@ -297,7 +275,11 @@ function windowRow(row) {
     cell(
       "State",
       badge(row.state, row.tone),
-      row.why ? h("small", {}, row.why === "overdue" ? "overdue" : `abandoned: ${row.why}`) : "",
+      verdict
+        ? h("small", {}, `sweep: ${verdict.state}${verdict.why ? `, ${model.shorten(verdict.why)}` : ""}, `, verdict.at ? time(verdict.at) : "time unknown")
+        : "",
+      row.lines.map((line) => h("small", {}, line)),
+      row.failed.map(({ task, reason }) => h("small", { class: "bad" }, link(task, `${task.task_id} failed`), reason ? `: ${reason}` : "")),
       lease.leave_paused ? h("small", {}, "stays paused after the window, as its author wants") : "",
       lease.refused ? h("small", {}, model.shorten(lease.refused)) : "",
     ),
@@ -307,7 +289,7 @@ function windowRow(row) {
       "Window, and whom to ask",
       ...windowLink(lease),
       owner ? h("small", {}, `owner ${owner}`) : "",
-      model.canClear(row) ? resumeButton(row) : "",
+      row.ended ? resumeButton(row) : "",
     ),
   );
 }
@@ -360,14 +342,10 @@ function say(text, isError = false) {
   $("said").textContent = text;
 }
 
-function drawWindows({ value, error }, sweep) {
-  const rows = value ? model.windowRows(value.leases, value.closing, Date.now()) : [];
-  const left = rows.filter((row) => row.why && row.tone === "bad").length;
-  const notes = (value?.unreadable ?? []).map(({ key, why }) => `The Variable ${key} holds no lease (${why}): mend or delete it.`);
-  if (value && value.leases.length && !value.closing) notes.push("Your role may not read the closing tasks: only overdue windows count as abandoned here.");
+function drawWindows({ problem, rows, urgent, counts, notes, sweep }) {
   show("windows", {
-    rows,
-    error,
+    rows: rows.map((row) => ({ ...row, failed: row.failed.map(({ task, reason }) => ({ task: slim(task), reason })) })),
+    problem,
     notes,
     columns: ["Batch export", "State", "Since", "Until at the latest", "Window, and whom to ask"],
     keyOf: (row) => row.lease.key,
@@ -375,27 +353,23 @@ function drawWindows({ value, error }, sweep) {
     empty: "No maintenance window holds a batch export. While one is open, its exports are listed here: who paused them, since when, and until when at the latest.",
   });
   const body = $("windows").querySelector(".body");
-  const task = sweep.value;
-  const signature = JSON.stringify([left, task && [task.dag_id, task.dag_run_id, task.state]]);
+  const { at, task } = sweep;
+  const signature = JSON.stringify([counts, urgent, at, task && [task.dag_id, task.dag_run_id, task.state]]);
   let box = body.querySelector(":scope > .sweep");
   if (!box || box.signature !== signature) {
-    const fresh = h("div", { class: `sweep ${left ? "alarm" : ""}`, hidden: Boolean(error) });
-    if (left) fresh.append(h("strong", {}, `${left} ${left === 1 ? "export was" : "exports were"} left paused by a window that is over.`), " ");
-    if (task) {
-      const where = link({ dag_id: task.dag_id, dag_run_id: task.dag_run_id }, task.dag_id);
-      if (left) fresh.append(twoSteps("Resume them now", `Run the sweep, Dag ${task.dag_id}?`, () => runSweep(task.dag_id)));
-      fresh.append(h("small", {}, "Last sweep: ", where, " ", task.start_date ? time(Date.parse(task.start_date)) : "not begun", ` (${task.state ?? "no state"})`));
-    } else if (!sweep.error) {
-      fresh.append(h("small", {}, "No sweep ran in this Airflow: add the Dag resume_abandoned_exports, or run ", h("code", {}, "airflow workspace windows --resume"), "."));
-    }
+    const fresh = h("div", { class: `sweep ${urgent ? "alarm" : ""}`, hidden: Boolean(problem) });
+    if (urgent) fresh.append(h("strong", {}, `${counts.join(", ")}.`), " ");
+    if (task && rows.length) fresh.append(twoSteps("Run the sweep now", `Run the sweep, Dag ${task.dag_id}, which resumes what abandoned windows left paused?`, () => runSweep(task.dag_id)));
+    const where = task ? [": ", link({ dag_id: task.dag_id, dag_run_id: task.dag_run_id }, task.dag_id), ` (${task.state ?? "no state"})`] : [];
+    if (at || task) fresh.append(h("small", {}, "Last sweep ", at ? time(at) : "not finished yet", ...where));
+    else fresh.append(h("small", {}, "No sweep ran in this Airflow: add the Dag resume_abandoned_exports, or run ", h("code", {}, "airflow workspace windows --resume"), "."));
     fresh.signature = signature;
     if (box) box.replaceWith(fresh);
     else body.prepend(fresh);
   }
-  return { open: rows.length - left, left };
 }
 
-function campaignRow({ task, progress }) {
+function campaignRow({ task, progress, hidden, reason }) {
   const parts = progress ? model.campaignParts(progress) : [];
   const waits = task.state === "deferred" && progress?.again_at;
   const people = progress?.needs_person ?? [];
@@ -417,7 +391,8 @@ function campaignRow({ task, progress }) {
           { class: "bar", role: "img", "aria-label": `${rows} rows: ${parts.map(([name, , number]) => `${number} ${name}`).join(", ") || "none"}` },
           parts.map(([, tone, number]) => bar(tone, number / Math.max(rows, 1))),
         )
-      : h("small", {}, "It has not said yet how far it is."),
+      : h("small", {}, hidden ? "Its progress is not visible to your role." : "It has not said how far it is."),
+    reason ? h("p", { class: "error" }, `Failed: ${reason}`) : "",
     progress ? h("p", { class: "counts" }, `${rows} rows: `, parts.flatMap(([name, tone, number], index) => [index ? ", " : "", h("span", { class: tone }, `${number} ${name}`)])) : "",
     waits ? h("p", {}, "Goes on ", time(Date.parse(progress.again_at)), progress.why ? `: ${progress.why}.` : ".") : "",
     people.length
@@ -437,19 +412,16 @@ function bar(tone, share) {
   return node;
 }
 
-function drawCampaigns({ value, error }) {
-  const rows = value?.rows ?? [];
-  const open = rows.filter(({ task }) => model.GOES_ON.includes(task.state)).length;
+function drawCampaigns({ problem, rows, total, running }) {
   show("invites", {
-    rows: rows.map(({ task, progress }) => ({ task: slim(task), progress })),
-    error,
-    title: open ? `${open} running` : "",
+    rows: rows.map(({ task, progress, hidden, reason }) => ({ task: slim(task), progress, hidden, reason })),
+    problem,
+    title: running ? `${running} running` : "",
     keyOf: ({ task }) => task.id,
     render: campaignRow,
     empty: "No bulk invite ran yet. A running one shows here how far it is, when it goes on and why, and which rows need a person.",
-    notes: value && value.total > rows.length ? [`The running ones and the last ${RECENT_CAMPAIGNS}, of ${value.total}.`] : [],
+    notes: total > rows.length ? [`The running ones and the last ${RECENT_CAMPAIGNS}, of ${total}.`] : [],
   });
-  return open;
 }
 
 // Return the fields of a task that a row shows; changes of others need no update.
@@ -457,12 +429,11 @@ function slim({ id, dag_id, dag_run_id, task_id, map_index, state: its, start_da
   return { id, dag_id, dag_run_id, task_id, map_index, state: its, start_date };
 }
 
-function drawWaits({ value, error }) {
-  const rows = model.sorted(value ? model.waitRows(value.rows) : [], (row) => [row.organization, row.task.start_date ?? "~", row.task.id]);
+function drawWaits({ problem, rows, total }) {
   show("waits", {
     rows: rows.map((row) => ({ ...row, task: slim(row.task) })),
-    error,
-    total: value?.total,
+    problem,
+    total,
     columns: ["Organization", "Waits for", "Since", "Task"],
     keyOf: (row) => row.task.id,
     render: (row) =>
@@ -475,15 +446,15 @@ function drawWaits({ value, error }) {
         cell("Task", link(row.task, `${row.task.dag_id} / ${row.task.task_id}`), h("small", {}, row.task.state ?? "")),
       ),
     empty: "No sensor waits. A task that waits for a domain, an invite, a member or a project is listed here with its organization.",
-    notes: value && value.total > value.rows.length ? [`The first ${value.rows.length} of ${value.total}.`] : [],
+    notes: total > rows.length ? [`The first ${rows.length} of ${total}.`] : [],
   });
-  return value?.total ?? 0;
 }
 
-function drawDashboards({ value, error }) {
+function drawDashboards({ problem, rows, notes }) {
   show("dashboards", {
-    rows: (value ?? []).map(({ key, task, value: held }) => ({ key, task: task && slim(task), held })),
-    error,
+    rows: rows.map(({ key, task, held }) => ({ key, task: task && slim(task), held })),
+    problem,
+    notes,
     columns: ["Dashboard", "Project", "Variable", "Last task"],
     keyOf: (row) => row.key,
     render: ({ key, task, held }) =>
@@ -505,20 +476,14 @@ function drawDashboards({ value, error }) {
 
 function draw() {
   if (!state.last) return;
-  const { windows, sweep, campaigns, waits, dashboards, at } = state.last;
-  const { open, left } = drawWindows(windows, sweep);
-  const invites = drawCampaigns(campaigns);
-  const waiting = drawWaits(waits);
+  const { summary, windows, campaigns, waits, dashboards } = model.view(state.last, Date.now());
+  drawWindows(windows);
+  drawCampaigns(campaigns);
+  drawWaits(waits);
   drawDashboards(dashboards);
-  const parts = [
-    left ? `${left} left paused` : "",
-    open ? `${open} held by open windows` : "",
-    invites ? `${invites} ${invites === 1 ? "campaign" : "campaigns"} running` : "",
-    waiting ? `${waiting} ${waiting === 1 ? "wait" : "waits"}` : "",
-  ].filter(Boolean);
-  $("summary").textContent = parts.join(" · ") || "Nothing is paused, nobody waits";
-  $("summary").classList.toggle("bad", left > 0);
-  $("updated").textContent = `Updated ${new Date(at).toLocaleTimeString()}`;
+  $("summary").textContent = summary.text;
+  $("summary").classList.toggle("bad", summary.bad);
+  $("updated").textContent = `Updated ${new Date(state.at).toLocaleTimeString()}`;
   tick();
 }
 
@@ -571,7 +536,7 @@ function followTheme() {
 function begin() {
   const root = followTheme();
   // The fragment of a link is a section, or a text to filter by.
-  const wanted = decodeURIComponent((root ? window.parent : window).location.hash.slice(1));
+  const wanted = model.fragment((root ? window.parent : window).location.hash);
   const section = $(wanted)?.tagName === "SECTION" ? $(wanted) : null;
   if (wanted && !section) {
     $("filter").value = wanted;
@@ -584,7 +549,7 @@ function begin() {
   $("search").addEventListener("submit", (event) => event.preventDefault());
   $("refresh").addEventListener("click", refresh);
   document.addEventListener("visibilitychange", () => {
-    if (document.visibilityState === "visible" && Date.now() - (state.last?.at ?? 0) > SECONDS * 1000) refresh();
+    if (document.visibilityState === "visible" && Date.now() - (state.at ?? 0) > SECONDS * 1000) refresh();
     else if (document.visibilityState === "visible") soon(SECONDS);
   });
   refresh().then(() => section?.scrollIntoView());

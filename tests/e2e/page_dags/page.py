@@ -66,6 +66,9 @@ with DAG("invite_team", schedule=None):
         defaults={"send_email": False},
     )
 
+with DAG("failing", schedule=None):
+    WorkspaceCreateInvitesOperator(task_id="invite", invites=ADDRESSES, workspace_conn_id="elsewhere", retries=0)
+
 with DAG("organization", schedule=None):
     for part in ("projects", "members"):
         WorkspaceApplyOrganizationOperator(

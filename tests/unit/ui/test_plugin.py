@@ -94,6 +94,7 @@ def test_the_page_uses_the_keys_that_the_package_writes() -> None:
 
     model = (STATIC / "model.js").read_text()
     assert f'LEASES = "{leases.PREFIX}"' in model
+    assert f'SWEEP = "{leases.SWEEP}"' in model
     (required,) = re.findall(r"REQUIRED = (\[.*\])", model)
     assert set(eval(required)) | {"since", "until"} == set(leases.REQUIRED)  # noqa: S307 - a list of names
     (states,) = re.findall(r"STATES = (\[.*\])", model)

@@ -1,0 +1,270 @@
+"""The model of the status page in a JavaScript engine: from what Airflow answers to headline and rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py_mini_racer import MiniRacer
+
+from airflow_provider_workspace.state.leases import PREFIX, SWEEP, Lease, dump, iso
+from airflow_provider_workspace.ui import plugin
+
+MODEL = Path(plugin.__file__).with_name("static") / "model.js"
+NOW = 1_790_000_000
+HOUR = 3600
+FIRST, SECOND = (f"0190c0de-0000-4000-8000-0000000000e{number}" for number in (1, 2))
+LEASE = Lease(
+    dag_id="nightly",
+    run_id="manual__1",
+    close_task_id="window.close",
+    service="https://workspace.example.com",
+    workspace_conn_id="workspace_default",
+    organization_id="organization",
+    batch_export_id=FIRST,
+    state="paused",
+    since=NOW - HOUR,
+    until=NOW + HOUR,
+    paused_at=NOW - HOUR,
+)
+OTHER = dataclasses.replace(LEASE, run_id="manual__2", batch_export_id=SECOND)
+LATE = dataclasses.replace(OTHER, until=NOW - 1)
+FORBIDDEN = {"problem": {"status": 403, "message": "Forbidden"}}
+DOWN = {"problem": {"status": None, "message": "network"}}
+NOTHING = "No window holds an export and nobody waits, as far as your role sees"
+UNSEEN = "not visible to your role, or deleted"
+
+View = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def model() -> MiniRacer:
+    """The module; the engine runs scripts, which export nothing."""
+    engine = MiniRacer()
+    engine.eval(re.sub(r"^export ", "", MODEL.read_text(), flags=re.MULTILINE))
+    return engine
+
+
+@pytest.fixture
+def view(model: MiniRacer) -> View:
+    """Return what the page shows for some answers; the others are empty lists."""
+
+    def view_of(**answers: Any) -> Any:
+        rows = {"value": {"rows": [], "total": 0}}
+        names = ("variables", "tasks", "runs", "sweeps", "creates")
+        empty: dict[str, Any] = {name: {"value": []} for name in names} | {
+            "campaigns": rows,
+            "waits": rows,
+            "others": [],
+            "reasons": {},
+        }
+        return model.call("view", empty | answers, NOW * 1000)
+
+    return view_of
+
+
+def variables(*leases: Lease, sweep: Any = None, **more: str) -> dict[str, Any]:
+    values = {lease.key: dump(lease) for lease in leases} | more
+    if sweep is not None:
+        values[SWEEP] = sweep if isinstance(sweep, str) else json.dumps(sweep)
+    return {"value": [{"key": key, "value": value} for key, value in values.items()]}
+
+
+def swept(lease: Lease, state: str, why: str = "") -> dict[str, Any]:
+    """Return what the sweep writes of a window."""
+    window = lease.window.key.removeprefix(PREFIX).rstrip(".")
+    return {"at": iso(NOW - 60), "windows": {window: {"state": state, "why": why, "since": iso(NOW - 60)}}}
+
+
+def task(task_id: str, state: str | None, lease: Lease = LEASE, **fields: Any) -> dict[str, Any]:
+    place = {"dag_id": lease.dag_id, "dag_run_id": lease.run_id, "task_id": task_id, "map_index": -1}
+    return {"id": f"{lease.run_id} {task_id}", "try_number": 1, "state": state, **place, **fields}
+
+
+def seen(*tasks: dict[str, Any], run: str = "running") -> dict[str, Any]:
+    runs = [{"dag_id": one["dag_id"], "dag_run_id": one["dag_run_id"], "state": run} for one in tasks[:1]]
+    return {"tasks": {"value": [*tasks]}, "runs": {"value": runs}}
+
+
+ABANDONED = variables(LEASE, sweep=swept(LEASE, "abandoned", "its run is over"))
+
+
+@pytest.mark.parametrize(
+    ("answers", "headline", "bad"),
+    [
+        ({}, NOTHING, False),
+        ({"variables": variables(LEASE, OTHER)}, "2 held by windows", False),
+        ({"variables": variables(LEASE, LATE)}, "1 past the latest end · 1 held by windows", True),
+        ({"variables": variables(LEASE, sweep=swept(LEASE, "open"))}, "1 held by windows", False),
+        ({"variables": ABANDONED}, "1 abandoned (last sweep)", True),
+        ({"variables": variables(LATE, sweep=swept(LATE, "overdue"))}, "1 overdue (last sweep)", True),
+        ({"variables": variables(dataclasses.replace(LATE, resumed_at=NOW))}, "1 just resumed", False),
+        ({"variables": variables(LEASE, **{f"{PREFIX}broken": "{"})}, "1 unreadable · 1 held by windows", True),
+        # Absence is not known to be the end of a run.
+        ({"variables": variables(LEASE), "tasks": FORBIDDEN, "runs": FORBIDDEN}, "1 held by windows", False),
+        ({"variables": variables(LEASE), **seen(task("window.close", "skipped"))}, "1 held by windows", False),
+        # Viewer and User
+        ({"variables": FORBIDDEN}, "Not visible to your role: paused exports, dashboards", False),
+        (
+            {"variables": FORBIDDEN, "waits": {"value": {"rows": [], "total": 3}}},
+            "Not visible to your role: paused exports, dashboards · 3 waits",
+            False,
+        ),
+        (
+            {"campaigns": FORBIDDEN, "waits": FORBIDDEN, "creates": FORBIDDEN},
+            "Not visible to your role: campaigns, waits",
+            False,
+        ),
+        (
+            {"variables": DOWN, "waits": FORBIDDEN},
+            "Airflow did not answer: paused exports, dashboards · Not visible to your role: waits",
+            True,
+        ),
+        ({"waits": {"problem": {"status": 401, "message": ""}}}, "Log in again: waits", True),
+    ],
+)
+def test_headline(view: View, answers: dict[str, Any], headline: str, bad: object) -> None:
+    assert view(**answers)["summary"] == {"text": headline, "bad": bad}
+
+
+@pytest.mark.parametrize(
+    ("answers", "lines", "ended"),
+    [
+        ({}, [f"its run and tasks: {UNSEEN}"], False),
+        ({"tasks": FORBIDDEN, "runs": FORBIDDEN}, ["Not visible to your role: the states of its tasks"], False),
+        ({"tasks": DOWN, "runs": DOWN}, ["Airflow did not answer: the states of its tasks"], False),
+        (seen(task("window.close", None)), ["run running", "window.close not begun"], False),
+        (seen(task("work", "running")), ["run running", f"window.close: {UNSEEN}", "work running"], False),
+        (
+            seen(task("window.close", "skipped"), task("work", "success"), run="failed"),
+            ["run failed", "window.close skipped"],
+            True,
+        ),
+        (seen(task("window.close", None, OTHER)), [f"its run and tasks: {UNSEEN}"], False),
+        (seen(task("window.close", None, map_index=0)), ["run running", f"window.close: {UNSEEN}"], False),
+    ],
+)
+def test_what_was_seen_of_the_run_and_its_tasks(
+    view: View, answers: dict[str, Any], lines: list[str], ended: object
+) -> None:
+    (row,) = view(variables=variables(LEASE), **answers)["windows"]["rows"]
+    assert (row["lines"], row["ended"], row["failed"], row["urgent"]) == (lines, ended, [], False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        ({}, "Paused"),
+        ({"paused_at": None}, "Not paused yet"),
+        ({"paused_at": None, "refused": "no"}, "Pause refused"),
+        ({"paused_at": None, "late_pause_until": NOW}, "Pausing, no answer yet"),
+        ({"state": "closing"}, "Resume begun, not confirmed"),
+        ({"state": "closing", "resumed_at": NOW}, "Resumed"),
+        ({"until": NOW - HOUR}, "Paused"),
+    ],
+)
+def test_state_of_an_export_follows_from_its_lease(view: View, changes: dict[str, Any], state: str) -> None:
+    (row,) = view(variables=variables(dataclasses.replace(LEASE, **changes)))["windows"]["rows"]
+    assert (row["state"], row["verdict"]) == (state, None)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "at", "verdict"),
+    [
+        (None, None, None),
+        ("", None, None),
+        (iso(NOW), NOW * 1000, None),
+        ("[1]", None, None),
+        ("null", None, None),
+        ({"at": iso(NOW), "windows": {}}, NOW * 1000, None),
+        (swept(OTHER, "abandoned"), (NOW - 60) * 1000, None),
+        (swept(LEASE, "open"), (NOW - 60) * 1000, {"state": "open", "why": "", "at": (NOW - 60) * 1000}),
+        (
+            swept(LEASE, "abandoned", "its run is over"),
+            (NOW - 60) * 1000,
+            {"state": "abandoned", "why": "its run is over", "at": (NOW - 60) * 1000},
+        ),
+    ],
+)
+def test_verdicts_are_those_of_the_last_sweep(view: View, sweep: Any, at: int | None, verdict: Any) -> None:
+    shown = view(variables=variables(LEASE, sweep=sweep))["windows"]
+    (row,) = shown["rows"]
+    assert (shown["sweep"]["at"], row["verdict"]) == (at, verdict)
+
+
+def test_urgent_windows_come_first_then_those_of_one_export(view: View) -> None:
+    later = dataclasses.replace(LEASE, run_id="manual__3", since=NOW)
+    between = dataclasses.replace(OTHER, since=NOW - 60)
+    late = dataclasses.replace(LATE, run_id="manual__4", since=NOW)
+    rows = view(variables=variables(later, between, LEASE, late))["windows"]["rows"]
+    assert [row["lease"]["run_id"] for row in rows] == ["manual__4", "manual__1", "manual__3", "manual__2"]
+
+
+def test_failed_work_shows_its_reason(view: View, model: MiniRacer) -> None:
+    failed = task("work", "failed")
+    reasons = {model.call("reasonKey", failed): "No space left (OSError)"}
+    shown = view(variables=variables(LEASE), **seen(failed, task("window.close", "running")), reasons=reasons)
+    (row,) = shown["windows"]["rows"]
+    assert row["failed"] == [{"task": failed, "reason": "No space left (OSError)"}]
+    campaigns = {"value": {"rows": [{"task": failed, "progress": None}], "total": 1}}
+    (row,) = view(campaigns=campaigns, reasons=reasons)["campaigns"]["rows"]
+    assert row["reason"] == "No space left (OSError)"
+
+
+ERROR = {"event": "Task failed with exception", "level": "error"}
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (
+            [{**ERROR, "error_detail": [{"exc_type": "OSError", "exc_value": "No space left"}]}, ERROR],
+            "No space left (OSError)",
+        ),
+        ([{**ERROR, "error_detail": [{"exc_type": "KeyboardInterrupt", "exc_value": ""}]}], "KeyboardInterrupt"),
+        ([{"event": "begins", "level": "info"}, {"event": "killed", "level": "error"}], "killed"),
+        ([{"event": "begins"}], "the log names no reason"),
+        (["a line that is not parsed"], "the log names no reason"),
+        (None, "the log names no reason"),
+    ],
+)
+def test_reason_is_the_last_error_of_the_log(model: MiniRacer, content: Any, reason: str) -> None:
+    assert model.call("reasonIn", {"content": content}) == reason
+
+
+@pytest.mark.parametrize(
+    ("hash_", "text"),
+    [
+        ("", ""),
+        ("#windows", "windows"),
+        ("#100%25", "100%"),
+        ("#100%", "100%"),
+        ("#%zz", "%zz"),
+        ("#N%C3%B8rth", "Nørth"),
+    ],
+)
+def test_a_fragment_that_is_no_percent_encoding_stands_for_itself(model: MiniRacer, hash_: str, text: str) -> None:
+    assert model.call("fragment", hash_) == text
+
+
+def test_dashboards_come_from_variables_and_tasks(view: View) -> None:
+    create = task("create", "success", rendered_fields={"variable_key": "of_a_task"})
+    shown = view(
+        variables=variables(
+            workspace_dashboard_sales='{"name": "Sales"}', workspace_dashboard_odd="{", workspace_x="1"
+        ),
+        creates={"value": [create]},
+        others=[{"key": "of_a_task", "value": '{"name": "Ships"}'}],
+    )["dashboards"]
+    assert [(row["key"], row["held"] and row["held"]["name"]) for row in shown["rows"]] == [
+        ("of_a_task", "Ships"),
+        ("workspace_dashboard_sales", "Sales"),
+        ("workspace_dashboard_odd", None),
+    ]
+    (note,) = view(creates=FORBIDDEN)["dashboards"]["notes"]
+    assert note.startswith("Not visible to your role: dashboards of tasks")

@@ -177,12 +177,23 @@ def paused_in(server: SandboxServer) -> set[str]:
     return {row["id"] for row in server.batch_exports() if row["paused"]}
 
 
+def patched(airflow: LiveAirflow, path: str, below: str, body: Any) -> bool:
+    """Change a state. A database locked by the scheduler leads to a 500."""
+    try:
+        airflow.call("PATCH", f"{path}{below}", body)
+    except urllib.error.HTTPError as error:
+        if error.code != 500:
+            raise
+        return False
+    return True
+
+
 def abandon(airflow: LiveAirflow) -> str:
     """Open a window, skip its closing task, and return its run."""
     run_id = airflow.trigger("abandoned")
     airflow.wait_for(lambda: airflow.tasks("abandoned", run_id)["work"] == "running", 200, "the work")
     path = f"dags/abandoned/dagRuns/{run_id}/taskInstances/maintenance_window.close"
-    airflow.call("PATCH", path, {"new_state": "skipped"})
+    airflow.wait_for(lambda: patched(airflow, path, "", {"new_state": "skipped"}), 60, "the state")
     return run_id
 
 
@@ -333,17 +344,6 @@ def test_nothing_is_paused_after_the_window(page: Page, server: SandboxServer) -
     (page.airflow.home / "go_on").write_text("")
     page.until(lambda: "No maintenance window holds a batch export" in page.section("windows"), "the end", 200)
     assert paused_in(server) == set()
-
-
-def patched(airflow: LiveAirflow, path: str, below: str, body: Any) -> bool:
-    """Change a state. A database locked by the scheduler leads to a 500."""
-    try:
-        airflow.call("PATCH", f"{path}{below}", body)
-    except urllib.error.HTTPError as error:
-        if error.code != 500:
-            raise
-        return False
-    return True
 
 
 # What happens to a run during its work, by what it is applied to: a task or the run.

@@ -280,7 +280,7 @@ function windowRow(row) {
         : "",
       row.lines.map((line) => h("small", {}, line)),
       row.failed.map(({ task, reason }) => h("small", { class: "bad" }, link(task, `${task.task_id} failed`), reason ? `: ${reason}` : "")),
-      lease.leave_paused ? h("small", {}, "stays paused after the window, as its author wants") : "",
+      lease.leave_paused === true ? h("small", {}, "stays paused after the window, as its author wants") : "",
       lease.refused ? h("small", {}, model.shorten(lease.refused)) : "",
     ),
     cell("Since", time(lease.since)),
@@ -419,7 +419,7 @@ function drawCampaigns({ problem, rows, total, running }) {
     title: running ? `${running} running` : "",
     keyOf: ({ task }) => task.id,
     render: campaignRow,
-    empty: "No bulk invite ran yet. A running one shows here how far it is, when it goes on and why, and which rows need a person.",
+    empty: "No bulk invite ran yet, as far as your role sees. A running one shows here how far it is, when it goes on and why, and which rows need a person.",
     notes: total > rows.length ? [`The running ones and the last ${RECENT_CAMPAIGNS}, of ${total}.`] : [],
   });
 }
@@ -445,7 +445,7 @@ function drawWaits({ problem, rows, total }) {
         cell("Since", row.task.start_date ? time(Date.parse(row.task.start_date)) : "not begun"),
         cell("Task", link(row.task, `${row.task.dag_id} / ${row.task.task_id}`), h("small", {}, row.task.state ?? "")),
       ),
-    empty: "No sensor waits. A task that waits for a domain, an invite, a member or a project is listed here with its organization.",
+    empty: "No sensor waits, as far as your role sees. A task that waits for a domain, an invite, a member or a project is listed here with its organization.",
     notes: total > rows.length ? [`The first ${rows.length} of ${total}.`] : [],
   });
 }

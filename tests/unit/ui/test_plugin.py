@@ -96,7 +96,7 @@ def test_the_page_uses_the_keys_that_the_package_writes() -> None:
     assert f'LEASES = "{leases.PREFIX}"' in model
     assert f'SWEEP = "{leases.SWEEP}"' in model
     (required,) = re.findall(r"REQUIRED = (\[.*\])", model)
-    assert set(eval(required)) | {"since", "until"} == set(leases.REQUIRED)  # noqa: S307 - a list of names
+    assert {*eval(required), "state", "since", "until"} == {*leases.REQUIRED, "state"}  # noqa: S307 - a list of names
     (states,) = re.findall(r"STATES = (\[.*\])", model)
     assert tuple(eval(states)) == leases.STATES  # noqa: S307
     assert f'"{campaigns.PROGRESS}"' in (STATIC / "page.js").read_text()

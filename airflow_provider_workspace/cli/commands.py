@@ -54,7 +54,7 @@ def plan(args: Namespace) -> None:
             read_and_plan(
                 read_roster(None, file_at(args.file)),
                 hook.organization_or_default(args.organization_id),
-                hook.client.settings.page_size,
+                hook.client.settings,
                 protected=args.protected,
                 owner_level=parse_access_level("--owner-level", args.owner_level),
             )

@@ -232,5 +232,7 @@ class ReportFile:
 
 
 def _cell(value: Any) -> Any:
-    """Return a cell that spreadsheets do not treat as a formula."""
+    """Return a cell that spreadsheets do not treat as a formula; what is no single value as JSON."""
+    if isinstance(value, dict | list):
+        return json.dumps(value) if value else ""
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULAS) else value

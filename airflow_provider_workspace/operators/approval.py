@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -15,10 +14,10 @@ from airflow_provider_workspace.version_compat import AirflowFailException, Airf
 if TYPE_CHECKING:
     from airflow.sdk import Context, XComArg
 
+    from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.dry_run import Planned
-    from airflow_provider_workspace.procedures.member_sync import MemberPlan
-    from airflow_provider_workspace.procedures.organization_plan import OrganizationPlan
+    from airflow_provider_workspace.procedures.plan import Change
     from airflow_provider_workspace.state.task_state import TaskState
 
 REJECT = "Reject"
@@ -32,9 +31,10 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     """
     Base of the operators that can ask a person for approval before they write.
 
-    The question shows the plan, and each answer names its plan. If the plan has changed when it is approved, the task
-    fails and sends nothing. The approval is kept in the task state (Airflow 3.3), so a retry continues with it; before
-    3.3 a retry asks again about the remaining changes. A cleared task asks again.
+    The question names the service and the organization and shows the plan, and each answer names its plan. An approval
+    covers what is sent and the values it starts from. If either has changed when the plan is approved, the task names
+    the changes, fails and sends nothing. The approval is kept in the task state (Airflow 3.3), so a retry continues
+    with it; before 3.3 a retry asks again about the remaining changes. A cleared task asks again.
 
     The XCom ``approved`` has ``plan``, ``by`` and ``at``.
 
@@ -87,25 +87,28 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         if "error" in event:
             why = "nobody answered in time" if event.get("error_type") == "timeout" else event["error"]
             raise AirflowFailException(f"Clear the task to ask again: {why}. Nothing was sent of plan {plan}")
-        (answer,) = event["chosen_options"]
         user = event.get("responded_by_user") or {}
         who = user.get("name") or user.get("id") or "somebody"
-        if answer == REJECT:
+        answers, approve = event.get("chosen_options"), _approve_option(plan)
+        if answers == [REJECT]:
             from airflow_provider_workspace.operators.arguments import read_arguments
 
             read_arguments(self)  # execute has not run since the answer
             end = AirflowFailException if self.fail_on_reject else AirflowSkipException
             raise end(f"Nothing was sent: {who} rejected plan {plan}")
-        if answer != _approve_option(plan):
+        if answers != [approve]:
             raise AirflowFailException(
-                f"Start a new run to be asked about plan {plan}: {who} answered '{answer}'. Nothing was sent"
+                f"Start a new run to be asked about plan {plan}: {who} answered {answers}, expected ['{approve}'] or "
+                f"['{REJECT}']. Nothing was sent"
             )
         self.log.info("%s approved plan %s.", who, plan)
-        at = str(event["responded_at"])
+        at = str(event.get("responded_at"))
         self._grant.write({"plan": plan, "changes": changes, "by": who, "at": at, "max_tries": self._max_tries})
         return self.execute(context)
 
-    def await_approval(self, subject: str, plan: str, changes: Sequence[Any]) -> None:
+    def await_approval(
+        self, subject: str, plan: str, changes: Sequence[Change], planned_for: str, report: object = None
+    ) -> None:
         """
         Return if these changes are approved or need no approval; else ask, and defer the task.
 
@@ -113,39 +116,46 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
         :param subject: headline of the question
         :param plan: the changes for people, in lines
-        :param changes: for each change the parts that must not change after an approval, as plain JSON
+        :param changes: the same changes
+        :param planned_for: the service and the organization
+        :param report: the file with the plan, if there is one
         :raises WorkspaceInputError: if a change was not approved, or the question cannot be asked
         """
         from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.procedures.plan import check_approved
 
-        if not changes or not self.require_approval or self.is_dry_run:
+        if not self.require_approval or self.is_dry_run or not any(change.sends for change in changes):
             return
-        digests = sorted(digest([*self._place, subject, change]) for change in changes)
         granted = self._granted()
         if granted is None:
-            self._ask(subject, plan, digests)
-        new = len(set(digests) - set(granted["changes"]))
-        if new:
+            self._ask(subject, plan, [change.digest(planned_for) for change in changes], report)
+        cure = (
+            f"Start a new run to have the plan approved as it is now, instead of plan {granted['plan']}, which "
+            f"{granted['by']} approved"
+        )
+        try:
+            check_approved(changes, planned_for, granted["changes"], cure)
+        except WorkspaceInputError:
             self.task_state.forget()  # first: without a grant it forgets nothing
             self._grant.forget()
-            raise WorkspaceInputError(
-                f"Start a new run to have the plan approved as it is now: {new} of {len(changes)} changes were not in "
-                f"plan {granted['plan']}, which {granted['by']} approved"
-            )
+            raise
         if self.do_xcom_push:  # in each try: Airflow deletes the XComs of earlier tries
             self._context["ti"].xcom_push(key="approved", value={name: granted[name] for name in ("plan", "by", "at")})
 
     def work(self, hook: WorkspaceHook) -> Any:
         """Run the procedure; if it has no plan of its own, ask about its write."""
         self._approval_seconds()
-        settings = hook.client.settings
-        # What was approved for one organization is not for another, where the connection may lead by then.
-        self._place = (settings.base_url, settings.organization_id, settings.project_id)
         if self.has_own_dry_run or self.is_dry_run or not self.require_approval:
             return super().work(hook)
         from airflow_provider_workspace.procedures.dry_run import check_writes
 
-        return self.run_procedure(hook, check_writes(self.procedure(hook), self._await_approval_of))
+        organization_id = hook.organization_or_default(getattr(self, "organization_id", None))
+        settings = hook.client.settings
+
+        def check(planned: Planned) -> None:
+            self._await_approval_of(planned, described(settings, organization_id), settings.place(organization_id))
+
+        return self.run_procedure(hook, check_writes(self.procedure(hook), check))
 
     @property
     def task_state(self) -> TaskState:
@@ -155,21 +165,28 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         asks = self.require_approval and self._granted() is None
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run or asks, clock=time.time)
 
-    def _await_approval_of(self, planned: Planned) -> None:
+    def _await_approval_of(self, planned: Planned, where: str, planned_for: str) -> None:
+        from airflow_provider_workspace.procedures.plan import Change
+
         plan = planned.to_dict(return_secrets=False)
         lines = [f"{plan['action']}  {plan['request']}", f"  why: {plan['why']}"]
         lines += [f"  {name}: {json.dumps(value)}" for name, value in plan["fields"].items()]
-        fields = planned.to_dict(return_secrets=True)["fields"]
         text = "\n".join(lines)
         self.log.info("%s", text)
-        self.await_approval("Send this change to the workspace?", text, [[plan["request"], fields]])
+        # Not bound by the reason, which may differ in a retry.
+        change = Change(
+            plan["action"], self.resource_kind, plan["request"], why=planned.why, operation=planned.operation
+        )
+        self.await_approval(f"Send this change to {where}?", text, [change], planned_for)
 
-    def _ask(self, subject: str, plan: str, digests: list[str]) -> NoReturn:
+    def _ask(self, subject: str, plan: str, changes: Sequence[str | None], report: object) -> NoReturn:
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.operators.arguments import parse_names
+        from airflow_provider_workspace.procedures.plan import digest
         from airflow_provider_workspace.version_compat import ask_person, await_answer
 
         seconds = self._approval_seconds()
+        digests = sorted(filter(None, changes))
         name = digest(digests)[:8]
         options = [_approve_option(name), REJECT]
         ti_id = self._context["ti"].id
@@ -177,7 +194,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             ti_id,
             options=options,
             subject=subject,
-            body=question(plan, name, len(digests)),
+            body=question(plan, name, len(digests), report),
             users=parse_names("approvers", self.approvers),
         )
         if asked != options:
@@ -218,44 +235,33 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         return parse_seconds("approval_timeout", self.approval_timeout, least=1)
 
 
-def digest(value: Any) -> str:
-    """Return a digest of plain JSON, 12 characters."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def check_approved(approved: Any, plan: MemberPlan | OrganizationPlan, now: str, task: str) -> None:
-    """
-    Refuse a plan with changes that an approved plan does not have.
-
-    :param approved: the approved plan, the result of an earlier task; ``None`` to accept every change
-    :param now: the service and organization that are planned for now; the connection may have led elsewhere then
-    :param task: the task with the approved plan, for messages
-    :raises WorkspaceInputError: if there are such changes, or it is no plan, or one of another organization
-    """
-    if approved is None:
-        return
-    from airflow_provider_workspace.errors import WorkspaceInputError
-
-    if not isinstance(approved, Mapping):
-        raise WorkspaceInputError(f"Pass the output of {task} as approved: its value is not a plan")
-    then = approved.get("planned_for", now)
-    if then != now:
-        raise WorkspaceInputError(
-            f"Plan again, and have it approved: the approved plan is for {then}, and this task is for {now}"
-        )
-    plan.check_approved(approved)
+def described(settings: Settings, organization_id: str, name: str = "") -> str:
+    """Return the service and an organization for people."""
+    return f"organization {f'{name} ({organization_id})' if name else organization_id} at {settings.base_url}"
 
 
 def _approve_option(plan: str) -> str:
     return f"Approve plan {plan}"
 
 
-def question(plan: str, name: str, changes: int) -> str:
-    """Return the Markdown body of a question, short enough for every database."""
-    kept = plan.encode()[:MAX_BODY].decode(errors="ignore").replace("```", "'''")
-    if kept != plan.replace("```", "'''"):
-        kept = f"{kept[: kept.rfind(chr(10))]}\n… the log of the task has the rest"
-    return (
-        f"```text\n{kept}\n```\n\n**Approve** sends what is in this plan ({changes} changes, plan {name}) and nothing "
-        "else. **Reject** sends nothing."
+def question(plan: str, name: str, changes: int, report: object = None) -> str:
+    """Return the Markdown body of a question, short enough for every database; ``report`` is a file with the plan."""
+    lines = plan.replace("```", "'''").split("\n")
+    shown, size = 0, 0
+    while shown < len(lines) and (size := size + len(lines[shown].encode()) + 1) <= MAX_BODY:
+        shown += 1
+    hidden = len(lines) - shown
+    where = f"in the log of the task{f' and in {report}' if report else ''}"
+    return "\n".join(
+        [
+            "```text",
+            *lines[:shown],
+            "```",
+            "",
+            *([f"**{hidden} of {len(lines)} lines are not shown here.** Read them {where}.", ""] if hidden else []),
+            (
+                f"**Approve** sends what is in this plan ({changes} changes, plan {name}"
+                f"{', also those that are not shown' if hidden else ''}) and nothing else. **Reject** sends nothing."
+            ),
+        ]
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, check_approved
+from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, described
 from airflow_provider_workspace.operators.base import WorkspaceOrganizationListOperator, WorkspaceWriteOperator
 
 if TYPE_CHECKING:
@@ -198,7 +198,8 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
     continues where the earlier try ended.
 
     The result is the plan: ``pending`` (number of changes), ``counts``, ``changes`` (``action``, ``email``,
-    ``old_level``, ``level``, ``why``, ``target``), the ``table``, and ``planned_for``: service and organization.
+    ``old_level``, ``level``, ``fields`` of an invite, ``why``, ``target``, ``digest``), the ``table``, and
+    ``planned_for``: service and organization.
 
     :param roster: rows (mappings with ``email``, ``level`` and other fields of an invite) or addresses: a list, or the
         XCom of another task
@@ -217,10 +218,11 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         ``admin`` (8) or ``owner`` (15), the levels of services of this kind; the interface does not show them. ``None``
         treats owners like others
     :param approved: an earlier plan, the result of a task with ``dry_run=True``: if the plan has a change that this one
-        does not have, the task fails and sends nothing
+        does not have, or that starts from another level, the task fails and sends nothing
     :param report_path: file for all changes with their ``status``, ``.csv`` or ``.json``, on the worker or in an object
-        store. The result then has ``pending``, ``counts``, ``report_path``, and up to 1,000 changes in
-        ``needs_attention``. Do not set it in a dry run whose result is passed as ``approved``
+        store; with ``require_approval`` it is written before the question too. The result then has ``pending``,
+        ``counts``, ``report_path``, and up to 1,000 changes in ``needs_attention``. Do not set it in a dry run whose
+        result is passed as ``approved``
     """
 
     template_fields: Collection[str] = (
@@ -274,8 +276,12 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         organization_id = hook.organization_or_default(self.organization_id)
         file = open_report(self.report_path, "changes", REPORT_FIELDS, NEEDS_ATTENTION)
         plan = yield from self.plan(hook, organization_id)
+        if file and self.require_approval:
+            file.write(plan.report(planned=True))
+        where = described(hook.client.settings, organization_id)
+        changes = [change for change in plan.planned() if change]
         self.await_approval(
-            f"Make these changes to the members of organization {organization_id}?", plan.table(), plan.approval_key()
+            f"Make these changes to the members of {where}?", plan.table(), changes, plan.planned_for, file
         )
         if not self.is_dry_run:
             try:
@@ -291,7 +297,7 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
                 raise
         if file:
             return self.reported(file, plan.report(planned=self.is_dry_run))
-        return {**plan.to_dict(), "planned_for": hook.client.settings.place(organization_id)}
+        return plan.to_dict(applied=not self.is_dry_run)
 
     def plan(self, hook: WorkspaceHook, organization_id: str) -> Procedure[MemberPlan]:
         """Read the roster and the lists, plan, log the plan and check it."""
@@ -300,6 +306,7 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         from airflow_provider_workspace.operators.arguments import parse_access_level, parse_maximum
         from airflow_provider_workspace.procedures.bulk_invites import wait_for_consistency
         from airflow_provider_workspace.procedures.member_sync import read_and_plan
+        from airflow_provider_workspace.procedures.plan import check_approved_plan
         from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_value
 
         settings = hook.client.settings
@@ -315,12 +322,13 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         plan = yield from read_and_plan(
             roster,
             organization_id,
-            settings.page_size,
+            settings,
             protected=rows_of_value(self.protected, "protected"),
             owner_level=owner_level,
             leavers=leavers,
         )
         self.log.info("%s", plan.table())
         plan.check_removals(max_removals)
-        check_approved(self.approved, plan, settings.place(organization_id), "the task with dry_run=True")
+        changes = [change for change in plan.planned() if change]
+        check_approved_plan(changes, plan.planned_for, self.approved, "the task with dry_run=True")
         return plan

@@ -9,19 +9,20 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, check_approved
+from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, described
 from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
     from typing import Literal
 
-    from airflow.sdk import XComArg
+    from airflow.sdk import ObjectStoragePath, XComArg
 
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.organization_file import Organization
-    from airflow_provider_workspace.procedures.organization_plan import Change, OrganizationPlan
+    from airflow_provider_workspace.procedures.organization_plan import OrganizationPlan
+    from airflow_provider_workspace.procedures.plan import Change
     from airflow_provider_workspace.state.task_state import TaskState
 
     Part = Literal["projects", "domains", "verification", "members", "dashboards", "collaborators", "exports"]
@@ -131,32 +132,52 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
     projects, domains, members and dashboards.
 
     The plan is a table in the log: ``+`` create, ``~`` change, ``-`` remove, and ``!`` for what the interface cannot
-    show or change. The result is ``pending`` (number of changes), ``differences`` (these, and changes that a person
-    must make), ``counts``, ``changes`` and the ``table``.
+    show or change. The result is ``pending`` (number of changes), ``differences`` (these, changes that a person must
+    make, and what cannot be known), ``counts``, ``changes``, the beginning of the ``table``, and ``planned_for``.
 
-    :param fail_on_difference: whether the task fails if the organization differs from its file: a drift check
+    :param fail_on_difference: whether the task fails if the organization differs from its file, or may differ: a drift
+        check
+    :param report_path: file for the whole plan, ``.csv`` or ``.json``, on the worker or in an object store; it is
+        written before the question
     """
 
     template_fields: Collection[str] = (
         *WorkspaceApprovalMixin.template_fields,
         *WorkspaceOrganizationOperator.template_fields,
+        "report_path",
     )
     switches: Collection[str] = (*WorkspaceApprovalMixin.switches, "fail_on_difference")
 
-    def __init__(self, *, fail_on_difference: bool | str = False, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        fail_on_difference: bool | str = False,
+        report_path: str | ObjectStoragePath | XComArg | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.fail_on_difference: Any = fail_on_difference
+        self.report_path: Any = report_path
 
     def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+        from airflow_provider_workspace.hooks.files import open_report
+        from airflow_provider_workspace.procedures.plan import CHANGE_FIELDS, MAX_LINES
+
+        file = open_report(self.report_path, "changes", (*CHANGE_FIELDS, "digest"), ())
         plan, _, organization_id = yield from self.plan(hook)
+        result = plan.to_dict()
+        if file:
+            file.write(result)
         if self.fail_on_difference and plan.differences:
+            unknown = plan.counts["unknown"]
             raise AirflowFailException(
-                f"The organization differs from its file: {plan.differences} differences.\n{plan.table()}"
+                f"The organization differs from its file: {plan.differences} differences"
+                f"{f', of which {unknown} cannot be known' if unknown else ''}.\n{plan.table(limit=MAX_LINES)}"
             )
-        changes = [change.approval_key() for change in plan.changes if change.sends]
-        named = "" if isinstance(self.file, Mapping) and not self.organization else f" ({self.title})"
-        self.await_approval(f"Make these changes to the organization{named}?", plan.table(), changes)
-        return {**plan.to_dict(), "planned_for": hook.client.settings.place(organization_id)}
+        name = "" if isinstance(self.file, Mapping) and not self.organization else self.title
+        where = described(hook.client.settings, organization_id, name)
+        self.await_approval(f"Make these changes to {where}?", plan.table(), plan.changes, plan.planned_for, file)
+        return result
 
 
 class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
@@ -184,7 +205,8 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
     :param part: which part
     :param approved: an earlier plan, the result of
         :class:`~airflow_provider_workspace.operators.organization.WorkspacePlanOrganizationOperator`: if the plan has a
-        change that this one does not have, the task fails and sends nothing. ``None`` to apply every change
+        change that this one does not have, or that starts from other values, the task fails and sends nothing.
+        ``None`` to apply every change
     :param poke_interval: time between two requests to verify the domains: a timedelta or seconds. If it is more than a
         minute, the task defers
     :param timeout: how long to wait for the verification: a timedelta or seconds
@@ -212,6 +234,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         from airflow_provider_workspace.procedures.bulk_invites import wait_for_consistency
         from airflow_provider_workspace.procedures.member_sync import apply
         from airflow_provider_workspace.procedures.organization_plan import PARTS
+        from airflow_provider_workspace.procedures.plan import check_approved_plan
 
         pause = parse_seconds("poke_interval", self.poke_interval, least=1.0)
         timeout = parse_seconds("timeout", self.timeout)
@@ -219,8 +242,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         if part == "members":
             yield from wait_for_consistency(self.task_state, hook.client.settings.consistency_time)
         plan, wanted, organization_id = yield from self.plan(hook, (part,))
-        place = hook.client.settings.place(organization_id)
-        check_approved(self.approved, plan, place, "WorkspacePlanOrganizationOperator")
+        check_approved_plan(plan.changes, plan.planned_for, self.approved, "WorkspacePlanOrganizationOperator")
         if self.is_dry_run:
             return plan.to_dict()
         if part == "members":
@@ -230,7 +252,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
                 lambda rows: self.invite_people(rows, hook, organization_id),
                 hook.client.settings,
             )
-            return plan.to_dict()
+            return plan.to_dict(applied=True)
         if part == "verification":
             yield from self.wait_for_verification(plan, pause, timeout)
         for change in plan.changes:
@@ -239,7 +261,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         if part == "domains" and "ti" in self._context:
             unverified = yield from self.unverified(hook, wanted, organization_id)
             self._context["ti"].xcom_push(key="unverified", value=unverified)
-        return plan.to_dict()
+        return plan.to_dict(applied=True)
 
     def check_applied(
         self, hook: WorkspaceHook, plan: OrganizationPlan, wanted: Organization, part: str, organization_id: str
@@ -280,7 +302,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         known: dict[str, Any] = {"if_exists": "return", "memory": self.memory_of(change)}
         if change.action == "differs" and change.part == "dashboards":
             raise WorkspaceInputError(change.why)
-        if change.action in ("differs", "unknown"):
+        if change.action in ("differs", "unknown", "wait"):
             self.log.warning("Not changed:%s", change.line())
         elif operation is None:
             raise WorkspaceInputError(f"Apply the parts before '{self.part}' first: {change.name} depends on them")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_workspace.api.comparison import address_key, printable
-from airflow_provider_workspace.api.operations.invites import DeleteInvite, ListInvites
+from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite, ListInvites
 from airflow_provider_workspace.api.operations.members import DeleteMember, ListMembers, UpdateMember
 from airflow_provider_workspace.api.procedure import Procedure, send_one
 from airflow_provider_workspace.errors import (
@@ -32,6 +32,8 @@ from airflow_provider_workspace.procedures.invites_report import (
     WorkspaceInvitesIncompleteError,
     name_entries,
 )
+from airflow_provider_workspace.procedures.plan import MAX_LINES, describe_fields
+from airflow_provider_workspace.procedures.plan import Change as Planned
 from airflow_provider_workspace.procedures.roster import Entry, Roster, Row, check_address, check_roster
 from airflow_provider_workspace.procedures.snapshot import read_rows
 
@@ -45,13 +47,14 @@ log = logging.getLogger(__name__)
 # In the order in which they are applied: removals first, because a plan may limit the number of members.
 ACTIONS = ("withdraw", "remove", "change_level", "invite", "skip")
 # The fields of a change in a report, and the statuses that need attention.
-CHANGE_FIELDS = ("action", "email", "old_level", "level", "why", "target")
+CHANGE_FIELDS = ("action", "email", "old_level", "level", "fields", "why", "target")
+# What was done, for people.
+DONE = ("withdrawn", "removed", "level changed", "invited", "skipped")
 REPORT_FIELDS = (*CHANGE_FIELDS, "status", "reason")
 NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
 # Why a member or an invite is kept.
 PROTECTED = "protected"
-# Maximum number of rows of one action in the table.
-MAX_LINES = 200
+HIDDEN = "the service does not show "
 # After so many refusals the people are not the cause: the API key may lack the scope.
 MAX_REFUSALS = 5
 
@@ -71,6 +74,8 @@ class Change:
     :param old_level: current access level
     :param target: user (UUID) of the member, or id of the invite
     :param row: row of the roster to invite
+    :param is_listed: whether the roster names the address
+    :param is_hidden: whether the service does not show what the decision needs
     """
 
     action: str
@@ -80,10 +85,48 @@ class Change:
     old_level: int | None = None
     target: str | None = None
     row: Row | None = None
+    is_listed: bool = True
+    is_hidden: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
         return {name: getattr(self, name) for name in CHANGE_FIELDS}
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What an invite has beside address and level."""
+        hidden = {"target_email", "level"}
+        return self.row.invite.model_dump(mode="json", exclude_unset=True, exclude=hidden) if self.row else {}
+
+    def planned(self, organization_id: str) -> Planned | None:
+        """Return it as a change of an organization's plan; ``None`` if nothing differs."""
+        before = {} if self.old_level is None else {"level": self.old_level}
+        after = {} if self.level is None else {"level": self.level}
+        person = f"person {self.email}"
+        if self.action == "skip":
+            if before and after and before != after:
+                return Planned("differs", "members", person, after, before, self.why)
+            if self.is_hidden:
+                return Planned("unknown", "members", person, why=self.why)
+            return None if self.target else Planned("skip", "members", person, why=self.why)
+        operation = self.operation(organization_id)
+        if self.action == "invite":
+            return Planned("create", "members", f"invite {self.email}", {**after, **self.fields}, operation=operation)
+        if self.action == "change_level":
+            return Planned("change", "members", f"member {self.email}", after, before, operation=operation)
+        kind = "invite" if self.action == "withdraw" else "member"
+        return Planned("remove", "members", f"{kind} {self.email}", {}, before, self.why, operation)
+
+    def operation(self, organization_id: str) -> Operation[Any]:
+        """Return what applies it; invites are sent many at once."""
+        target, level = str(self.target), self.level
+        if self.row:
+            return CreateInvite(organization_id=organization_id, **self.row.invite.model_dump(exclude_unset=True))
+        if self.action == "withdraw":
+            return DeleteInvite(organization_id=organization_id, invite_id=target)
+        if self.action == "remove":
+            return DeleteMember(organization_id=organization_id, user_uuid=target)
+        return UpdateMember(organization_id=organization_id, user_uuid=target, level=cast("int", level))
 
     @property
     def levels(self) -> str:
@@ -97,12 +140,16 @@ class MemberPlan:
     """
     The changes, in the order in which they are applied.
 
+    :param organization_id: the organization
+    :param planned_for: the service and the organization
     :param keep: number of members that stay as they are
     :param blank: number of blank rows of the roster, which were skipped
     :param invalid: rows of the roster that are invalid and were left out
     :param outcomes: status and reason of the changes that were sent, by position
     """
 
+    organization_id: str = ""
+    planned_for: str = ""
     changes: list[Change] = field(default_factory=list[Change])
     keep: int = 0
     blank: int = 0
@@ -121,13 +168,21 @@ class MemberPlan:
         """Number of changes to apply."""
         return sum(change.action != "skip" for change in self.changes)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON: ``pending``, ``counts``, ``changes``, and the ``table`` for people."""
+    def planned(self) -> list[Planned | None]:
+        """Return each change as a change of an organization's plan; ``None`` if nothing differs."""
+        return [change.planned(self.organization_id) for change in self.changes]
+
+    def to_dict(self, *, applied: bool = False) -> dict[str, Any]:
+        """Return plain JSON: numbers, ``changes``, the beginning of the ``table``, and ``planned_for``."""
         return {
             "pending": self.pending,
             "counts": self.counts,
-            "changes": [change.to_dict() for change in self.changes],
-            "table": self.table(),
+            "changes": [
+                {**change.to_dict(), "digest": planned and planned.digest(self.planned_for)}
+                for change, planned in zip(self.changes, self.planned(), strict=True)
+            ],
+            "table": self.table(limit=MAX_LINES, applied=applied),
+            "planned_for": self.planned_for,
         }
 
     def note_invites(self, report: InvitesReport) -> None:
@@ -137,39 +192,47 @@ class MemberPlan:
             self.outcomes[numbers[entry.row - 1]] = (entry.status, entry.reason)
 
     def report(self, *, planned: bool) -> dict[str, Any]:
-        """Return :meth:`to_dict` with ``status`` and ``reason`` of each change; ``planned`` is for dry runs."""
+        """Return the report file: each change with its ``status`` and ``reason``; ``planned`` if none is sent yet."""
         rows: list[dict[str, Any]] = []
         for number, change in enumerate(self.changes):
             unsent = "skipped" if change.action == "skip" else "planned" if planned else "not_sent"
             status, reason = self.outcomes.get(number, (unsent, ""))
             rows.append({**change.to_dict(), "status": status, "reason": reason})
-        return {**self.to_dict(), "changes": rows}
+        table = self.table(limit=MAX_LINES, applied=not planned)
+        return {"pending": self.pending, "counts": self.counts, "changes": rows, "table": table}
 
-    def table(self) -> str:
-        """Return the plan for people: a summary, and a line for each change."""
+    def summary(self, *, applied: bool = False) -> str:
+        """Return the numbers for people; ``applied`` for what was done."""
         counts = self.counts
-        lines = [", ".join(f"{counts[name]} {name.replace('_', ' ')}" for name in counts)]
+        if not applied:
+            return ", ".join(f"{counts[name]} {name.replace('_', ' ')}" for name in counts)
+        unsent = [number for number, (status, _) in self.outcomes.items() if status not in ("done", "invited")]
+        for number in unsent:
+            counts[self.changes[number].action] -= 1
+        done = ", ".join(f"{counts[action]} {word}" for action, word in zip(ACTIONS, DONE, strict=True))
+        rest = {"kept": self.keep, "not done": len(unsent), "blank": self.blank}
+        return ", ".join([done, *(f"{count} {what}" for what, count in rest.items() if count or what == "kept")])
+
+    def table(self, *, limit: int | None = None, applied: bool = False) -> str:
+        """
+        Return the plan for people: a summary, and a line for each change.
+
+        :param limit: maximum number of lines of one action
+        """
+        lines = [self.summary(applied=applied)]
         width = max((len(change.email) for change in self.changes), default=0)
         for action in ACTIONS:
             of_action = [change for change in self.changes if change.action == action]
             lines += [
-                printable(f"  {action:<13} {change.email:<{width}}  {change.levels:<8} {change.why}")
-                for change in of_action[:MAX_LINES]
+                printable(
+                    f"  {action:<13} {change.email:<{width}}  {change.levels:<8} "
+                    + ", ".join([change.why, *describe_fields({}, change.fields)])
+                )
+                for change in of_action[:limit]
             ]
-            if len(of_action) > MAX_LINES:
-                lines.append(f"  {action:<13} … and {len(of_action) - MAX_LINES} more")
+            if limit is not None and len(of_action) > limit:
+                lines.append(f"  {action:<13} … and {len(of_action) - limit} more")
         return "\n".join(lines)
-
-    def approval_key(self) -> list[list[Any]]:
-        """Return the parts of each change that must not change after an approval, as plain JSON."""
-        return [
-            [
-                *_approval_key(change.to_dict()),
-                change.row and change.row.invite.model_dump(mode="json", exclude_unset=True),
-            ]
-            for change in self.changes
-            if change.action != "skip"
-        ]
 
     def check_removals(self, maximum: int | None) -> None:
         """
@@ -186,46 +249,25 @@ class MemberPlan:
                 f"{counts['remove']} members and {counts['withdraw']} open invites would be removed"
             )
 
-    def check_approved(self, approved: Mapping[str, Any]) -> None:
-        """
-        Refuse a plan with changes that an approved plan does not have.
-
-        :param approved: the approved plan, as :meth:`to_dict` returned it
-        :raises WorkspaceInputError: naming the new changes
-        """
-        known = {_approval_key(change) for change in approved.get("changes", ())}
-        new = [
-            change
-            for change in self.changes
-            if change.action != "skip" and _approval_key(change.to_dict()) not in known
-        ]
-        if new:
-            named = ", ".join(f"{change.action} {change.email}" for change in new[:MAX_LINES])
-            raise WorkspaceInputError(f"Run the dry run again and approve its plan. Not in the approved plan: {named}")
-
-
-def _approval_key(change: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the parts of a change that must not change after an approval."""
-    return tuple(change.get(name) for name in ("action", "email", "old_level", "level", "target"))
-
 
 def read_and_plan(
     rows: Iterable[Mapping[str, Any] | str],
     organization_id: str,
-    page_size: int,
+    settings: Settings,
     *,
     protected: Collection[str],
     owner_level: int | None,
     leavers: Collection[Any] | None = None,
 ) -> Procedure[MemberPlan]:
     """Read the invites and the members, then plan with :func:`plan_members` or :func:`plan_leavers`."""
-    invites = yield from read_rows(ListInvites(organization_id=organization_id, limit=page_size))
-    members = yield from read_rows(ListMembers(organization_id=organization_id, limit=page_size))
+    invites = yield from read_rows(ListInvites(organization_id=organization_id, limit=settings.page_size))
+    members = yield from read_rows(ListMembers(organization_id=organization_id, limit=settings.page_size))
     if leavers is not None:
         plan = plan_leavers(leavers, invites, members, protected=protected, owner_level=owner_level)
     else:
         plan = plan_members(rows, invites, members, protected=protected, owner_level=owner_level)
     check_owner_stays(members, plan.changes)
+    plan.organization_id, plan.planned_for = organization_id, settings.place(organization_id)
     return plan
 
 
@@ -400,10 +442,21 @@ def _plan_invite(
     if key in safe:
         hold = PROTECTED
     elif not email or not invite.id:
-        hold = "the service does not show its address or id"
+        hold = HIDDEN + "its address or id"
     else:
-        return [Change("withdraw", email, f"invited and {why}", None, invite.level, invite.id)]
-    return [Change("skip", email or "-", f"invited and {why}, but {hold}", None, invite.level, invite.id)]
+        return [Change("withdraw", email, f"invited and {why}", None, invite.level, invite.id, is_listed=False)]
+    return [
+        Change(
+            "skip",
+            email or "-",
+            f"invited and {why}, but {hold}",
+            None,
+            invite.level,
+            invite.id,
+            is_listed=False,
+            is_hidden=hold.startswith(HIDDEN),
+        )
+    ]
 
 
 def _why_kept(member: Member, safe: Collection[str], owner_level: int | None) -> str:
@@ -412,9 +465,9 @@ def _why_kept(member: Member, safe: Collection[str], owner_level: int | None) ->
     if address_key(email) in safe:
         return PROTECTED
     if safe and not email:
-        return "the service does not show their address"
+        return HIDDEN + "their address"
     if owner_level is not None and member.level is None:
-        return "the service does not show their level"
+        return HIDDEN + "their level"
     if owner_level is not None and (member.level or 0) >= owner_level:
         return f"an owner (owner_level={owner_level})"
     return ""
@@ -431,12 +484,13 @@ def _plan_member(
     action, why = ("change_level", "another level on the roster") if row else ("remove", why)
     hold = _why_kept(member, safe, owner_level)
     if not hold and (not email or not uuid):
-        hold = "the service does not show their address or user"
+        hold = HIDDEN + "their address or user"
     elif not hold and row and member.level is None:
-        hold = "the service does not show their level"
+        hold = HIDDEN + "their level"
     if not hold:
-        return Change(action, email, why, level, member.level, uuid)
-    return Change("skip", email or "-", f"{why}, but {hold}", level, member.level, uuid)
+        return Change(action, email, why, level, member.level, uuid, is_listed=bool(row))
+    why, hidden = f"{why}, but {hold}", hold.startswith(HIDDEN)
+    return Change("skip", email or "-", why, level, member.level, uuid, is_listed=bool(row), is_hidden=hidden)
 
 
 def apply(
@@ -459,7 +513,7 @@ def apply(
         if change.action not in ("withdraw", "remove", "change_level"):
             continue
         try:
-            operation = _operation(change, organization_id)
+            operation = change.operation(organization_id)
             yield from _apply_change(change, operation)
             sent[number] = operation
         except (WorkspaceBadRequestError, WorkspacePermissionError, WorkspaceNotAppliedError) as error:
@@ -485,15 +539,6 @@ def apply(
         raise WorkspaceSyncIncompleteError(f"The service refused {len(refused)} changes. {'; '.join(refused)}")
     yield from _check_changes(plan, sent, organization_id, settings)
     return report
-
-
-def _operation(change: Change, organization_id: str) -> Operation[Any]:
-    target, level = str(change.target), change.level
-    if change.action == "withdraw":
-        return DeleteInvite(organization_id=organization_id, invite_id=target)
-    if change.action == "remove":
-        return DeleteMember(organization_id=organization_id, user_uuid=target)
-    return UpdateMember(organization_id=organization_id, user_uuid=target, level=cast("int", level))
 
 
 def _apply_change(change: Change, operation: Operation[Any]) -> Procedure[None]:

@@ -140,6 +140,24 @@ class Organization(_Entry):
         default=10, ge=0, description="Maximum number of removals in one run; null for any"
     )
 
+    _source: tuple[str, Any, tuple[str, ...]] = ("the organization", None, ())
+
+    def located(self, name: str, root: Any, above: tuple[str, ...]) -> Self:
+        """Note the file, its YAML, and the keys above the organization, for the lines of mistakes."""
+        self._source = (name, root, above)
+        return self
+
+    def refusal(self, mistakes: Mapping[tuple[str | int, ...], str]) -> WorkspaceInputError:
+        """Return the error for mistakes that the service shows, by their paths in the file."""
+        name, root, above = self._source
+        return _wrong(
+            name,
+            [
+                (_line(_find(root, (*above, *path))), f"{'.'.join(map(str, path))}: {message}")
+                for path, message in mistakes.items()
+            ],
+        )
+
     @model_validator(mode="after")
     def consistent(self) -> Self:
         """Refuse repeated entries, and a complete list that is missing."""
@@ -221,7 +239,7 @@ def read_organizations(source: str | Mapping[str, Any], name: str) -> dict[str, 
             mistakes.append((_line(node), f"organizations: put the name {key} in quotes"))
             continue
         try:
-            found[key] = Organization.model_validate(fields)
+            found[key] = Organization.model_validate(fields).located(name, node, path)
         except ValidationError as error:
             mistakes += [_explain(node, path, finding) for finding in error.errors(include_url=False)]
     ids = Counter(one.organization_id for one in found.values() if one.organization_id)
@@ -325,10 +343,7 @@ def _mistakes_of_yaml(root: Any) -> Iterator[tuple[int, str]]:
 def _explain(root: Any, above: Iterable[str], finding: Any) -> tuple[int, str]:
     """Return line and message for an error of pydantic, without the value."""
     path = [*above, *finding["loc"]]
-    node, where = root, root
-    for part in (*path, *finding.get("ctx", {}).get("path", ())):
-        key, node = _step(node, part)
-        where = key or where
+    where = _find(root, (*path, *finding.get("ctx", {}).get("path", ())))
     section = next((part for part in reversed(path[:-1]) if part in SECTIONS), None)
     known = sorted((SECTIONS[section] if section else Organization).model_fields)
     name = ".".join(str(part) for part in path)
@@ -341,6 +356,15 @@ def _explain(root: Any, above: Iterable[str], finding: Any) -> tuple[int, str]:
     elif kind == "string_type":
         message = "expected a string; put it in quotes"
     return _line(where), f"{name}: {message}" if name else message
+
+
+def _find(root: Any, path: Iterable[str | int]) -> Any:
+    """Return the node of the deepest part of a path that is there."""
+    node, where = root, root
+    for part in path:
+        key, node = _step(node, part)
+        where = key or where
+    return where
 
 
 def _step(node: Any, part: str | int) -> tuple[Any, Any]:

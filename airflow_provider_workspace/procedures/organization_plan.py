@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api import operations as ops
-from airflow_provider_workspace.api.comparison import address_key, differences, domain_key, printable
+from airflow_provider_workspace.api.comparison import address_key, differences, domain_key
 from airflow_provider_workspace.api.procedure import send_one
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceOutcomeUnknownError
 from airflow_provider_workspace.procedures.member_sync import MemberPlan, check_owner_stays, plan_members
+from airflow_provider_workspace.procedures.plan import MAX_LINES, PENDING, SYMBOLS, Change
 from airflow_provider_workspace.procedures.resources import check_not_cut, domain_name, project_key
 from airflow_provider_workspace.procedures.roster_files import read_roster
 from airflow_provider_workspace.procedures.snapshot import read_rows
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.api.models import Dashboard, Domain, Member, ProjectItem
+    from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator, Domain, Member, ProjectItem
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.procedures.organization_file import (
@@ -30,67 +30,11 @@ if TYPE_CHECKING:
 
 # In the order in which they are applied.
 PARTS = ("projects", "domains", "verification", "members", "dashboards", "collaborators", "exports")
-SYMBOLS = {"create": "+", "change": "~", "remove": "-", "set": "!", "differs": "!", "unknown": "!"}
-COLOURS = {"+": 32, "~": 33, "-": 31, "!": 36}
-# Actions of which an organization that matches its file has none.
-PENDING = ("create", "change", "remove")
-# Maximum number of changes of one part in the table.
-MAX_LINES = 200
+COLOURS = {"+": 32, "~": 33, "-": 31, "!": 36, "=": 36}
 # Fields that are sent with the create of a dashboard and cannot be read.
 CREATE_ONLY_FIELDS = {"use_template", "use_dashboard"}
 # Fields of an entry that are not fields of the dashboard.
 ENTRY_ONLY_FIELDS = {"variable_key", "collaborators"}
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """
-    A difference between a file and an organization.
-
-    :param action: ``create``, ``change`` or ``remove``; ``set`` for a state that cannot be read; ``differs`` for a
-        difference that the interface cannot change, so a person must; ``unknown`` for one that cannot be determined
-    :param part: one of :data:`PARTS`
-    :param name: name of the resource, for people
-    :param after: desired values of the fields
-    :param before: current values of the fields, as far as known
-    :param why: the reason, for people; empty if there is none
-    :param operation: the operation to send; ``None`` for none, or if it depends on an earlier part
-    :param project: name of the project of a dashboard to create
-    :param entry: the entry of a dashboard to create
-    """
-
-    action: str
-    part: str
-    name: str
-    after: dict[str, Any] = field(default_factory=dict[str, Any])
-    before: dict[str, Any] = field(default_factory=dict[str, Any])
-    why: str = ""
-    operation: Operation[Any] | None = None
-    project: str = ""
-    entry: DashboardEntry | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return {name: getattr(self, name) for name in ("action", "part", "name", "before", "after", "why")}
-
-    @property
-    def sends(self) -> bool:
-        """Whether applying it sends a request."""
-        return self.action in (*PENDING, "set")
-
-    def approval_key(self) -> str:
-        """Return the parts that must not change after an approval, as JSON."""
-        return _approval_key(self.to_dict())
-
-    def line(self) -> str:
-        """Return the change as a line of the table."""
-        fields = [
-            f"{name}: {_shown(self.before[name])} -> {_shown(value)}"
-            if name in self.before
-            else f"{name}: {_shown(value)}"
-            for name, value in self.after.items()
-        ]
-        return f"  {SYMBOLS[self.action]} {self.name:<44} {', '.join([*fields, *([self.why] if self.why else [])])}"
 
 
 @dataclass(slots=True)
@@ -98,10 +42,12 @@ class OrganizationPlan:
     """
     The changes, in the order in which they are applied.
 
+    :param planned_for: the service and the organization
     :param changes: changes of all planned parts
     :param members: the changes to members as the member sync applies them
     """
 
+    planned_for: str = ""
     changes: list[Change] = field(default_factory=list[Change])
     members: MemberPlan = field(default_factory=MemberPlan)
 
@@ -118,35 +64,49 @@ class OrganizationPlan:
 
     @property
     def differences(self) -> int:
-        """Number of known differences between the organization and its file."""
-        return self.pending + self.counts["differs"]
+        """Number of differences between the organization and its file, with those that cannot be known."""
+        return self.pending + self.counts["differs"] + self.counts["unknown"]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON: ``pending``, ``differences``, ``counts``, ``changes`` and the ``table``."""
+    def to_dict(self, *, applied: bool = False) -> dict[str, Any]:
+        """Return plain JSON: numbers, ``changes``, the beginning of the ``table``, and ``planned_for``."""
         return {
             "pending": self.pending,
             "differences": self.differences,
             "counts": self.counts,
-            "changes": [change.to_dict() for change in self.changes],
-            "table": self.table(),
+            "changes": [change.to_dict(self.planned_for) for change in self.changes],
+            "table": self.table(limit=MAX_LINES, applied=applied),
+            "planned_for": self.planned_for,
         }
 
-    def table(self, *, coloured: bool = False) -> str:
-        """Return the plan for people: a summary, and a line for each change."""
+    def summary(self, *, applied: bool = False) -> str:
+        """Return the numbers for people; ``applied`` if the changes were sent."""
         counts = self.counts
-        cannot = counts["set"] + counts["unknown"]
-        lines = [
-            f"{counts['create']} to create, {counts['change']} to change, {counts['remove']} to remove"
-            + (f", {counts['differs']} to change by hand" if counts["differs"] else "")
-            + (f", {cannot} cannot be known" if cannot else "")
-        ]
+        if applied:
+            verified = sum(isinstance(change.operation, ops.domains.VerifyDomain) for change in self.changes)
+            domains = f" (domains verified: {verified})" if verified else ""
+            done = f"{counts['create']} created, {counts['change']} changed{domains}, {counts['remove']} removed"
+            rest = {"paused or resumed": counts["set"], "cannot be known": counts["unknown"]}
+        else:
+            done = f"{counts['create']} to create, {counts['change']} to change, {counts['remove']} to remove"
+            rest = {"cannot be known": counts["set"] + counts["unknown"]}
+        rest |= {"to change by hand": counts["differs"], "left for a later run": counts["wait"]}
+        rest["skipped, as duplicates"] = counts["skip"]
+        return ", ".join([done, *(f"{count} {what}" for what, count in rest.items() if count)])
+
+    def table(self, *, coloured: bool = False, limit: int | None = None, applied: bool = False) -> str:
+        """
+        Return the plan for people: a summary, and a line for each change.
+
+        :param limit: maximum number of lines of one part
+        """
+        lines = [self.summary(applied=applied)]
         for part in PARTS:
             of_part = [change for change in self.changes if change.part == part]
-            for change in of_part[:MAX_LINES]:
-                code, line = COLOURS[SYMBOLS[change.action]], printable(change.line())
+            for change in of_part[:limit]:
+                code, line = COLOURS[SYMBOLS[change.action]], change.line()
                 lines.append(f"\x1b[{code}m{line}\x1b[0m" if coloured else line)
-            if len(of_part) > MAX_LINES:
-                lines.append(f"    … and {len(of_part) - MAX_LINES} more {part}")
+            if limit is not None and len(of_part) > limit:
+                lines.append(f"    … and {len(of_part) - limit} more {part}")
         return "\n".join(lines)
 
     def check_removals(self, maximum: int | None) -> None:
@@ -163,33 +123,6 @@ class OrganizationPlan:
                 "would be removed"
             )
 
-    def check_approved(self, approved: Mapping[str, Any]) -> None:
-        """
-        Refuse a plan with changes that an approved plan does not have.
-
-        :param approved: the approved plan, as :meth:`to_dict` returned it
-        :raises WorkspaceInputError: naming the new changes
-        """
-        known = {_approval_key(change) for change in approved.get("changes", ())}
-        new = [change for change in self.changes if change.sends and change.approval_key() not in known]
-        if new:
-            lines = "\n".join(change.line() for change in new[:MAX_LINES])
-            raise WorkspaceInputError(
-                f"Plan again, and have it approved. The organization has changed since; not approved:\n{lines}"
-            )
-
-
-def _approval_key(change: Mapping[str, Any]) -> str:
-    """Return the parts of a change that must not change after an approval; a collaborator may join meanwhile."""
-    joins = change.get("part") == "collaborators" and change.get("action") == "unknown"
-    action = "create" if joins else change.get("action")
-    return json.dumps([action, *(change.get(name) for name in ("part", "name", "after"))], sort_keys=True)
-
-
-def _shown(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:60]}…"
-
 
 @dataclass(slots=True)
 class OrganizationReader:
@@ -199,6 +132,7 @@ class OrganizationReader:
     :param find_dashboard: reads a dashboard that Airflow remembers, by name and id of its project; returns ``None`` if
         Airflow remembers none
     :param window_of: returns the maintenance window that holds a batch export; an empty string if none does
+    :param planned_for: the service and the organization
     """
 
     organization_id: str
@@ -206,6 +140,7 @@ class OrganizationReader:
     find_dashboard: Callable[[str, str, DashboardEntry], Procedure[Dashboard | None]]
     window_of: Callable[[str], str]
     file_at: Callable[[str], Any]
+    planned_for: str = ""
     _projects: list[ProjectItem] | None = None
     _members: list[Member] | None = None
 
@@ -247,16 +182,17 @@ def plan_organization(
     Compare an organization with its file.
 
     :param parts: which of :data:`PARTS` to plan
-    :raises WorkspaceInputError: if the roster is invalid
+    :raises WorkspaceInputError: if the roster is invalid, or the file contradicts itself
     """
-    plan = OrganizationPlan()
+    plan = OrganizationPlan(reader.planned_for)
     if "projects" in parts:
         plan.changes += yield from _plan_projects(wanted, reader)
     if wanted.domains and ("domains" in parts or "verification" in parts):
         plan.changes += [change for change in (yield from _plan_domains(wanted, reader)) if change.part in parts]
     if wanted.members and "members" in parts:
         plan.members = yield from _plan_members(wanted, reader)
-        plan.changes += filter(None, map(_member_change, plan.members.changes))
+        _refuse_contradictions(wanted, plan.members)
+        plan.changes += filter(None, (change.planned(reader.organization_id) for change in plan.members.changes))
         plan.changes += [
             Change("differs", "members", f"row {entry.row} {entry.email}".rstrip(), why=f"left out: {entry.reason}")
             for entry in plan.members.invalid
@@ -312,20 +248,25 @@ def _plan_domains(wanted: Organization, reader: OrganizationReader) -> Procedure
 def _domain_changes(entry: DomainEntry, row: Domain | None, organization_id: str) -> list[Change]:
     """Compare one domain with its entry; ``None`` if it does not exist yet."""
     name = f"domain {domain_name(entry.domain)}"
+    settings = entry.model_dump(mode="json", exclude_unset=True, exclude={"domain", "verified"})
     changes: list[Change] = []
     if entry.verified and not (row and row.is_verified):
         verify = row and ops.domains.VerifyDomain(organization_id=organization_id, domain_id=str(row.id))
         before = {"is_verified": False} if row else {}
-        changes.append(Change("change", "verification", name, {"is_verified": True}, before, operation=verify or None))
-    settings = entry.model_dump(mode="json", exclude_unset=True, exclude={"domain", "verified"})
+        after = {"is_verified": True}
+        intended = {"domain": domain_key(entry.domain), **after}
+        changes.append(
+            Change("change", "verification", name, after, before, operation=verify or None, intended=intended)
+        )
     if not settings:
         return changes
+    intended = {"domain": domain_key(entry.domain), **settings}
     if row is None:
-        return [*changes, Change("change", "verification", name, settings)]
+        return [*changes, Change("change", "verification", name, settings, intended=intended)]
     update = ops.domains.UpdateDomain(organization_id=organization_id, domain_id=str(row.id), **settings)
     after, before = _changed_fields(update, row)
     if after:
-        changes.append(Change("change", "verification", name, after, before, operation=update))
+        changes.append(Change("change", "verification", name, after, before, operation=update, intended=intended))
     return changes
 
 
@@ -347,28 +288,29 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Procedure
         owner_level=None if members.owner_level is None else int(members.owner_level),
         on_invalid="fail" if "members" in wanted.complete else members.on_invalid,
     )
-    kept = ("change_level", "invite", "skip", *(("withdraw", "remove") if "members" in wanted.complete else ()))
-    plan.changes = [change for change in plan.changes if change.action in kept]
+    if "members" not in wanted.complete:
+        plan.changes = [change for change in plan.changes if change.is_listed]
     check_owner_stays((yield from reader.members()), plan.changes)
     return plan
 
 
-def _member_change(change: Any) -> Change | None:
-    """Return a change of the member sync as a change of the plan; ``None`` if nothing differs."""
-    level = {} if change.level is None else {"level": change.level}
-    if change.action == "invite":
-        fields = change.row.invite.model_dump(mode="json", exclude_unset=True, exclude={"target_email"})
-        return Change("create", "members", f"invite {change.email}", fields)
-    if change.action == "skip":
-        if level and change.old_level not in (None, change.level):
-            return Change(
-                "differs", "members", f"person {change.email}", level, {"level": change.old_level}, change.why
-            )
-        return None if change.target else Change("unknown", "members", f"person {change.email}", why=change.why)
-    if change.action == "change_level":
-        return Change("change", "members", f"member {change.email}", level, {"level": change.old_level})
-    kind = "invite" if change.action == "withdraw" else "member"
-    return Change("remove", "members", f"{kind} {change.email}", why=change.why)
+def _refuse_contradictions(wanted: Organization, plan: MemberPlan) -> None:
+    """
+    Refuse to remove people whom the file names as collaborators.
+
+    :raises WorkspaceInputError: with the line of each
+    """
+    going = {address_key(change.email) for change in plan.changes if change.action in ("remove", "withdraw")}
+    why = "name {} under members too, or not here: 'complete: [members]' would remove them"
+    mistakes: dict[tuple[str | int, ...], str] = {
+        ("projects", number, "dashboards", place, "collaborators", row): why.format(person.email)
+        for number, project in enumerate(wanted.projects)
+        for place, entry in enumerate(project.dashboards)
+        for row, person in enumerate(entry.collaborators or ())
+        if address_key(person.email) in going
+    }
+    if mistakes:
+        raise wanted.refusal(mistakes)
 
 
 def _plan_dashboard(
@@ -397,6 +339,7 @@ def _plan_dashboard(
                 after,
                 why=why,
                 operation=create or None,
+                intended={"project": project.name, **fields},
                 project=project.name,
                 entry=entry,
             )
@@ -408,12 +351,13 @@ def _plan_dashboard(
         if after:
             changes.append(Change("change", "dashboards", name, after, before, operation=update))
     if entry.collaborators is not None:
-        changes += yield from _plan_collaborators(wanted, project_id, dashboard, entry, reader)
+        changes += yield from _plan_collaborators(wanted, project, project_id, dashboard, entry, reader)
     return changes
 
 
 def _plan_collaborators(
     wanted: Organization,
+    project: ProjectEntry,
     project_id: str | None,
     dashboard: Dashboard | None,
     entry: DashboardEntry,
@@ -428,32 +372,47 @@ def _plan_collaborators(
         if member.user and member.user.uuid
     }
     keys = {uuid.lower(): key for key, uuid in users.items()}
-    rows = {
-        keys.get((row.label or "").lower(), address_key((row.user and row.user.email) or "")): row for row in listed
-    }
-    rows.pop("", None)
+    rows: dict[str, DashboardCollaborator] = {}
+    nameless: list[DashboardCollaborator] = []
+    for row in listed:
+        key = keys.get((row.label or "").lower()) or address_key((row.user and row.user.email) or "")
+        if key:
+            rows[key] = row
+        else:
+            nameless.append(row)
+    where_shown = f"of {project.name} / {entry.name}"
     changes: list[Change] = []
     for person in entry.collaborators or ():
-        name = f"collaborator {person.email} of {entry.name}"
+        name = f"collaborator {person.email} {where_shown}"
         level: dict[str, Any] = {} if person.level is None else {"level": person.level}
         key = address_key(person.email)
-        row = rows.pop(key, None)
-        if row is not None and (not level or row.level == person.level):
+        intended = {"project": project.name, "dashboard": entry.name, "email": key, **level}
+        found = rows.pop(key, None)
+        if found is not None and (not level or found.level == person.level):
             continue
-        if row is not None:
+        if found is not None:
             why = "remove the collaborator by hand and run this again: the interface cannot change a level"
-            changes.append(Change("differs", "collaborators", name, level, {"level": row.level}, why))
+            changes.append(Change("differs", "collaborators", name, level, {"level": found.level}, why))
         elif key not in users:
-            changes.append(Change("unknown", "collaborators", name, level, why="not a member yet; added after joining"))
+            why = "not a member yet; added after joining"
+            if nameless:
+                why += f", unless one of {len(nameless)} collaborators without an e-mail address is this person"
+            action = "unknown" if nameless else "wait"
+            changes.append(Change(action, "collaborators", name, level, why=why, intended=intended))
         else:
             add = ops.dashboards.AddDashboardCollaborator(**where, user_uuid=users[key], **level) if where else None
-            changes.append(Change("create", "collaborators", name, level, operation=add))
+            changes.append(Change("create", "collaborators", name, level, operation=add, intended=intended))
     if "collaborators" in wanted.complete:
-        for key, row in rows.items():
-            uuid = row.user_uuid or (row.user and row.user.uuid) or ""
-            remove = ops.dashboards.RemoveDashboardCollaborator(**where, user_uuid=uuid)
-            name = f"collaborator {key} of {entry.name}"
-            changes.append(Change("remove", "collaborators", name, why="not in the file", operation=remove))
+        for key, row in [*rows.items(), *(("", row) for row in nameless)]:
+            name, before = f"collaborator {key or row.label or '-'} {where_shown}", {"level": row.level}
+            if not key or not row.label:
+                why = "no member, and the service does not show who it is: remove them by hand if they should go"
+                changes.append(Change("unknown", "collaborators", name, before=before, why=why))
+                continue
+            remove = ops.dashboards.RemoveDashboardCollaborator(**where, user_uuid=row.user_uuid or row.label)
+            changes.append(
+                Change("remove", "collaborators", name, before=before, why="not in the file", operation=remove)
+            )
     return changes
 
 
@@ -466,7 +425,7 @@ def _plan_exports(wanted: Organization, reader: OrganizationReader) -> list[Chan
         after = {"paused": entry.paused}
         if window:
             why = f"left alone: the maintenance window {window} holds it"
-            changes.append(Change("unknown", "exports", f"export {export_id}", after, why=why))
+            changes.append(Change("wait", "exports", f"export {export_id}", after, why=why))
             continue
         kind = ops.batch_exports.PauseBatchExport if entry.paused else ops.batch_exports.UnpauseBatchExport
         operation = kind(organization_id=reader.organization_id, batch_export_id=export_id)

@@ -64,6 +64,7 @@ def organization_reader(
         find_dashboard,
         window_of=lambda export_id: windows().get(export_id, ""),
         file_at=file_at,
+        planned_for=settings.place(organization_id),
     )
 
 

@@ -84,7 +84,7 @@ def test_the_plan_is_readable_in_the_browser(airflow: LiveAirflow, run_id: str) 
         browser.resize(HEIGHT, LEGIBLE)
         browser.open(f"{task}/required_actions")
         browser.read(
-            "Make these changes to the organization (north.yaml)?", "+ project Northwind", "level: 1 -> 8", "Reject"
+            "Make these changes to organization north.yaml (", "+ project Northwind", "level: 1 -> 8", "Reject"
         )
         browser.picture("organization_approval")
         browser.resize(2 * HEIGHT)  # only visible lines of a log are in the page

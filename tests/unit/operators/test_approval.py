@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -9,14 +11,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk.execution_time import task_runner
 
-from airflow_provider_workspace.operators.approval import MAX_BODY, question
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.operators.approval import MAX_BODY
 from airflow_provider_workspace.operators.members import WorkspaceDeleteMemberOperator, WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
 from tests.audit import effects
 from tests.task_instance import TaskStore
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
@@ -126,7 +132,8 @@ def test_an_approval_is_valid_only_for_its_organization(
 def test_the_question_shows_the_plan_and_the_approved_plan_is_applied(sandbox: SandboxServer, task: Task) -> None:
     approve = task.ask(sync(approval_timeout=timedelta(days=3), approvers=["7", "8"]))
     asked = task.question.now
-    assert asked.subject == f"Make these changes to the members of organization {SEED.organization_id}?"
+    where = f"organization {SEED.organization_id} at {sandbox.url}"
+    assert asked.subject == f"Make these changes to the members of {where}?"
     assert "  remove        noah.newton@example.com " in asked.body
     assert f"(5 changes, plan {approve.rpartition(' ')[2]})" in asked.body
     assert [user.id for user in asked.assigned_users] == ["7", "8"]
@@ -173,7 +180,7 @@ def test_a_task_without_an_answer_fails_without_retry(
 
 def test_obsolete_changes_are_skipped_and_new_changes_fail_the_task(sandbox: SandboxServer, task: Task) -> None:
     approve = task.ask(sync())
-    with pytest.raises(AirflowFailException, match=r"Start a new run.* 1 of 5 changes were not in plan .* ruth"):
+    with pytest.raises(AirflowFailException, match=r"Start a new run.* ruth approved: 1 of 5 changes are not in"):
         task.answer(sync([*ROSTER[:2], "mia@example.com"]), approve)
     assert effects(sandbox) == []
     task.answer(sync([*ROSTER, "noah.newton@example.com"]), approve)
@@ -197,7 +204,9 @@ def test_a_cleared_task_does_not_apply_a_new_plan_with_an_old_approval(sandbox: 
     if task.question.refreshes:
         new = task.ask(sync(new_roster))
         assert new != old
-        with pytest.raises(AirflowFailException, match=f"asked about plan .* ruth answered '{old}'"):
+        with pytest.raises(
+            AirflowFailException, match=rf"asked about plan .* ruth answered \['{old}'\], expected \['{new}'\] or"
+        ):
             task.answer(sync(new_roster), old)
     else:
         with pytest.raises(AirflowFailException, match=rf"Start a new run.*earlier try \({old}\)"):
@@ -246,7 +255,8 @@ def test_a_single_delete_is_approved_and_sent(sandbox: SandboxServer, task: Task
         )
 
     approve = task.ask(remove())
-    assert task.question.now.subject == "Send this change to the workspace?"
+    where = f"organization {SEED.organization_id} at {sandbox.url}"
+    assert task.question.now.subject == f"Send this change to {where}?"
     assert f"remove  DELETE /api/organizations/{SEED.organization_id}/members/{SEED.absent_uuid}/" in (
         task.question.now.body
     )
@@ -290,13 +300,147 @@ def test_an_invalid_argument_fails_before_asking(task: Task, arguments: dict[str
     assert task.question.asked == []
 
 
-@pytest.mark.usefixtures("sandbox")
-def test_a_long_plan_is_cut_to_the_limit_of_databases() -> None:
-    plan = "\n".join(f"  remove  ö{number:06}@example.com```" for number in range(9_000))
-    body = question(plan, "0d2a12e8", 9_000)
+def set_level(user_uuid: str, level: int) -> None:
+    with WorkspaceHook() as hook:
+        hook.update_member(user_uuid=user_uuid, level=level)
+
+
+@pytest.mark.parametrize(
+    ("user_uuid", "stale"),
+    [
+        (SEED.member_uuid, "~ member mina.member@example.com +level: 15 -> 8"),
+        (SEED.absent_uuid, "- member noah.newton@example.com +level: 15, not on the roster"),
+    ],
+)
+def test_an_approval_covers_the_level_that_it_starts_from(
+    sandbox: SandboxServer, task: Task, user_uuid: str, stale: str
+) -> None:
+    roster = [*ROSTER, "olive.owner@example.com"]
+    earlier = sync(roster, owner_level=None, dry_run=True).execute({})
+    approve = task.ask(sync(roster, owner_level=None))
+    set_level(user_uuid, 15)
+    before = effects(sandbox)
+    with pytest.raises(AirflowFailException, match=rf"(?s)ruth approved: 1 of 5 changes are not in .*\n  {stale}"):
+        task.answer(sync(roster, owner_level=None), approve)
+    with pytest.raises(AirflowFailException, match=rf"(?s)Plan again.*: 1 of 5 changes .*\n  {stale}"):
+        sync(roster, owner_level=None, require_approval=False, approved=earlier).execute({})
+    assert effects(sandbox) == before
+
+
+GRANTS = {"first_name": "Ada", "message": "Welcome! " * 20 + "All of it.", "private_project_access": [{"id": 1}]}
+
+
+def test_an_approval_shows_and_covers_what_an_invite_grants(sandbox: SandboxServer, task: Task) -> None:
+    roster = [*ROSTER[:2], {"email": "ada@example.com", **GRANTS}]
+    earlier = sync(roster, dry_run=True).execute({})
+    assert [change["fields"] for change in earlier["changes"] if change["action"] == "invite"] == [GRANTS]
+    approve = task.ask(sync(roster))
+    for shown in ("first_name: Ada", "All of it.", 'private_project_access: [{"id": 1}]'):
+        assert shown in task.question.now.body
+    stale = r"(?s): 1 of 5 changes.*\+ invite ada@example\.com"
+    for field in GRANTS:
+        roster[-1] = {"email": "ada@example.com", **GRANTS, field: [{"id": 2}] if "project" in field else "Eve"}
+        with pytest.raises(AirflowFailException, match=stale):
+            task.answer(sync(roster), approve)
+        with pytest.raises(AirflowFailException, match=stale):
+            sync(roster, require_approval=False, approved=earlier).execute({})
+    assert effects(sandbox) == []
+
+
+def test_a_long_plan_is_whole_in_the_log_and_in_its_file(
+    sandbox: SandboxServer,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    connect(page_size=1000)
+    task = Task(Question(refreshes=True))
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", task.question, raising=False)
+    sandbox.add_members(1100)
+    file = tmp_path / "plan.csv"
+    approve = task.ask(sync(report_path=str(file)))
+    body = task.question.now.body
+    hidden = re.search(
+        r"\*\*(\d+) of 1107 lines are not shown here\.\*\* Read them in the log of the task and in '(.*)'", body
+    )
+    assert hidden is not None
+    assert hidden[2] == str(file)
+    assert body.count("  remove  ") + body.count("  withdraw  ") == 1106 - int(hidden[1])
     assert len(body.encode()) < MAX_BODY + 1_000
-    assert body.count("```") == 2
-    assert "\n… the log of the task has the rest\n" in body
+    assert "also those that are not shown" in body
+    assert capsys.readouterr().out.count("  remove  ") == 1102
+    with file.open() as report:
+        planned = list(csv.DictReader(report))
+    assert [row["action"] for row in planned].count("remove") == 1102
+    assert {row["status"] for row in planned} == {"planned", "skipped"}
+    assert effects(sandbox) == []
+    assert approve.startswith("Approve plan ")
+
+
+def test_three_hundred_removals_are_all_in_the_question(
+    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect()
+    task = Task(Question(refreshes=True))
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", task.question, raising=False)
+    sandbox.add_members(300)
+    task.ask(sync())
+    assert task.question.now.body.count("  remove  ") == 302
+    assert "not shown" not in task.question.now.body
+
+
+def test_backticks_of_a_plan_do_not_end_its_block(task: Task) -> None:
+    task.ask(sync([*ROSTER, {"email": "eve@example.com", "message": "``` [all well](http://127.0.0.1)"}]))
+    assert task.question.now.body.count("```") == 2
+
+
+def test_an_odd_answer_is_an_error_that_names_what_was_expected(sandbox: SandboxServer, task: Task) -> None:
+    approve = task.ask(sync())
+    expected = rf"somebody answered .*, expected \['{approve}'\] or \['Reject'\]"
+    odd: tuple[Any, ...] = ([], None, approve, [approve, "Reject"], [approve, approve], [7])
+    for answers in odd:
+        with pytest.raises(AirflowFailException, match=expected):
+            task.answer(sync(), approve, chosen_options=answers)
+    assert effects(sandbox) == []
+
+
+@pytest.mark.parametrize(
+    ("approved", "found"),
+    [
+        ("a plan", "not 'a plan'"),
+        ([], "not something of type list"),
+        ({}, "not a mapping without these"),
+        ({"changes": None}, "not a mapping without these"),
+        ({"changes": {}, "planned_for": ""}, "not a mapping without these"),
+        ({"changes": [None], "planned_for": ""}, "not a mapping without these"),
+        ({"changes": [{"action": "remove"}], "planned_for": ""}, "not a mapping without these"),
+        ({"changes": [{"digest": ["x"]}], "planned_for": ""}, "not a mapping without these"),
+        ({"changes": []}, "not a mapping without these"),
+    ],
+)
+@pytest.mark.parametrize("part", [None, "members"])
+def test_an_approved_plan_of_another_form_is_refused(
+    sandbox: SandboxServer, connect: Connect, approved: Any, found: str, part: Any
+) -> None:
+    connect()
+    task: Any = sync(require_approval=False, approved=approved)
+    if part is not None:
+        file = {"members": {"people": ["ada@example.com"]}}
+        task = WorkspaceApplyOrganizationOperator(task_id="x", part=part, file=file, approved=approved)
+    with pytest.raises(AirflowFailException, match=rf"WorkspaceInputError: Pass the output of .* a plan with.*{found}"):
+        task.execute({})
+    assert effects(sandbox) == []
+
+
+def test_an_approval_covers_a_part_of_the_plan(sandbox: SandboxServer, connect: Connect) -> None:
+    """Somebody leaves out a change of the plan before it is passed on."""
+    connect()
+    plan = sync(dry_run=True, require_approval=False).execute({})
+    plan["changes"] = [change for change in plan["changes"] if change["action"] != "invite"]
+    with pytest.raises(AirflowFailException, match=r"1 of 5 changes .*\n  \+ invite ada@example\.com"):
+        sync(require_approval=False, approved=plan).execute({})
+    assert effects(sandbox) == []
 
 
 def test_a_refused_plan_is_not_remembered_for_a_retry(task: Task, sandbox: SandboxServer) -> None:
@@ -304,7 +448,10 @@ def test_a_refused_plan_is_not_remembered_for_a_retry(task: Task, sandbox: Sandb
         return WorkspaceDeleteMemberOperator(task_id="remove", user_email=email, require_approval=True)
 
     approve = task.ask(remove("noah.newton@example.com"))
-    with pytest.raises(AirflowFailException, match="1 of 1 changes were not in plan"):
+    with pytest.raises(
+        AirflowFailException,
+        match=rf"(?s)1 of 1 changes are .*\n  - DELETE .*{SEED.member_uuid}.* the member mina.member@",
+    ):
         task.answer(remove("mina.member@example.com"), approve)
     assert effects(sandbox) == []
     assert not task.context.get("task_state_store")

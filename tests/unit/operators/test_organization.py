@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import re
 from collections import Counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -20,7 +23,10 @@ from airflow_provider_workspace.operators.organization import (
 )
 from airflow_provider_workspace.procedures.organization_import import describe_organization
 from airflow_provider_workspace.procedures.organization_plan import PARTS
+from airflow_provider_workspace.sandbox.faults import FaultContext, FaultKind
+from airflow_provider_workspace.sandbox.responses import json_response
 from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.state.lease_store import VariableStore
 from airflow_provider_workspace.state.leases import Lease, dump
 from airflow_provider_workspace.state.organization_memory import PREFIX, remembered_dashboards
@@ -33,7 +39,8 @@ from tests.variables import Variables, install
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from starlette.responses import Response
+
     from tests.conftest import Connect
 
 pytestmark = [
@@ -133,14 +140,23 @@ def names(plan: dict[str, Any], *actions: str) -> list[str]:
 def test_applying_a_plan_is_idempotent(sandbox: SandboxServer, run: Run) -> None:
     plan = run.plan()
     assert not [request for request in sandbox.requests() if request["method"] != "GET"]
-    assert plan["counts"] == {"create": 7, "change": 3, "remove": 0, "set": 2, "differs": 0, "unknown": 1}
-    assert names(plan, "unknown") == ["collaborator ada@example.com of Sign-ups"]
+    assert plan["counts"] == {
+        "create": 7,
+        "change": 3,
+        "remove": 0,
+        "set": 2,
+        "differs": 0,
+        "wait": 1,
+        "unknown": 0,
+        "skip": 0,
+    }
+    assert names(plan, "wait") == ["collaborator ada@example.com of Northwind / Sign-ups"]
     run.apply(approved=plan)
     assert Counter(effects(sandbox)) == EFFECTS
     assert run.pushed["progress"]["counts"] == {"invited": 1}
     again = run.plan(fail_on_difference=True)
     assert (again["pending"], again["differences"]) == (0, 0)
-    assert names(again, "unknown") == ["collaborator ada@example.com of Sign-ups"]
+    assert names(again, "wait") == ["collaborator ada@example.com of Northwind / Sign-ups"]
     run.apply()
     assert Counter(effects(sandbox)) == EFFECTS
 
@@ -169,8 +185,8 @@ def test_nothing_is_removed_unless_a_list_is_complete(sandbox: SandboxServer, ru
         "invite liv.invited@example.com",
         "member mina.member@example.com",
         "member noah.newton@example.com",
-        "collaborator grace.analyst@example.com of Sign-ups",
-        "collaborator mina.member@example.com of Sign-ups",
+        "collaborator grace.analyst@example.com of Northwind / Sign-ups",
+        "collaborator mina.member@example.com of Northwind / Sign-ups",
     ]
     with pytest.raises(AirflowFailException, match=r"raise max_removals=6: 7 would be removed"):
         run.plan_of({**run.file, "max_removals": 6})
@@ -292,7 +308,11 @@ def test_people_who_keep_their_level_are_shown(run: Run, tmp_path: Path) -> None
     ]
     assert "level: 1 -> 8, holds an open invite" in plan["table"]
     assert "level: 15 -> 1, another level on the roster, but an owner" in plan["table"]
+    assert "= person Mina.Member@example.com" in plan["table"]
     assert "row 6: same address as row 5" in plan["table"]
+    assert re.match(
+        r".* 2 cannot be known, 3 to change by hand, 1 left for a later .*, 1 skipped, as dup", plan["table"]
+    )
     assert names(run.apply("members")["members"], "change", "create") == []
 
 
@@ -399,11 +419,25 @@ def test_file_and_roster_are_read_from_object_storage(sandbox: SandboxServer, ru
     assert Counter(effects(sandbox)) == {"create_invite": 1, "update_member": 1}
 
 
-def test_long_plans_are_cut_only_in_the_table(run: Run) -> None:
-    run.file = {"members": {"people": [f"person-{number}@example.com" for number in range(300)]}}
-    plan = run.plan()
+def test_long_plans_are_cut_only_in_the_table(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    people = [{"email": f"person-{number}@example.com", "private_project_access": [{"id": 1}]} for number in range(300)]
+    run.file = {"members": {"people": people}}
+    plan = run.plan(report_path=str(tmp_path / "plan.json"))
     assert plan["pending"] == 300
     assert plan["table"].endswith("\n    … and 100 more members")
+    assert capsys.readouterr().out.count("+ invite person-") == 300
+    assert json.loads((tmp_path / "plan.json").read_text())["changes"] == plan["changes"]
+    task, report = asked(monkeypatch), tmp_path / "plan.csv"
+    operator = WorkspacePlanOrganizationOperator(
+        task_id="plan", file=run.file, require_approval=True, report_path=str(report)
+    )
+    task.ask(operator)
+    assert task.question.now.body.count("+ invite person-") == 300
+    with report.open() as rows:
+        listed = [(row["name"], row["after"]) for row in csv.DictReader(rows)]
+    assert listed == [(f"invite {one['email']}", '{"private_project_access": [{"id": 1}]}') for one in people]
 
 
 @pytest.mark.slow
@@ -478,6 +512,8 @@ def test_only_an_approved_plan_is_applied(
     approved = task.answer(plan, option)
     assert (approved["pending"], task.pushed["approved"]["by"]) == (10, "ruth")
     (tmp_path / "northwind.yaml").write_text(f"{FILE}complete: [members]\n")
+    with (tmp_path / "team.csv").open("a") as team:
+        team.write("grace.analyst@example.com,\n")
     with pytest.raises(AirflowFailException, match=r"(?s)Plan again.*- member noah\.newton@example\.com"):
         run.apply("members", approved=approved)
     stale = Task(question)
@@ -485,7 +521,7 @@ def test_only_an_approved_plan_is_applied(
     (tmp_path / "northwind.yaml").write_text(
         f"{FILE}  - {{batch_export_id: {SEED.batch_export_ids[2]}, paused: true}}\n"
     )
-    with pytest.raises(AirflowFailException, match="1 of 13 changes were not in plan"):
+    with pytest.raises(AirflowFailException, match="1 of 13 changes are not in the approved plan"):
         stale.answer(plan, option)
     assert effects(sandbox) == []
 
@@ -499,3 +535,237 @@ def test_a_collaborator_who_joins_meanwhile_is_added(sandbox: SandboxServer, run
     sandbox.accept_invite(str(invite_id))
     run.apply("collaborators", approved=approved)
     assert effects(sandbox).count("add_dashboard_collaborator") == 2
+
+
+def asked(monkeypatch: pytest.MonkeyPatch) -> Task:
+    """Return a task instance with a question."""
+    task = Task(Question(refreshes=True))
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", task.question, raising=False)
+    return task
+
+
+def test_an_approval_is_valid_only_for_the_organization_of_the_file(
+    sandbox: SandboxServer, run: Run, connect: Connect, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "southwind.yaml"
+    text = "organizations:\n  south: {{organization_id: '{}', projects: [{{name: Southwind}}]}}\n"
+    file.write_text(text.format(SEED.organization_id))
+    task = asked(monkeypatch)
+    plan = WorkspacePlanOrganizationOperator(
+        task_id="plan", file=str(file), organization="south", require_approval=True
+    )
+    option = task.ask(plan)
+    where = f"organization south ({SEED.organization_id}) at {sandbox.url}"
+    assert task.question.now.subject == f"Make these changes to {where}?"
+    approved = task.answer(plan, option)
+    file.write_text(text.format(SEED.other_organization_id))
+    connect(key=SEED.research_key)
+    with pytest.raises(AirflowFailException, match=r"(?s)^WorkspaceInputError: Start a new run.*\+ project Southwind"):
+        task.answer(plan, option)
+    run.file = str(file)
+    with pytest.raises(AirflowFailException, match=f"is for .* {SEED.organization_id}, and this task is for"):
+        run.apply("projects", approved=approved)
+    forged = {**approved, "planned_for": f"{sandbox.url} {SEED.other_organization_id}"}
+    with pytest.raises(AirflowFailException, match=r"(?s)Plan again.*\+ project Southwind"):
+        run.apply("projects", approved=forged)
+    assert effects(sandbox) == []
+
+
+def test_an_approval_covers_the_values_that_it_starts_from(
+    sandbox: SandboxServer, run: Run, variables: Variables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.apply("projects", "dashboards")
+    run.file = yaml.safe_load(FILE)
+    del run.file["members"], run.file["domains"], run.file["exports"]
+    run.file["projects"][0]["dashboards"][1]["description"] = "First days"
+    task = asked(monkeypatch)
+    plan = WorkspacePlanOrganizationOperator(task_id="plan", file=run.file, require_approval=True)
+    option = task.ask(plan)
+    assert "description: First week -> First days" in task.question.now.body
+    approved = task.answer(plan, option)
+    dashboard_id = next(json.loads(text) for key, text in variables.values.items() if "Activation" in key)[
+        "dashboard_id"
+    ]
+    with WorkspaceHook() as hook:
+        hook.update_dashboard(project_id=3, dashboard_id=dashboard_id, description="Somebody's text")
+    before = effects(sandbox)
+    stale = r"(?s)1 of \d changes.*\n  ~ dashboard Northwind / Activation +description: Somebody's text -> First days"
+    with pytest.raises(AirflowFailException, match=stale):
+        run.apply("dashboards", approved=approved)
+    with pytest.raises(AirflowFailException, match=stale):
+        task.answer(plan, option)
+    assert effects(sandbox) == before
+
+
+def test_an_approval_covers_the_board_and_project_of_a_collaborator(
+    sandbox: SandboxServer, run: Run, variables: Variables
+) -> None:
+    boards = [{"name": "Board", "restriction_level": 37, "collaborators": []}]
+    run.file = {"projects": [{"name": name, "dashboards": boards} for name in "AB"], "complete": ["collaborators"]}
+    run.apply("projects", "dashboards")
+    ids = {found["project_id"]: int(found["dashboard_id"]) for found in map(json.loads, variables.values.values())}
+    with WorkspaceHook() as hook:
+        hook.add_dashboard_collaborator(project_id=3, dashboard_id=ids["3"], user_uuid=SEED.member_uuid, level=37)
+        approved = run.plan()
+        assert names(approved, "remove") == ["collaborator mina.member@example.com of A / Board"]
+        hook.add_dashboard_collaborator(project_id=4, dashboard_id=ids["4"], user_uuid=SEED.member_uuid, level=37)
+    before = effects(sandbox)
+    with pytest.raises(
+        AirflowFailException, match=r"1 of 2 changes .*\n  - collaborator mina\.member@example\.com of B / Board"
+    ):
+        run.apply("collaborators", approved=approved)
+    assert effects(sandbox) == before
+    # Before the boards exist, their names are bound.
+    run.file = {
+        "projects": [
+            {"name": name, "dashboards": [{**boards[0], "collaborators": people}]}
+            for name, people in {"C": ["grace.analyst@example.com"], "D": []}.items()
+        ],
+    }
+    approved = run.plan()
+    assert approved["table"].count("its id is known after apply") == 3
+    run.file["projects"][1]["dashboards"][0]["collaborators"] = ["grace.analyst@example.com"]
+    run.apply("projects", "dashboards", approved=approved)
+    with pytest.raises(AirflowFailException, match=r"1 of 2 .*\n  \+ collaborator grace\S+ of D / Board"):
+        run.apply("collaborators", approved=approved)
+    run.file["projects"][1]["dashboards"][0]["collaborators"] = []
+    run.apply("collaborators", approved=approved)
+    assert effects(sandbox).count("add_dashboard_collaborator") == 3
+
+
+def test_an_approval_of_a_new_domain_covers_its_settings(sandbox: SandboxServer, run: Run) -> None:
+    """One of the settings is the service's default, and no change any more once the domain exists."""
+    settings = {"jit_provisioning_enabled": True, "sso_enforcement": ""}
+    run.file = {"domains": [{"domain": "northwind.example.com", **settings}]}
+    approved = run.plan()
+    run.file["domains"][0]["jit_provisioning_enabled"] = False
+    run.apply("domains", approved=approved)
+    run.file["domains"][0] |= {"jit_provisioning_enabled": True, "sso_enforcement": "google-oauth2"}
+    with pytest.raises(AirflowFailException, match=r"1 of 2 .*\n  ~ domain northwind.* sso_enforcement:  -> google"):
+        run.apply("verification", approved=approved)
+    run.file["domains"][0] |= settings
+    result = run.apply("verification", approved=approved)["verification"]
+    assert result["table"].startswith("0 created, 2 changed (domains verified: 1), 0 removed\n")
+    assert effects(sandbox) == ["create_domain", "verify_domain", "update_domain"]
+
+
+def test_an_export_that_leaves_its_window_after_the_approval_is_not_paused(
+    sandbox: SandboxServer, run: Run, variables: Variables
+) -> None:
+    lease = Lease(
+        dag_id="nightly",
+        run_id="now",
+        close_task_id="close",
+        service=sandbox.url,
+        workspace_conn_id="workspace_default",
+        organization_id=SEED.organization_id,
+        batch_export_id=SEED.batch_export_ids[0],
+        state="paused",
+        since=1_790_000_000,
+        until=1_790_003_600,
+    )
+    run.file = {"exports": yaml.safe_load(FILE)["exports"]}
+    variables.values[lease.key] = dump(lease)
+    approved = run.plan()
+    assert "1 cannot be known, 1 left for a later run" in approved["table"]
+    variables.values.clear()
+    with pytest.raises(AirflowFailException, match=f"1 of 2 changes .*\n  ! export {SEED.batch_export_ids[0]}"):
+        run.apply("exports", approved=approved)
+    assert effects(sandbox) == []
+    assert run.apply("exports")["exports"]["table"].startswith("0 created, 0 changed, 0 removed, 2 paused or resumed\n")
+
+
+@pytest.mark.parametrize("roster", [False, True])
+def test_a_file_that_removes_a_collaborator_is_refused_with_its_lines(
+    sandbox: SandboxServer, run: Run, tmp_path: Path, *, roster: bool
+) -> None:
+    people = "roster: team.csv" if roster else "people: [mina.member@example.com, ada@example.com]"
+    (tmp_path / "northwind.yaml").write_text(
+        f"""\
+projects:
+  - name: Northwind
+    dashboards:
+      - name: Sign-ups
+        collaborators:
+          - mina.member@example.com
+          - grace.analyst@example.com
+          - olive.owner@example.com
+          - Liv.Invited@example.com
+members:
+  {people}
+complete: [members]
+"""
+    )
+    lines = (
+        r"(?s)Correct northwind\.yaml:\n"
+        r"  line 7: projects\.0\.dashboards\.0\.collaborators\.1: name grace\.analyst@example\.com under members.*\n"
+        r"  line 9: projects\.0\.dashboards\.0\.collaborators\.3: name Liv\.Invited@example\.com under members"
+    )
+    with pytest.raises(AirflowFailException, match=lines):
+        run.plan()
+    with pytest.raises(AirflowFailException, match=lines):
+        run.apply("members")
+    assert effects(sandbox) == []
+
+
+async def without_address(context: FaultContext) -> Response:
+    """Add a collaborator who is no member, and whose address is not shown."""
+    rows = json.loads(bytes(context.handle().body))
+    return json_response([*rows, {**rows[0], "id": "x", "user": None, "user_uuid": SEED.research_uuid}])
+
+
+def test_a_collaborator_who_cannot_be_known_is_drift(
+    connect: Connect,
+    variables: Variables,
+) -> None:
+    entry = {"name": "Weekly overview", "variable_key": "overview", "collaborators": ["grace.analyst@example.com"]}
+    file: dict[str, Any] = {"projects": [{"name": "Default project", "dashboards": [entry]}]}
+    kinds = (FaultKind(without_address, times=None),)
+    with SandboxServer("live", fault_kinds=kinds) as sandbox:
+        connect(host=sandbox.url)
+        identity = {"service": sandbox.url, "organization_id": SEED.organization_id, "name": entry["name"]}
+        variables.values["overview"] = json.dumps({**identity, "project_id": "1", "dashboard_id": 1})
+        run = Run(sandbox, file)
+        assert run.plan(fail_on_difference=True)["changes"] == []
+        file["complete"] = ["collaborators"]
+        assert run.plan(fail_on_difference=True)["changes"] == []
+        sandbox.inject("without_address", "list_dashboard_collaborators")
+        nobody = rf"1 differences, of which 1 cannot be known\..*\n  ! collaborator {SEED.research_uuid} of Default"
+        with pytest.raises(AirflowFailException, match=rf"(?s){nobody}"):
+            run.plan(fail_on_difference=True)
+        sandbox.inject("without_address", "list_dashboard_collaborators")
+        file["projects"][0]["dashboards"][0]["collaborators"].append("guest@example.com")
+        del file["complete"]
+        with pytest.raises(AirflowFailException, match=r"(?s)! collaborator guest@example\.com .*, unless one of 1"):
+            run.plan(fail_on_difference=True)
+        sandbox.clear_faults()
+        assert run.plan(fail_on_difference=True)["counts"]["wait"] == 1, "a guest may join later"
+
+
+async def without_level_or_address(context: FaultContext) -> Response:
+    """Hide the level of Mina and the address of Noah."""
+    page = json.loads(bytes(context.handle().body))
+    for row in page["results"]:
+        if row["user"]["uuid"] == SEED.member_uuid:
+            row["level"] = None
+        if row["user"]["uuid"] == SEED.absent_uuid:
+            row["user"]["email"] = None
+    return json_response(page)
+
+
+def test_a_member_who_cannot_be_known_is_drift(connect: Connect) -> None:
+    people: list[Any] = ["adam.admin@example.com", "grace.analyst@example.com", "liv.invited@example.com"]
+    people += ["noah.newton@example.com", {"email": "mina.member@example.com", "level": 1}]
+    file: dict[str, Any] = {"members": {"people": people}, "complete": ["members"]}
+    kinds = (FaultKind(without_level_or_address, times=None),)
+    with SandboxServer("live", fault_kinds=kinds) as sandbox:
+        connect(host=sandbox.url)
+        run = Run(sandbox, file)
+        assert run.plan(fail_on_difference=True)["changes"] == []
+        sandbox.inject("without_level_or_address", "list_members")
+        people.remove("noah.newton@example.com")
+        with pytest.raises(AirflowFailException, match="2 differences, of which 2 cannot be known"):
+            run.plan(fail_on_difference=True)
+        del file["complete"]
+        with pytest.raises(AirflowFailException, match=r"(?s)of which 1 cannot be known.*! person mina\.member"):
+            run.plan(fail_on_difference=True)

@@ -15,11 +15,11 @@ from airflow_provider_workspace.api.models import (
 )
 from airflow_provider_workspace.procedures.organization_file import Organization
 from airflow_provider_workspace.procedures.organization_plan import (
-    Change,
     OrganizationPlan,
     OrganizationReader,
     plan_organization,
 )
+from airflow_provider_workspace.procedures.plan import Change
 from tests.unit.procedures.drive import drive
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def test_collaborators_are_matched_by_user_id() -> None:
     }
     ada, lin = (DashboardCollaborator(user_uuid=str(user.uuid).upper()) for user in (ADA, LIN))
     assert planned(file, **lists, ListDashboardCollaborators=[ada]) == []
-    removed = [("remove", "collaborator lin@example.com of Sign-ups")]
+    removed = [("remove", "collaborator lin@example.com of Sales / Sign-ups")]
     assert planned(file, **lists, ListDashboardCollaborators=[ada, lin]) == removed
     stranger = DashboardCollaborator(user=User(uuid="u", email="guest@example.com"))
-    removed = [("remove", "collaborator guest@example.com of Sign-ups")]
+    removed = [("remove", "collaborator guest@example.com of Sales / Sign-ups")]
     assert planned(file, **lists, ListDashboardCollaborators=[ada, stranger]) == removed

@@ -63,7 +63,7 @@ class SeenRows:
         return [row_id for row_id in later if _digest(row_id) not in self.ids]
 
     def add(self, rows: Mapping[str, ListedRow], seen: Iterable[str]) -> None:
-        """Remember rows that were reported, the newest :data:`MAX_KEPT` one by one, and older ones while others wait."""
+        """Remember rows that were reported: the newest :data:`MAX_KEPT`, and more while some as old are not."""
         self.ids.update((_digest(row_id), rows[row_id].since) for row_id in seen)
         cut = _cut(self.ids.values())
         waiting = (rows[row_id].since for row_id in self.new(rows))

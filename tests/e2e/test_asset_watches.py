@@ -12,16 +12,18 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from airflow_provider_workspace.api.operations import CreateProject
 from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.client.sync import WorkspaceClient
-from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.e2e.live_airflow import OVER, LiveAirflow
 from tests.e2e.services import postgres
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs_airflow("3.3", "the asset state store")]
 

@@ -1,4 +1,4 @@
-"""Invite a thousand people, with a retry."""
+"""Invite four thousand people, with a retry."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from airflow.sdk import dag
 
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 
-PEOPLE = [f"person-{number}@example.com" for number in range(1000)]
+PEOPLE = [f"person-{number}@example.com" for number in range(4000)]
 
 
 @dag(schedule=None, default_args={"retries": 1, "retry_delay": 1})

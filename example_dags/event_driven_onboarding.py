@@ -2,16 +2,21 @@
 Start onboarding when somebody creates a project, without a schedule and without a waiting worker.
 
 1. A watcher in the triggerer polls the organization's projects every 30 seconds.
-2. Each new one becomes an event of the asset `workspace_projects`, and each event starts a run.
-3. The run gives the project its first dashboard.
+2. What is new becomes one event of the asset `workspace_projects`, which starts a run.
+3. The run gives each new project its first dashboard.
+4. At the end, a Variable remembers the last event, so that the next run begins after it.
 
-The triggerer remembers which events it has sent, so a restart neither repeats nor misses a project. A manual run has
-no event and does nothing.
+The run reads the asset's events itself: an event that comes while a run is queued starts no run of its own and is not
+among the triggering events. The triggerer remembers which events it has sent, so a restart neither repeats nor misses a
+project. A manual run handles the events that no run has finished.
 """
 
 from __future__ import annotations
 
-from airflow.sdk import Asset, AssetWatcher, dag, task
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import Asset, AssetWatcher, Variable, dag, task
 
 from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
 from airflow_provider_workspace.triggers.workspace import WorkspaceArrivalTrigger
@@ -27,6 +32,8 @@ new_project = Asset(
     ],
 )
 # [END howto_asset_watcher]
+# The Variable with the id of the last event that a run has finished.
+LAST_EVENT = "workspace_welcome_last_event"
 
 
 @dag(
@@ -41,25 +48,34 @@ new_project = Asset(
 def event_driven_onboarding() -> None:
     """Give each new project its first dashboard."""
 
-    @task(task_display_name="Read the new projects")
-    def read_event(triggering_asset_events: dict[Asset, list[object]]) -> list[dict[str, str]]:
-        """Return the new projects: several since the last run, or none in a manual run."""
-        events = triggering_asset_events[new_project]
-        payloads = [event.extra["payload"] for event in events]  # type: ignore[attr-defined]
+    @task(task_display_name="Read the new projects", inlets=[new_project])
+    def read_events(*, inlet_events: Mapping[Asset, Any], ti: Any) -> list[dict[str, str]]:
+        """Return the projects of all events after the last one, also of those that started no run."""
+        last = int(Variable.get(LAST_EVENT, default="0"))
+        events = [event for event in inlet_events[new_project] if event.id > last]
+        ti.xcom_push(key="last_event", value=max([last, *(event.id for event in events)]))
         return [
             {
-                "project_id": payload["id"],
-                "name": f"Welcome to {payload['name']}",
-                "variable_key": f"workspace_welcome_{payload['id']}",
+                "project_id": row["id"],
+                "name": f"Welcome to {row['name']}",
+                "variable_key": f"workspace_welcome_{row['id']}",
             }
-            for payload in payloads
+            for event in events
+            for row in event.extra["payload"]["rows"]
         ]
 
-    WorkspaceCreateDashboardOperator.partial(
+    @task(task_display_name="Remember the last event")
+    def remember(last_event: int) -> None:
+        """Let the next run begin after this event; a failed run's events are read again."""
+        Variable.set(LAST_EVENT, str(last_event))
+
+    projects = read_events()
+    welcome = WorkspaceCreateDashboardOperator.partial(
         task_id="welcome_dashboard",
         task_display_name="Create a first dashboard",
         doc_md="One for each new project, remembered in a Variable so that a retry creates no second one.",
-    ).expand_kwargs(read_event())
+    ).expand_kwargs(projects)
+    welcome >> remember(projects["last_event"])
 
 
 event_driven_onboarding()

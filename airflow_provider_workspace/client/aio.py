@@ -41,6 +41,7 @@ class WorkspaceAsyncClient:
     :param settings: settings of the connection
     :param mask: awaited with each secret as soon as it is seen
     :param sleep: waits between attempts; by default :mod:`airflow_provider_workspace.client.waits`
+    :ivar before_write: called before each attempt of a write; an error that it raises stops the write
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class WorkspaceAsyncClient:
     ) -> None:
         self.settings = settings
         self.mask = mask
+        self.before_write: Callable[[], None] = lambda: None
         self._sleep = sleep or waits.async_sleep
         self._policy = settings.retry_policy()
         self._context = RequestContext(settings.source, settings.secrets())
@@ -146,7 +148,7 @@ class WorkspaceAsyncClient:
             following = pages.next_operation(page)
 
     async def _attempt(self, call: Call[T]) -> T:
-        call.note()
+        call.begin_attempt(self.before_write)
         url = self.settings.base_url + call.request.target
         response = await self._connections.send(call, url, self._context)
         for _ in range(MAX_REDIRECTS):

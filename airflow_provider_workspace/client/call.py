@@ -62,6 +62,7 @@ class Call(Generic[T]):
         self.request = op.request()
         self.may_have_been_applied = False
         self.attempts = 0
+        self.begun = False
         self.throttled = False
         """Whether the response to an attempt was 429."""
         self.request_id: str | None = None
@@ -85,12 +86,19 @@ class Call(Generic[T]):
             finally:
                 attempts = max(1, self.attempts)
                 span.set_attributes({"workspace.outcome": outcome, "http.request.resend_count": attempts - 1})
-                if method != "GET":
+                if method != "GET" and self.begun:
                     seconds = time.monotonic() - began
                     # The path is last, because Airflow's log page cuts long lines.
                     line = "operation=%s outcome=%s rows=%d attempts=%d seconds=%.3f request_id=%s target=%s"
                     request_id = "".join(printable(self.request_id or "-").split())[:100]
                     audit.info(line, name, outcome, self.op.rows, attempts, seconds, request_id, target)
+
+    def begin_attempt(self, before_write: Callable[[], None]) -> None:
+        """Ask whether a write may still be sent, and note that it is."""
+        if self.request.method != "GET":
+            before_write()
+        self.begun = True
+        self.note()
 
     def tenacity(self) -> dict[str, Any]:
         """Return the arguments for ``Retrying`` and ``AsyncRetrying``."""

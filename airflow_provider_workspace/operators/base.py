@@ -238,6 +238,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         """Run a procedure; at a long pause, defer the task and run it again from the start afterwards."""
         from airflow_provider_workspace.api.procedure import leave_at_long_pause
 
+        hook.client.before_write = self.task_state.take_over()
         result = hook.client.run(leave_at_long_pause(procedure, MAX_PAUSE_ON_WORKER, self.defer_for))
         self._carried = {}
         return result

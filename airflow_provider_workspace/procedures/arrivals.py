@@ -63,10 +63,11 @@ class SeenRows:
         return [row_id for row_id in later if _digest(row_id) not in self.ids]
 
     def add(self, rows: Mapping[str, ListedRow], seen: Iterable[str]) -> None:
-        """Remember rows that were reported, the newest :data:`MAX_KEPT` of them one by one."""
+        """Remember rows that were reported: the newest :data:`MAX_KEPT`, and more while some as old are not."""
         self.ids.update((_digest(row_id), rows[row_id].since) for row_id in seen)
         cut = _cut(self.ids.values())
-        if cut is not None:
+        waiting = (rows[row_id].since for row_id in self.new(rows))
+        if cut is not None and all(since is None or since > cut for since in waiting):
             self.before = cut
             self.ids = {digest: since for digest, since in self.ids.items() if not self._is_before(since)}
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
+from uuid import uuid4
+
+from airflow_provider_workspace.version_compat import AirflowFailException
 
 KEY = "airflow_provider_workspace"
 # Start of a retry that cannot read the state of the earlier try.
 RETRY_BEGAN = "retry_began"
 # Number of sends in this try.
 SENDS = "sends"
+# The try that sends, of those that were started.
+LATEST_TRY = f"{KEY}.try"
+# How long a try sends before it looks whether another one has begun, in seconds.
+CHECK_SECONDS = 3.0
 
 
 class TaskState:
@@ -62,6 +70,10 @@ class TaskState:
         """Note that a request is about to be sent, or may still be in progress."""
         self.write({"begun": what, "at": self._clock()})
 
+    def take_over(self) -> Callable[[], None]:
+        """Note that this try sends from now on; return the check that no other one has begun since."""
+        return (lambda: None) if self._store is None else LatestTry(self._store).check
+
     def count_send(self) -> int:
         """Count one more send and return the number of sends in this try, deferrals included."""
         self._carried[SENDS] = self._carried.get(SENDS, 0) + 1
@@ -89,3 +101,42 @@ class TaskState:
         elif at > now:
             self._carried[RETRY_BEGAN] = now
         return max(0.0, now - at)
+
+
+class LatestTry:
+    """
+    Lets a try send only as long as no other try of the task has begun.
+
+    A worker that was suspended may wake up when Airflow has started another try long ago.
+
+    :param store: Airflow's task state store, which notes this try
+    """
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self._token = uuid4().hex
+        self._lock = threading.Lock()
+        self._checked = _clocks()
+        store.set(LATEST_TRY, self._token)
+
+    def check(self) -> None:
+        """
+        Read the note again if either clock says that the last look was some seconds ago.
+
+        :raises AirflowFailException: if another try has begun
+        """
+        with self._lock:  # of threads that wake up together, each must look
+            clocks = _clocks()
+            if all(abs(now - then) <= CHECK_SECONDS for now, then in zip(clocks, self._checked, strict=True)):
+                return
+            # Airflow shows a try that was replaced nothing at all.
+            if self._store.get(LATEST_TRY) != self._token:
+                raise AirflowFailException(
+                    "See the log of the latest try: another try of this task has taken over. Nothing more was sent"
+                )
+            self._checked = clocks
+
+
+def _clocks() -> tuple[float, float]:
+    """Return both clocks: one stands still while a machine is suspended, the other can be set back."""
+    return time.monotonic(), time.time()

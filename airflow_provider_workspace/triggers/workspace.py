@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Delay after an event until its row is remembered; by then Airflow has stored the event.
+# Rows per event: each task of the run gets its events, and tasks can be mapped over as many.
+MAX_ROWS = 1000
+# Delay after an event until its rows are remembered; by then Airflow has stored the event.
 STORED_SECONDS = 3.0
 # Within so many seconds after a poll, each of the waits that share it writes to its log, or ends.
 SPREAD_SECONDS = 5.0
@@ -247,7 +249,10 @@ class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
 
 class WorkspaceArrivalTrigger(BaseEventTrigger):
     """
-    Fires once for each new row, with ``{"what": …, "organization_id": …, "id": …, "name": …}``.
+    Fires once for each poll that finds new rows: ``{"what": …, "organization_id": …, "rows": [{"id": …, "name": …}]}``.
+
+    An event lists at most 1,000 rows, oldest first; the next poll sends the others. All its values are plain JSON:
+    ``name`` is ``None`` if the service shows none, all others are text.
 
     Rows that exist when the watch starts for the first time are not reported. Since Airflow 3.3, reported rows are
     stored per asset in the asset state store, so a restart of the triggerer neither repeats nor misses events; only an
@@ -307,13 +312,14 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
             organization_id, rows = polled
             key = f"workspace_{self.what}_{organization_id}"
             memories = memories or await self.remembered(key, rows)
-            new = list(dict.fromkeys(row_id for _, seen in memories for row_id in seen.new(rows)))
-            for row_id in new:
-                name = rows[row_id].name
-                payload = {"what": self.what, "organization_id": organization_id, "id": row_id, "name": name}
-                log.info("New: %s", payload)
-                yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
+            unseen = dict.fromkeys(row_id for _, seen in memories for row_id in seen.new(rows))
+            new = sorted(unseen, key=lambda row_id: rows[row_id].since or 0)[:MAX_ROWS]
             if new:
+                listed = [{"id": row_id, "name": rows[row_id].name} for row_id in new]
+                log.info("%d new rows, %d of them in this event: %s", len(unseen), len(new), listed)
+                # One event: a second one would wait for the next arrival if Airflow is about to start a run.
+                payload = {"what": self.what, "organization_id": organization_id, "rows": listed}
+                yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
                 await waits.async_sleep(STORED_SECONDS)
                 for store, seen in memories:
                     seen.add(rows, new)

@@ -160,7 +160,14 @@ class LiveAirflow:
         return "".join(file.read_text(errors="replace") for file in sorted(folder.glob("attempt=*.log")))
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
-        """Query the SQLite database of Airflow."""
+        """Query the database of Airflow: SQLite, or the PostgreSQL of the settings."""
+        if url := self.env.get("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"):
+            import psycopg2
+
+            with closing(psycopg2.connect(url.replace("+psycopg2", ""))) as connection, connection.cursor() as cursor:
+                cursor.execute(statement)
+                rows: list[tuple[Any, ...]] = cursor.fetchall()
+                return rows
         with closing(sqlite3.connect(f"file:{self.home}/airflow.db?mode=ro", uri=True, timeout=30)) as database:
             return database.execute(statement).fetchall()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,13 @@ from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
+from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
 from airflow_provider_workspace.procedures.invites_report import WorkspaceInvitesIncompleteError
+from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.task_instance import Killed, TaskInstance, TaskStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
@@ -129,6 +131,56 @@ def test_rows_that_the_service_skipped_fail(sandbox: SandboxServer, connect: Con
     failed = {entry.email for entry in error.value.report.entries if entry.status == "failed"}
     assert failed == set(PEOPLE) - mailed(sandbox).keys()
     assert len(failed) == 2
+
+
+INVITERS: dict[str, Callable[[], Any]] = {
+    "invites": lambda: WorkspaceCreateInvitesOperator(task_id="task", invites=PEOPLE),
+    "members": lambda: WorkspaceSyncMembersOperator(task_id="task", roster=PEOPLE, protected=[], max_removals=100),
+    "organization": lambda: WorkspaceApplyOrganizationOperator(
+        task_id="task", part="members", file={"members": {"people": [{"email": email} for email in PEOPLE]}}
+    ),
+}
+
+
+@pytest.mark.usefixtures("advance")
+@pytest.mark.parametrize("inviter", INVITERS)
+@pytest.mark.parametrize(("clock", "seconds"), [("time", 300), ("monotonic", 5)])
+def test_a_try_that_wakes_stops_if_another_one_has_begun(
+    sandbox: SandboxServer,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+    inviter: str,
+    clock: str,
+    seconds: float,
+) -> None:
+    """The first try is suspended before a request, and only one clock shows it; the second try invites everybody."""
+    connect(max_concurrency=2, consistency_time=1)
+    send, sent = WorkspaceClient.send, list[int]()
+    context: Any = {"task_state_store": TaskStore()}
+
+    def shift(clock: str, seconds: float) -> None:
+        now = getattr(time, clock)
+        monkeypatch.setattr(time, clock, lambda: now() + seconds)
+
+    def send_and_sleep(self: WorkspaceClient, operation: Any, **options: Any) -> Any:
+        if type(operation).__name__ == "CreateInvites":
+            sent.append(len(sent))
+            if len(sent) == 3:
+                began = {name: getattr(time, name)() for name in ("time", "monotonic")}
+                with pytest.MonkeyPatch.context() as awake:
+                    awake.setattr(WorkspaceClient, "send", send)
+                    INVITERS[inviter]().execute(context)
+                for name, then in began.items():  # what the second try took does not count
+                    shift(name, then - getattr(time, name)() + (seconds if name == clock else 0))
+        return send(self, operation, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WorkspaceClient, "send", send_and_sleep)
+        with pytest.raises(AirflowFailException, match="another try of this task has taken over"):
+            INVITERS[inviter]().execute(context)
+    twice = [email for email, times in mailed(sandbox).items() if times > 1]
+    assert set(mailed(sandbox)) == set(PEOPLE)
+    assert len(twice) <= 2 * 20, "more than the requests under way"
 
 
 def test_a_resumed_process_sends_only_its_current_requests(

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.client.sync import WorkspaceClient
+from airflow_provider_workspace.operators.batch_exports import WorkspacePauseBatchExportOperator
 from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
+from airflow_provider_workspace.state.task_state import LATEST_TRY
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.task_instance import Killed, TaskInstance, TaskStore
 
@@ -161,7 +164,30 @@ def test_a_refused_create_clears_the_task_state(connect: Connect, sandbox: Sandb
     context: Any = {"task_state_store": store}
     with pytest.raises(AirflowFailException, match="403"):
         project().execute(context)
-    assert not store
+    assert store.keys() == {LATEST_TRY}
+
+
+def test_a_try_that_another_one_replaced_repeats_no_request(
+    connect: Connect, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second try begins while the first one waits to send a request again."""
+    connect()
+    store = TaskStore()
+    context: Any = {"task_state_store": store}
+    sandbox.inject("status_before", "pause_batch_export", status=503)
+
+    def pause() -> WorkspacePauseBatchExportOperator:
+        return WorkspacePauseBatchExportOperator(task_id="pause", batch_export_id=sandbox.seed.batch_export_ids[0])
+
+    def sleep(_: float) -> None:
+        now = time.monotonic()
+        monkeypatch.setattr(time, "monotonic", lambda: now + 5)
+        pause().execute(context)
+
+    monkeypatch.setattr(waits, "sleep", sleep)
+    with pytest.raises(AirflowFailException, match="another try of this task has taken over"):
+        pause().execute(context)
+    assert len(sandbox.audit("pause_batch_export")) == 1
 
 
 def test_dry_run_writes_no_task_state(connect: Connect) -> None:

@@ -51,6 +51,18 @@ def test_the_state_of_100000_members_is_below_60_kb() -> None:
     assert told.new(rows) == []
 
 
+def test_rows_that_came_in_the_same_second_wait_for_their_event() -> None:
+    """An event lists a part of the rows; the others must not count as seen because they are as old."""
+    rows = {f"row-{number}": ListedRow(None, 5) for number in range(3 * MAX_KEPT)}
+    told, reported = SeenRows.all_of({}), list[str]()
+    while new := told.new(rows)[: MAX_KEPT // 2]:
+        reported += new
+        told.add(rows, new)
+        told = again(told)
+    assert reported == list(rows)
+    assert len(told.ids) <= MAX_KEPT
+
+
 def test_rows_without_a_time_are_never_forgotten() -> None:
     rows = listed(*range(MAX_KEPT), timed=False) | {"late": ListedRow(None, 5), "later": ListedRow(None, 7)}
     told = SeenRows.all_of(rows)

@@ -450,7 +450,7 @@ def test_arrivals_fire_once_across_restarts(monkeypatch: pytest.MonkeyPatch) -> 
 
         async def listen() -> None:
             async for event in trigger.run():
-                told.append(event.payload["name"])  # noqa: PERF401 - it never ends
+                told.extend(row["name"] for row in event.payload["rows"])
 
         task = asyncio.create_task(listen())
         await until(lambda: bool(store.values))
@@ -465,6 +465,34 @@ def test_arrivals_fire_once_across_restarts(monkeypatch: pytest.MonkeyPatch) -> 
     hook.create_project(name="While nobody watched")
     assert asyncio.run(watch(expected=1)) == ["While nobody watched"]
     assert asyncio.run(watch(expected=0)) == []
+
+
+def test_a_poll_fires_once_with_all_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_provider_workspace.triggers.workspace.STORED_SECONDS", 0.0)
+    monkeypatch.setattr("airflow_provider_workspace.triggers.workspace.MAX_ROWS", 7)
+    store, names = _Store(), [f"Project {number}" for number in range(10)]
+
+    trigger = WorkspaceArrivalTrigger(what="project", poll_interval=INTERVAL)
+    trigger.asset_state_store = store  # type: ignore[assignment]
+
+    async def begin() -> None:
+        watching = asyncio.create_task(first_event(trigger))
+        await until(lambda: bool(store.values))
+        watching.cancel()
+
+    async def two_events() -> list[Any]:
+        events: Any = trigger.run()
+        async with aclosing(events):
+            return [(await anext(events)).payload for _ in range(2)]
+
+    asyncio.run(begin())
+    hook = WorkspaceHook()
+    for name in names:
+        hook.create_project(name=name)
+    first, second = asyncio.run(two_events())
+    assert first.keys() == {"what", "organization_id", "rows"}
+    assert [len(first["rows"]), len(second["rows"])] == [7, 3]
+    assert sorted(row["name"] for row in [*first["rows"], *second["rows"]]) == names
 
 
 class _Supervisor:
@@ -501,7 +529,7 @@ def test_assets_with_equal_watchers_have_separate_state(monkeypatch: pytest.Monk
 
         async def listen() -> None:
             async for event in trigger.run():
-                told.append(event.payload["name"])  # noqa: PERF401 - it never ends
+                told.extend(row["name"] for row in event.payload["rows"])
 
         task = asyncio.create_task(listen())
         await until(lambda: len(told) >= expected and {name for name, _ in supervisor.kept} >= set(assets))

@@ -234,6 +234,7 @@ def workspace_organization(
     file: Any,
     organization: str | None = None,
     workspace_conn_id: str = "workspace_default",
+    render_file: bool | None = None,
     publish: Callable[[Any], Any] | None = None,
     require_approval: bool = False,
     dry_run: bool = False,
@@ -253,6 +254,8 @@ def workspace_organization(
         ``file`` and optionally ``organization`` and ``workspace_conn_id``
     :param organization: name of the organization, if the file has several
     :param workspace_conn_id: connection to the service
+    :param render_file: whether the file is a Jinja template, see
+        :class:`~airflow_provider_workspace.operators.organization.WorkspacePlanOrganizationOperator`
     :param publish: creates the task that publishes the challenges of domains in your DNS, such as a ``@task`` function.
         It is called with the XCom of a list of domains, each with ``domain`` and ``verification_challenge``. ``None``
         if you do not control the DNS; the log of ``verification`` then shows what to publish
@@ -287,6 +290,7 @@ def workspace_organization(
             "file": file,
             "organization": organization,
             "workspace_conn_id": workspace_conn_id,
+            "render_file": render_file,
             "map_index_template": "{{ task.title }}",
             **TASK_DEFAULTS,
             **task_args,

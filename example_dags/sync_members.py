@@ -8,13 +8,10 @@ Only approved changes are sent. An empty plan needs no approval. **A second run 
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 
 from airflow.sdk import Param, dag
 
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
-
-ROSTERS = Path(__file__).parent / "data"
 
 
 @dag(
@@ -40,7 +37,7 @@ def sync_members() -> None:
         task_id="sync_members",
         task_display_name="Sync the members",
         doc_md="Compares the members with the roster, waits for **Approve**, and applies the plan.",
-        path=f"{ROSTERS}/{{{{ params.roster }}}}",
+        path="data/{{ params.roster }}",
         protected=["olive.owner@example.com"],  # whose API key the connection holds
         max_removals=5,
         require_approval=True,

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from airflow_provider_workspace.api.comparison import printable
 from airflow_provider_workspace.errors import WorkspaceError
@@ -19,6 +19,27 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.state.leases import LeaseRegistry
+
+
+# Where a command prints; see run().
+_output: TextIO = sys.stdout
+
+
+def run(name: str, args: Namespace) -> None:
+    """
+    Run a command: to standard output goes what it prints, and nothing else.
+
+    Everything else, such as Airflow's log, goes to standard error, whoever holds standard output.
+
+    :param name: name of a function of this module
+    """
+    global _output  # noqa: PLW0603 - one command per process
+    sys.stdout.flush()
+    # Files are UTF-8, as the commands read them.
+    encoding = sys.stdout.encoding if os.isatty(1) else "utf-8"
+    _output = os.fdopen(os.dup(1), "w", encoding=encoding, errors="backslashreplace")
+    os.dup2(2, 1)
+    globals()[name](args)
 
 
 def ping(args: Namespace) -> None:
@@ -72,7 +93,7 @@ def _plan_organizations(args: Namespace) -> None:
 
     plans: dict[str, Any] = {}
     with _open_hook(args.conn_id) as hook:
-        organizations = load_organizations(args.file, file_at)
+        organizations = load_organizations(args.file, file_at, _note_template)
         if args.organization_id and len(organizations) > 1:
             raise SystemExit(f"Leave out --organization-id: {args.file} describes {len(organizations)} organizations.")
         for name, wanted in organizations.items():
@@ -83,9 +104,23 @@ def _plan_organizations(args: Namespace) -> None:
         _print(json.dumps({name: planned.to_dict() for name, planned in plans.items()}, indent=2))
     else:
         for name, planned in plans.items():
-            _print(f"Organization {name}: {planned.table(coloured=sys.stdout.isatty())}")
+            _print(f"Organization {name}: {planned.table(coloured=_output.isatty())}")
     if any(planned.differences for planned in plans.values()):
         raise SystemExit(2)
+
+
+def _note_template(text: str) -> str:
+    """Say that a file is taken as it is."""
+    from airflow_provider_workspace.procedures.organization_file import template_line
+
+    line = template_line(text)
+    if line:
+        print(  # noqa: T201
+            f"Line {line} looks like a Jinja template. It is taken as it is: only a task with render_file=True renders "
+            "the file.",
+            file=sys.stderr,
+        )
+    return text
 
 
 def import_organization(args: Namespace) -> None:
@@ -150,6 +185,7 @@ def _lease_lines(leases: list[dict[str, Any]]) -> list[str]:
 def sandbox(args: Namespace) -> None:
     """Replace this process with a sandbox, which this package does not import."""
     options = ["--port", args.port, "--profile", args.profile, "--database", args.database]
+    os.dup2(_output.fileno(), 1)
     os.execv(sys.executable, [sys.executable, "-m", "airflow_provider_workspace.sandbox", *options])  # noqa: S606 - no shell
 
 
@@ -193,16 +229,15 @@ def _errors_without_traceback() -> Iterator[None]:
 
 
 def _print(*lines: str) -> None:
-    """Print lines; characters that the terminal's encoding does not have are escaped."""
-    encoding = sys.stdout.encoding or "utf-8"
-    _write("".join(f"{line}\n" for line in lines).encode(encoding, "backslashreplace").decode(encoding))
+    """Print lines."""
+    _write("".join(f"{line}\n" for line in lines))
 
 
 def _write(text: str) -> None:
     """Write a text; a reader that has closed the pipe, such as ``head``, ends the command."""
     try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        _output.write(text)
+        _output.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python writes at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), _output.fileno())  # for what Python writes at its end
         raise SystemExit(1) from None

@@ -7,12 +7,11 @@ Every ``airflow`` command imports this module, so it imports nothing else of thi
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from airflow.cli.cli_config import CLICommand
-
-COMMANDS = "airflow_provider_workspace.cli.commands"
 
 
 def get_workspace_commands() -> list[CLICommand]:
@@ -65,12 +64,13 @@ def get_workspace_commands() -> list[CLICommand]:
         ),
         ("sandbox", "sandbox", "Start a local workspace service for tests and trials", sandbox_args),
     )
+    run = lazy_load_command("airflow_provider_workspace.cli.commands.run")
     return [
         GroupCommand(
             name="workspace",
             help="The workspace administration service",
             subcommands=[
-                ActionCommand(name=name, help=text, func=lazy_load_command(f"{COMMANDS}.{function}"), args=args)
+                ActionCommand(name=name, help=text, func=partial(run, function), args=args)
                 for name, function, text, args in commands
             ],
         )

@@ -39,10 +39,11 @@ def file_at(path: Any) -> Any:
     :raises WorkspaceConfigError: if the connection in the URL does not exist
     :raises WorkspaceInputError: if the URL is invalid, or no provider for its scheme is installed
     """
-    return StoredFile(path) if _is_stored(path) else path
+    return StoredFile(path) if is_stored(path) else path
 
 
-def _is_stored(path: Any) -> bool:
+def is_stored(path: Any) -> bool:
+    """Return whether a path is a URL or an object of a store."""
     return "://" in path if isinstance(path, str) else hasattr(path, "storage_options")
 
 
@@ -172,7 +173,8 @@ class _LocalReport:
             with suppress(OSError, ValueError):
                 part.unlink()
             permanent = isinstance(error, (FileNotFoundError, NotADirectoryError, PermissionError, ValueError))
-            raise WorkspaceStorageError(f"The report cannot be written: {error}", permanent=permanent) from None
+            why = getattr(error, "strerror", None) or error
+            raise WorkspaceStorageError(f"The report {self} cannot be written: {why}", permanent=permanent) from None
 
 
 def open_report(path: Any, rows: str, columns: Sequence[str], needs_attention: Collection[str]) -> ReportFile | None:
@@ -192,9 +194,9 @@ class ReportFile:
     """
 
     def __init__(self, path: Any, rows: str, columns: Sequence[str], needs_attention: Collection[str]) -> None:
-        if not isinstance(path, str | os.PathLike) and not _is_stored(path):
+        if not isinstance(path, str | os.PathLike) and not is_stored(path):
             raise WorkspaceInputError(f"report_path must be the name of a file, not {type_name(path)}")
-        self.file = StoredFile(path) if _is_stored(path) else _LocalReport(path)
+        self.file = StoredFile(path) if is_stored(path) else _LocalReport(path)
         self.rows = rows
         self.columns = columns
         self.needs_attention = needs_attention

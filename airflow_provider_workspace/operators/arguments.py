@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -167,6 +168,8 @@ KINDS = {
     **dict.fromkeys(("approvers", "batch_export_ids", "emails", "fields", "leave_paused", "set_null"), NEEDED),
     **dict.fromkeys(("join", "part"), NEEDED),
 }
+# The arguments that may be the path of a file.
+PATHS = ("file", "path", "report_path")
 
 
 def parse_choice(name: str, value: Any, choices: Collection[str]) -> str:
@@ -178,6 +181,16 @@ def parse_choice(name: str, value: Any, choices: Collection[str]) -> str:
     if isinstance(value, str) and value in choices:
         return value
     raise WorkspaceInputError(f"{name} is {shown(value)}; expected {' or '.join(map(repr, choices))}")
+
+
+def resolve_paths(task: Any, folder: str) -> None:
+    """Resolve the relative paths of a task against the folder of its Dag file; absolute ones and URLs stay the same."""
+    from airflow_provider_workspace.hooks.files import is_stored
+
+    for name in PATHS:
+        value = getattr(task, name, None)
+        if isinstance(value, str | os.PathLike) and not is_stored(value):
+            setattr(task, name, os.path.join(folder, value))  # noqa: PTH118 - keeps a trailing slash
 
 
 def parse_fields(name: str, value: Any, taken: Collection[str] = ()) -> dict[str, Any]:

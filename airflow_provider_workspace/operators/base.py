@@ -37,6 +37,18 @@ T = TypeVar("T")
 MAX_PAUSE_ON_WORKER = 60.0
 
 
+def require_switch(name: str, value: object) -> None:
+    """
+    Refuse an argument that is set in the Dag file and is not a boolean.
+
+    :raises WorkspaceInputError: if it is not one
+    """
+    if not isinstance(value, bool):
+        from airflow_provider_workspace.errors import WorkspaceInputError
+
+        raise WorkspaceInputError(f"Set {name} to True or False in the Dag file: it is not templated")
+
+
 class WorkspaceTaskMixin:
     """What operators and sensors share: their link, and how their arguments are templated."""
 
@@ -115,10 +127,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if not isinstance(return_secrets, bool):
-            from airflow_provider_workspace.errors import WorkspaceInputError
-
-            raise WorkspaceInputError("Set return_secrets to True or False in the Dag file: it is not templated")
+        require_switch("return_secrets", return_secrets)
         if getattr(self, "retry_policy", None) is None:
             self.retry_policy = default_retry_policy()
         self.workspace_conn_id: Any = workspace_conn_id
@@ -136,11 +145,12 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):
     def execute(self, context: Context) -> Any:
         """Call the service and return the result as plain JSON."""
         from airflow_provider_workspace.errors import WorkspaceError
-        from airflow_provider_workspace.operators.arguments import read_arguments
+        from airflow_provider_workspace.operators.arguments import read_arguments, resolve_paths
 
         self._context: Any = context or {}  # tests pass None
         try:
             read_arguments(self)
+            resolve_paths(self, getattr(self._context.get("dag"), "folder", ""))
             with self.hook as hook:
                 self.link_to(hook)
                 result = self.work(hook)

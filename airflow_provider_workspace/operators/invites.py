@@ -167,15 +167,15 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
 
     :param invites: rows (mappings with the fields of an invite; ``email`` is accepted for ``target_email``) or
         addresses: a list, or the XCom of another task
-    :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``; on
-        the worker, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
+    :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``;
+        relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
     :param organization_id: organization; by default that of the connection
     :param on_invalid: ``fail`` before anything is sent if a row is invalid, or ``skip`` such rows
     :param defaults: fields for all rows that do not have them, such as ``{"level": 1, "send_email": False}``
     :param max_per_hour: limit of invites of the organization per hour, those of other senders included; by default the
         ``invites_per_hour`` of the connection. Invites count that the service lists or that this task sent
     :param max_per_day: limit per day; by default the ``invites_per_day`` of the connection
-    :param report_path: file for the whole report, ``.csv`` or ``.json``, on the worker or in an object store. The
+    :param report_path: file for the whole report, ``.csv`` or ``.json``; a path or URL as in ``path``. The
         result then has ``counts``, ``report_path``, and up to 1,000 rows in ``needs_attention``
     """
 

@@ -203,8 +203,8 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
 
     :param roster: rows (mappings with ``email``, ``level`` and other fields of an invite) or addresses: a list, or the
         XCom of another task
-    :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``; on
-        the worker, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
+    :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``;
+        relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
     :param leavers: instead of a roster, the addresses of people who leave: they are removed and their open invites
         withdrawn, and nobody else is changed
     :param protected: addresses of members who are never removed or changed. Include the owner of the connection's API
@@ -219,8 +219,8 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         treats owners like others
     :param approved: an earlier plan, the result of a task with ``dry_run=True``: if the plan has a change that this one
         does not have, or that starts from another level, the task fails and sends nothing
-    :param report_path: file for all changes with their ``status``, ``.csv`` or ``.json``, on the worker or in an object
-        store; with ``require_approval`` it is written before the question too. The result then has ``pending``,
+    :param report_path: file for all changes with their ``status``, ``.csv`` or ``.json``; a path or URL as in
+        ``path``. With ``require_approval`` it is written before the question too. The result then has ``pending``,
         ``counts``, ``report_path``, and up to 1,000 changes in ``needs_attention``. Do not set it in a dry run whose
         result is passed as ``approved``
     """

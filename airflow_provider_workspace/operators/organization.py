@@ -6,11 +6,10 @@ import json
 import time
 from collections.abc import Collection, Mapping
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, described
-from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
+from airflow_provider_workspace.operators.base import WorkspaceWriteOperator, require_switch
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
@@ -33,9 +32,12 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     Base of the operators for organization files.
 
     :param file: path of the organization file, relative to the Dag file; or a URL for
-        ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/northwind.yaml``; or its content as a mapping.
-        Templates in the file are rendered
+        ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/northwind.yaml``; or its content as a mapping
     :param organization: name of the organization, if the file has several
+    :param render_file: whether the file is a Jinja template. It sees connections and Variables, so render only files
+        that nobody but the authors of Dags can write. ``False`` for a file that holds ``{{`` or ``{%`` as they are;
+        by default such a file is refused. Not templated
+    :raises WorkspaceInputError: if ``render_file`` is not a boolean
     """
 
     template_fields: Collection[str] = ("workspace_conn_id", "file", "organization")
@@ -43,11 +45,19 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     has_own_dry_run = True
 
     def __init__(
-        self, *, file: str | Mapping[str, Any] | XComArg, organization: str | XComArg | None = None, **kwargs: Any
+        self,
+        *,
+        file: str | ObjectStoragePath | Mapping[str, Any] | XComArg,
+        organization: str | XComArg | None = None,
+        render_file: bool | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.file = file
+        if render_file is not None:
+            require_switch("render_file", render_file)
+        self.file: Any = file
         self.organization: Any = organization
+        self.render_file = render_file
 
     def plan(
         self, hook: WorkspaceHook, parts: Collection[str] | None = None
@@ -59,7 +69,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.procedures.organization_plan import PARTS, plan_organization
         from airflow_provider_workspace.state.organization_memory import organization_reader
 
-        found = load_organizations(self.path(), file_at, self.render)
+        found = load_organizations(self.checked_file(), file_at, self.render)
         wanted = choose_organization(found, self.organization, self.file_name)
         organization_id = hook.organization_or_default(wanted.organization_id)
         self.workspace_url = url_for(hook.client.settings, "projects", {"organization_id": organization_id})
@@ -79,30 +89,37 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         """Name of the organization, for mapped tasks and approvals."""
         return self.organization or self.file_name
 
-    def path(self) -> str | Mapping[str, Any]:
+    def checked_file(self) -> str | Mapping[str, Any]:
         """Return the path of the file, or its content."""
         from airflow_provider_workspace.errors import WorkspaceInputError, type_name
 
-        file: Any = str(self.file) if hasattr(self.file, "storage_options") else self.file
-        if isinstance(file, Mapping):
-            return file
-        if not isinstance(file, str) or not file.strip():
+        file = str(self.file) if hasattr(self.file, "storage_options") else self.file
+        if not isinstance(file, str | Mapping):
             raise WorkspaceInputError(
                 f"file must be the path of an organization file or a mapping, not {type_name(file)}"
             )
-        folder = getattr(self._context.get("dag"), "folder", None)
-        return file if "://" in file or not folder else str(Path(folder, file))
+        return file
 
     def render(self, text: str) -> str:
         """
-        Render the templates in a file.
+        Render a file if it is a template.
 
-        :raises WorkspaceInputError: if a template is invalid, or has no value
+        :raises WorkspaceInputError: if a template is invalid or has no value, or the Dag does not say if the file is
+            one
         """
         from jinja2 import TemplateError
 
         from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.procedures.organization_file import template_line
 
+        if not self.render_file:
+            line = None if self.render_file is False else template_line(text)
+            if line:
+                raise WorkspaceInputError(
+                    f"Set render_file=True if {self.file_name} is a Jinja template that only authors of Dags write, "
+                    f"else render_file=False: line {line} holds '{{{{' or '{{%'"
+                )
+            return text
         try:
             env = self.get_template_env().overlay(finalize=_check_value)
             rendered = self.render_template(text, self._context, env)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
@@ -31,7 +32,10 @@ MAX_NODES = 200_000
 # Maximum length of a file; one of this length takes about a minute to read.
 MAX_CHARACTERS = 2_000_000
 # Maximum number of mistakes in one error.
-MAX_FINDINGS = 20
+MAX_FINDINGS = 100
+# A number as JSON writes it. YAML also reads 010 as 8, 1_5 as 15 and 1:30 as 90.
+NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 
 
 def _checked_address(value: str) -> str:
@@ -136,7 +140,7 @@ class Organization(_Entry):
     complete: list[Literal["members", "domains", "collaborators"]] = Field(
         default=[], description="Lists that are complete: whatever they do not name is removed"
     )
-    max_removals: int | None = Field(
+    max_removals: OptionalNumber = Field(
         default=10, ge=0, description="Maximum number of removals in one run; null for any"
     )
 
@@ -234,6 +238,8 @@ def read_organizations(source: str | Mapping[str, Any], name: str) -> dict[str, 
         raise _wrong(name, [(_line(node), mistake)])
     found: dict[str, Organization] = {}
     for key, fields in several.items() if several else [("", data)]:
+        if len(mistakes) >= MAX_FINDINGS:
+            break
         path = ("organizations", str(key)) if several else ()
         if not isinstance(key, str):
             mistakes.append((_line(node), f"organizations: put the name {key} in quotes"))
@@ -241,7 +247,9 @@ def read_organizations(source: str | Mapping[str, Any], name: str) -> dict[str, 
         try:
             found[key] = Organization.model_validate(fields).located(name, node, path)
         except ValidationError as error:
-            mistakes += [_explain(node, path, finding) for finding in error.errors(include_url=False)]
+            # Explaining one searches the file.
+            findings = error.errors(include_url=False)[: MAX_FINDINGS - len(mistakes)]
+            mistakes += [_explain(node, path, finding) for finding in findings]
     ids = Counter(one.organization_id for one in found.values() if one.organization_id)
     mistakes += [(_line(node), f"organization_id: {key} is repeated") for key, count in ids.items() if count > 1]
     if mistakes:
@@ -272,26 +280,28 @@ def choose_organization(found: Mapping[str, Organization], organization: str | N
 def load_organizations(
     file: str | Mapping[str, Any],
     file_at: Callable[[str], Any] = RosterFile,
-    render: Callable[[str], str] | None = None,
+    render: Callable[[str], str] = str,
 ) -> dict[str, Organization]:
     """
     Read an organization file; paths of rosters in it are relative to it.
 
     :param file: path of an organization file, or its content as a mapping
     :param file_at: opens a path; by default a file on this machine
-    :param render: renders the templates in a file; ``None`` to refuse a file with templates
+    :param render: renders the text of a file that is a template; by default a file is data
     :return: organizations by name; the name of a single one is ``""``
     :raises WorkspaceInputError: naming the line of each mistake
     """
     if not isinstance(file, str):
         return read_organizations(file, "the organization")
     folder, _, name = file.rpartition("/")
-    text = _read_text(file_at(file))
-    if "{{" in text or "{%" in text:
-        if render is None:
-            raise WorkspaceInputError(f"Plan {name} in a Dag: it contains templates, which only a task can render")
-        text = render(text)
-    return {key: _resolve_roster(found, folder or ".") for key, found in read_organizations(text, name).items()}
+    found = read_organizations(render(_read_text(file_at(file))), name)
+    return {key: _resolve_roster(one, folder or ".") for key, one in found.items()}
+
+
+def template_line(text: str) -> int | None:
+    """Return the number of the first line that looks like a Jinja template; ``None`` if there is none."""
+    found = re.search(r"\{[{%]", text)
+    return found and text.count("\n", 0, found.start()) + 1
 
 
 def _resolve_roster(found: Organization, folder: str) -> Organization:
@@ -325,14 +335,20 @@ def _mistakes_of_yaml(root: Any) -> Iterator[tuple[int, str]]:
         if not pending:
             return
         node = pending.pop()
-        if isinstance(node, yaml.SequenceNode):
+        if isinstance(node, yaml.ScalarNode):
+            if node.tag in NUMBERS and not DECIMAL.fullmatch(node.value):
+                yield (_line(node), f"write {node.value} as a decimal number, or in quotes if it is a text")
+        elif isinstance(node, yaml.SequenceNode):
             pending += node.value
         elif isinstance(node, yaml.MappingNode):
             seen: set[str] = set()
             for key, value in node.value:
-                name = key.value if isinstance(key, yaml.ScalarNode) else ""
-                if not name or (name in seen and name != "<<"):
-                    yield (_line(key), f"the key '{name}' is repeated" if name else "a key must be a string")
+                if not isinstance(key, yaml.ScalarNode):
+                    yield (_line(key), "a key must be a string")
+                    continue
+                name = key.value
+                if name in seen and name != "<<":
+                    yield (_line(key), f"the key '{name}' is repeated")
                 seen.add(name)
                 if isinstance(value, yaml.ScalarNode) and any(secrets_under(name, value.value)):
                     yield (_line(key), f"'{name}' is a secret: leave it out, and set it in the workspace")
@@ -383,6 +399,6 @@ def _line(node: Any) -> int:
 
 def _wrong(name: str, mistakes: list[tuple[int, str]]) -> WorkspaceInputError:
     lines = [f"line {line}: {message}" for line, message in sorted(mistakes)[:MAX_FINDINGS]]
-    if len(mistakes) > MAX_FINDINGS:
-        lines.append(f"… and {len(mistakes) - MAX_FINDINGS} more")
+    if len(mistakes) >= MAX_FINDINGS:
+        lines.append("… there may be more")
     return WorkspaceInputError("\n  ".join([f"Correct {name}:", *lines]))

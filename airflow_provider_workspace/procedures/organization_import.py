@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from pydantic import BaseModel
 
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key
@@ -12,7 +14,7 @@ from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.operations.projects import ProjectFields
 from airflow_provider_workspace.api.procedure import send_one
-from airflow_provider_workspace.api.secrets import is_secret, secrets_under
+from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.errors import WorkspaceNotFoundError
 from airflow_provider_workspace.procedures.organization_file import DashboardEntry
 from airflow_provider_workspace.procedures.snapshot import read_rows
@@ -20,10 +22,10 @@ from airflow_provider_workspace.procedures.snapshot import read_rows
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pydantic import BaseModel
-
     from airflow_provider_workspace.api.procedure import Procedure
 
+# The brace that starts a Jinja template.
+TEMPLATE = re.compile(r"\{(?=[{%#])")
 NAMES = {number: name for name, number in LEVELS.items()}
 HEAD = """\
 # The organization as it was. Whatever this file does not name is left alone; to remove it instead, add
@@ -49,7 +51,8 @@ def describe_organization(
         get = ops.projects.GetProject(organization_id=organization_id, project_id=project_id)
         entry = _fields((yield from send_one(get)), ProjectFields.model_fields)
         entry["dashboards"] = yield from _dashboards(project_id, dashboards.get(project_id, {}))
-        found["projects"].append({key: value for key, value in entry.items() if value})
+        if "name" in entry:  # not if it holds a secret
+            found["projects"].append({key: value for key, value in entry.items() if value})
     rows = yield from read_rows(ops.domains.ListDomains(**where))
     found["domains"] = [
         {"domain": row.domain, **_fields(row, DomainFields.model_fields)}
@@ -68,8 +71,30 @@ def describe_organization(
     }
     found["members"] = {"people": [*people.values()]} if people else None
     kept = {key: value for key, value in found.items() if value}
-    text: str = yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, width=120)
-    return HEAD + text
+    return HEAD + _dump(kept)
+
+
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
+    """Writes a text in double quotes if a part of it must be escaped."""
+
+
+def _represent(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = None if text.isprintable() and not TEMPLATE.search(text) else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent)
+
+
+def _dump(value: Any) -> str:
+    """
+    Return YAML that holds each text with the same characters.
+
+    Characters that cannot be printed, and what would start a Jinja template, are escaped: the file stays the same if
+    somebody renders it.
+    """
+    text = TEMPLATE.sub(r"\\u007B", yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
+    return "".join(char if char.isprintable() or char == "\n" else f"\\u{ord(char):04X}" for char in text)
 
 
 def _dashboards(project_id: str, remembered: Mapping[str, str]) -> Procedure[list[dict[str, Any]]]:
@@ -83,9 +108,9 @@ def _dashboards(project_id: str, remembered: Mapping[str, str]) -> Procedure[lis
             if not error.from_service:
                 raise
             continue
-        if dashboard.deleted:
-            continue
         entry = _fields(dashboard, DashboardEntry.model_fields)
+        if dashboard.deleted or "name" not in entry:
+            continue
         listed = yield from read_rows(ops.dashboards.ListDashboardCollaborators(**where))
         people = [
             {"email": row.user.email, **({} if row.level is None else {"level": row.level})}
@@ -98,11 +123,11 @@ def _dashboards(project_id: str, remembered: Mapping[str, str]) -> Procedure[lis
 
 def _fields(record: BaseModel, names: Iterable[str]) -> dict[str, Any]:
     """Return the fields of a record that are set, without secrets."""
-    shown = record.model_dump(mode="json", include=set(names))
+    shown = BaseModel.model_dump(record, mode="json", include=set(names))  # not masked
     return {
         name: shown[name]
         for name in names
-        if shown.get(name) and not is_secret(name) and not any(secrets_under(name, shown[name]))
+        if shown.get(name) and without_secrets({name: shown[name]}) == {name: shown[name]}
     }
 
 

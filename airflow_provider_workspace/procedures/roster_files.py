@@ -81,7 +81,7 @@ class RosterFile:
     def __init__(self, path: Any) -> None:
         if not isinstance(path, str | PathLike):
             raise WorkspaceInputError(f"path must be the name of a file, not {type_name(path)}")
-        self.path: Any = Path(path)
+        self.path: Any = Path(path).absolute()  # errors show all of it
         self.suffix: str = self.path.suffix
 
     def __str__(self) -> str:

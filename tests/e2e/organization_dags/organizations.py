@@ -17,6 +17,7 @@ def onboard_three() -> None:
             "mistake.yaml",
         ],
         require_approval=True,
+        render_file=True,
         retries=0,
     )
 
@@ -24,7 +25,7 @@ def onboard_three() -> None:
 @dag(schedule=None)
 def check_north() -> None:
     """Check for drift."""
-    workspace_organization(file="north.yaml", dry_run=True, retries=0)
+    workspace_organization(file="north.yaml", dry_run=True, render_file=True, retries=0)
 
 
 onboard_three()

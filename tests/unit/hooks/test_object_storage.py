@@ -175,7 +175,7 @@ def test_an_unwritable_report_path_is_an_error_before_sending(tmp_path: Path, pa
 @pytest.mark.parametrize(
     ("path", "says"),
     [
-        ("{0}/none/report.csv", "The report cannot be written"),
+        ("{0}/none/report.csv", "cannot be written: No such file"),
         ("{0}/nul\0.csv", "embedded null byte"),
         ("{0}/\ud800.csv", "surrogates not allowed"),
         ("file://{0}/none/report.csv", "There is no bucket or folder for the file"),
@@ -224,7 +224,7 @@ class TestOperators:
             ),
         )
         for operator in operators:
-            with pytest.raises(AirflowFailException, match="The report cannot be written"):
+            with pytest.raises(AirflowFailException, match="cannot be written: No such file"):
                 operator.execute({})
         assert sandbox.requests() == []
 

@@ -208,9 +208,9 @@ def test_none_as_written_in_the_dag_file_is_kept_where_it_means_something(sandbo
 def test_a_template_in_an_organization_file_needs_a_value(tmp_path: Any) -> None:
     (tmp_path / "northwind.yaml").write_text(f"projects:\n  - name: Sales {NONE}\n")
     with pytest.raises(AirflowFailException, match=r"organization file.*returned no value; give it a default"):
-        run(WorkspacePlanOrganizationOperator, native=False, file=str(tmp_path / "northwind.yaml"))
+        run(WorkspacePlanOrganizationOperator, native=False, file=str(tmp_path / "northwind.yaml"), render_file=True)
     (tmp_path / "northwind.yaml").write_text("projects:\n  - {name: Sales, timezone: {{ params.nothing | tojson }}}\n")
-    plan = run(WorkspacePlanOrganizationOperator, native=False, file=str(tmp_path / "northwind.yaml"))
+    plan = run(WorkspacePlanOrganizationOperator, native=False, file=str(tmp_path / "northwind.yaml"), render_file=True)
     assert plan["pending"] == 1
 
 

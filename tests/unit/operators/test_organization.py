@@ -15,7 +15,7 @@ from airflow.sdk import DAG, ObjectStoragePath
 from airflow.sdk.execution_time import task_runner
 
 from airflow_provider_workspace.client.sync import WorkspaceClient
-from airflow_provider_workspace.errors import WorkspaceNotAppliedError
+from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotAppliedError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.organization import (
     WorkspaceApplyOrganizationOperator,
@@ -381,11 +381,14 @@ def test_a_part_that_was_not_applied_fails(sandbox: SandboxServer, run: Run) -> 
 
 def test_templates_in_the_file_are_rendered(run: Run, tmp_path: Path) -> None:
     (tmp_path / "northwind.yaml").write_text("projects: [{name: '{{ name }}'}]")
-    task = WorkspacePlanOrganizationOperator(task_id="plan", file="northwind.yaml")
+    task = WorkspacePlanOrganizationOperator(task_id="plan", file="northwind.yaml", render_file=True)
     plan = task.execute({"dag": SimpleNamespace(folder=str(tmp_path)), "name": "Eastwind"})  # type: ignore[typeddict-item]
     assert names(plan, "create") == ["project Eastwind"]
     run.file = " "
     with pytest.raises(AirflowFailException, match="Check the task that file comes from"):
+        run.plan()
+    run.file = 5
+    with pytest.raises(AirflowFailException, match="file must be the path of an organization file or a mapping"):
         run.plan()
     (tmp_path / "northwind.yaml").write_text("projects:\n  - nam: Eastwind")
     with pytest.raises(AirflowFailException, match=r"(?s)Correct northwind\.yaml:.*line 2: .*did you mean 'name'"):
@@ -395,13 +398,36 @@ def test_templates_in_the_file_are_rendered(run: Run, tmp_path: Path) -> None:
         task.execute({"dag": SimpleNamespace(folder=str(tmp_path))})  # type: ignore[typeddict-item]
 
 
+@pytest.mark.parametrize("scheme", ["", "file://"])
+@pytest.mark.parametrize("text", ["projects:\n- name: '{{ name }}'", "projects:\n- name: '{% raw %}{{ name }}'"])
+def test_a_file_is_data_unless_the_dag_says_that_it_is_a_template(
+    sandbox: SandboxServer, run: Run, tmp_path: Path, scheme: str, text: str
+) -> None:
+    (tmp_path / "northwind.yaml").write_text(text)
+    name = yaml.safe_load(text)["projects"][0]["name"]
+    run.file = f"{scheme}{tmp_path}/northwind.yaml"
+    with pytest.raises(AirflowFailException, match=r"Set render_file=True if northwind\.yaml is a .*: line 2 holds"):
+        run.apply("projects")
+    assert effects(sandbox) == []
+    run.apply("projects", render_file=False)
+    assert names(run.plan(render_file=False), "create") == []
+    with WorkspaceHook() as hook:
+        assert [project.name for project in hook.list_projects()] == ["Default project", name]
+
+
+def test_only_the_dag_file_makes_a_file_a_template() -> None:
+    with pytest.raises(WorkspaceInputError, match="Set render_file to True or False in the Dag file: it is not templa"):
+        WorkspacePlanOrganizationOperator(task_id="plan", file="a.yaml", render_file="{{ params.x }}")  # type: ignore[arg-type]
+    assert "render_file" not in WorkspacePlanOrganizationOperator.template_fields
+
+
 @pytest.mark.usefixtures("run")
 def test_one_file_serves_each_environment(tmp_path: Path) -> None:
     """Also with ``render_template_as_native_obj``, which turns a JSON file into a dict."""
     (tmp_path / "all.yaml").write_text('{"projects": [{"name": {{ name | tojson }}, "timezone": null}]}')
     for native, name in ((False, 'East "wind": x'), (True, "Eastwind")):
         with DAG("onboard", schedule=None, render_template_as_native_obj=native):
-            task = WorkspacePlanOrganizationOperator(task_id="plan", file=str(tmp_path / "all.yaml"))
+            task = WorkspacePlanOrganizationOperator(task_id="plan", file=str(tmp_path / "all.yaml"), render_file=True)
         assert names(task.execute({"name": name}), "create") == [f"project {name}"]  # type: ignore[typeddict-unknown-key]
 
 

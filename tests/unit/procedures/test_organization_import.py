@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import jinja2
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from airflow_provider_workspace.api.models import (
     Dashboard,
@@ -18,17 +21,21 @@ from airflow_provider_workspace.api.models import (
     User,
 )
 from airflow_provider_workspace.errors import WorkspaceNotFoundError
-from airflow_provider_workspace.procedures.organization_file import Organization
+from airflow_provider_workspace.procedures.organization_file import Organization, read_organizations
 from airflow_provider_workspace.procedures.organization_import import describe_organization
 from tests.unit.procedures.drive import drive
 
 
 def described(remembered: dict[str, dict[str, str]] | None = None, **answers: Any) -> Any:
+    return yaml.safe_load(written(remembered, **answers))
+
+
+def written(remembered: dict[str, dict[str, str]] | None = None, **answers: Any) -> str:
     def answer(operation: Any) -> Any:
         found = answers.get(type(operation).__name__, Page[Any](results=[]))
         return found(operation) if callable(found) else found
 
-    return yaml.safe_load(drive(describe_organization("o", 100, remembered or {}), answer))
+    return drive(describe_organization("o", 100, remembered or {}), answer)
 
 
 def test_a_member_with_an_open_invite_is_listed_once() -> None:
@@ -61,3 +68,33 @@ def test_deleted_dashboards_are_left_out() -> None:
     assert project["dashboards"] == [{"name": "Sales", "variable_key": "a"}]
     with pytest.raises(WorkspaceNotFoundError, match="proxy"):
         described({"7": {"4": "d"}}, **answers)
+
+
+TEXTS = st.text(
+    st.one_of(
+        st.sampled_from("{}%# \"'\\\n\r\x85\u2028\u202e\ufeff:-?&*!|>@`,[]~"), st.characters(exclude_categories=["Cs"])
+    ),
+    min_size=1,
+)
+
+
+@given(TEXTS, st.dictionaries(TEXTS, TEXTS, min_size=1))
+def test_every_text_comes_back_with_the_same_characters(name: str, settings: dict[str, str]) -> None:
+    """Also if somebody renders the file."""
+    project = Project(id=7, name=name, extra_settings=settings)
+    text = written(ListProjects=Page[ProjectItem](results=[ProjectItem(id=7, name=name)]), GetProject=project)
+    environment = jinja2.Environment(keep_trailing_newline=True)  # noqa: S701 - no HTML
+    assert environment.from_string(text).render() == text
+    if "projects" in yaml.safe_load(text):
+        (entry,) = read_organizations(text, "imported.yaml")[""].projects
+        assert (entry.name, entry.extra_settings) == (name, settings)
+
+
+def test_projects_whose_name_cannot_be_written_are_left_out() -> None:
+    """A name that holds a secret, or none."""
+    for name in ("https://ada:hunter2@example.com", "https://ada:hunter2@example.com/{{ x }}", ""):
+        found = described(
+            ListProjects=Page[ProjectItem](results=[ProjectItem(id=7, name="x")]),
+            GetProject=Project(id=7, name=name, timezone="UTC"),
+        )
+        assert found == {"organization_id": "o"}

@@ -1,0 +1,134 @@
+"""What ``airflow workspace import`` writes: the same characters, and nothing else on standard output."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from airflow.sdk import DAG
+
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.operators.organization import (
+    WorkspaceApplyOrganizationOperator,
+    WorkspacePlanOrganizationOperator,
+)
+from tests.variables import Variables, install
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.airflow_cli import AirflowCli
+    from tests.conftest import Connect
+
+pytestmark = [
+    pytest.mark.needs_airflow("3.2", "commands of providers"),
+    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
+]
+SECRET = "{{ conn.workspace_default.password }}"
+# Jinja, quotes, escapes, line ends, changes of direction, invisible characters, words of YAML.
+HARD = [
+    SECRET,
+    "{% raw %}{{ var.value.x }}{% endraw %}",
+    "{# a comment #}{{{ x }}}",
+    "\\{{ x }}\\u007B{ y",
+    "'single' \"double\" `back`",
+    "a\rb\r\nc\nd\te\x85f\u2028g\u2029h",
+    "\ufeffuser\u202egnp.exe\u2066x\u200d",
+    "\x00\x1b[31mred\x7f",
+    "🚀 Größe 日本語 \u0301",
+    *("yes", "010", "1_5", "1:30", "~", "<<", "=", "-", "? x", "a: b", "# x", "!x", "&a", "*a", "2026-11-23", "|", ">"),
+    "x" * 3000,
+    " ",
+]
+
+
+@pytest.fixture
+def variables(monkeypatch: pytest.MonkeyPatch) -> Variables:
+    return install(monkeypatch)
+
+
+@pytest.mark.per_airflow
+def test_the_plan_of_an_imported_file_is_empty_for_hard_texts(
+    airflow_cli: AirflowCli,
+    migrated_database: Path,
+    sandbox: SandboxServer,
+    connect: Connect,
+    variables: Variables,
+    tmp_path: Path,
+) -> None:
+    """Import and plan on the command line; then plan as a task, with and without ``render_file``."""
+    connect(consistency_time=0)
+    with closing(WorkspaceHook()) as hook:
+        for name in HARD:
+            hook.create_project(name=name, product_description=name, app_urls=[name], extra_settings={name: [name]})
+    dashboards = [{"name": name, "description": name} for name in HARD[::4]]
+    file: Any = {"projects": [{"name": "Default project", "dashboards": dashboards}]}
+    made = WorkspaceApplyOrganizationOperator(task_id="dashboards", part="dashboards", file=file).execute({})
+    assert made["pending"] == len(dashboards)
+    airflow_cli.migrated_home(tmp_path, migrated_database)
+    (tmp_path / "variables.json").write_text(json.dumps(variables.values))
+    run = airflow_cli.run("variables", "import", tmp_path / "variables.json", home=tmp_path)
+    assert run.returncode == 0, run.stderr
+    run = airflow_cli.run("workspace", "import", home=tmp_path)
+    assert run.returncode == 0, run.stderr
+    path = tmp_path / "organization.yaml"
+    path.write_bytes(run.stdout.encode())
+    read = yaml.safe_load(run.stdout)["projects"]
+    assert [project["name"] for project in read[1:]] == HARD
+    before = len(sandbox.effects())
+    run = airflow_cli.run("workspace", "plan", path, "-o", "json", home=tmp_path)
+    (planned,) = json.loads(run.stdout).values()
+    assert (run.returncode, planned["changes"]) == (0, []), run.stderr
+    for render_file in (None, True):
+        with DAG("drift", schedule=None):
+            plan = WorkspacePlanOrganizationOperator(
+                task_id="plan", file=str(path), render_file=render_file, fail_on_difference=True
+            )
+        assert plan.execute({})["changes"] == []
+    assert len(sandbox.effects()) == before
+
+
+@pytest.mark.parametrize(
+    "command", [["import"], ["plan", "organization.yaml", "-o", "json"], ["windows", "-o", "json"]], ids=lambda c: c[0]
+)
+def test_only_data_goes_to_standard_output(
+    airflow_cli: AirflowCli,
+    migrated_database: Path,
+    sandbox: SandboxServer,
+    tmp_path: Path,
+    command: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Airflow warns of each short text in an extra, and logs to standard output."""
+    airflow_cli.migrated_home(tmp_path, migrated_database)
+    connection = json.loads(sandbox.connection())
+    connection["extra"]["project_id"] = str(sandbox.seed.project_id)
+    monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", json.dumps(connection))
+    (tmp_path / "organization.yaml").write_text("projects: [{name: Default project}]")
+    run = airflow_cli.run("workspace", *command, home=tmp_path, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    if command[0] == "import":
+        assert run.stdout.startswith("# The organization as it was.")
+        assert yaml.safe_load(run.stdout)["organization_id"] == sandbox.seed.organization_id
+    else:
+        assert isinstance(json.loads(run.stdout), dict)
+    if command[0] != "windows":
+        assert "Skipping masking for a secret" in run.stderr
+
+
+def test_plan_reads_a_template_as_data_and_says_so(
+    airflow_cli: AirflowCli, migrated_database: Path, connect: Connect, tmp_path: Path
+) -> None:
+    connect()
+    airflow_cli.migrated_home(tmp_path, migrated_database)
+    (tmp_path / "northwind.yaml").write_text(f"projects:\n- name: '{SECRET}'\n")
+    run = airflow_cli.run("workspace", "plan", "northwind.yaml", home=tmp_path, cwd=tmp_path)
+    assert run.returncode == 2, run.stderr
+    assert f"+ project {SECRET}" in run.stdout
+    assert "Line 2 looks like a Jinja template. It is taken as it is" in run.stderr
+    run = airflow_cli.run("workspace", "plan", "none.yaml", home=tmp_path, cwd=tmp_path)
+    assert f"There is no file '{tmp_path}/none.yaml'" in run.stderr

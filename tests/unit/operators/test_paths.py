@@ -1,0 +1,93 @@
+"""Paths of rosters, reports and organization files: one rule for all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk import ObjectStoragePath
+
+from airflow_provider_workspace.operators.arguments import PATHS
+from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
+from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.organization import (
+    WorkspaceApplyOrganizationOperator,
+    WorkspacePlanOrganizationOperator,
+)
+from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.audit import effects
+from tests.meta.test_operators import OPERATORS
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
+    pytest.mark.usefixtures("no_waits"),
+]
+# Each argument with a path, with the other arguments of its operator.
+READ: list[tuple[Any, str, dict[str, Any]]] = [
+    (WorkspaceCreateInvitesOperator, "path", {}),
+    (WorkspaceSyncMembersOperator, "path", {"protected": [], "max_removals": 9, "dry_run": True}),
+    (WorkspacePlanOrganizationOperator, "file", {}),
+    (WorkspaceApplyOrganizationOperator, "file", {"part": "members"}),
+]
+WRITTEN: list[tuple[Any, str, dict[str, Any]]] = [
+    (WorkspaceCreateInvitesOperator, "report_path", {"invites": ["ada@example.com"]}),
+    (WorkspaceSyncMembersOperator, "report_path", {"leavers": ["joe@example.com"], "protected": []}),
+]
+
+
+def execute(cls: Any, folder: Path, **arguments: Any) -> Any:
+    """Run a task of a Dag whose file is in a folder."""
+    return cls(task_id="task", **arguments).execute({"dag": SimpleNamespace(folder=str(folder))})
+
+
+@pytest.mark.parametrize(("cls", "name", "arguments"), READ)
+@pytest.mark.parametrize("form", ["{}", "./{}", "{folder}/{}", "file://{folder}/{}", Path, ObjectStoragePath])
+def test_a_relative_path_begins_at_the_dag_file(
+    cls: Any, name: str, arguments: dict[str, Any], form: Any, connect: Connect, sandbox: SandboxServer, tmp_path: Path
+) -> None:
+    connect()
+    file = tmp_path / ("roster.csv" if name == "path" else "northwind.yaml")
+    (tmp_path / "roster.csv").write_text("email\nada@example.com\n")
+    (tmp_path / "northwind.yaml").write_text("members: {roster: roster.csv}")
+    path = (
+        form.format(file.name, folder=tmp_path)
+        if isinstance(form, str)
+        else Path(file.name)
+        if form is Path
+        else form(f"file://{file}")
+    )
+    execute(cls, tmp_path, **{name: path}, **arguments)
+    assert set(effects(sandbox)) <= {"create_invite"}
+
+
+@pytest.mark.parametrize(("cls", "name", "arguments"), READ)
+def test_the_error_names_the_whole_path(
+    cls: Any, name: str, arguments: dict[str, Any], connect: Connect, tmp_path: Path
+) -> None:
+    connect()
+    with pytest.raises(AirflowFailException, match=f"There is no file '{tmp_path}/data/none.csv' on this worker"):
+        execute(cls, tmp_path, **{name: "data/none.csv"}, **arguments)
+
+
+@pytest.mark.parametrize(("cls", "name", "arguments"), WRITTEN)
+@pytest.mark.parametrize("form", ["{}", "{folder}/{}"])
+def test_a_report_lies_beside_the_dag_file(
+    cls: Any, name: str, arguments: dict[str, Any], form: str, connect: Connect, tmp_path: Path
+) -> None:
+    connect()
+    path = form.format("report.csv", folder=tmp_path)
+    assert execute(cls, tmp_path, **{name: path}, **arguments)["report_path"] == f"{tmp_path}/report.csv"
+    assert (tmp_path / "report.csv").read_text().count("\n") >= 1
+    with pytest.raises(AirflowFailException, match=f"The report '{tmp_path}/none/report.csv' cannot be written: No"):
+        execute(cls, tmp_path, **{name: "none/report.csv"}, **arguments)
+
+
+def test_every_path_follows_the_rule() -> None:
+    names = {name for cls in OPERATORS for name in cls.template_fields}
+    assert {name for name in names if name.split("_")[-1] in ("file", "path")} == set(PATHS)

@@ -59,6 +59,12 @@ def get_workspace_commands() -> list[CLICommand]:
         ),
         ("windows", "windows", "List maintenance windows; resume the exports of abandoned ones", (resume, output)),
         (
+            "resume",
+            "resume",
+            "Resume one batch export, unless a maintenance window holds it",
+            (Arg(("export_id",), help="Batch export (UUID)"), conn_id, organization_id),
+        ),
+        (
             "status",
             "status",
             "Show paused exports, the progress of bulk invites, waiting sensors and remembered dashboards",

@@ -18,6 +18,7 @@ from airflow_provider_workspace.operators.windows import (
     WorkspaceHoldMaintenanceWindowOperator,
     WorkspaceOpenMaintenanceWindowOperator,
     WorkspacePauseWindowExportsOperator,
+    parse_lengths,
 )
 from airflow_provider_workspace.version_compat import default_retry_policy
 
@@ -118,16 +119,16 @@ def maintenance_window(
     :param resume_args: arguments for the task that resumes, such as ``retries``
     :return: the task group of the work. The window opens when the run begins; use ``before >> work.parent_group`` to
         open it later, and ``work >> after`` for a task that follows
-    :raises ValueError: if there is neither work nor ``hold``, if ``on_overdue`` is given without ``max_length``, or if
-        a length of time is invalid
+    :raises ValueError: if there is neither work nor ``hold``, if ``on_overdue`` is given without ``max_length``, if a
+        length of time is invalid, or if ``max_length`` is not above ``drain`` and ``hold`` together
     """
     from airflow.providers.standard.operators.empty import EmptyOperator
 
     if on_overdue is not None and max_length is None:
         raise ValueError("on_overdue needs max_length")
-    _check_length("drain", drain)
-    _check_length("hold", hold)
-    _check_length("max_length", max_length, least=1.0)
+    # Templates are known, and checked, when the window opens.
+    lengths = {"drain": drain, "hold": hold, "max_length": max_length}
+    parse_lengths(**{name: each for name, each in lengths.items() if not (isinstance(each, str) and "{{" in each)})
     own, resume = dict(WINDOW_TASK_ARGS), {**CLOSE_TASK_ARGS, **(resume_args or {})}
     if default_retry_policy() is not None:
         own["retry_policy"] = default_retry_policy()
@@ -213,6 +214,7 @@ def maintenance_window(
         work >> outcome
         # Whoever clears the work clears its setups and their teardowns too: drain and guard begin again with it.
         close.as_teardown(setups=setups, on_failure_fail_dagrun=True)
+        opened.work_task_ids = sorted(close.upstream_task_ids - {setup.task_id for setup in setups})
         if max_length is not None:
             guard = WorkspaceGuardMaintenanceWindowOperator(
                 task_id="guard",
@@ -334,16 +336,3 @@ def workspace_organization(
 def _result(task_id: str, name: str) -> str:
     """Return a template of a part of a task's result, in a mapped task group that of the same index."""
     return f"{{{{ ti.xcom_pull(task_ids='{task_id}', map_indexes=ti.map_index)['{name}'] }}}}"
-
-
-def _check_length(name: str, value: object, *, least: float = 0.0) -> None:
-    """
-    Refuse an invalid length of time while the Dag is parsed; a template is checked when the window opens.
-
-    :raises ValueError: naming the argument
-    """
-    if value is None or (isinstance(value, str) and "{{" in value):
-        return
-    from airflow_provider_workspace.operators.arguments import parse_seconds
-
-    parse_seconds(name, value, least=least)

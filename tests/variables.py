@@ -1,10 +1,11 @@
-"""Airflow Variables in memory."""
+"""Airflow Variables, and the states of runs and tasks, in memory."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import airflow.sdk
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 if TYPE_CHECKING:
     import pytest
@@ -36,3 +37,33 @@ def install(monkeypatch: pytest.MonkeyPatch, *, release: str = "3.3") -> Variabl
     monkeypatch.setattr(airflow.sdk, "Variable", variables)
     installed: Variables = variables
     return installed
+
+
+class Runs:
+    """
+    What Airflow tells tasks about runs: active, with tasks that have not begun.
+
+    :ivar over: runs that are ``over`` or ``gone``
+    :ivar tasks: states of tasks by run; ``gone`` is a task that the run does not have
+    """
+
+    def __init__(self) -> None:
+        self.over: dict[str, str] = {}
+        self.tasks: dict[str, dict[str, Any]] = {}
+
+    def get_dr_count(self, *, dag_id: str, run_ids: list[str], states: list[str] | None = None) -> int:  # noqa: ARG002
+        state = self.over.get(run_ids[0], "active")
+        return int(state == "active" or (state == "over" and states is None))
+
+    def get_task_states(self, *, run_ids: list[str], task_ids: list[str], **_: Any) -> dict[str, dict[str, Any]]:
+        known = self.tasks.get(run_ids[0], {})
+        missing = {task_id: None for task_id in task_ids if not any(name.startswith(task_id) for name in known)}
+        return {run_ids[0]: {name: state for name, state in {**missing, **known}.items() if state != "gone"}}
+
+
+def install_runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
+    """Replace what Airflow tells about runs."""
+    runs = Runs()
+    for name in ("get_dr_count", "get_task_states"):
+        monkeypatch.setattr(RuntimeTaskInstance, name, getattr(runs, name))
+    return runs

@@ -150,7 +150,8 @@ def windows(args: Namespace) -> None:
     with _errors_without_traceback():
         if args.resume:
             with LeaseServices() as services:
-                swept = sweep(Closer(registry, services, f"airflow workspace windows {time.time()}"))
+                closer = Closer(registry, services, f"airflow workspace windows {time.time()}")
+                swept, _ = sweep(closer, at_once=True)
         leases, last = _sorted_leases(registry), registry.last_sweep()
     if args.output == "json":
         found = {"leases": leases, "swept": swept, "unreadable": registry.unreadable}
@@ -163,12 +164,34 @@ def windows(args: Namespace) -> None:
         raise SystemExit(1)
 
 
-def _sorted_leases(registry: LeaseRegistry) -> list[dict[str, Any]]:
-    """Return the leases as plain JSON with the reason if they are abandoned; abandoned ones first."""
-    from airflow_provider_workspace.state.leases import why_abandoned
+def resume(args: Namespace) -> None:
+    """Resume one batch export, unless a maintenance window holds it."""
+    from airflow_provider_workspace.cli.database_store import DatabaseStore
+    from airflow_provider_workspace.operators.arguments import parse_uuids
+    from airflow_provider_workspace.state.leases import LeaseRegistry, export_key
 
-    now = time.time()
-    leases = [{**lease.to_dict(), "abandoned": why_abandoned(registry.store, lease, now)} for lease in registry.all()]
+    with _open_hook(args.conn_id) as hook:
+        organization_id = hook.organization_or_default(args.organization_id)
+        (export_id,) = parse_uuids("EXPORT_ID", [args.export_id], "batch exports")
+        key = export_key(hook.client.settings.base_url, organization_id, export_id)
+        for lease, window in LeaseRegistry(DatabaseStore()).holders(key).items():
+            raise SystemExit(
+                "Run 'airflow workspace windows --resume', which resumes what abandoned windows hold. To resume the "
+                f"export in the middle of a window, delete the Variable '{lease}' first: no further task of the work "
+                f"then begins. The window {window} holds batch export {export_id}. Nothing was sent."
+            )
+        hook.unpause_batch_export(organization_id=organization_id, batch_export_id=export_id)
+    _print(f"Resumed batch export {export_id}.")
+
+
+def _sorted_leases(registry: LeaseRegistry) -> list[dict[str, Any]]:
+    """Return the leases as plain JSON, with what their windows are; those that others have to close first."""
+    from airflow_provider_workspace.state.window import find_states
+
+    leases = []
+    for state, held in find_states(registry, time.time):
+        said = {"window": str(state), "abandoned": state.why if state.left else None}
+        leases += [{**lease.to_dict(), **said} for lease in held]
     return sorted(leases, key=lambda lease: lease["abandoned"] is None)
 
 
@@ -176,7 +199,7 @@ def _lease_lines(leases: list[dict[str, Any]]) -> list[str]:
     return [
         f"{lease['batch_export_id']}  {lease['dag_id']} / {lease['run_id']} / {lease['close_task_id']}  "
         f"since {lease['since'][:19]}Z until {lease['until'][:19]}Z  "
-        + (f"ABANDONED: {lease['abandoned']}" if lease["abandoned"] else lease["state"])
+        + (f"ABANDONED: {lease['abandoned']}" if lease["abandoned"] else lease["window"])
         + (f"  owner {lease['owner']}" if lease.get("owner") not in (None, "", "airflow") else "")
         for lease in leases
     ] or ["No maintenance window holds a batch export."]

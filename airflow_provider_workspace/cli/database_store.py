@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from airflow.models.dagrun import DagRun
@@ -10,8 +11,7 @@ from airflow.models.variable import Variable
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-from airflow_provider_workspace.state.lease_store import ACTIVE_RUN_STATES, why_task_over
-from airflow_provider_workspace.state.leases import PREFIX
+from airflow_provider_workspace.state.leases import ACTIVE_RUN_STATES, PREFIX, Run
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.state.leases import Window
@@ -41,20 +41,16 @@ class DatabaseStore:
     def delete(self, key: str) -> None:
         Variable.delete(key)
 
-    def why_over(self, window: Window) -> str | None:
+    def run(self, window: Window, task_ids: Iterable[str]) -> Run:
         with create_session() as session:
             run = select(DagRun.state).where(DagRun.dag_id == window.dag_id, DagRun.run_id == window.run_id)
             state = session.scalar(run)
-            if state is None:
-                return "its run is gone"
             if state not in ACTIVE_RUN_STATES:
-                return "its run is over"
-            task = select(TaskInstance.state).where(
+                return Run("gone" if state is None else "over")
+            tasks = select(TaskInstance.task_id, TaskInstance.map_index, TaskInstance.state).where(
                 TaskInstance.dag_id == window.dag_id,
                 TaskInstance.run_id == window.run_id,
-                TaskInstance.task_id == window.close_task_id,
-                TaskInstance.map_index == window.map_index,
+                TaskInstance.task_id.in_([window.close_task_id, *task_ids]),
             )
-            row = session.execute(task).first()
-        index = "" if window.map_index < 0 else f"_{window.map_index}"
-        return why_task_over({} if row is None else {f"{window.close_task_id}{index}": row[0]}, window)
+            rows = session.execute(tasks).all()
+        return Run(tasks={row[0] if row[1] < 0 else f"{row[0]}_{row[1]}": row[2] for row in rows})

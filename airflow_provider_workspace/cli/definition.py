@@ -62,6 +62,12 @@ def get_workspace_commands() -> list[CLICommand]:
             "List maintenance windows and the last sweep; resume the exports of abandoned ones",
             (resume, output),
         ),
+        (
+            "resume",
+            "resume",
+            "Resume one batch export, unless a maintenance window holds it",
+            (Arg(("export_id",), help="Batch export (UUID)"), conn_id, organization_id),
+        ),
         ("sandbox", "sandbox", "Start a local workspace service for tests and trials", sandbox_args),
     )
     run = lazy_load_command("airflow_provider_workspace.cli.commands.run")

@@ -108,7 +108,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
 
     def rebuild_leases(self, registry: LeaseRegistry) -> list[Lease]:
         """Rebuild the leases of the window whose Variables were overwritten, from the result of ``open``."""
-        from airflow_provider_workspace.state.leases import Lease
+        from airflow_provider_workspace.state.leases import Lease, dump
 
         window = self.window
         lost = [key for key in registry.unreadable if key.startswith(window.key)]
@@ -131,6 +131,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
                 resume_fields=opened["resume_fields"],
             )
             if any(f".{export_id}." in key for key in lost):
+                registry.store.write(lease.key, dump(lease))
                 found.append(lease)
         return found
 
@@ -159,6 +160,7 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> None:
         from airflow_provider_workspace.state.resuming import raise_still_paused
+        from airflow_provider_workspace.state.window import has_closed
 
         status = (event or {}).get("status")
         if status == "closed":
@@ -170,6 +172,9 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
             )
             return
         self._context = context
+        if has_closed(self.registry().store.run(self.window, ()), self.window):
+            self.log.info("The window was closed in time.")
+            return
         done = self.close_window()
         if done.failed:
             raise_still_paused(done.failed)
@@ -184,8 +189,9 @@ class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
     """
     Resume the batch exports of abandoned maintenance windows. Scope ``batch_export:write``.
 
-    A window is abandoned if its run is over or deleted, if its closing task was skipped, removed or has failed, or if
-    it is overdue. An active window is never closed, and an export that another window holds stays paused.
+    A window is abandoned if its run is over or deleted, if its closing task was skipped, removed or has failed, if it
+    is overdue, or if its work has ended and its closing task has not begun five minutes later. A window at work is
+    never closed, and an export that another window holds stays paused.
 
     One Dag with this task, scheduled every few minutes, serves all windows and connections of an Airflow. The result is
     ``{"windows": [{"window", "why", "resumed", "held", "failed", …}], "unreadable": {variable: error}}``.
@@ -211,8 +217,8 @@ class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
         registry = LeaseRegistry(VariableStore())
         with LeaseServices() as services:
             closer = Closer(registry, services, f"{ti.dag_id}/{ti.run_id}/{ti.task_id}#{ti.try_number}")
-            windows = sweep(closer)
-        registry.note_sweep(time.time())
+            windows, states = sweep(closer)
+        registry.note_sweep(time.time(), states)
         result = {"windows": windows, "unreadable": registry.unreadable}
         said = describe_sweep(windows, registry.unreadable)
         failed = {export_id: error for row in windows for export_id, error in row["failed"].items()}

@@ -7,6 +7,7 @@ leases decide what is resumed, so later edits of the Dag file have no effect.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
@@ -33,6 +34,27 @@ POLL_INTERVAL = 1.0
 SWEEP_MISSED = 3600.0
 # Prefix of the run ids of `airflow tasks test`, which runs one task without its window.
 TEST_RUN = "__airflow_temporary_run_"
+
+
+def parse_lengths(**lengths: Any) -> dict[str, float]:
+    """
+    Return ``drain``, ``hold`` and, if it is set, ``max_length`` in seconds.
+
+    :raises WorkspaceInputError: if one is invalid, or if the window would be overdue before its work can begin
+    """
+    from airflow_provider_workspace.errors import WorkspaceInputError
+    from airflow_provider_workspace.operators.arguments import parse_seconds
+
+    seconds = {"drain": 0.0, "hold": 0.0}
+    for name, value in lengths.items():
+        if value is not None:
+            seconds[name] = parse_seconds(name, value, least=1.0 if name == "max_length" else 0.0)
+    if seconds.get("max_length", math.inf) <= seconds["drain"] + seconds["hold"]:
+        raise WorkspaceInputError(
+            f"Set max_length above drain and hold together, which take {seconds['drain'] + seconds['hold']:g} s: the "
+            f"window is overdue after {seconds['max_length']:g} s"
+        )
+    return seconds
 
 
 class WorkspaceWindowOperator(WorkspaceOperator):
@@ -84,6 +106,8 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
     :param resume_fields: fields of the resume request that the interface does not name; they are not checked
     """
 
+    # The last tasks of the work; the task group knows them when its work is complete.
+    work_task_ids: Sequence[str] = ()
     template_fields: Collection[str] = (
         "workspace_conn_id",
         "organization_id",
@@ -151,9 +175,16 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
                     until=until,
                     leave_paused=export_id in leave_paused,
                     resume_fields=resume_fields,
+                    exports=len(export_ids),
+                    work_task_ids=list(self.work_task_ids),
                 )
             )
-        self.log.info("The window is overdue at %s.", iso(until))
+        self.log.info(
+            "The window is open until %s at the latest. If it is not closed by then, the %s resumes its exports, and "
+            "no further task of its work begins.",
+            iso(until),
+            "sweep" if self.max_length is None else "guard",
+        )
         if opened_at - (registry.last_sweep() or 0.0) > SWEEP_MISSED:
             self.warn_without_sweep(registry, window)
         if conf.getboolean("core", "multi_team", fallback=False):
@@ -179,12 +210,9 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
 
         Clearing the work of one mapped window clears the setups of all of them, but the teardown of that one alone.
         """
-        from airflow_provider_workspace.state.lease_store import FINISHED_STATES, closing_state
+        from airflow_provider_workspace.state.window import FINISHED_STATES, closing_state
 
-        states = self._context["ti"].get_task_states(
-            dag_id=window.dag_id, run_ids=[window.run_id], task_ids=[window.close_task_id]
-        )
-        _, state = closing_state(states.get(window.run_id, {}), window)
+        _, state = closing_state(self.registry().store.run(window, ()), window)
         if state in FINISHED_STATES:
             raise AirflowSkipException(
                 f"Clear '{window.close_task_id}' too to open this window again: it is {state}, so nothing would resume "
@@ -193,34 +221,27 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
 
     def warn_without_sweep(self, registry: LeaseRegistry, window: Window) -> None:
         """Warn that no sweep runs, and name the windows that were abandoned."""
-        from airflow_provider_workspace.state.leases import why_abandoned
+        from airflow_provider_workspace.state.window import find_states
 
         self.log.warning(
             "Add a Dag with WorkspaceResumeAbandonedExportsOperator, such as the example resume_abandoned_exports: no "
             "sweep ran in the last hour. If this Dag is paused, edited or deleted before the window is closed, nobody "
             "else resumes its exports."
         )
-        for lease in registry.all():
-            why = None if lease.window == window else why_abandoned(registry.store, lease, time.time())
-            if why is not None:
+        for state, leases in find_states(registry, time.time):
+            if state.left and leases[0].window != window:
                 self.log.warning(
-                    "Run 'airflow workspace windows --resume': batch export %s may be paused since %s by the abandoned "
-                    "window %s (%s).",
-                    lease.batch_export_id,
-                    lease.to_dict()["since"],
-                    lease.window,
-                    why,
+                    "Run 'airflow workspace windows --resume': the abandoned window %s (%s) may have paused %s at %s.",
+                    leases[0].window,
+                    state.why,
+                    ", ".join(lease.batch_export_id for lease in leases),
+                    leases[0].to_dict()["since"],
                 )
 
     def seconds(self) -> float:
         """Return how long the window may be open."""
-        from airflow_provider_workspace.operators.arguments import parse_seconds
-
-        hold = parse_seconds("hold", self.hold) if self.hold is not None else 0.0
-        drain = parse_seconds("drain", self.drain) if self.drain is not None else 0.0
-        if self.max_length is not None:
-            return parse_seconds("max_length", self.max_length, least=1.0)
-        return hold + drain + MAX_WINDOW.total_seconds()
+        lengths = parse_lengths(drain=self.drain, hold=self.hold, max_length=self.max_length)
+        return lengths.get("max_length", MAX_WINDOW.total_seconds() + lengths["drain"] + lengths["hold"])
 
 
 class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
@@ -235,14 +256,16 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
         from airflow_provider_workspace.state.lease_requests import HookService
         from airflow_provider_workspace.state.leases import WindowClosedError
         from airflow_provider_workspace.state.pausing import Pauser
+        from airflow_provider_workspace.state.window import WORK_ENDED, find_state
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
         registry, window = self.registry(), self.window
-        leases = registry.all(window=window)
-        if not leases:
+        state, leases = find_state(registry, window, time.time())
+        # Clearing one mapped window may clear the setups and teardowns of the others, without their work.
+        if state.name not in ("opening", "open") and state.why != WORK_ENDED:
             raise WindowClosedError(
-                "Clear the task that opens the window, with all that follows: the window holds nothing. It was closed "
-                f"before anything was paused, or not opened. Nothing was sent ({window})."
+                f"Clear the task that opens the window, with all that follows: the window is {state}. Nothing was sent "
+                f"({window})."
             )
         last = leases[-1]
         ids = {"organization_id": last.organization_id, "batch_export_id": last.batch_export_id}
@@ -295,7 +318,7 @@ class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
 
 class RequireOpenWindow:
     """
-    The ``pre_execute`` of the work, which fails a task whose window is closed.
+    The ``pre_execute`` of the work, which fails a task whose window is not open.
 
     :param close_task_id: the task that closes the window
     :param mapped: whether the window is in a mapped task group, whose map index counts and not that of the work
@@ -312,14 +335,15 @@ class RequireOpenWindow:
 
     def check(self, context: Context) -> None:
         """
-        Fail the task if the window holds nothing.
+        Fail the task if the window is not open: closed, closing, overdue, partly resumed, or short of a lease.
 
         :raises AirflowFailException: saying what to clear
         :raises WindowClosedError: the same before Airflow 3.3, where a lease may only seem to be missing: the task's
             ``retries`` check again
         """
         from airflow_provider_workspace.state.lease_store import VariableStore
-        from airflow_provider_workspace.state.leases import Window, WindowClosedError
+        from airflow_provider_workspace.state.leases import LeaseRegistry, Window, WindowClosedError
+        from airflow_provider_workspace.state.window import find_state
 
         if self.first is not None:
             self.first(context)
@@ -327,10 +351,10 @@ class RequireOpenWindow:
         if ti.run_id.startswith(TEST_RUN):
             return
         window = Window(ti.dag_id, ti.run_id, self.close_task_id, ti.map_index if self.mapped else -1)
-        if not any(key.startswith(window.key) for key in VariableStore().list_keys()):
+        state, _ = find_state(LeaseRegistry(VariableStore()), window, time.time())
+        if state.name != "open":
             error = AirflowFailException if lists_variables() else WindowClosedError
             raise error(
                 f"Clear '{self.close_task_id.rpartition('.')[0]}.open' with all that follows, to pause the exports for "
-                "this task too: the window is closed, because it was overdue or only failed tasks were cleared. The "
-                f"task was not run ({window})."
+                f"this task too: the window is {state}. The task was not run ({window})."
             )

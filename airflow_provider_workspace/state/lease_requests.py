@@ -75,7 +75,8 @@ class HookService:
         if self.base_url != lease.service:
             raise WorkspaceConfigError(
                 f"Set the host of connection '{lease.workspace_conn_id}' back to {lease.service}, where batch export "
-                f"{lease.batch_export_id} was paused, or resume the export by hand. The connection now leads to "
+                f"{lease.batch_export_id} was paused. Or delete the Variable '{lease.key}', and run 'airflow workspace "
+                f"resume {lease.batch_export_id}' with a connection to that host. The connection now leads to "
                 f"{self.base_url}. Nothing was sent."
             )
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceError
-from airflow_provider_workspace.state.leases import PREFIX
+from airflow_provider_workspace.state.leases import ACTIVE_RUN_STATES, PREFIX, Run
 from airflow_provider_workspace.version_compat import lists_variables, variable_keys
 
 if TYPE_CHECKING:
@@ -24,12 +24,6 @@ SECONDS_BETWEEN_CHECKS = 0.7
 MAX_WRITES = 20
 # A Variable that is listed but not found is read again: Airflow reports a transient error as "not found".
 MAX_READS = 3
-# States of a closing task that will not run again.
-FINISHED_STATES = ("success", "failed", "skipped", "removed", "upstream_failed")
-# States of a run that is not over.
-ACTIVE_RUN_STATES = ["queued", "running"]
-# States of the closing task while the window is open.
-OPEN_STATES = (None, "scheduled", "queued")
 
 
 @dataclass(frozen=True)
@@ -88,14 +82,15 @@ class VariableStore:
         if not lists_variables():
             self._write_index([entry for entry in self._index() if entry != key])
 
-    def why_over(self, window: Window) -> str | None:
-        """Return why a window cannot close itself any more; ``None`` if it can."""
+    def run(self, window: Window, task_ids: Iterable[str]) -> Run:
+        """Return the run of a window, with the states of its closing task and of other tasks."""
         from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance as Ti
 
         run: dict[str, Any] = {"dag_id": window.dag_id, "run_ids": [window.run_id]}
         if Ti.get_dr_count(**run, states=ACTIVE_RUN_STATES) == 0:
-            return "its run is over" if Ti.get_dr_count(**run) else "its run is gone"
-        return why_task_over(Ti.get_task_states(**run, task_ids=[window.close_task_id]).get(window.run_id, {}), window)
+            return Run("over" if Ti.get_dr_count(**run) else "gone")
+        states = Ti.get_task_states(**run, task_ids=[window.close_task_id, *task_ids])
+        return Run(tasks=states.get(window.run_id, {}))
 
     def _index(self) -> list[str]:
         try:
@@ -126,35 +121,3 @@ class VariableStore:
         raise WorkspaceError(
             f"Try again: other windows keep overwriting the Variable '{self.index}'. Nothing was sent."
         )
-
-
-def is_open(window: Window) -> bool:
-    """
-    Return whether a window is open: its run is active and its closing task has not begun.
-
-    Runs in a task or in the triggerer, and calls Airflow's execution API.
-    """
-    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance as Ti
-
-    run: dict[str, Any] = {"dag_id": window.dag_id, "run_ids": [window.run_id]}
-    states = Ti.get_task_states(**run, task_ids=[window.close_task_id]).get(window.run_id, {})
-    known, state = closing_state(states, window)
-    return known and state in OPEN_STATES and Ti.get_dr_count(**run, states=ACTIVE_RUN_STATES) > 0
-
-
-def why_task_over(states: Mapping[str, Any], window: Window) -> str | None:
-    """
-    Return why the closing task of an active run will not run again; ``None`` if it will.
-
-    :param states: states by task id, as Airflow returns them
-    """
-    known, state = closing_state(states, window)
-    if not known:
-        return "its closing task is gone"
-    return f"its closing task is {state}" if state in FINISHED_STATES else None
-
-
-def closing_state(states: Mapping[str, Any], window: Window) -> tuple[bool, str | None]:
-    """Return whether a run has the closing task, and its state; ids of mapped tasks end with their index."""
-    task_id = window.close_task_id if window.map_index < 0 else f"{window.close_task_id}_{window.map_index}"
-    return task_id in states, getattr(states.get(task_id), "value", states.get(task_id))

@@ -10,7 +10,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+import re
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cache
@@ -23,10 +25,14 @@ log = logging.getLogger(__name__)
 
 # Airflow takes keys of up to 250 characters and encodes none: hence digests in place of run ids.
 PREFIX = "workspace_lease."
-# The Variable with the time of the last sweep.
+# The Variable with the time of the last sweep, and with what each window was then.
 SWEEP = "workspace_window_sweep"
+# States of a run that is not over.
+ACTIVE_RUN_STATES = ["queued", "running"]
 STATES = ("opening", "paused", "closing")
 TIMES = frozenset({"since", "until", "paused_at", "resumed_at", "late_pause_until", "late_resume_until"})
+# How far ahead a request without an answer may take effect: the largest consistency_time, and an hour for the clocks.
+MAX_LATE = 90_000.0
 
 
 class WindowClosedError(WorkspaceError):
@@ -47,9 +53,14 @@ class Window:
     map_index: int = -1
 
     @property
+    def id(self) -> str:
+        """A short name, for keys."""
+        return digest(self.dag_id, self.run_id, self.close_task_id, str(self.map_index))
+
+    @property
     def key(self) -> str:
         """The prefix of the Variable keys of all leases of the window."""
-        return f"{PREFIX}{digest(self.dag_id, self.run_id, self.close_task_id, str(self.map_index))}."
+        return f"{PREFIX}{self.id}."
 
     def __str__(self) -> str:
         """Return its name for people."""
@@ -75,6 +86,8 @@ class Lease:
     :param late_resume_until: time until which a resume without an answer may take effect
     :param refused: why the service refused to pause the export
     :param closer: the task and try that resumes it
+    :param exports: number of exports of the window; ``None`` in leases of earlier releases
+    :param work_task_ids: the last tasks of the work, whose end is the end of the work
     """
 
     dag_id: str
@@ -98,6 +111,8 @@ class Lease:
     late_resume_until: float | None = None
     refused: str | None = None
     closer: str | None = None
+    exports: int | None = None
+    work_task_ids: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def window(self) -> Window:
@@ -107,7 +122,7 @@ class Lease:
     @property
     def export_key(self) -> str:
         """The suffix of the Variable keys of all leases of the export."""
-        return f"{self.batch_export_id}.{digest(self.service, self.organization_id.strip().lower())[:12]}"
+        return export_key(self.service, self.organization_id, self.batch_export_id)
 
     @property
     def key(self) -> str:
@@ -117,7 +132,11 @@ class Lease:
     @property
     def never_paused(self) -> bool:
         """Whether this window certainly did not pause the export."""
-        return self.paused_at is None and self.late_pause_until is None
+        return self.state == "opening" and self.paused_at is None and self.late_pause_until is None
+
+    def resuming(self, now: float) -> bool:
+        """Return whether a request to resume may be under way."""
+        return self.state == "closing" and (self.late_resume_until or 0.0) > now
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, without what is not set."""
@@ -133,17 +152,43 @@ class Lease:
         """
         if not isinstance(value, Mapping):
             raise ValueError(f"it is {type(value).__name__}, not an object")  # noqa: TRY004 - one error type for invalid leases
-        given = {name: value[name] for name in FIELDS if name in value}
-        missing = [name for name in REQUIRED if not (isinstance(given.get(name), str) and given[name])]
-        if missing or given.get("state") not in STATES:
-            raise ValueError(f"it has no usable {', '.join(missing or ['state'])}")
-        return cls(
-            **{**given, **{name: parse_time(name, given[name]) for name in TIMES if given.get(name) is not None}}
-        )
+        given = {name: value[name] for name in FIELDS if value.get(name) is not None}
+        wrong = [name for name in REQUIRED if not given.get(name)]
+        wrong += [name for name, item in given.items() if type(item) is not TYPES.get(name, str)]
+        wrong += ["state"] * (given.get("state") not in STATES)
+        if wrong or not all(isinstance(task_id, str) for task_id in given.get("work_task_ids", ())):
+            raise ValueError(f"it has no usable {', '.join(dict.fromkeys(wrong)) or 'work_task_ids'}")
+        times = {name: parse_time(name, given[name]) for name in TIMES if name in given}
+        for name in ("late_pause_until", "late_resume_until"):
+            if times.get(name, 0.0) > time.time() + MAX_LATE:
+                raise ValueError(f"its {name} is more than a day ahead")
+        return cls(**{**given, **times})
 
 
 FIELDS = [field.name for field in dataclasses.fields(Lease)]
-REQUIRED = [field.name for field in dataclasses.fields(Lease) if field.default is dataclasses.MISSING]
+REQUIRED = ["dag_id", "run_id", "close_task_id", "service", "workspace_conn_id", "organization_id", "batch_export_id"]
+REQUIRED += ["state", "since", "until"]
+# Types of the fields in JSON that are not text.
+TYPES = {"map_index": int, "exports": int, "leave_paused": bool, "resume_fields": dict, "work_task_ids": list}
+
+
+@dataclass(frozen=True)
+class Run:
+    """
+    What Airflow knows about the run of a window.
+
+    :param state: whether the run is active, over or gone
+    :param tasks: states by task id; the ids of mapped tasks end with their index
+    """
+
+    state: Literal["active", "over", "gone"] = "active"
+    tasks: Mapping[str, Any] | None = None
+
+    def states(self, task_id: str, index: str) -> list[str | None]:
+        """Return the states of a task; ``index`` is a pattern of the end of its id."""
+        name = re.compile(re.escape(task_id) + index)
+        found = [state for key, state in (self.tasks or {}).items() if name.fullmatch(key)]
+        return [getattr(state, "value", state) for state in found]
 
 
 class LeaseStore(Protocol):
@@ -169,8 +214,8 @@ class LeaseStore(Protocol):
         """Delete a value; one that is gone is no error."""
         ...
 
-    def why_over(self, window: Window) -> str | None:
-        """Return why a window cannot close itself any more; ``None`` if it can."""
+    def run(self, window: Window, task_ids: Iterable[str]) -> Run:
+        """Return the run of a window, with the states of its closing task and of other tasks."""
         ...
 
 
@@ -212,6 +257,11 @@ class LeaseRegistry:
             if key.startswith(PREFIX) and key.endswith(lease.export_key) and not key.startswith(ours)
         ]
 
+    def holders(self, key: str) -> dict[str, str]:
+        """Return the windows that have a lease on an export, by key of the lease; ``key`` is that of the export."""
+        found = [each for each in self.store.list_keys() if each.startswith(PREFIX) and each.endswith(f".{key}")]
+        return {each: str(lease.window) if (lease := self.read(each)) else each for each in found}
+
     def read_all(self, keys: Iterable[str]) -> list[Lease]:
         """Return the leases of keys, without those that are gone and without Variables that are not a lease."""
         return [lease for lease in map(self.read, keys) if lease is not None]
@@ -233,7 +283,9 @@ class LeaseRegistry:
         earlier = self.read(lease.key)
         if earlier is not None:
             kept = {name: getattr(earlier, name) for name in ("paused_at", "late_pause_until", "late_resume_until")}
-            lease = dataclasses.replace(lease, **kept)
+            # Somebody may have cleared the task that opens the window alone, while the work runs.
+            state = "paused" if earlier.state == "paused" else lease.state
+            lease = dataclasses.replace(lease, state=state, **kept)
         self.store.add(lease.key, dump(lease))
 
     def update(self, lease: Lease, **changes: Any) -> Lease:
@@ -263,29 +315,44 @@ class LeaseRegistry:
         if current is not None and current.closer == lease.closer:
             self.store.delete(lease.key)
 
-    def note_sweep(self, now: float) -> None:
-        """Record the time of a sweep."""
-        self.store.write(SWEEP, iso(now))
+    def note_sweep(self, now: float, windows: Mapping[str, Mapping[str, str]]) -> None:
+        """
+        Record a sweep.
+
+        :param windows: by :attr:`Window.id`: ``state``, ``why``, and ``since`` when a sweep first saw this
+        """
+        self.store.write(SWEEP, json.dumps({"at": iso(now), "windows": windows}))
 
     def last_sweep(self) -> float | None:
         """Return the time of the last sweep; ``None`` if there was none."""
-        text = self.store.read(SWEEP)
         try:
-            return parse_time(SWEEP, text)
+            return parse_time(SWEEP, self._sweep_note().get("at"))
         except ValueError:
             return None
 
+    def last_states(self) -> dict[str, tuple[str, str, float]]:
+        """Return what the last sweep recorded of windows: state, why and since, by :attr:`Window.id`."""
+        found = {}
+        windows = self._sweep_note().get("windows")
+        for name, each in windows.items() if isinstance(windows, dict) else ():
+            try:
+                found[name] = (each["state"], each["why"], parse_time("since", each["since"]))
+            except (KeyError, TypeError, ValueError):  # noqa: PERF203 - edited by a person
+                continue
+        return found
 
-def why_abandoned(store: LeaseStore, lease: Lease, now: float) -> str | None:
-    """Return why a window is abandoned; ``None`` if it is not."""
-    if now >= lease.until:
-        return f"overdue since {iso(lease.until)}"
-    return store.why_over(lease.window)
+    def _sweep_note(self) -> dict[str, Any]:
+        text = self.store.read(SWEEP)
+        try:
+            note = json.loads(text or "")
+        except (ValueError, RecursionError):  # earlier releases wrote the time alone
+            note = None
+        return note if isinstance(note, dict) else {"at": text}
 
 
-def still_holding(store: LeaseStore, others: list[Lease], clock: Callable[[], float]) -> list[Lease]:
-    """Return the leases that hold their export: its window paused it and will resume it."""
-    return [other for other in others if other.state == "paused" and why_abandoned(store, other, clock()) is None]
+def export_key(service: str, organization_id: str, batch_export_id: str) -> str:
+    """Return the suffix of the Variable keys of all leases of an export."""
+    return f"{batch_export_id}.{digest(service, organization_id.strip().lower())[:12]}"
 
 
 def dump(lease: Lease) -> str:

@@ -12,7 +12,7 @@ from airflow_provider_workspace.procedures.organization_plan import Organization
 from airflow_provider_workspace.procedures.resources import project_key
 from airflow_provider_workspace.state.dashboard_registry import DashboardIdentity, DashboardRegistry
 from airflow_provider_workspace.state.lease_store import VariableStore
-from airflow_provider_workspace.state.leases import LeaseRegistry, digest
+from airflow_provider_workspace.state.leases import LeaseRegistry, digest, export_key
 from airflow_provider_workspace.state.task_state import TaskState
 
 if TYPE_CHECKING:
@@ -55,14 +55,17 @@ def organization_reader(
         return (yield from registry.find())
 
     @cache
-    def windows() -> dict[str, str]:
-        return {lease.batch_export_id: str(lease.window) for lease in LeaseRegistry(store()).all()}
+    def registry() -> LeaseRegistry:
+        return LeaseRegistry(store())
+
+    def window_of(export_id: str) -> str:
+        return ", ".join(registry().holders(export_key(settings.base_url, organization_id, export_id)).values())
 
     return OrganizationReader(
         organization_id,
         settings.page_size,
         find_dashboard,
-        window_of=lambda export_id: windows().get(export_id, ""),
+        window_of=window_of,
         file_at=file_at,
         planned_for=settings.place(organization_id),
     )

@@ -68,17 +68,16 @@ class Pauser(NotedRequests):
         :return: ``None`` if no other window is resuming it; else when to call again
         """
         began = self.clock()
-        # Another window may have resumed it since an earlier try or before a wait: then pause it again.
+        # A window may have resumed it since an earlier try or before a wait: then pause it again.
         pause_again = lease.state == "paused"
         if not pause_again:
             pause_again = bool(self.registry.other_keys(lease))
             lease = self._pause_first(lease)
         keys = self.registry.other_keys(lease)
-        until = max((other.late_resume_until or 0.0 for other in self.registry.read_all(keys)), default=0.0)
+        # This window too, if it was closed a moment ago and somebody has cleared it.
+        until = max(each.late_resume_until or 0.0 for each in [lease, *self.registry.read_all(keys)])
         if until > self.clock():
-            log.info(
-                "Batch export %s: another window is resuming it; pausing it again after that.", lease.batch_export_id
-            )
+            log.info("Batch export %s: a window is resuming it; pausing it again after that.", lease.batch_export_id)
             return until
         if pause_again or keys or self.clock() - began > SHORTEST_WINDOW:
             self.registry.update(self._send(lease))

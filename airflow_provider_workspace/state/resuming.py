@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError, WorkspaceStatusError
 from airflow_provider_workspace.state.lease_requests import NotedRequests
-from airflow_provider_workspace.state.leases import WindowClosedError, iso, still_holding, why_abandoned
+from airflow_provider_workspace.state.leases import WindowClosedError, iso
+from airflow_provider_workspace.state.window import ABANDONED_AFTER, WORK_ENDED, find_states, still_holding
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.state.lease_requests import HookService
@@ -84,6 +85,16 @@ class Closer(NotedRequests):
         :raises WorkspaceError: if it could not be resumed; the lease stays
         """
         export_id = lease.batch_export_id
+        current = self.registry.read(lease.key)
+        if current is None:
+            log.info("Batch export %s: another task has closed the window.", export_id)
+            return
+        lease = current
+        now = self.clock()
+        # An earlier try of this task has ended; another task may be waiting for a response. Send resume_fields once.
+        if lease.resuming(now) and (lease.closer or "").rpartition("#")[0] != self.name.rpartition("#")[0]:
+            self._wait(lease, done)
+            return
         if lease.never_paused:
             done.never_paused[export_id] = lease.refused
             self.registry.remove(lease)
@@ -93,18 +104,17 @@ class Closer(NotedRequests):
             done.left_paused.append(export_id)
             self.registry.remove(lease)
             return
-        now = self.clock()
         if lease.resumed_at is not None and now < (lease.late_pause_until or 0.0):
             self._wait(lease, done)
             return
         service = self.service_for(lease)
-        # A request of an earlier try, or of another task, may be in progress.
+        # A request of an earlier try may be in progress.
         unanswered = lease.late_resume_until if (lease.late_resume_until or 0.0) > now else None
         lease = self.registry.claim(
             lease, self.name, state="closing", late_resume_until=max(unanswered or 0.0, now + service.consistency_time)
         )
         others = self.registry.read_all(self.registry.other_keys(lease))
-        held_by = still_holding(self.registry.store, others, self.clock)
+        held_by = still_holding(self.registry, others, self.clock())
         late_pause = lease.late_pause_until if (lease.late_pause_until or 0.0) > self.clock() else None
         if held_by:
             done.held[export_id] = [str(other.window) for other in held_by]
@@ -142,28 +152,40 @@ class Closer(NotedRequests):
         """Keep a lease until no request without an answer can take effect any more."""
         until = max(lease.late_pause_until or 0.0, lease.late_resume_until or 0.0)
         log.warning(
-            "Batch export %s: a request without an answer may still take effect. Checking again at %s.",
+            "Batch export %s: a request without an answer yet may still take effect. Checking again at %s.",
             lease.batch_export_id,
             iso(until),
         )
         done.wait_until = max(until, done.wait_until or 0.0)
 
 
-def sweep(closer: Closer) -> list[dict[str, Any]]:
-    """Close the abandoned windows, never an active one; return each with the reason and the results for its exports."""
+def sweep(closer: Closer, *, at_once: bool = False) -> tuple[list[dict[str, Any]], dict[str, dict[str, str]]]:
+    """
+    Close the windows that are overdue or abandoned, never one that is open.
+
+    :param at_once: whether to close also a window whose work has just ended, instead of waiting for its closing task
+    :return: what was closed, each window with the reason and the results for its exports; and what each window is, for
+        :meth:`~airflow_provider_workspace.state.leases.LeaseRegistry.note_sweep`
+    """
+    registry = closer.registry
     swept: list[dict[str, Any]] = []
-    by_window: dict[Window, list[Lease]] = {}
-    for lease in closer.registry.all(skip_failed=True):
-        by_window.setdefault(lease.window, []).append(lease)
-    for window, leases in by_window.items():
-        now = closer.clock()
-        why = why_abandoned(closer.registry.store, leases[0], now)
-        resuming = any((lease.late_resume_until or 0.0) > now for lease in leases)
-        # A window that is overdue may be closing itself right now.
-        if why is None or (resuming and closer.registry.store.why_over(window) is None):
+    states: dict[str, dict[str, str]] = {}
+    noted = registry.last_states()
+
+    def waited(window: Window) -> bool:
+        """Return whether an earlier sweep saw long ago that the work had ended."""
+        name, why, since = noted.get(window.id, ("", "", 0.0))
+        return at_once or (why == WORK_ENDED and (name == "abandoned" or closer.clock() - since >= ABANDONED_AFTER))
+
+    for state, leases in find_states(registry, closer.clock, waited):
+        window, why = leases[0].window, state.why
+        *before, since = noted.get(window.id, ("", "", 0.0))
+        since = since if before == [state.name, why] else closer.clock()
+        states[window.id] = {"state": state.name, "why": why, "since": iso(since)}
+        if not state.left:
             continue
         # It may have closed itself after its leases were read, and its run may be over for that reason.
-        left = closer.registry.all(window=window, skip_failed=True)
+        left = registry.all(window=window, skip_failed=True)
         if not left:
             continue
         log.warning("The window %s is abandoned: %s.", window, why)
@@ -183,7 +205,7 @@ def sweep(closer: Closer) -> list[dict[str, Any]]:
                 "again_after": None if done.wait_until is None else iso(done.wait_until),
             }
         )
-    return swept
+    return swept, states
 
 
 def describe_sweep(windows: Iterable[dict[str, Any]], unreadable: Mapping[str, str]) -> str:
@@ -194,11 +216,12 @@ def describe_sweep(windows: Iterable[dict[str, Any]], unreadable: Mapping[str, s
             f"resumed {', '.join(row['resumed'])}" if row["resumed"] else "",
             f"STILL PAUSED {', '.join(row['failed'])}" if row["failed"] else "",
             f"held by others {', '.join(row['held'])}" if row["held"] else "",
+            f"left paused, as leave_paused asks, {', '.join(row['left_paused'])}" if row["left_paused"] else "",
+            f"never paused {', '.join(row['never_paused'])}" if row["never_paused"] else "",
             f"to be resumed again after {row['again_after']}" if row["again_after"] else "",
         ]
-        lines.append(
-            f"Abandoned window {row['window']} ({row['why']}): {'; '.join(filter(None, results)) or 'not paused'}."
-        )
+        said = "; ".join(filter(None, results)) or "nothing left to resume"
+        lines.append(f"Abandoned window {row['window']} ({row['why']}): {said}.")
     return "\n".join([*lines, *describe_unreadable(unreadable)])
 
 
@@ -217,8 +240,9 @@ def raise_still_paused(failed: Mapping[str, object], said: str = "") -> NoReturn
     """
     named = "; ".join(f"{export_id}: {error}" for export_id, error in failed.items())
     msg = (
-        f"STILL PAUSED. Resume by hand, or correct the cause and clear this task: {', '.join(failed)}. The interface "
-        f"cannot tell whether an export is paused, so this goes by the failed requests. {named} {said}"
+        "STILL PAUSED. Correct the cause, then clear this task or run 'airflow workspace windows --resume': "
+        f"{', '.join(failed)}. The interface cannot tell whether an export is paused, so this goes by the failed "
+        f"requests. {named} {said}"
     )
     raise WorkspaceRequestError(msg.strip(), operation="UnpauseBatchExport", outcome="unknown")
 

@@ -11,6 +11,7 @@ import pytest
 
 from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.state.leases import Lease, dump
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ COMMANDS = [
     ("import", (), 0, "members:"),
     ("windows", (), 0, "ABANDONED"),
     ("windows", ("--resume",), 0, "Abandoned window maintenance_window / "),
+    ("resume", (SEED.batch_export_ids[1],), 0, "Resumed batch export"),
 ]
 # It starts another program, and reads nothing of Airflow.
 READS_NOTHING = {"sandbox"}

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.state.leases import Lease, dump
+from airflow_provider_workspace.state.leases import Lease, dump, parse_time
 from tests.e2e.exports_service import ExportsService
 from tests.e2e.live_airflow import LiveAirflow
 
@@ -48,6 +48,15 @@ with DAG("accident_removed", schedule=None):
     with maintenance_window(batch_export_ids=ids, workspace_conn_id="workspace_slow"):
         work()
 """
+# The file of this Dag is deleted during the work.
+DELETED = (
+    WITH_WINDOW.replace("removed", "deleted")
+    .replace("0102", "0117")
+    .replace(
+        "time.sleep(20)",
+        'while not (Path(os.environ["AIRFLOW_HOME"]) / "end_accident_deleted").exists(): time.sleep(0.2)',
+    )
+)
 WITHOUT_WINDOW = WITH_WINDOW[: WITH_WINDOW.index("    ids =")] + "    work()\n"
 
 
@@ -70,6 +79,7 @@ def airflow(
     dags = tmp_path_factory.mktemp("dags")
     shutil.copy(DAGS / "window_accidents.py", dags)
     (dags / "removed.py").write_text(WITH_WINDOW)
+    (dags / "deleted.py").write_text(DELETED)
     connection = {
         "conn_type": "workspace",
         "host": service.url,
@@ -103,7 +113,7 @@ class Environment:
         """Start a run; return when its work has started."""
         mark = self.mark(dag_id)
         run_id = self.airflow.trigger(dag_id)
-        self.airflow.wait_for(mark.exists, 120, f"the work of {dag_id}")
+        self.airflow.wait_for(mark.exists, 300, f"the work of {dag_id}")
         return run_id
 
     def mark(self, dag_id: str) -> Path:
@@ -133,6 +143,19 @@ class Environment:
         run_id = self.airflow.trigger("window_sweep")
         state = self.airflow.finish("window_sweep", run_id)
         return f"[{state}] " + self.airflow.log("window_sweep", run_id, "sweep")
+
+    def end_work(self, dag_id: str, run_id: str) -> None:
+        """End the work, let a first sweep see that, and let some minutes pass by its Variable."""
+        (self.airflow.home / f"end_{dag_id}").write_text("")
+        self.airflow.wait_for(lambda: self.airflow.tasks(dag_id, run_id)["work"] == "success", 120, "the work")
+        paused = set(self.service.paused)
+        assert self.sweep().startswith("[success]")
+        assert self.service.paused == paused
+        note = json.loads(self.airflow.call("GET", "variables/workspace_window_sweep")["value"])
+        (window,) = note["windows"].values()
+        assert (window["state"], window["why"]) == ("closing", "its work has ended and its closing task has not begun")
+        window["since"] = "2026-01-01T00:00:00.000Z"
+        self.set_variable("workspace_window_sweep", json.dumps(note))
 
 
 def edited(env: Environment) -> tuple[str, str]:
@@ -226,6 +249,54 @@ def opened_while_the_other_closes(env: Environment) -> tuple[str, str]:
     return "accident_second", run_id
 
 
+def scheduler_outage(env: Environment) -> tuple[str, str]:
+    """The scheduler ends during drain, and starts again after max_length: with the guard and the work."""
+    run_id = env.airflow.trigger("accident_outage")
+    env.airflow.wait_for(
+        lambda: env.airflow.tasks("accident_outage", run_id)["maintenance_window.drain"] == "deferred", 400, "drain"
+    )
+    (key,) = env.lease_keys("accident_outage")
+    until = json.loads(env.airflow.call("GET", f"variables/{key}")["value"])["until"]
+    env.airflow.kill_scheduler()
+    time.sleep(max(0.0, parse_time("until", until) - time.time()) + 5)
+    env.airflow.begin("scheduler", "scheduler")
+    assert env.airflow.finish("accident_outage", run_id) == "failed"
+    assert not (env.airflow.home / "more_accident_outage").exists(), "the work ran in an overdue window"
+    tasks = env.airflow.tasks("accident_outage", run_id)
+    print({name: tasks[name] for name in ("after_the_work", "maintenance_window.guard", "maintenance_window.close")})
+    return "accident_outage", run_id
+
+
+def guard_refused(env: Environment) -> tuple[str, str]:
+    """The guard resumes one export and is refused on the other; then the next task of the work would begin."""
+    env.service.rule("unpause", export(16), status=403, times=2)
+    run_id = env.begin("accident_guard")
+    env.airflow.wait_for(lambda: env.service.count("unpause", export(16)) > 0, 400, "the guard", every=0.1)
+    (env.airflow.home / "end_accident_guard").write_text("")
+    assert env.airflow.finish("accident_guard", run_id) == "failed"
+    assert not (env.airflow.home / "more_accident_guard").exists(), "the work ran over a running export"
+    assert [env.service.count("unpause", export(number)) for number in (15, 16)] == [1, 3]
+    assert "Clear 'maintenance_window.open' with all that follows" in env.airflow.log(
+        "accident_guard", run_id, "after_the_work"
+    )
+    return "accident_guard", run_id
+
+
+def file_deleted(env: Environment) -> tuple[str, str]:
+    run_id = env.begin("accident_deleted")
+    (Path(env.airflow.env["AIRFLOW__CORE__DAGS_FOLDER"]) / "deleted.py").unlink()
+    env.airflow.wait_for(lambda: env.airflow.call("GET", "dags/accident_deleted")["is_stale"], 180, "the deletion")
+    env.end_work("accident_deleted", run_id)
+    return "accident_deleted", run_id
+
+
+def dag_paused_during_work(env: Environment) -> tuple[str, str]:
+    run_id = env.begin("accident_paused_work")
+    env.airflow.call("PATCH", "dags/accident_paused_work", {"is_paused": True})
+    env.end_work("accident_paused_work", run_id)
+    return "accident_paused_work", run_id
+
+
 def wrong_id(env: Environment) -> tuple[str, str]:
     run_id = env.airflow.trigger("accident_wrong_id")
     return "accident_wrong_id", run_id
@@ -255,6 +326,10 @@ ACCIDENTS: list[tuple[Callable[[Environment], tuple[str, str]], int, str, bool, 
     (wrong_id, 10, "failed", False, True),
     (scheduler_fault, 12, "success", False, True),
     (contradicting_response, 13, "success", False, True),
+    (scheduler_outage, 14, "failed", False, True),
+    (guard_refused, 16, "failed", False, True),
+    (file_deleted, 17, "running", True, False),
+    (dag_paused_during_work, 18, "running", True, False),
 ]
 
 
@@ -303,6 +378,13 @@ def test_a_paused_dag_succeeds_after_it_continues(airflow: LiveAirflow, service:
     airflow.call("PATCH", "dags/accident_paused", {"is_paused": False})
     airflow.finish("accident_paused", runs[0]["dag_run_id"])
     assert service.count("unpause", export(5)) == resumes, "what the sweep has resumed is not resumed again"
+
+
+def test_a_window_that_the_sweep_has_closed_is_not_closed_again(airflow: LiveAirflow, service: ExportsService) -> None:
+    run_id = airflow.call("GET", "dags/accident_paused_work/dagRuns")["dag_runs"][0]["dag_run_id"]
+    airflow.call("PATCH", "dags/accident_paused_work", {"is_paused": False})
+    assert airflow.finish("accident_paused_work", run_id) == "success"
+    assert service.count("unpause", export(18)) == 1
 
 
 def test_a_scheduled_sweep_resumes_only_abandoned_windows(airflow: LiveAirflow, service: ExportsService) -> None:

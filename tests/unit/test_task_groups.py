@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import time
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -15,10 +17,10 @@ from airflow.utils.code_utils import get_python_source
 
 from airflow_provider_workspace.procedures.organization_plan import PARTS
 from airflow_provider_workspace.sandbox.seed import SEED
-from airflow_provider_workspace.state.leases import Window, WindowClosedError
+from airflow_provider_workspace.state.leases import Lease, Window, WindowClosedError, dump
 from airflow_provider_workspace.task_groups import STEPS, maintenance_window, workspace_organization
 from airflow_provider_workspace.version_compat import AirflowFailException
-from tests.variables import install
+from tests.variables import Variables, install, install_runs
 
 EXPORTS = [SEED.batch_export_ids[0]]
 TASKS = ("open", "pause", "drain", "hold", "outcome", "close", "guard")
@@ -66,10 +68,26 @@ def number(n: int = 0) -> int:
     return n
 
 
+def add_lease(variables: Variables, window: Window) -> None:
+    """Pause an export for a window."""
+    lease = Lease(
+        **dataclasses.asdict(window),
+        service="https://workspace.example.com",
+        workspace_conn_id="workspace_default",
+        organization_id="organization",
+        batch_export_id=EXPORTS[0],
+        state="paused",
+        since=time.time(),
+        until=time.time() + 3600,
+        exports=1,
+    )
+    variables.values[lease.key] = dump(lease)
+
+
 @pytest.mark.parametrize(("mapped", "index"), [(False, -1), (True, 3)])
 def test_work_does_not_run_in_a_closed_window(monkeypatch: pytest.MonkeyPatch, index: int, *, mapped: bool) -> None:
     """Airflow clears the failed tasks of a run without their setups."""
-    variables = install(monkeypatch)
+    variables, runs = install(monkeypatch), install_runs(monkeypatch)
 
     def build(ids: Any) -> None:
         with maintenance_window(batch_export_ids=ids):
@@ -84,13 +102,14 @@ def test_work_does_not_run_in_a_closed_window(monkeypatch: pytest.MonkeyPatch, i
             build(EXPORTS)
     prefix = "one." if mapped else ""
     hooks = {each.task_id: each._pre_execute_hook for each in dag.tasks if each._pre_execute_hook is not None}
-    assert set(hooks) == {"number", "nested.inner"}
+    assert {each.removeprefix(prefix) for each in hooks} == {"number", "nested.inner"}
     hook = next(iter(hooks.values()))
     window = Window("closed", "run", f"{prefix}maintenance_window.close", index)
     context = {"ti": SimpleNamespace(dag_id="closed", run_id="run", map_index=3)}
     with pytest.raises(AirflowFailException, match=rf"^Clear '{prefix}maintenance_window\.open' with all that follows"):
         hook(context)
-    variables.values[f"{window.key}export"] = "{}"
+    runs.tasks["run"] = {window.close_task_id + (f"_{index}" if mapped else ""): None}
+    add_lease(variables, window)
     hook(context)
 
 
@@ -117,14 +136,14 @@ def test_airflow_tasks_test_runs_the_work_without_a_window(monkeypatch: pytest.M
 
 
 def test_the_pre_execute_of_default_args_is_called_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    variables = install(monkeypatch)
+    variables, _ = install(monkeypatch), install_runs(monkeypatch)
     called: list[Any] = []
     with (
         DAG("own", schedule=None, default_args={"pre_execute": called.append}) as dag,
         maintenance_window(batch_export_ids=EXPORTS),
     ):
         EmptyOperator(task_id="rebuild")
-    variables.values[f"{Window('own', 'run', 'maintenance_window.close', -1).key}export"] = "{}"
+    add_lease(variables, Window("own", "run", "maintenance_window.close"))
     context = {"ti": SimpleNamespace(dag_id="own", run_id="run", map_index=-1)}
     dag.get_task("rebuild")._pre_execute_hook(context)
     assert called == [context]
@@ -185,6 +204,16 @@ def test_an_invalid_max_length_is_an_import_error(name: str, value: Any) -> None
         DAG("wrong", schedule=None),
         pytest.raises(ValueError, match=f"{name} must be a timedelta or a number of seconds"),
         maintenance_window(batch_export_ids=EXPORTS, **lengths),
+    ):
+        EmptyOperator(task_id="rebuild")
+
+
+@pytest.mark.parametrize("lengths", [{"drain": 3600}, {"hold": "4000"}, {"drain": 1800, "hold": 1800}])
+def test_a_window_that_would_be_overdue_before_its_work_ends_is_an_import_error(lengths: dict[str, Any]) -> None:
+    with (
+        DAG("wrong", schedule=None),
+        pytest.raises(ValueError, match="Set max_length above drain and hold together"),
+        maintenance_window(batch_export_ids=EXPORTS, max_length=timedelta(hours=1), **lengths),
     ):
         EmptyOperator(task_id="rebuild")
 

@@ -90,6 +90,41 @@ with (
 ):
     work(2)
 
+
+@task
+def work_until_told(**context: Any) -> None:
+    """Work until the test says so."""
+    dag_id = context["dag_run"].dag_id
+    (HOME / f"work_{dag_id}").write_text("")
+    while not (HOME / f"end_{dag_id}").exists():
+        time.sleep(0.2)
+
+
+@task
+def after_the_work(**context: Any) -> None:
+    """Record that more of the work ran."""
+    (HOME / f"more_{context['dag_run'].dag_id}").write_text("")
+
+
+# The scheduler is killed during drain, until after max_length. The lengths allow for a busy machine.
+with (
+    DAG("accident_outage", schedule=None),
+    maintenance_window(
+        batch_export_ids=[export(14)], drain=timedelta(seconds=60), max_length=timedelta(seconds=240), **CONNECTION
+    ),
+):
+    after_the_work()
+
+# The guard resumes the first export, and is refused on the second.
+with (
+    DAG("accident_guard", schedule=None),
+    maintenance_window(batch_export_ids=[export(15), export(16)], max_length=timedelta(seconds=180), **CONNECTION),
+):
+    work_until_told() >> after_the_work()
+
+with DAG("accident_paused_work", schedule=None), maintenance_window(batch_export_ids=[export(18)], **CONNECTION):
+    work_until_told.override(task_id="work")()
+
 with DAG("accident_400", schedule=None):
     (
         WorkspacePauseBatchExportOperator(task_id="pause", batch_export_id=export(12), **CONNECTION)

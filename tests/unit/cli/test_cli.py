@@ -177,13 +177,23 @@ def test_windows_lists_leases_and_resumes_abandoned_exports(
     assert airflow("variables", "set", lease.key, dump(lease)).returncode == 0
     run = airflow("workspace", "windows", "--output", "json")
     (listed,) = json.loads(run.stdout)["leases"]
-    assert (listed["batch_export_id"], listed["state"], listed["abandoned"][:7]) == (export_id, "paused", "overdue")
+    assert (listed["batch_export_id"], listed["state"], listed["abandoned"]) == (export_id, "paused", "its run is gone")
+    run = airflow("workspace", "resume", export_id)
+    assert run.returncode == 1
+    assert "Run 'airflow workspace windows --resume', which" in run.stderr
+    assert f"delete the Variable '{lease.key}' first" in run.stderr
+    assert f"The window {lease.window} holds batch export {export_id}. Nothing was sent." in run.stderr
     run = airflow("workspace", "windows", "--resume")
     assert run.returncode == 0, run.stderr
-    assert f"Abandoned window {lease.window} (overdue since" in run.stdout
+    assert f"Abandoned window {lease.window} (its run is gone): resumed {export_id}" in run.stdout
     assert f"resumed {export_id}" in run.stdout
     assert effects(sandbox) == ["pause_batch_export", "unpause_batch_export"]
     assert airflow("workspace", "windows").stdout.startswith("No maintenance window holds a batch export.\n")
+    run = airflow("workspace", "resume", export_id)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.endswith(f"Resumed batch export {export_id}.\n")
+    assert sum(request["path"].endswith("/unpause/") for request in sandbox.requests()) == 2
+    assert "EXPORT_ID must be" in airflow("workspace", "resume", "all").stderr
 
 
 def test_windows_lists_leases_despite_an_unreadable_one(

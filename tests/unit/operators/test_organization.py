@@ -228,27 +228,35 @@ def test_only_different_fields_are_changed(sandbox: SandboxServer, run: Run) -> 
     assert sorted(effects(sandbox)[before:]) == ["update_dashboard", "update_domain"]
 
 
-def test_an_export_in_a_maintenance_window_is_not_changed(
-    sandbox: SandboxServer, run: Run, variables: Variables
+@pytest.mark.parametrize(
+    ("where", "held"),
+    [
+        ({}, True),
+        ({"organization_id": SEED.organization_id.upper()}, True),
+        ({"organization_id": SEED.other_organization_id}, False),
+        ({"service": "https://other.example.com"}, False),
+    ],
+)
+def test_an_export_in_a_maintenance_window_of_the_organization_is_not_changed(
+    sandbox: SandboxServer, run: Run, variables: Variables, where: dict[str, str], *, held: bool
 ) -> None:
     export_id = SEED.batch_export_ids[0]
+    fields: dict[str, Any] = {"service": sandbox.url, "organization_id": SEED.organization_id, **where}
     lease = Lease(
         dag_id="nightly",
         run_id="now",
         close_task_id="close",
-        service=sandbox.url,
         workspace_conn_id="workspace_default",
-        organization_id=SEED.organization_id,
         batch_export_id=export_id,
         state="paused",
         since=1_790_000_000,
         until=1_790_003_600,
+        **fields,
     )
     variables.values[lease.key] = dump(lease)
     plan = run.apply("exports")["exports"]
-    assert f"! export {export_id}" in plan["table"]
-    assert "left alone: the maintenance window nightly" in plan["table"]
-    assert effects(sandbox) == []
+    assert ("left alone: the maintenance window nightly" in plan["table"]) == held
+    assert (effects(sandbox) == []) == held
 
 
 def test_an_unapproved_plan_is_refused(sandbox: SandboxServer, run: Run) -> None:

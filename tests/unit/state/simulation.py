@@ -8,7 +8,7 @@ leads to the same state.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -17,7 +17,7 @@ import greenlet
 
 from airflow_provider_workspace.api.retry import RetryPolicy
 from airflow_provider_workspace.state import leases
-from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Window
+from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Run, Window
 from airflow_provider_workspace.state.pausing import Pauser
 from airflow_provider_workspace.state.resuming import Closer, sweep
 
@@ -30,6 +30,7 @@ CONSISTENCY_TIME = 120.0
 TASK_START = 0.6
 SWEEP_INTERVAL = 300.0
 MAX_LENGTH = 86_400.0
+OVER, ACTIVE = Run("over"), Run(tasks={"close": None})
 
 
 @dataclass
@@ -220,9 +221,9 @@ class World:
         self.visible("delete")
         self.variables.pop(key, None)
 
-    def why_over(self, window: Window) -> str | None:
+    def run(self, window: Window, task_ids: Iterable[str]) -> Run:  # noqa: ARG002 - its leases name no work
         process = next(process for process in self.processes if process.window == window)
-        return self._seen("over", "its run is over" if process.over else None)
+        return self._seen("over", OVER if process.over else ACTIVE)
 
     def _seen(self, what: str, value: Any) -> Any:
         """Record what the running process has read: its state depends on nothing else."""
@@ -329,7 +330,7 @@ class World:
             for request in list(self.under_way):
                 self._take_effect(request)
             closer = Closer(self.registry, lambda _: self, "sweep", clock=self.time, sleep=self.sleep)
-            swept += sweep(closer)
+            swept += sweep(closer)[0]
             self.clock += SWEEP_INTERVAL
         return swept
 

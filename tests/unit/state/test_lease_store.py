@@ -11,8 +11,9 @@ import pytest
 
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.state import lease_store
-from airflow_provider_workspace.state.lease_store import VariableStore, closing_state, why_task_over
-from airflow_provider_workspace.state.leases import PREFIX, Lease, Window, parse_time
+from airflow_provider_workspace.state.lease_store import VariableStore
+from airflow_provider_workspace.state.leases import PREFIX, Lease, Run, Window, parse_time
+from airflow_provider_workspace.state.window import closing_state, why_over
 
 WINDOW = Window("dag", "run", "close")
 
@@ -115,22 +116,22 @@ def test_a_listed_lease_that_cannot_be_read_is_an_error(variables: Variables) ->
 @pytest.mark.parametrize(
     ("states", "why"),
     [
-        ({"close": None}, None),
-        ({"close": "running"}, None),
-        ({"close": "up_for_retry"}, None),
-        ({"close": "deferred"}, None),
+        ({"close": None}, ""),
+        ({"close": "running"}, ""),
+        ({"close": "up_for_retry"}, ""),
+        ({"close": "deferred"}, ""),
         ({"close": "skipped"}, "its closing task is skipped"),
         ({"close": SimpleNamespace(value="removed")}, "its closing task is removed"),
         ({"close": "failed"}, "its closing task is failed"),
         ({}, "its closing task is gone"),
     ],
 )
-def test_reasons_why_a_window_cannot_close_itself(states: dict[str, Any], why: str | None) -> None:
-    assert why_task_over(states, WINDOW) == why
+def test_reasons_why_a_window_cannot_close_itself(states: dict[str, Any], why: str) -> None:
+    assert why_over(Run(tasks=states), WINDOW) == why
 
 
 def test_a_mapped_window_has_its_own_closing_task() -> None:
     window = Window("dag", "run", "close", 1)
-    assert closing_state({"close_0": "success", "close_1": "running"}, window) == (True, "running")
+    assert closing_state(Run(tasks={"close_0": "success", "close_1": "running"}), window) == (True, "running")
     assert str(window) == "dag / run / close [1]"
     assert window.key != WINDOW.key

@@ -37,9 +37,13 @@ def run(name: str, args: Namespace) -> None:
     sys.stdout.flush()
     # Files are UTF-8, as the commands read them.
     encoding = sys.stdout.encoding if os.isatty(1) else "utf-8"
-    _output = os.fdopen(os.dup(1), "w", encoding=encoding, errors="backslashreplace")
-    os.dup2(2, 1)
-    globals()[name](args)
+    with os.fdopen(os.dup(1), "w", encoding=encoding, errors="backslashreplace") as _output:
+        os.dup2(2, 1)
+        try:
+            globals()[name](args)
+        finally:
+            sys.stdout.flush()
+            os.dup2(_output.fileno(), 1)
 
 
 def ping(args: Namespace) -> None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_workspace.cli.definition import get_workspace_commands
-from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.state.leases import Lease, dump
 
 if TYPE_CHECKING:

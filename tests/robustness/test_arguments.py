@@ -52,7 +52,7 @@ from tests.contract.parts import IDS, arguments
 from tests.contract.reference import EXPECTED
 from tests.meta.test_operators import SENSORS, TASKS, TRIGGERS
 from tests.robustness.values import Made, anything, build, json_values, texts
-from tests.variables import install
+from tests.variables import install, install_runs
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 
@@ -427,6 +427,7 @@ def fuzz(watched: Watched, run: Run, examples: int) -> tuple[int, dict[str, str]
 def airflow_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Variables in memory; environment changes by commands are undone."""
     install(monkeypatch)
+    install_runs(monkeypatch)
     monkeypatch.setattr(waits, "scale", 0.0)
     monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "client")
 

@@ -36,7 +36,7 @@ from tests.audit import effects, writes
 from tests.events import first_event
 from tests.meta.test_operators import TASKS
 from tests.robustness.test_arguments import own_arguments
-from tests.variables import install
+from tests.variables import install, install_runs
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -68,6 +68,7 @@ EVERY = [
 def in_memory(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     connect(max_attempts=1)
     install(monkeypatch)
+    install_runs(monkeypatch)
 
 
 def run(cls: type[Any], *, native: bool, **arguments: Any) -> Any:

@@ -27,6 +27,8 @@ for name in [name for name in os.environ if name.startswith("AIRFLOW_")]:
     del os.environ[name]
 os.environ["AIRFLOW_HOME"] = HOME.name
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
+# Without it, the first command in a new home encrypts Variables with a key that the next one does not have.
+os.environ["AIRFLOW__CORE__FERNET_KEY"] = ""
 
 # No deadlines, for busy machines. What passes here passes in CI: the examples are always the same, and
 # `make test ARGS=--hypothesis-profile=explore` looks for others.

@@ -33,7 +33,7 @@ def run(name: str, args: Namespace) -> None:
 
     :param name: name of a function of this module
     """
-    global _output  # noqa: PLW0603 - one command per process
+    global _output
     sys.stdout.flush()
     # Files are UTF-8, as the commands read them.
     encoding = sys.stdout.encoding if os.isatty(1) else "utf-8"

@@ -32,8 +32,7 @@ from airflow_provider_workspace.procedures.invites_report import (
     WorkspaceInvitesIncompleteError,
     name_entries,
 )
-from airflow_provider_workspace.procedures.plan import MAX_LINES, describe_fields
-from airflow_provider_workspace.procedures.plan import Change as Planned
+from airflow_provider_workspace.procedures.plan import MAX_LINES, Change, describe_fields
 from airflow_provider_workspace.procedures.roster import Entry, Roster, Row, check_address, check_roster
 from airflow_provider_workspace.procedures.snapshot import read_rows
 
@@ -64,7 +63,7 @@ class WorkspaceSyncIncompleteError(WorkspaceError):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MemberChange:
     """
     A change to one address.
 
@@ -98,24 +97,24 @@ class Change:
         hidden = {"target_email", "level"}
         return self.row.invite.model_dump(mode="json", exclude_unset=True, exclude=hidden) if self.row else {}
 
-    def planned(self, organization_id: str) -> Planned | None:
+    def planned(self, organization_id: str) -> Change | None:
         """Return it as a change of an organization's plan; ``None`` if nothing differs."""
         before = {} if self.old_level is None else {"level": self.old_level}
         after = {} if self.level is None else {"level": self.level}
         person = f"person {self.email}"
         if self.action == "skip":
             if before and after and before != after:
-                return Planned("differs", "members", person, after, before, self.why)
+                return Change("differs", "members", person, after, before, self.why)
             if self.is_hidden:
-                return Planned("unknown", "members", person, why=self.why)
-            return None if self.target else Planned("skip", "members", person, why=self.why)
+                return Change("unknown", "members", person, why=self.why)
+            return None if self.target else Change("skip", "members", person, why=self.why)
         operation = self.operation(organization_id)
         if self.action == "invite":
-            return Planned("create", "members", f"invite {self.email}", {**after, **self.fields}, operation=operation)
+            return Change("create", "members", f"invite {self.email}", {**after, **self.fields}, operation=operation)
         if self.action == "change_level":
-            return Planned("change", "members", f"member {self.email}", after, before, operation=operation)
+            return Change("change", "members", f"member {self.email}", after, before, operation=operation)
         kind = "invite" if self.action == "withdraw" else "member"
-        return Planned("remove", "members", f"{kind} {self.email}", {}, before, self.why, operation)
+        return Change("remove", "members", f"{kind} {self.email}", {}, before, self.why, operation)
 
     def operation(self, organization_id: str) -> Operation[Any]:
         """Return what applies it; invites are sent many at once."""
@@ -150,7 +149,7 @@ class MemberPlan:
 
     organization_id: str = ""
     planned_for: str = ""
-    changes: list[Change] = field(default_factory=list[Change])
+    changes: list[MemberChange] = field(default_factory=list[MemberChange])
     keep: int = 0
     blank: int = 0
     invalid: list[Entry] = field(default_factory=list[Entry])
@@ -168,7 +167,7 @@ class MemberPlan:
         """Number of changes to apply."""
         return sum(change.action != "skip" for change in self.changes)
 
-    def planned(self) -> list[Planned | None]:
+    def planned(self) -> list[Change | None]:
         """Return each change as a change of an organization's plan; ``None`` if nothing differs."""
         return [change.planned(self.organization_id) for change in self.changes]
 
@@ -319,10 +318,12 @@ def plan_members(
             why = "holds an open invite"
             if level is not None and owner_level is not None and level < owner_level <= (invite.level or 0):
                 why += f" as an owner (owner_level={owner_level}), whom a sync never changes: withdraw it by hand"
-            plan.changes.append(Change("skip", email, why, level, invite.level, invite.id))
+            plan.changes.append(MemberChange("skip", email, why, level, invite.level, invite.id))
         else:
-            plan.changes.append(Change("invite", email, "is neither a member nor invited", level, row=row))
-    plan.changes += [Change("skip", entry.email, f"row {entry.row}: {entry.reason}") for entry in roster.duplicates]
+            plan.changes.append(MemberChange("invite", email, "is neither a member nor invited", level, row=row))
+    plan.changes += [
+        MemberChange("skip", entry.email, f"row {entry.row}: {entry.reason}") for entry in roster.duplicates
+    ]
     plan.changes.sort(key=lambda change: ACTIONS.index(change.action))
     return plan
 
@@ -361,7 +362,7 @@ def plan_leavers(
         change = _plan_member(member, None, owner_level, safe, "is leaving")
         plan.changes += [change] if change else []
     gone = [email for key, email in leaving.items() if key not in found]
-    plan.changes += [Change("skip", email, "is neither a member nor invited") for email in gone]
+    plan.changes += [MemberChange("skip", email, "is neither a member nor invited") for email in gone]
     plan.changes.sort(key=lambda change: ACTIONS.index(change.action))
     return plan
 
@@ -395,11 +396,11 @@ def check_removal(
                 )
             if not allow_last_owner:
                 check_owner_stays(
-                    members, [Change("remove", who, "", target=member.user.uuid)], "allow_last_owner=True"
+                    members, [MemberChange("remove", who, "", target=member.user.uuid)], "allow_last_owner=True"
                 )
 
 
-def check_owner_stays(members: Iterable[Member], changes: Collection[Change], argument: str = "") -> None:
+def check_owner_stays(members: Iterable[Member], changes: Collection[MemberChange], argument: str = "") -> None:
     """
     Refuse changes that leave an organization without a member of its highest level.
 
@@ -433,7 +434,7 @@ def _check_rows(rows: Iterable[Mapping[str, Any] | str], on_invalid: str) -> Ros
 
 def _plan_invite(
     invite: Invite, wanted: Collection[str], safe: Collection[str], why: str = "not on the roster"
-) -> list[Change]:
+) -> list[MemberChange]:
     """Plan the change to an open invite; ``why`` is the reason to withdraw it."""
     email = invite.target_email or ""
     key = address_key(email)
@@ -444,9 +445,9 @@ def _plan_invite(
     elif not email or not invite.id:
         hold = HIDDEN + "its address or id"
     else:
-        return [Change("withdraw", email, f"invited and {why}", None, invite.level, invite.id, is_listed=False)]
+        return [MemberChange("withdraw", email, f"invited and {why}", None, invite.level, invite.id, is_listed=False)]
     return [
-        Change(
+        MemberChange(
             "skip",
             email or "-",
             f"invited and {why}, but {hold}",
@@ -475,7 +476,7 @@ def _why_kept(member: Member, safe: Collection[str], owner_level: int | None) ->
 
 def _plan_member(
     member: Member, row: Row | None, owner_level: int | None, safe: Collection[str], why: str = "not on the roster"
-) -> Change | None:
+) -> MemberChange | None:
     """Plan the change to a member, ``None`` if there is none; ``why`` is the reason to remove one without a row."""
     email, uuid = (member.user.email or "", member.user.uuid) if member.user else ("", None)
     level = row.level if row else None
@@ -488,9 +489,9 @@ def _plan_member(
     elif not hold and row and member.level is None:
         hold = HIDDEN + "their level"
     if not hold:
-        return Change(action, email, why, level, member.level, uuid, is_listed=bool(row))
+        return MemberChange(action, email, why, level, member.level, uuid, is_listed=bool(row))
     why, hidden = f"{why}, but {hold}", hold.startswith(HIDDEN)
-    return Change("skip", email or "-", why, level, member.level, uuid, is_listed=bool(row), is_hidden=hidden)
+    return MemberChange("skip", email or "-", why, level, member.level, uuid, is_listed=bool(row), is_hidden=hidden)
 
 
 def apply(
@@ -541,7 +542,7 @@ def apply(
     return report
 
 
-def _apply_change(change: Change, operation: Operation[Any]) -> Procedure[None]:
+def _apply_change(change: MemberChange, operation: Operation[Any]) -> Procedure[None]:
     if isinstance(operation, UpdateMember):
         try:
             yield from send_one(operation)

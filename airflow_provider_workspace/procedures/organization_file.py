@@ -340,7 +340,7 @@ def _mistakes_of_yaml(root: Any) -> Iterator[tuple[int, str]]:
                 yield (_line(node), f"write {node.value} as a decimal number, or in quotes if it is a text")
         elif isinstance(node, yaml.SequenceNode):
             pending += node.value
-        elif isinstance(node, yaml.MappingNode):
+        else:
             seen: set[str] = set()
             for key, value in node.value:
                 if not isinstance(key, yaml.ScalarNode):

@@ -178,7 +178,7 @@ def resume(args: Namespace) -> None:
         organization_id = hook.organization_or_default(args.organization_id)
         (export_id,) = parse_uuids("EXPORT_ID", [args.export_id], "batch exports")
         key = export_key(hook.client.settings.base_url, organization_id, export_id)
-        for lease, window in LeaseRegistry(DatabaseStore()).holders(key).items():
+        for lease, window in LeaseRegistry(DatabaseStore()).windows_holding(key).items():
             raise SystemExit(
                 "Run 'airflow workspace windows --resume', which resumes what abandoned windows hold. To resume the "
                 f"export in the middle of a window, delete the Variable '{lease}' first: no further task of the work "

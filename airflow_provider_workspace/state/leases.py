@@ -257,7 +257,7 @@ class LeaseRegistry:
             if key.startswith(PREFIX) and key.endswith(lease.export_key) and not key.startswith(ours)
         ]
 
-    def holders(self, key: str) -> dict[str, str]:
+    def windows_holding(self, key: str) -> dict[str, str]:
         """Return the windows that have a lease on an export, by key of the lease; ``key`` is that of the export."""
         found = [each for each in self.store.list_keys() if each.startswith(PREFIX) and each.endswith(f".{key}")]
         return {each: str(lease.window) if (lease := self.read(each)) else each for each in found}

@@ -59,7 +59,7 @@ def organization_reader(
         return LeaseRegistry(store())
 
     def window_of(export_id: str) -> str:
-        return ", ".join(registry().holders(export_key(settings.base_url, organization_id, export_id)).values())
+        return ", ".join(registry().windows_holding(export_key(settings.base_url, organization_id, export_id)).values())
 
     return OrganizationReader(
         organization_id,

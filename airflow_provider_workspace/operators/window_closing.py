@@ -87,7 +87,9 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
                 "Correct resume_fields, and fill what the exports have missed by hand: they are resumed, but the "
                 f"service refused these fields. {named}"
             )
-        if self.outcome_task_id and marked_as_failed(ti, self.outcome_task_id, self.upstream_task_ids):
+        setups = {task.task_id for task in self.upstream_list if task.is_setup}
+        work = self.upstream_task_ids - setups
+        if self.outcome_task_id and marked_as_failed(ti, self.outcome_task_id, setups, work):
             raise AirflowFailException(f"The run was marked as failed. Its exports are resumed: {resumed}.")
         return {name: value for name, value in state.items() if name != "fields_refused"}
 

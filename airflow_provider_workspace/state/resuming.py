@@ -247,14 +247,24 @@ def raise_still_paused(failed: Mapping[str, object], said: str = "") -> NoReturn
     raise WorkspaceRequestError(msg.strip(), operation="UnpauseBatchExport", outcome="unknown")
 
 
-def marked_as_failed(ti: Any, outcome_task_id: str, work_task_ids: Iterable[str]) -> bool:
-    """Return whether a person marked the run as failed: then its work failed and the outcome task was skipped."""
+def marked_as_failed(
+    ti: Any, outcome_task_id: str, setup_task_ids: Iterable[str], work_task_ids: Iterable[str]
+) -> bool:
+    """
+    Return whether a person marked the run as failed, so that the outcome task was skipped.
+
+    The mark fails what runs, and skips what waits, also for a retry: a setup of an open window, which never skips
+    itself. A task of the work that was waiting for a retry looks like one that skipped itself.
+    """
+    setups, work = list(setup_task_ids), list(work_task_ids)
     mapped = ti.map_index is not None and ti.map_index >= 0
     states = ti.get_task_states(
         dag_id=ti.dag_id,
         run_ids=[ti.run_id],
-        task_ids=[outcome_task_id, *work_task_ids],
+        task_ids=[outcome_task_id, *setups, *work],
         map_index=ti.map_index if mapped else None,
     ).get(ti.run_id, {})
-    outcome = states.get(f"{outcome_task_id}_{ti.map_index}" if mapped else outcome_task_id)
-    return outcome == "skipped" and "failed" in states.values()
+    index = f"_{ti.map_index}" if mapped else ""
+    if states.get(f"{outcome_task_id}{index}") != "skipped":
+        return False
+    return "failed" in states.values() or any(states.get(f"{setup}{index}") == "skipped" for setup in setups)

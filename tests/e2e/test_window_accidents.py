@@ -210,13 +210,19 @@ def timed_out(env: Environment) -> tuple[str, str]:
 
 
 def killed(env: Environment) -> tuple[str, str]:
-    """The pause takes 9 s; its process is killed after 2 s, and the run is marked as failed."""
+    """The pause takes 9 s; its process is killed, and the run is marked as failed before the retry."""
     env.service.rule("pause", export(7), seconds=9)
     run_id = env.airflow.trigger("accident_killed")
     env.airflow.wait_for(lambda: env.service.count("pause", export(7)) > 0, 120, "the pause", every=0.1)
     path = f"dags/accident_killed/dagRuns/{run_id}"
     pid = env.airflow.call("GET", f"{path}/taskInstances/maintenance_window.pause")["pid"]
     os.kill(pid, signal.SIGKILL)
+    env.airflow.wait_for(
+        lambda: env.airflow.tasks("accident_killed", run_id)["maintenance_window.pause"] == "up_for_retry",
+        60,
+        "the retry",
+        every=0.1,
+    )
     env.airflow.call("PATCH", path, {"state": "failed"})
     env.airflow.wait_for(lambda: export(7) in env.service.paused, 30, "the late pause", every=0.1)
     env.airflow.wait_for(

@@ -115,7 +115,7 @@ def test_a_failed_close_names_paused_exports(airflow: LiveAirflow, server: Sandb
     assert airflow.finish("window_never_resumed", run_id) == "failed"
     assert paused(server) == {FIRST, SECOND}
     log = airflow.log("window_never_resumed", run_id, "maintenance_window.close")
-    assert f"clear this task: {FIRST}, {SECOND}" in log
+    assert f"windows --resume': {FIRST}, {SECOND}" in log
     server.add_key(server.seed.admin_key, "admin", ["*"], organization_id=server.seed.organization_id)
 
 

@@ -321,7 +321,10 @@ def test_pause_fails_after_the_window_was_closed(sandbox: SandboxServer) -> None
     [
         ({"outcome": "skipped", "work": "failed"}, -1, True),
         ({"outcome": "skipped", "work": "skipped"}, -1, False),
+        ({"outcome": "skipped", "work": "skipped", "open": "success", "pause": "skipped"}, -1, True),
+        ({"outcome": "skipped", "work": "skipped", "open": "success", "pause": "success"}, -1, False),
         ({"outcome": "upstream_failed", "work": "failed"}, -1, False),
+        ({"outcome_0": "skipped", "work_0": "skipped", "pause_0": "skipped"}, 0, True),
         ({"outcome_0": "skipped", "work_0": "failed", "outcome_1": "success", "work_1": "success"}, 0, True),
         ({"outcome_0": "skipped", "work_0": "skipped", "outcome_1": "upstream_failed", "work_1": "failed"}, 0, False),
     ],
@@ -334,7 +337,7 @@ def test_a_run_that_was_marked_as_failed_is_recognized(states: dict[str, str], m
         return {"run": {name: state for name, state in states.items() if name.endswith(index)}}
 
     ti = SimpleNamespace(dag_id="dag", run_id="run", map_index=map_index, get_task_states=get_task_states)
-    assert marked_as_failed(ti, "outcome", ["work"]) == marked
+    assert marked_as_failed(ti, "outcome", ["open", "pause"], ["work"]) == marked
 
 
 def test_close_names_what_was_never_paused(sandbox: SandboxServer, capsys: pytest.CaptureFixture[str]) -> None:

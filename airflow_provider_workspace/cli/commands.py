@@ -75,14 +75,12 @@ def plan(args: Namespace) -> None:
     from airflow_provider_workspace.procedures.roster_files import read_roster
 
     with _open_hook(args.conn_id) as hook:
-        planned = hook.client.run(
-            read_and_plan(
-                read_roster(None, file_at(args.file)),
-                hook.organization_or_default(args.organization_id),
-                hook.client.settings,
-                protected=args.protected,
-                owner_level=parse_access_level("--owner-level", args.owner_level),
-            )
+        planned = read_and_plan(
+            hook.client,
+            read_roster(None, file_at(args.file)),
+            hook.organization_or_default(args.organization_id),
+            protected=args.protected,
+            owner_level=parse_access_level("--owner-level", args.owner_level),
         )
     _print(json.dumps(planned.to_dict(), indent=2) if args.output == "json" else planned.table())
 
@@ -102,8 +100,8 @@ def _plan_organizations(args: Namespace) -> None:
             raise SystemExit(f"Leave out --organization-id: {args.file} describes {len(organizations)} organizations.")
         for name, wanted in organizations.items():
             organization_id = hook.organization_or_default(args.organization_id or wanted.organization_id)
-            reader = organization_reader(organization_id, hook.client.settings, DatabaseStore)
-            plans[name or organization_id] = hook.client.run(plan_organization(wanted, reader))
+            reader = organization_reader(hook.client, organization_id, DatabaseStore)
+            plans[name or organization_id] = plan_organization(wanted, reader)
     if args.output == "json":
         _print(json.dumps({name: planned.to_dict() for name, planned in plans.items()}, indent=2))
     else:
@@ -135,9 +133,8 @@ def import_organization(args: Namespace) -> None:
 
     with _open_hook(args.conn_id) as hook:
         organization_id = hook.organization_or_default(args.organization_id)
-        settings = hook.client.settings
-        dashboards = remembered_dashboards(organization_id, settings, DatabaseStore(PREFIX))
-        text = hook.client.run(describe_organization(organization_id, settings.page_size, dashboards))
+        dashboards = remembered_dashboards(organization_id, hook.client.settings, DatabaseStore(PREFIX))
+        text = describe_organization(hook.client, organization_id, dashboards)
     _write(text)
 
 

@@ -1,8 +1,7 @@
-"""The base classes of the hooks: from an Airflow connection to a client."""
+"""The base class of the hook: from an Airflow connection to a client."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import UUID
@@ -18,24 +17,21 @@ from airflow_provider_workspace.errors import (
 )
 from airflow_provider_workspace.version_compat import (
     AirflowFailException,
-    aget_connection,
     allow_in_xcom,
-    amask_secret,
     get_connection,
     mask_secret,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
 
     from airflow.sdk import Connection
     from typing_extensions import Self
 
     from airflow_provider_workspace.api.models import Page
     from airflow_provider_workspace.api.operation import Operation
-    from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
+    from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.client.settings import Settings
-    from airflow_provider_workspace.client.sync import WorkspaceClient
 
 T = TypeVar("T")
 
@@ -91,6 +87,13 @@ class WorkspaceConnectedHook(BaseHook):
         self._client: WorkspaceClient | None = None
         self._process = 0
 
+    @classmethod
+    def of(cls, client: WorkspaceClient, workspace_conn_id: str, **defaults: Any) -> Self:
+        """Return a hook with a client that was opened before."""
+        hook = cls(workspace_conn_id, **defaults)
+        hook._client, hook._process = client, os.getpid()
+        return hook
+
     def __enter__(self) -> Self:
         """Use the hook as a context manager."""
         return self
@@ -113,8 +116,8 @@ class WorkspaceConnectedHook(BaseHook):
         return self._client
 
     def _open(self) -> WorkspaceClient:
-        from airflow_provider_workspace.client.sync import WorkspaceClient
-        from airflow_provider_workspace.hooks.connection_settings import read_connection
+        from airflow_provider_workspace.client.client import WorkspaceClient
+        from airflow_provider_workspace.client.settings import read_connection
 
         try:
             settings = read_connection(self.get_connection(self.workspace_conn_id), self.workspace_conn_id)
@@ -168,92 +171,6 @@ class WorkspaceConnectedHook(BaseHook):
 
     def _rows(self, operation: Operation[Page[T]]) -> Iterator[T]:
         return self.client.rows(operation)
-
-
-class WorkspaceAsyncConnectedHook(BaseHook):
-    """
-    Base of the hook for the event loop. Close the hook, or use it in ``async with``.
-
-    :param workspace_conn_id: connection to the service
-    :param organization_id: default organization of the methods; by default that of the connection
-    :param project_id: default project of the methods; by default that of the connection
-    """
-
-    def __init__(
-        self,
-        workspace_conn_id: str = WorkspaceConnectedHook.default_conn_name,
-        *,
-        organization_id: str | None = None,
-        project_id: str | int | None = None,
-    ) -> None:
-        super().__init__()
-        self.workspace_conn_id = workspace_conn_id
-        self.organization_id = organization_id
-        self.project_id = project_id
-        self._client: WorkspaceAsyncClient | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._opening = asyncio.Lock()
-
-    async def __aenter__(self) -> Self:
-        """Use the hook in an ``async with`` statement."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close the connections to the service."""
-        await self.aclose()
-
-    async def client(self) -> WorkspaceAsyncClient:
-        """Return the client; the connection is read once in each event loop, such as those of two ``asyncio.run``."""
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            self._loop, self._client, self._opening = loop, None, asyncio.Lock()
-        if self._client is None:
-            async with self._opening:
-                if self._client is None:
-                    self._client = await self._open()
-        return self._client
-
-    async def _open(self) -> WorkspaceAsyncClient:
-        from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
-        from airflow_provider_workspace.hooks.connection_settings import read_connection
-
-        try:
-            settings = read_connection(await aget_connection(self.workspace_conn_id), self.workspace_conn_id)
-            client = WorkspaceAsyncClient(settings, mask=amask_secret)
-        except WorkspaceConfigError as error:
-            raise error.with_traceback(None) from None  # the frames below contain the password
-        for secret in settings.secrets():
-            await amask_secret(secret)
-        return client
-
-    async def aclose(self) -> None:
-        """Close the connections to the service."""
-        if self._client is not None and self._loop is asyncio.get_running_loop():
-            await self._client.aclose()
-        self._client = None
-
-    async def send(self, operation: Operation[T]) -> T:
-        """
-        Send an operation of :mod:`airflow_provider_workspace.api.operations`.
-
-        :raises WorkspaceDoNotRetryError: if the response to a write that is not repeatable was lost
-        """
-        try:
-            return await (await self.client()).send(operation)
-        except WorkspaceOutcomeUnknownError as error:
-            raise WorkspaceDoNotRetryError.of(error) from error.__cause__
-
-    async def organization_or_default(self, organization_id: str | None = None) -> str:
-        """Return the given organization, else that of the hook, else that of the connection."""
-        return _resolve_id("organization_id", organization_id, self.organization_id, (await self.client()).settings)
-
-    async def project_or_default(self, project_id: str | int | None = None) -> str:
-        """Return the given project, else that of the hook, else that of the connection."""
-        return _resolve_id("project_id", project_id, self.project_id, (await self.client()).settings)
-
-    async def _rows(self, operation: Operation[Page[T]]) -> AsyncIterator[T]:
-        async for row in (await self.client()).rows(operation):
-            yield row
 
 
 def _resolve_id(

@@ -296,17 +296,14 @@ class WorkspaceHook(WorkspaceConnectedHook):
         """
         from airflow_provider_workspace.procedures.bulk_invites import invite_all
 
-        settings = self.client.settings
-        return self.client.run(
-            invite_all(
-                invites,
-                organization_id=self.organization_or_default(organization_id),
-                on_invalid=on_invalid,
-                settings=settings,
-                clock=time.time,
-                max_wait=settings.max_retry_wait,
-                progress=ProgressLog("Invites"),
-            )
+        return invite_all(
+            self.client,
+            invites,
+            organization_id=self.organization_or_default(organization_id),
+            on_invalid=on_invalid,
+            clock=time.time,
+            max_wait=self.client.settings.max_retry_wait,
+            progress=ProgressLog("Invites"),
         )
 
     # Members

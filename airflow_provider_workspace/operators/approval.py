@@ -14,9 +14,10 @@ from airflow_provider_workspace.version_compat import AirflowFailException, Airf
 if TYPE_CHECKING:
     from airflow.sdk import Context, XComArg
 
+    from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.procedures.dry_run import Planned
+    from airflow_provider_workspace.procedures.dry_run import PlannedWrite
     from airflow_provider_workspace.procedures.plan import Change
     from airflow_provider_workspace.state.task_state import TaskState
 
@@ -143,19 +144,30 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             self._context["ti"].xcom_push(key="approved", value={name: granted[name] for name in ("plan", "by", "at")})
 
     def work(self, hook: WorkspaceHook) -> Any:
-        """Run the procedure; if it has no plan of its own, ask about its write."""
         self._approval_seconds()
-        if self.has_own_dry_run or self.is_dry_run or not self.require_approval:
-            return super().work(hook)
-        from airflow_provider_workspace.procedures.dry_run import check_writes
+        return super().work(hook)
+
+    def write_check(self, hook: WorkspaceHook) -> Callable[[Operation[Any], str], object]:
+        """Also ask about each write if the operator has no plan of its own."""
+        is_latest = super().write_check(hook)
+        if self.has_own_dry_run or not self.require_approval:
+            return is_latest
+        from airflow_provider_workspace.procedures.dry_run import PlannedWrite
 
         organization_id = hook.organization_or_default(getattr(self, "organization_id", None))
         settings = hook.client.settings
 
-        def check(planned: Planned) -> None:
-            self._await_approval_of(planned, described(settings, organization_id), settings.place(organization_id))
+        approved: Operation[Any] | None = None
 
-        return self.run_procedure(hook, check_writes(self.procedure(hook), check))
+        def check(operation: Operation[Any], why: str) -> None:
+            nonlocal approved
+            if operation is not approved:  # not again before a retry of the request
+                where, place = described(settings, organization_id), settings.place(organization_id)
+                self._await_approval_of(PlannedWrite(operation, why), where, place)
+                approved = operation
+            is_latest(operation, why)
+
+        return check
 
     @property
     def task_state(self) -> TaskState:
@@ -165,7 +177,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         asks = self.require_approval and self._granted() is None
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run or asks, clock=time.time)
 
-    def _await_approval_of(self, planned: Planned, where: str, planned_for: str) -> None:
+    def _await_approval_of(self, planned: PlannedWrite, where: str, planned_for: str) -> None:
         from airflow_provider_workspace.procedures.plan import Change
 
         plan = planned.to_dict(return_secrets=False)

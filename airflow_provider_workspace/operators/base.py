@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
@@ -24,14 +24,11 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.api.models import Resource
     from airflow_provider_workspace.api.operation import Operation
-    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.files import ReportFile
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
     from airflow_provider_workspace.state.campaigns import CampaignNote
     from airflow_provider_workspace.state.task_state import TaskState
-
-T = TypeVar("T")
 
 # The longest pause in seconds that a worker waits for; longer ones are deferred to the triggerer.
 MAX_PAUSE_ON_WORKER = 60.0
@@ -221,7 +218,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     """
 
     has_own_dry_run = False
-    """Whether the procedure handles a dry run itself."""
+    """Whether :meth:`write` handles a dry run itself."""
     switches: Collection[str] = ("is_dry_run",)
     campaign: CampaignNote | None = None
     """Progress of the invites that the task sends, for the status page."""
@@ -231,31 +228,47 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         # Not dry_run, which is a method of Airflow's operators.
         self.is_dry_run: Any = dry_run
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[Any]:
-        """Yield the operations to send and return the result."""
+    def write(self, hook: WorkspaceHook) -> Any:
+        """Send what the operator is for, and return its result."""
         raise NotImplementedError
 
     def work(self, hook: WorkspaceHook) -> Any:
-        """Run the procedure, in a dry run up to its first write."""
-        procedure = self.procedure(hook)
-        if not self.is_dry_run or self.has_own_dry_run:
-            return self.run_procedure(hook, procedure)
-        from airflow_provider_workspace.procedures.dry_run import describe, until_first_write
-
-        return describe(hook.client.run(until_first_write(procedure)), return_secrets=self.return_secrets)
-
-    def run_procedure(self, hook: WorkspaceHook, procedure: Procedure[T]) -> T:
-        """Run a procedure; at a long pause, defer the task and run it again from the start afterwards."""
-        from airflow_provider_workspace.api.procedure import leave_at_long_pause
-
-        hook.client.before_write = self.task_state.take_over()
-        result = hook.client.run(leave_at_long_pause(procedure, MAX_PAUSE_ON_WORKER, self.defer_for))
+        """Write; a dry run ends at the first write, and a long pause defers the task, which then begins again."""
+        if self.is_dry_run and not self.has_own_dry_run:
+            return self.describe_write(hook)
+        hook.client.before_write = self.write_check(hook)
+        hook.client.before_pause = self.before_pause
+        result = self.write(hook)
         self._carried = {}
         return result
 
+    def describe_write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        """Return the first write as the plan, without sending it."""
+        from airflow_provider_workspace.procedures.dry_run import PlannedWrite, describe
+
+        def stop(operation: Operation[Any], why: str) -> None:
+            raise PlannedWrite(operation, why)
+
+        hook.client.before_write = stop
+        try:
+            found = self.write(hook)
+        except PlannedWrite as planned:
+            found = planned
+        return describe(found, return_secrets=self.return_secrets)
+
+    def write_check(self, hook: WorkspaceHook) -> Callable[[Operation[Any], str], object]:  # noqa: ARG002
+        """Return what is called before each attempt of a write, and raises if it may not be sent."""
+        check = self.task_state.take_over()
+        return lambda _operation, _why: check()
+
+    def before_pause(self, seconds: float) -> None:
+        """Defer instead of a long pause."""
+        if seconds > MAX_PAUSE_ON_WORKER:
+            self.defer_for(seconds)
+
     def invite_people(
         self, rows: Iterable[Mapping[str, Any] | str], hook: WorkspaceHook, organization_id: str, **options: Any
-    ) -> Procedure[InvitesReport]:
+    ) -> InvitesReport:
         """Invite people and report the progress to the status page; the options are those of ``invite_all``."""
         from airflow_provider_workspace.procedures.bulk_invites import invite_all
         from airflow_provider_workspace.state.campaigns import CampaignNote
@@ -264,18 +277,16 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         # By place: after a deferral the connection may lead elsewhere, where nobody was invited yet.
         place = hook.client.settings.place(organization_id)
         with self.campaign:
-            return (
-                yield from invite_all(
-                    rows,
-                    organization_id=organization_id,
-                    settings=hook.client.settings,
-                    clock=time.time,
-                    memory=self.task_state,
-                    kept=self._carried.setdefault("invites", {}).setdefault(place, {}),
-                    progress=self.campaign.progress,
-                    report=self.campaign.report,
-                    **options,
-                )
+            return invite_all(
+                hook.client,
+                rows,
+                organization_id=organization_id,
+                clock=time.time,
+                memory=self.task_state,
+                kept=self._carried.setdefault("invites", {}).setdefault(place, {}),
+                progress=self.campaign.progress,
+                report=self.campaign.report,
+                **options,
             )
 
     def defer_for(self, seconds: float) -> None:

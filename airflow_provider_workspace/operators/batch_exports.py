@@ -10,7 +10,6 @@ from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 if TYPE_CHECKING:
     from airflow.sdk import XComArg
 
-    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 
@@ -41,12 +40,11 @@ class WorkspacePauseBatchExportOperator(WorkspaceWriteOperator):
         self.organization_id: Any = organization_id
         self.body: Any = body
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Pause it."""
         from airflow_provider_workspace.api.operations.batch_exports import PauseBatchExport
-        from airflow_provider_workspace.api.procedure import send_one
 
-        answer = yield from send_one(
+        answer = hook.client.send(
             PauseBatchExport(
                 organization_id=hook.organization_or_default(self.organization_id),
                 batch_export_id=self.batch_export_id,
@@ -91,12 +89,11 @@ class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
         self.body: Any = body
         self.resume_fields: Any = resume_fields
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Resume it."""
         from airflow_provider_workspace.api.operations.batch_exports import UnpauseBatchExport
-        from airflow_provider_workspace.api.procedure import send_one
 
-        answer = yield from send_one(
+        answer = hook.client.send(
             UnpauseBatchExport(
                 organization_id=hook.organization_or_default(self.organization_id),
                 batch_export_id=self.batch_export_id,

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from airflow.sdk import XComArg
 
     from airflow_provider_workspace.api.models import Domain
-    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 # The writable fields of section "Domain", besides its name.
@@ -78,15 +77,15 @@ class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
         self.saml_acs_url: Any = saml_acs_url
         self.saml_x509_cert: Any = saml_x509_cert
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.domains import CreateDomain
         from airflow_provider_workspace.procedures.resources import create_domain, domain_name
 
         organization_id = hook.organization_or_default(self.organization_id)
         create = CreateDomain(organization_id=organization_id, domain=domain_name(self.domain), **self.given(SETTINGS))
-        domain, self.created = yield from create_domain(
+        domain, self.created = create_domain(
+            hook.client,
             create,
-            hook.client.settings,
             if_exists=self.parse_choice("if_exists", "return", "fail"),
             memory=self.task_state,
         )
@@ -165,9 +164,8 @@ class WorkspaceUpdateDomainOperator(WorkspaceWriteOperator):
         self.saml_x509_cert: Any = saml_x509_cert
         self.set_null: Any = set_null
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.domains import GetDomain, UpdateDomain
-        from airflow_provider_workspace.api.procedure import send_one
         from airflow_provider_workspace.procedures.changes import change_and_check
 
         organization_id = hook.organization_or_default(self.organization_id)
@@ -177,7 +175,7 @@ class WorkspaceUpdateDomainOperator(WorkspaceWriteOperator):
             **{**self.given(["domain", *SETTINGS]), **self.nulls(self.set_null, "domain_id", "organization_id")},
         )
         get = GetDomain(organization_id=organization_id, domain_id=self.domain_id)
-        domain = yield from change_and_check(update, lambda: send_one(get), hook.client.settings.consistency_time)
+        domain = change_and_check(hook.client, update, lambda: hook.client.send(get))
         return self.plain(domain)
 
 
@@ -206,19 +204,19 @@ class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
         self.organization_id: Any = organization_id
         self.if_missing = if_missing
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.domains import DeleteDomain, ListDomains
         from airflow_provider_workspace.procedures.changes import check_not_listed, delete_if_present, is_listed
 
         organization_id = hook.organization_or_default(self.organization_id)
         domains = ListDomains(organization_id=organization_id, limit=hook.client.settings.page_size)
-        deleted = yield from delete_if_present(
+        deleted = delete_if_present(
+            hook.client,
             f"domain {self.domain_id}",
             DeleteDomain(organization_id=organization_id, domain_id=self.domain_id),
             self.parse_choice("if_missing", "ignore", "fail"),
-            exists=lambda: is_listed(domains, self.domain_id),
-            consistency_time=hook.client.settings.consistency_time,
-            check_gone=lambda error: check_not_listed(error, domains, self.domain_id),
+            exists=lambda: is_listed(hook.client, domains, self.domain_id),
+            check_gone=lambda error: check_not_listed(hook.client, error, domains, self.domain_id),
         )
         return {"domain_id": self.domain_id, "deleted": deleted}
 
@@ -256,16 +254,15 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
         self.fail_unverified: Any = fail_unverified
         self.body: Any = body
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Request it, then read the domain: the response need not show the result."""
         from airflow_provider_workspace.api.operations.domains import GetDomain, VerifyDomain
         from airflow_provider_workspace.api.outcome import refuses_kind_of_key
-        from airflow_provider_workspace.api.procedure import send_one
         from airflow_provider_workspace.errors import WorkspacePermissionError
 
         organization_id = hook.organization_or_default(self.organization_id)
         try:
-            yield from send_one(
+            hook.client.send(
                 VerifyDomain(
                     organization_id=organization_id,
                     domain_id=self.domain_id,
@@ -281,7 +278,7 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
                 )
                 error.args = (f"{cure} {error}",)
             raise
-        domain = yield from send_one(GetDomain(organization_id=organization_id, domain_id=self.domain_id))
+        domain = hook.client.send(GetDomain(organization_id=organization_id, domain_id=self.domain_id))
         if not domain.is_verified and self.fail_unverified:
             raise RuntimeError(
                 f"Publish a TXT record with the value {domain.verification_challenge} in the DNS of '{domain.domain}': "

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath, XComArg
 
     from airflow_provider_workspace.api.models import Invite
-    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
 
@@ -77,7 +76,7 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
         self.send_email: Any = send_email
         self.combine_pending_invites: Any = combine_pending_invites
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.comparison import address_key
         from airflow_provider_workspace.api.operations.invites import CreateInvite, ListInvites
         from airflow_provider_workspace.procedures.create_or_get import create_or_get
@@ -93,13 +92,13 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
             return address_key(row.target_email or "") == address_key(email) and not row.is_expired
 
         invite: Invite
-        invite, self.created = yield from create_or_get(
+        invite, self.created = create_or_get(
+            hook.client,
             f"invite of {email}",
             create,
-            find=lambda: find_row(invites, matches),
+            find=lambda: find_row(hook.client, invites, matches),
             if_exists=self.parse_choice("if_exists", "return", "fail"),
             memory=self.task_state,
-            consistency_time=hook.client.settings.consistency_time,
             matches=matches,
         )
         return self.compared(create, invite)
@@ -130,19 +129,19 @@ class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
         self.organization_id: Any = organization_id
         self.if_missing = if_missing
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.invites import DeleteInvite, ListInvites
         from airflow_provider_workspace.procedures.changes import check_not_listed, delete_if_present, is_listed
 
         organization_id = hook.organization_or_default(self.organization_id)
         invites = ListInvites(organization_id=organization_id, limit=hook.client.settings.page_size)
-        deleted = yield from delete_if_present(
+        deleted = delete_if_present(
+            hook.client,
             f"invite {self.invite_id}",
             DeleteInvite(organization_id=organization_id, invite_id=self.invite_id),
             self.parse_choice("if_missing", "ignore", "fail"),
-            exists=lambda: is_listed(invites, self.invite_id),
-            consistency_time=hook.client.settings.consistency_time,
-            check_gone=lambda error: check_not_listed(error, invites, self.invite_id),
+            exists=lambda: is_listed(hook.client, invites, self.invite_id),
+            check_gone=lambda error: check_not_listed(hook.client, error, invites, self.invite_id),
         )
         return {"invite_id": self.invite_id, "deleted": deleted}
 
@@ -223,7 +222,7 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
 
         file = open_report(self.report_path, "addresses", ENTRY_FIELDS, NEEDS_ATTENTION)
         try:
-            report = self.run_procedure(hook, self.procedure(hook))
+            report = super().work(hook)
         except WorkspaceInvitesIncompleteError as error:
             self.log.error("%s", error.report.table())  # noqa: TRY400 - the error itself follows
             self.push_report(file, error.report.to_dict())
@@ -231,18 +230,16 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         self.log.info("%s", report.table())
         return self.reported(file, report.to_dict())
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[InvitesReport]:
+    def write(self, hook: WorkspaceHook) -> InvitesReport:
         from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
-        return (
-            yield from self.invite_people(
-                read_roster(self.invites, file_at(self.path), self.parse_fields("defaults")),
-                hook,
-                hook.organization_or_default(self.organization_id),
-                on_invalid=self.on_invalid,
-                max_per_hour=self.max_per_hour,
-                max_per_day=self.max_per_day,
-                dry_run=self.is_dry_run,
-            )
+        return self.invite_people(
+            read_roster(self.invites, file_at(self.path), self.parse_fields("defaults")),
+            hook,
+            hook.organization_or_default(self.organization_id),
+            on_invalid=self.on_invalid,
+            max_per_hour=self.max_per_hour,
+            max_per_day=self.max_per_day,
+            dry_run=self.is_dry_run,
         )

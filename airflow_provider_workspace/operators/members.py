@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath, XComArg
 
     from airflow_provider_workspace.api.models import Member
-    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.member_sync import MemberPlan
 
@@ -62,25 +61,22 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
         self.level: Any = level
         self.organization_id: Any = organization_id
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.members import ListMembers, UpdateMember
         from airflow_provider_workspace.errors import WorkspaceNotFoundError
         from airflow_provider_workspace.procedures.changes import change_and_check
         from airflow_provider_workspace.procedures.users import check_no_member, find_by_uuid, find_user
 
         organization_id = hook.organization_or_default(self.organization_id)
-        page_size = hook.client.settings.page_size
-        user_uuid = yield from find_user(self.user_uuid, self.user_email, lambda: organization_id, page_size)
+        user_uuid = find_user(hook.client, self.user_uuid, self.user_email, lambda: organization_id)
         # May be the text of a template, which the operation parses.
         level: Any = self.level
         update = UpdateMember(organization_id=organization_id, user_uuid=user_uuid, level=level)
-        members = ListMembers(organization_id=organization_id, limit=page_size)
+        members = ListMembers(organization_id=organization_id, limit=hook.client.settings.page_size)
         try:
-            member = yield from change_and_check(
-                update, lambda: find_by_uuid(members, user_uuid), hook.client.settings.consistency_time
-            )
+            member = change_and_check(hook.client, update, lambda: find_by_uuid(hook.client, members, user_uuid))
         except WorkspaceNotFoundError as error:
-            yield from check_no_member(error, user_uuid, organization_id, page_size)
+            check_no_member(hook.client, error, user_uuid, organization_id)
             raise
         return self.plain(member)
 
@@ -136,7 +132,7 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
         self.owner_level: Any = owner_level
         self.allow_last_owner: Any = allow_last_owner
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.members import DeleteMember, ListMembers
         from airflow_provider_workspace.operators.arguments import parse_access_level
         from airflow_provider_workspace.procedures.changes import delete_if_present
@@ -146,22 +142,21 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
         from airflow_provider_workspace.procedures.users import check_no_member, find_by_uuid, find_user
 
         organization_id = hook.organization_or_default(self.organization_id)
-        page_size = hook.client.settings.page_size
         what = f"member {self.user_uuid or self.user_email}"
-        user_uuid = yield from find_user(
+        user_uuid = find_user(
+            hook.client,
             self.user_uuid,
             self.user_email,
             lambda: organization_id,
-            page_size,
             removed=lambda: self.task_state.has_begun(what),
         )
         deleted = not user_uuid
         if user_uuid:
             delete = DeleteMember(organization_id=organization_id, user_uuid=user_uuid)
-            members = ListMembers(organization_id=organization_id, limit=page_size)
+            members = ListMembers(organization_id=organization_id, limit=hook.client.settings.page_size)
 
-            def exists() -> Procedure[bool]:
-                return (yield from find_by_uuid(members, user_uuid)) is not None
+            def exists() -> bool:
+                return find_by_uuid(hook.client, members, user_uuid) is not None
 
             if_missing = self.parse_choice("if_missing", "ignore", "fail")
             owner_level = parse_access_level("owner_level", self.owner_level)
@@ -169,19 +164,19 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
             if protected or owner_level is not None or not self.allow_last_owner:
                 check_removal(
                     user_uuid,
-                    (yield from read_rows(members)),
+                    read_rows(hook.client, members),
                     protected=protected,
                     owner_level=owner_level,
                     allow_last_owner=self.allow_last_owner,
                 )
             self.task_state.begin(what)
-            deleted = yield from delete_if_present(
+            deleted = delete_if_present(
+                hook.client,
                 what,
                 delete,
                 if_missing,
                 exists=exists,
-                consistency_time=hook.client.settings.consistency_time,
-                check_gone=lambda error: check_no_member(error, user_uuid, organization_id, page_size),
+                check_gone=lambda error: check_no_member(hook.client, error, user_uuid, organization_id),
             )
         return {"user_uuid": user_uuid or None, "deleted": deleted}
 
@@ -268,14 +263,14 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         self.approved: Any = approved
         self.report_path: Any = report_path
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.hooks.files import open_report
         from airflow_provider_workspace.procedures.member_sync import NEEDS_ATTENTION, REPORT_FIELDS, apply
 
         organization_id = hook.organization_or_default(self.organization_id)
         file = open_report(self.report_path, "changes", REPORT_FIELDS, NEEDS_ATTENTION)
-        plan = yield from self.plan(hook, organization_id)
+        plan = self.plan(hook, organization_id)
         if file and self.require_approval:
             file.write(plan.report(planned=True))
         where = described(hook.client.settings, organization_id)
@@ -285,11 +280,11 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         )
         if not self.is_dry_run:
             try:
-                yield from apply(
+                apply(
+                    hook.client,
                     plan,
                     organization_id,
                     lambda rows: self.invite_people(rows, hook, organization_id),
-                    hook.client.settings,
                 )
             except WorkspaceError:
                 if file:
@@ -299,7 +294,7 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
             return self.reported(file, plan.report(planned=self.is_dry_run))
         return plan.to_dict(applied=not self.is_dry_run)
 
-    def plan(self, hook: WorkspaceHook, organization_id: str) -> Procedure[MemberPlan]:
+    def plan(self, hook: WorkspaceHook, organization_id: str) -> MemberPlan:
         """Read the roster and the lists, plan, log the plan and check it."""
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.hooks.files import file_at
@@ -309,7 +304,6 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         from airflow_provider_workspace.procedures.plan import check_approved_plan
         from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_value
 
-        settings = hook.client.settings
         max_removals = parse_maximum("max_removals", self.max_removals)
         owner_level = parse_access_level("owner_level", self.owner_level)
         leavers = None if self.leavers is None else rows_of_value(self.leavers, "leavers")
@@ -318,11 +312,11 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
             roster = read_roster(self.roster, file_at(self.path), self.parse_fields("defaults"), argument="roster")
         elif self.roster is not None or self.path is not None:
             raise WorkspaceInputError("Give either leavers=… or a roster")
-        yield from wait_for_consistency(self.task_state, settings.consistency_time)
-        plan = yield from read_and_plan(
+        wait_for_consistency(hook.client, self.task_state)
+        plan = read_and_plan(
+            hook.client,
             roster,
             organization_id,
-            settings,
             protected=rows_of_value(self.protected, "protected"),
             owner_level=owner_level,
             leavers=leavers,

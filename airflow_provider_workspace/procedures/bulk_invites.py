@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from airflow_provider_workspace.api.operations.invites import CreateInvites, ListInvites
 from airflow_provider_workspace.api.outcome import is_in_doubt
-from airflow_provider_workspace.api.procedure import Pause, Procedure, Send, send_one
 from airflow_provider_workspace.api.retry import look_up_pauses
 from airflow_provider_workspace.errors import (
     WorkspaceInputError,
@@ -29,13 +29,12 @@ from airflow_provider_workspace.procedures.invites_report import (
 from airflow_provider_workspace.procedures.quota import DAY, Quota, parse_timestamp
 from airflow_provider_workspace.procedures.roster import Row, check_roster
 from airflow_provider_workspace.procedures.snapshot import Snapshot, take_snapshot
-from airflow_provider_workspace.procedures.suspension import SuspensionClock
+from airflow_provider_workspace.procedures.suspension import SuspensionClock, WatchedClient
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.procedures.create_or_get import Memory
-
-T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -54,24 +53,23 @@ MAX_WAIT = 25 * 3600.0
 MAX_IDLE = 2 * DAY
 
 
-def wait_for_consistency(memory: Memory, consistency_time: float) -> Procedure[None]:
+def wait_for_consistency(client: WorkspaceClient, memory: Memory) -> None:
     """
     Wait until the lists show the invites that an earlier try of the task may have sent.
 
     :param memory: what the task remembers across its tries
-    :param consistency_time: seconds within which a request may take effect and become visible in a list
     """
-    age = memory.age(INVITING)
-    if age is not None and age < consistency_time + NOTE_SECONDS:
+    age, seconds = memory.age(INVITING), client.settings.consistency_time + NOTE_SECONDS
+    if age is not None and age < seconds:
         log.info("An earlier try may have sent invites just now: waiting until the lists show them.")
-        yield Pause(consistency_time + NOTE_SECONDS - age)
+        client.pause(seconds - age)
 
 
 def invite_all(
+    client: WorkspaceClient,
     invites: Iterable[Mapping[str, Any] | str],
     *,
     organization_id: str,
-    settings: Settings,
     clock: Callable[[], float],
     on_invalid: Literal["fail", "skip"] = "fail",
     max_per_hour: int | None = None,
@@ -82,12 +80,11 @@ def invite_all(
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     report: InvitesReport | None = None,
     dry_run: bool = False,
-) -> Procedure[InvitesReport]:
+) -> InvitesReport:
     """
     Invite everybody who is not a member and has no open invite.
 
     :param invites: rows, see :func:`~airflow_provider_workspace.procedures.roster.check_roster`
-    :param settings: settings of the connection
     :param clock: returns the seconds since 1970
     :param on_invalid: ``fail`` before anything is sent if a row is invalid, or ``skip`` such rows
     :param max_per_hour: limit of invites of the organization per hour; by default that of the connection
@@ -104,6 +101,7 @@ def invite_all(
     """
     if on_invalid not in ("fail", "skip"):
         raise WorkspaceInputError(f"on_invalid is {shown(on_invalid)}; expected 'fail' or 'skip'")
+    settings = client.settings
     quota = Quota(
         settings.invites_per_hour if max_per_hour is None else max_per_hour,
         settings.invites_per_day if max_per_day is None else max_per_day,
@@ -124,14 +122,15 @@ def invite_all(
     quota.begin(clock())
     suspension = SuspensionClock(clock)
     rows = InviteRows(roster.rows, report, quota, suspension)
-    campaign = _Campaign(rows, organization_id, settings, quota, suspension, progress, memory)
+    watched = cast("WorkspaceClient", WatchedClient(client, suspension))
+    campaign = _Campaign(watched, rows, organization_id, settings, quota, suspension, progress, memory)
     if memory is not None:
-        yield from wait_for_consistency(memory, settings.consistency_time)
+        wait_for_consistency(client, memory)
     if dry_run:
-        yield from campaign.read()
+        campaign.read()
         report.add(*(make_entry(row, "planned", "is neither a member nor invited") for row in rows.open.values()))
         return report
-    yield from suspension.watch(campaign.run(max_wait))
+    campaign.run(max_wait)
     quota.kept.clear()
     refused = [entry for entry in report.entries if entry.status == "failed"]
     if refused and on_invalid == "fail":
@@ -150,6 +149,7 @@ class _Campaign:
     It holds what decides on the next request: the limits and the concurrency.
     """
 
+    client: WorkspaceClient
     rows: InviteRows
     organization_id: str
     settings: Settings
@@ -173,54 +173,57 @@ class _Campaign:
     def limit(self) -> int:
         return 1 if self.settings.bulk_invite_body == "object" else self.settings.bulk_invite_limit
 
-    def run(self, max_wait: float) -> Procedure[None]:
+    def run(self, max_wait: float) -> None:
         """Read, send and wait until each row has a result."""
-        yield from self.read()
+        self.read()
         if self.rows.open:
             self.progress(0, self.rows.total)
         while True:
-            yield from self.send()
+            self.send()
             if not self.rows.open or self.clock.now() < self.hold_until:
-                yield from self.check_unlisted()
+                self.check_unlisted()
             if not self.rows.open:
                 return
-            yield from self.wait(max_wait)
-            yield from self.read()
+            self.wait(max_wait)
+            self.read()
 
     # Reading
 
-    def read(self) -> Procedure[None]:
+    def read(self) -> None:
         """Read the lists, and finish the rows that they decide."""
-        seen, began = yield from self.clock.read(self.snapshot)
+        seen, began = self.clock.read(self.snapshot)
         self.listed = [time for time in map(parse_timestamp, seen.invited_at) if time is not None]
         self.invite_count = seen.invite_count
         self.rows.compare(seen, began, self.settings.consistency_time)
 
-    def snapshot(self) -> Procedure[Snapshot]:
-        return self.with_report(take_snapshot("people", self.organization_id, self.settings, complete=True))
+    def snapshot(self) -> Snapshot:
+        with self.reporting():
+            return take_snapshot(self.client, "people", self.organization_id, complete=True)
 
-    def with_report(self, procedure: Procedure[T]) -> Procedure[T]:
-        """Run a read; once invites were sent, an error carries the report."""
+    @contextmanager
+    def reporting(self) -> Iterator[None]:
+        """Read; once invites were sent, an error carries the report."""
         try:
-            return (yield from procedure)
+            yield
         except WorkspaceRequestError as error:
             if not self.rows.accepted and not self.rows.tried:
                 raise
             raise self.rows.incomplete(error) from error
 
-    def check_unlisted(self) -> Procedure[None]:
+    def check_unlisted(self) -> None:
         """Read the lists unless their count confirms the invites that no response showed."""
         if not self.rows.unlisted:
             return
-        page = yield from self.with_report(send_one(ListInvites(organization_id=self.organization_id, limit=1)))
+        with self.reporting():
+            page = self.client.send(ListInvites(organization_id=self.organization_id, limit=1))
         if page.count == self.invite_count:
             self.rows.unlisted = {}
         else:
-            yield from self.read()
+            self.read()
 
     # Sending
 
-    def send(self) -> Procedure[None]:
+    def send(self) -> None:
         """Send what the limits permit, until the lists must be read again."""
         if self.clock.now() < self.hold_until:
             return
@@ -235,12 +238,14 @@ class _Campaign:
                 )
                 for rows, _ in batch
             ]
-            results = yield Send(requests, caller_looks_up=True, note=self.note, must_stop=self.clock.is_stale)
+            results = self.client.send_all(
+                requests, caller_looks_up=True, note=self.note, must_stop=self.clock.is_stale
+            )
             limited = self.record(batch, results)
             self.progress(self.rows.total - len(self.rows.open), self.rows.total)
             if limited:
                 self.width = 1
-                yield from self.read()
+                self.read()
                 asked = self.limited.retry_after if self.limited else None
                 self.hold_until = self.quota.refuse(self.listed, limited, asked, self.clock.now())
                 break
@@ -324,7 +329,7 @@ class _Campaign:
 
     # Waiting
 
-    def wait(self, max_wait: float) -> Procedure[None]:
+    def wait(self, max_wait: float) -> None:
         """Wait until an unknown outcome may be listed or a limit permits more, whichever comes first."""
         now = self.clock.now()
         held = self.hold_until - now
@@ -346,4 +351,4 @@ class _Campaign:
             self.width = 1
         log.info("%s. Continuing in %.0f s: %s.", report.summary(), seconds, report.waits_for)
         self.quota.parts[:] = [[row.key for row in part] for part in self.rows.parts]
-        yield from self.clock.pause(seconds)
+        self.client.pause(seconds)

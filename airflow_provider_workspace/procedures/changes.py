@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from airflow_provider_workspace.api.comparison import differences, unshown
 from airflow_provider_workspace.api.outcome import Outcome
-from airflow_provider_workspace.api.procedure import Pause, Procedure, Send, send_one
 from airflow_provider_workspace.api.retry import look_up_pauses
 from airflow_provider_workspace.errors import (
     WorkspaceError,
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.api.models import Page, Resource
     from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.client.client import WorkspaceClient
 
 R = TypeVar("R", bound="Resource")
 
@@ -32,28 +32,25 @@ log = logging.getLogger(__name__)
 CHECK_SECONDS = 60.0
 
 
-def change_and_check(
-    change: Operation[R], read: Callable[[], Procedure[R | None]], consistency_time: float
-) -> Procedure[R]:
+def change_and_check(client: WorkspaceClient, change: Operation[R], read: Callable[[], R | None]) -> R:
     """
     Send a change. If the response does not show all of its fields, read the record until it does.
 
     :param change: the change; the client compares its response with it
     :param read: reads the record; returns ``None`` if it is not found
-    :param consistency_time: seconds for which a read may return the old record; the wait is a minute at most
     :raises WorkspaceNotAppliedError: if the record shows something else
     """
-    record = yield from send_one(change)
+    record = client.send(change)
     if not unshown(change, record):
         return record
 
-    def is_done() -> Procedure[bool]:
+    def is_done() -> bool:
         nonlocal record
-        found = yield from read()
+        found = read()
         record = found or record
         return found is not None and not differences(change, found)
 
-    yield from check_done(f"{type(change).__name__} was done", change, is_done, consistency_time)
+    check_done(client, f"{type(change).__name__} was done", change, is_done)
     unverified = unshown(change, record)
     if unverified:
         log.warning("The change was accepted, but the service does not show these fields: %s", ", ".join(unverified))
@@ -61,14 +58,14 @@ def change_and_check(
 
 
 def delete_if_present(
+    client: WorkspaceClient,
     what: str,
     delete: Operation[Any],
     if_missing: str,
     *,
-    exists: Callable[[], Procedure[bool]] | None,
-    consistency_time: float,
-    check_gone: Callable[[WorkspaceNotFoundError], Procedure[None]] | None = None,
-) -> Procedure[bool]:
+    exists: Callable[[], bool] | None,
+    check_gone: Callable[[WorkspaceNotFoundError], None] | None = None,
+) -> bool:
     """
     Delete a record; one that is already gone is no error, so a retry after a lost worker succeeds.
 
@@ -78,17 +75,16 @@ def delete_if_present(
     :param what: the record, for messages
     :param if_missing: ``ignore`` or ``fail``
     :param exists: returns whether the record can still be found; ``None`` if the caller checks later
-    :param consistency_time: seconds for which a deleted record may still be found; the wait is a minute at most
     :param check_gone: called with the 404; raises it if a list still shows the record. ``None`` if there is no list:
         then the 404 must come from the service itself
     :return: whether this call deleted it
     :raises WorkspaceNotFoundError: if it may still exist
     :raises WorkspaceNotAppliedError: if the delete succeeded, but the record can still be found
     """
-    (answer,) = yield Send([delete], why=f"the {what} is to go, unless it is gone")
+    answer = client.attempt(delete, f"the {what} is to go, unless it is gone")
     if isinstance(answer, WorkspaceNotFoundError):
         if check_gone is not None:
-            yield from check_gone(answer)
+            check_gone(answer)
         elif not answer.from_service:
             answer.args = (f"Check the host of the connection: this 404 may be that of a proxy. {answer}",)
             raise answer
@@ -102,31 +98,24 @@ def delete_if_present(
     if isinstance(answer, WorkspaceError):
         raise answer
     if exists is not None:
-
-        def is_gone() -> Procedure[bool]:
-            return not (yield from exists())
-
-        yield from check_done(f"the {what} was deleted", delete, is_gone, consistency_time)
+        check_done(client, f"the {what} was deleted", delete, lambda: not exists())
     log.info("Deleted the %s.", what)
     return True
 
 
-def check_done(
-    what: str, operation: Operation[Any], is_done: Callable[[], Procedure[bool]], consistency_time: float
-) -> Procedure[None]:
+def check_done(client: WorkspaceClient, what: str, operation: Operation[Any], is_done: Callable[[], bool]) -> None:
     """
-    Poll until the effect of a successful request is visible.
+    Poll until the effect of a successful request is visible, for the consistency time and a minute at most.
 
     :param what: what was done, for messages
-    :param consistency_time: seconds for which the effect may not be visible; the wait is a minute at most
     :raises WorkspaceNotAppliedError: if the effect does not become visible
     """
-    seconds = min(consistency_time, CHECK_SECONDS)
+    seconds = min(client.settings.consistency_time, CHECK_SECONDS)
     try:
         for pause in (0.0, *look_up_pauses(0.0, seconds)):
             if pause:
-                yield Pause(pause)
-            if (yield from is_done()):
+                client.pause(pause)
+            if is_done():
                 return
     except WorkspacePermissionError as error:
         log.warning("The service says that %s, but this API key may not check it: %s", what, error)
@@ -147,20 +136,22 @@ def not_seen(what: str, operation: Operation[Any], seconds: float) -> WorkspaceN
     )
 
 
-def is_listed(first: Operation[Page[Any]], wanted: object) -> Procedure[bool]:
+def is_listed(client: WorkspaceClient, first: Operation[Page[Any]], wanted: object) -> bool:
     """Return whether a list has a row with an id."""
     wanted_id = str(wanted).strip().lower()
-    row = yield from find_row(first, lambda row: str(row.id).lower() == wanted_id, identity=lambda row: row.id)
+    row = find_row(client, first, lambda row: str(row.id).lower() == wanted_id, identity=lambda row: row.id)
     return row is not None
 
 
-def check_not_listed(error: WorkspaceNotFoundError, first: Operation[Page[Any]], wanted: object) -> Procedure[None]:
+def check_not_listed(
+    client: WorkspaceClient, error: WorkspaceNotFoundError, first: Operation[Page[Any]], wanted: object
+) -> None:
     """
     Check that a record for which the service returned 404 is not in its list either.
 
     :raises WorkspaceNotFoundError: if it is
     """
-    if (yield from is_listed(first, wanted)):
+    if is_listed(client, first, wanted):
         raise_listed(error, "its kind")
 
 

@@ -7,7 +7,6 @@ import logging
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from airflow_provider_workspace.api.outcome import Outcome
-from airflow_provider_workspace.api.procedure import Pause, Procedure, Send
 from airflow_provider_workspace.api.retry import MAX_SENDS, look_up_pauses
 from airflow_provider_workspace.errors import (
     WorkspaceDuplicateError,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.api.models import Page, ProjectItem
     from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.client.client import WorkspaceClient
 
 R = TypeVar("R")
 
@@ -57,15 +57,15 @@ class Memory(Protocol):
 
 
 def create_or_get(
+    client: WorkspaceClient,
     what: str,
     create: Operation[Any],
     *,
-    find: Callable[[], Procedure[R | None]],
+    find: Callable[[], R | None],
     if_exists: str,
     memory: Memory,
-    consistency_time: float,
     matches: Callable[[Any], bool] = lambda _: True,
-) -> Procedure[tuple[R, bool]]:
+) -> tuple[R, bool]:
     """
     Create a record unless it exists; look it up if the response to the create was lost.
 
@@ -77,17 +77,17 @@ def create_or_get(
     :param find: looks it up; returns ``None`` if it does not exist
     :param if_exists: ``return`` an existing record, or ``fail``
     :param memory: what the task remembers across its tries; a record that an earlier try created is no failure
-    :param consistency_time: seconds within which a create may take effect and become visible in a list
     :param matches: whether the record in a response is the one that was asked for; if not, it is looked up
     :return: the record, and whether this task created it
     :raises WorkspaceInputError: if it exists and ``if_exists`` is ``fail``; nothing was sent
     :raises WorkspaceOutcomeUnknownError: if every response was lost and the record cannot be found
     """
-    found = yield from find()
+    consistency_time = client.settings.consistency_time
+    found = find()
     age = memory.age(what)
     if found is None and age is not None and age < consistency_time:
         log.info("An earlier request may have created the %s: looking it up before sending again.", what)
-        found = yield from _find_later(find, age, consistency_time)
+        found = _find_later(client, find, age, consistency_time)
     if found is not None and memory.has_begun(what):
         log.info("An earlier request of this task created the %s.", what)
         return found, True
@@ -106,12 +106,11 @@ def create_or_get(
             error = WorkspaceOutcomeUnknownError(msg, operation=type(create).__name__, retryable=False)
             error.caller_looks_up = True
             raise error from lost
-        (answer,) = yield Send(
-            [create], why=f"there is no {what}", caller_looks_up=True, note=functools.partial(memory.begin, what)
-        )
+        note = functools.partial(memory.begin, what)
+        answer = client.attempt(create, f"there is no {what}", caller_looks_up=True, note=note)
         if isinstance(answer, WorkspaceOutcomeUnknownError):
             memory.begin(what)  # it may take effect within the consistency time from now
-            found = yield from _find_later(find, 0.0, consistency_time)
+            found = _find_later(client, find, 0.0, consistency_time)
             if found is not None:
                 log.warning("The answer was lost, but the %s exists: this task created it.", what)
                 return found, True
@@ -120,13 +119,13 @@ def create_or_get(
         elif isinstance(answer, WorkspaceError):
             memory.forget()  # refused or not sent
             taken = _is_taken(answer) and (if_exists == "return" or sends > 1)
-            found = (yield from _find_later(find, 0.0, TAKEN_SECONDS)) if taken else None
+            found = (_find_later(client, find, 0.0, TAKEN_SECONDS)) if taken else None
             if found is None:
                 raise answer
             log.info("Somebody else created the %s at the same time: nothing was created here.", what)
             return found, sends > 1
         elif getattr(answer, "id", None) is None or (answer.label and not matches(answer)):
-            found = yield from _find_later(find, 0.0, consistency_time)
+            found = _find_later(client, find, 0.0, consistency_time)
             if found is None:
                 raise not_seen(f"the {what} was created", create, consistency_time)
             return found, True
@@ -140,19 +139,23 @@ def _is_taken(error: WorkspaceError) -> bool:
     return getattr(error, "code", None) == "unique" or getattr(error, "status", None) == 409
 
 
-def _find_later(find: Callable[[], Procedure[R | None]], age: float, consistency_time: float) -> Procedure[R | None]:
+def _find_later(client: WorkspaceClient, find: Callable[[], R | None], age: float, consistency_time: float) -> R | None:
     """Look up a record until the consistency time is over; ``age`` is the seconds since the create was sent."""
     for seconds in look_up_pauses(age, consistency_time):
-        yield Pause(seconds)
-        found = yield from find()
+        client.pause(seconds)
+        found = find()
         if found is not None:
             return found
     return None
 
 
 def check_created(
-    what: str, record_id: object, projects: Operation[Page[ProjectItem]], matches: Callable[[ProjectItem], bool]
-) -> Procedure[None]:
+    client: WorkspaceClient,
+    what: str,
+    record_id: object,
+    projects: Operation[Page[ProjectItem]],
+    matches: Callable[[ProjectItem], bool],
+) -> None:
     """
     Read the list again after a create: two concurrent tasks may both have found nothing and created a record.
 
@@ -164,7 +167,7 @@ def check_created(
     :raises WorkspaceNotAppliedError: if the next look-up would not find the created record
     """
     try:
-        rows = yield from read_rows(projects)
+        rows = read_rows(client, projects)
     except WorkspaceIncompleteListError as error:
         log.warning("A short list cannot show whether another task created the %s too: %s", what, error)
         return

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, cast
 from airflow_provider_workspace.api.comparison import address_key, printable
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite, ListInvites
 from airflow_provider_workspace.api.operations.members import DeleteMember, ListMembers, UpdateMember
-from airflow_provider_workspace.api.procedure import Procedure, send_one
 from airflow_provider_workspace.errors import (
     WorkspaceBadRequestError,
     WorkspaceError,
@@ -39,7 +38,7 @@ from airflow_provider_workspace.procedures.snapshot import read_rows
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.api.operation import Operation
-    from airflow_provider_workspace.client.settings import Settings
+    from airflow_provider_workspace.client.client import WorkspaceClient
 
 log = logging.getLogger(__name__)
 
@@ -250,23 +249,24 @@ class MemberPlan:
 
 
 def read_and_plan(
+    client: WorkspaceClient,
     rows: Iterable[Mapping[str, Any] | str],
     organization_id: str,
-    settings: Settings,
     *,
     protected: Collection[str],
     owner_level: int | None,
     leavers: Collection[Any] | None = None,
-) -> Procedure[MemberPlan]:
+) -> MemberPlan:
     """Read the invites and the members, then plan with :func:`plan_members` or :func:`plan_leavers`."""
-    invites = yield from read_rows(ListInvites(organization_id=organization_id, limit=settings.page_size))
-    members = yield from read_rows(ListMembers(organization_id=organization_id, limit=settings.page_size))
+    page_size = client.settings.page_size
+    invites = read_rows(client, ListInvites(organization_id=organization_id, limit=page_size))
+    members = read_rows(client, ListMembers(organization_id=organization_id, limit=page_size))
     if leavers is not None:
         plan = plan_leavers(leavers, invites, members, protected=protected, owner_level=owner_level)
     else:
         plan = plan_members(rows, invites, members, protected=protected, owner_level=owner_level)
     check_owner_stays(members, plan.changes)
-    plan.organization_id, plan.planned_for = organization_id, settings.place(organization_id)
+    plan.organization_id, plan.planned_for = organization_id, client.settings.place(organization_id)
     return plan
 
 
@@ -495,11 +495,11 @@ def _plan_member(
 
 
 def apply(
+    client: WorkspaceClient,
     plan: MemberPlan,
     organization_id: str,
-    invite: Callable[[list[dict[str, Any]]], Procedure[InvitesReport]],
-    settings: Settings,
-) -> Procedure[InvitesReport | None]:
+    invite: Callable[[list[dict[str, Any]]], InvitesReport],
+) -> InvitesReport | None:
     """
     Send the changes; a change that is refused does not stop the others.
 
@@ -515,7 +515,7 @@ def apply(
             continue
         try:
             operation = change.operation(organization_id)
-            yield from _apply_change(change, operation)
+            _apply_change(client, change, operation)
             sent[number] = operation
         except (WorkspaceBadRequestError, WorkspacePermissionError, WorkspaceNotAppliedError) as error:
             log.error("Refused: %s", error)  # noqa: TRY400 - one error for all of them follows
@@ -530,7 +530,7 @@ def apply(
     report: InvitesReport | None = None
     if rows and len(refused) < MAX_REFUSALS:
         try:
-            report = yield from invite(rows)
+            report = invite(rows)
         except WorkspaceInvitesIncompleteError as error:
             plan.note_invites(error.report)
             raise
@@ -538,37 +538,38 @@ def apply(
         log.info("%s", report.table())
     if refused:
         raise WorkspaceSyncIncompleteError(f"The service refused {len(refused)} changes. {'; '.join(refused)}")
-    yield from _check_changes(plan, sent, organization_id, settings)
+    _check_changes(client, plan, sent, organization_id)
     return report
 
 
-def _apply_change(change: MemberChange, operation: Operation[Any]) -> Procedure[None]:
+def _apply_change(client: WorkspaceClient, change: MemberChange, operation: Operation[Any]) -> None:
     if isinstance(operation, UpdateMember):
         try:
-            yield from send_one(operation)
+            client.send(operation)
         except WorkspaceNotFoundError:
             log.warning("%s has left since the members were read. The next run invites them.", change.email)
         else:
             log.info("Changed the level of %s from %s.", change.email, change.levels)
         return
     what = f"invite of {change.email}" if change.action == "withdraw" else f"member {change.email}"
-    yield from delete_if_present(what, operation, "ignore", exists=None, consistency_time=0.0)
+    delete_if_present(client, what, operation, "ignore", exists=None)
 
 
 def _check_changes(
-    plan: MemberPlan, sent: dict[int, Operation[Any]], organization_id: str, settings: Settings
-) -> Procedure[None]:
+    client: WorkspaceClient, plan: MemberPlan, sent: dict[int, Operation[Any]], organization_id: str
+) -> None:
     """Check all changes in the lists, reading each list once per poll."""
     pending = {number: plan.changes[number] for number in sent}
+    page_size = client.settings.page_size
 
-    def is_done() -> Procedure[bool]:
+    def is_done() -> bool:
         nonlocal pending
         shown: dict[str | None, int | None] = {}
         if any(change.action == "withdraw" for change in pending.values()):
-            invites = yield from read_rows(ListInvites(organization_id=organization_id, limit=settings.page_size))
+            invites = read_rows(client, ListInvites(organization_id=organization_id, limit=page_size))
             shown |= {invite.id: None for invite in invites}
         if any(change.action != "withdraw" for change in pending.values()):
-            members = yield from read_rows(ListMembers(organization_id=organization_id, limit=settings.page_size))
+            members = read_rows(client, ListMembers(organization_id=organization_id, limit=page_size))
             shown |= {member.user.uuid: member.level for member in members if member.user}
         pending = {
             number: change
@@ -580,7 +581,7 @@ def _check_changes(
     if not pending:
         return
     try:
-        yield from check_done("each change was made", next(iter(sent.values())), is_done, settings.consistency_time)
+        check_done(client, "each change was made", next(iter(sent.values())), is_done)
     except WorkspaceNotAppliedError as error:
         for number in pending:
             plan.outcomes[number] = ("refused", "the service reported success, but does not show the change")

@@ -13,7 +13,6 @@ from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.operations.projects import ProjectFields
-from airflow_provider_workspace.api.procedure import send_one
 from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.errors import WorkspaceNotFoundError
 from airflow_provider_workspace.procedures.organization_file import DashboardEntry
@@ -22,7 +21,7 @@ from airflow_provider_workspace.procedures.snapshot import read_rows
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from airflow_provider_workspace.api.procedure import Procedure
+    from airflow_provider_workspace.client.client import WorkspaceClient
 
 # The brace that starts a Jinja template.
 TEMPLATE = re.compile(r"\{(?=[{%#])")
@@ -36,24 +35,24 @@ HEAD = """\
 
 
 def describe_organization(
-    organization_id: str, page_size: int, dashboards: Mapping[str, Mapping[str, str]]
-) -> Procedure[str]:
+    client: WorkspaceClient, organization_id: str, dashboards: Mapping[str, Mapping[str, str]]
+) -> str:
     """
     Read an organization, and return its file.
 
     :param dashboards: keys of Variables by dashboard id, by project id
     """
-    where: dict[str, Any] = {"organization_id": organization_id, "limit": page_size}
+    where: dict[str, Any] = {"organization_id": organization_id, "limit": client.settings.page_size}
     found: dict[str, Any] = {"organization_id": organization_id}
     found["projects"] = []
-    for item in (yield from read_rows(ops.projects.ListProjects(**where))):
+    for item in read_rows(client, ops.projects.ListProjects(**where)):
         project_id = str(item.id)
         get = ops.projects.GetProject(organization_id=organization_id, project_id=project_id)
-        entry = _fields((yield from send_one(get)), ProjectFields.model_fields)
-        entry["dashboards"] = yield from _dashboards(project_id, dashboards.get(project_id, {}))
+        entry = _fields(client.send(get), ProjectFields.model_fields)
+        entry["dashboards"] = _dashboards(client, project_id, dashboards.get(project_id, {}))
         if "name" in entry:  # not if it holds a secret
             found["projects"].append({key: value for key, value in entry.items() if value})
-    rows = yield from read_rows(ops.domains.ListDomains(**where))
+    rows = read_rows(client, ops.domains.ListDomains(**where))
     found["domains"] = [
         {"domain": row.domain, **_fields(row, DomainFields.model_fields)}
         | ({} if row.is_verified else {"verified": False})
@@ -61,12 +60,12 @@ def describe_organization(
     ]
     people = {
         address_key(invite.target_email): _person(invite.target_email, invite.level)
-        for invite in (yield from read_rows(ops.invites.ListInvites(**where)))
+        for invite in read_rows(client, ops.invites.ListInvites(**where))
         if invite.target_email and not invite.is_expired
     }
     people |= {
         address_key(member.user.email): _person(member.user.email, member.level)
-        for member in (yield from read_rows(ops.members.ListMembers(**where)))
+        for member in read_rows(client, ops.members.ListMembers(**where))
         if member.user and member.user.email
     }
     found["members"] = {"people": [*people.values()]} if people else None
@@ -97,13 +96,13 @@ def _dump(value: Any) -> str:
     return "".join(char if char.isprintable() or char == "\n" else f"\\u{ord(char):04X}" for char in text)
 
 
-def _dashboards(project_id: str, remembered: Mapping[str, str]) -> Procedure[list[dict[str, Any]]]:
+def _dashboards(client: WorkspaceClient, project_id: str, remembered: Mapping[str, str]) -> list[dict[str, Any]]:
     """Describe the dashboards that Airflow remembers of a project, without those that were deleted meanwhile."""
     entries: list[dict[str, Any]] = []
     for dashboard_id, key in remembered.items():
         where: dict[str, Any] = {"project_id": project_id, "dashboard_id": dashboard_id}
         try:
-            dashboard = yield from send_one(ops.dashboards.GetDashboard(**where))
+            dashboard = client.send(ops.dashboards.GetDashboard(**where))
         except WorkspaceNotFoundError as error:
             if not error.from_service:
                 raise
@@ -111,7 +110,7 @@ def _dashboards(project_id: str, remembered: Mapping[str, str]) -> Procedure[lis
         entry = _fields(dashboard, DashboardEntry.model_fields)
         if dashboard.deleted or "name" not in entry:
             continue
-        listed = yield from read_rows(ops.dashboards.ListDashboardCollaborators(**where))
+        listed = read_rows(client, ops.dashboards.ListDashboardCollaborators(**where))
         people = [
             {"email": row.user.email, **({} if row.level is None else {"level": row.level})}
             for row in listed

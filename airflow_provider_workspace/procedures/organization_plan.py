@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key, differences, domain_key
-from airflow_provider_workspace.api.procedure import send_one
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceOutcomeUnknownError
 from airflow_provider_workspace.procedures.member_sync import MemberPlan, check_owner_stays, plan_members
 from airflow_provider_workspace.procedures.plan import MAX_LINES, PENDING, SYMBOLS, Change
@@ -20,7 +19,7 @@ from airflow_provider_workspace.procedures.snapshot import read_rows
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator, Domain, Member, ProjectItem
     from airflow_provider_workspace.api.operation import Operation
-    from airflow_provider_workspace.api.procedure import Procedure
+    from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.procedures.organization_file import (
         DashboardEntry,
         DomainEntry,
@@ -135,37 +134,43 @@ class OrganizationReader:
     :param planned_for: the service and the organization
     """
 
+    client: WorkspaceClient
     organization_id: str
-    page_size: int
-    find_dashboard: Callable[[str, str, DashboardEntry], Procedure[Dashboard | None]]
+    find_dashboard: Callable[[str, str, DashboardEntry], Dashboard | None]
     window_of: Callable[[str], str]
     file_at: Callable[[str], Any]
     planned_for: str = ""
     _projects: list[ProjectItem] | None = None
     _members: list[Member] | None = None
 
-    def projects(self) -> Procedure[list[ProjectItem]]:
+    @property
+    def page_size(self) -> int:
+        return self.client.settings.page_size
+
+    def projects(self) -> list[ProjectItem]:
         if self._projects is None:
-            self._projects = yield from read_rows(
-                ops.projects.ListProjects(organization_id=self.organization_id, limit=self.page_size)
+            self._projects = read_rows(
+                self.client,
+                ops.projects.ListProjects(organization_id=self.organization_id, limit=self.page_size),
             )
         return self._projects
 
-    def members(self) -> Procedure[list[Member]]:
+    def members(self) -> list[Member]:
         if self._members is None:
-            self._members = yield from read_rows(
-                ops.members.ListMembers(organization_id=self.organization_id, limit=self.page_size)
+            self._members = read_rows(
+                self.client,
+                ops.members.ListMembers(organization_id=self.organization_id, limit=self.page_size),
             )
         return self._members
 
-    def project_id(self, entry: ProjectEntry) -> Procedure[str | None]:
+    def project_id(self, entry: ProjectEntry) -> str | None:
         """
         Return the id of the project with the name of an entry; ``None`` if there is none.
 
         :raises WorkspaceInputError: if there are several
         :raises WorkspaceNotAppliedError: if the service would cut the name
         """
-        rows = yield from self.projects()
+        rows = self.projects()
         found = [row.id for row in rows if project_key(row.name) == project_key(entry.name)]
         if not found:
             check_not_cut(entry.name, (row.name for row in rows))
@@ -177,7 +182,7 @@ class OrganizationReader:
 
 def plan_organization(
     wanted: Organization, reader: OrganizationReader, parts: Collection[str] = PARTS
-) -> Procedure[OrganizationPlan]:
+) -> OrganizationPlan:
     """
     Compare an organization with its file.
 
@@ -186,11 +191,11 @@ def plan_organization(
     """
     plan = OrganizationPlan(reader.planned_for)
     if "projects" in parts:
-        plan.changes += yield from _plan_projects(wanted, reader)
+        plan.changes += _plan_projects(wanted, reader)
     if wanted.domains and ("domains" in parts or "verification" in parts):
-        plan.changes += [change for change in (yield from _plan_domains(wanted, reader)) if change.part in parts]
+        plan.changes += [change for change in _plan_domains(wanted, reader) if change.part in parts]
     if wanted.members and "members" in parts:
-        plan.members = yield from _plan_members(wanted, reader)
+        plan.members = _plan_members(wanted, reader)
         _refuse_contradictions(wanted, plan.members)
         plan.changes += filter(None, (change.planned(reader.organization_id) for change in plan.members.changes))
         plan.changes += [
@@ -200,7 +205,7 @@ def plan_organization(
     for project in wanted.projects:
         for dashboard in project.dashboards:
             if "dashboards" in parts or ("collaborators" in parts and dashboard.collaborators is not None):
-                changes = yield from _plan_dashboard(wanted, project, dashboard, reader)
+                changes = _plan_dashboard(wanted, project, dashboard, reader)
                 plan.changes += [change for change in changes if change.part in parts]
     if "exports" in parts:
         plan.changes += _plan_exports(wanted, reader)
@@ -208,29 +213,29 @@ def plan_organization(
     return plan
 
 
-def _plan_projects(wanted: Organization, reader: OrganizationReader) -> Procedure[list[Change]]:
+def _plan_projects(wanted: Organization, reader: OrganizationReader) -> list[Change]:
     changes: list[Change] = []
     for entry in wanted.projects:
         fields = entry.model_dump(mode="json", exclude_unset=True, exclude={"dashboards"})
         create = ops.projects.CreateProject(organization_id=reader.organization_id, **fields)
         settings = {name: value for name, value in fields.items() if name != "name"}
         name = f"project {entry.name}"
-        project_id = yield from reader.project_id(entry)
+        project_id = reader.project_id(entry)
         if project_id is None:
             changes.append(Change("create", "projects", name, settings, operation=create))
             continue
         get = ops.projects.GetProject(organization_id=reader.organization_id, project_id=project_id)
-        after, before = _changed_fields(create, (yield from send_one(get)))
+        after, before = _changed_fields(create, reader.client.send(get))
         if after:
             why = "change it by hand: the interface cannot"
             changes.append(Change("differs", "projects", name, after, before, why))
     return changes
 
 
-def _plan_domains(wanted: Organization, reader: OrganizationReader) -> Procedure[list[Change]]:
+def _plan_domains(wanted: Organization, reader: OrganizationReader) -> list[Change]:
     organization_id = reader.organization_id
     listed = ops.domains.ListDomains(organization_id=organization_id, limit=reader.page_size)
-    rows = {domain_key(row.domain): row for row in (yield from read_rows(listed)) if row.domain}
+    rows = {domain_key(row.domain): row for row in read_rows(reader.client, listed) if row.domain}
     changes: list[Change] = []
     for entry in wanted.domains:
         row = rows.pop(domain_key(entry.domain), None)
@@ -270,27 +275,27 @@ def _domain_changes(entry: DomainEntry, row: Domain | None, organization_id: str
     return changes
 
 
-def _plan_members(wanted: Organization, reader: OrganizationReader) -> Procedure[MemberPlan]:
+def _plan_members(wanted: Organization, reader: OrganizationReader) -> MemberPlan:
     """Compare the people; nobody is removed unless the list is complete."""
     members = wanted.members
     if members is None or (members.people is not None and not members.people):
         return MemberPlan()
     people = None if members.people is None else [one.model_dump(exclude_unset=True) for one in members.people]
     defaults = members.defaults.model_dump(exclude_unset=True) if members.defaults else None
-    invites = yield from read_rows(
-        ops.invites.ListInvites(organization_id=reader.organization_id, limit=reader.page_size)
+    invites = read_rows(
+        reader.client, ops.invites.ListInvites(organization_id=reader.organization_id, limit=reader.page_size)
     )
     plan = plan_members(
         read_roster(people, members.roster and reader.file_at(members.roster), defaults, argument="people"),
         invites,
-        (yield from reader.members()),
+        reader.members(),
         protected=members.protected,
         owner_level=None if members.owner_level is None else int(members.owner_level),
         on_invalid="fail" if "members" in wanted.complete else members.on_invalid,
     )
     if "members" not in wanted.complete:
         plan.changes = [change for change in plan.changes if change.is_listed]
-    check_owner_stays((yield from reader.members()), plan.changes)
+    check_owner_stays(reader.members(), plan.changes)
     return plan
 
 
@@ -315,16 +320,16 @@ def _refuse_contradictions(wanted: Organization, plan: MemberPlan) -> None:
 
 def _plan_dashboard(
     wanted: Organization, project: ProjectEntry, entry: DashboardEntry, reader: OrganizationReader
-) -> Procedure[list[Change]]:
+) -> list[Change]:
     """Compare a dashboard that Airflow remembers, and its collaborators."""
     name = f"dashboard {project.name} / {entry.name}"
     fields = entry.model_dump(mode="json", exclude_unset=True, exclude=ENTRY_ONLY_FIELDS)
-    project_id = yield from reader.project_id(project)
+    project_id = reader.project_id(project)
     dashboard: Dashboard | None = None
     changes: list[Change] = []
     if project_id is not None:
         try:
-            dashboard = yield from reader.find_dashboard(project.name, project_id, entry)
+            dashboard = reader.find_dashboard(project.name, project_id, entry)
         except (WorkspaceInputError, WorkspaceOutcomeUnknownError) as error:
             return [Change("differs", "dashboards", name, why=str(error))]
     if dashboard is None:
@@ -351,7 +356,7 @@ def _plan_dashboard(
         if after:
             changes.append(Change("change", "dashboards", name, after, before, operation=update))
     if entry.collaborators is not None:
-        changes += yield from _plan_collaborators(wanted, project, project_id, dashboard, entry, reader)
+        changes += _plan_collaborators(wanted, project, project_id, dashboard, entry, reader)
     return changes
 
 
@@ -362,13 +367,13 @@ def _plan_collaborators(
     dashboard: Dashboard | None,
     entry: DashboardEntry,
     reader: OrganizationReader,
-) -> Procedure[list[Change]]:
+) -> list[Change]:
     """Compare the collaborators of a dashboard; ``None`` if it does not exist yet."""
     where: dict[str, Any] = {"project_id": project_id, "dashboard_id": dashboard.id} if dashboard else {}
-    listed = (yield from read_rows(ops.dashboards.ListDashboardCollaborators(**where))) if where else []
+    listed = read_rows(reader.client, ops.dashboards.ListDashboardCollaborators(**where)) if where else []
     users = {
         address_key(member.user.email or ""): member.user.uuid
-        for member in (yield from reader.members())
+        for member in reader.members()
         if member.user and member.user.uuid
     }
     keys = {uuid.lower(): key for key, uuid in users.items()}

@@ -9,7 +9,6 @@ from airflow_provider_workspace.api.operations.dashboards import AddDashboardCol
 from airflow_provider_workspace.api.operations.domains import CreateDomain, ListDomains
 from airflow_provider_workspace.api.operations.projects import CreateProject, GetProject, ListProjects
 from airflow_provider_workspace.api.outcome import Outcome
-from airflow_provider_workspace.api.procedure import send_one
 from airflow_provider_workspace.errors import WorkspaceNotAppliedError, WorkspaceResponseError
 from airflow_provider_workspace.procedures.create_or_get import check_created, create_or_get
 from airflow_provider_workspace.procedures.snapshot import find_row
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from airflow_provider_workspace.api.models import DashboardCollaborator, Domain, Project, ProjectItem
-    from airflow_provider_workspace.api.procedure import Procedure
-    from airflow_provider_workspace.client.settings import Settings
+    from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.procedures.create_or_get import Memory
 
 # A shorter name may well be the beginning of another one; from this length on, it is taken for a name that was cut.
@@ -57,8 +55,8 @@ def domain_name(domain: str | None) -> str:
 
 
 def create_project(
-    create: CreateProject, settings: Settings, *, if_exists: str, memory: Memory
-) -> Procedure[tuple[Project, bool]]:
+    client: WorkspaceClient, create: CreateProject, *, if_exists: str, memory: Memory
+) -> tuple[Project, bool]:
     """
     Create a project unless one with its name exists.
 
@@ -67,7 +65,7 @@ def create_project(
     :return: the project, and whether this task created it
     """
     organization_id = create.organization_id
-    projects = ListProjects(organization_id=organization_id, limit=settings.page_size)
+    projects = ListProjects(organization_id=organization_id, limit=client.settings.page_size)
     what = f"project '{create.name}'"
 
     def matches(item: ProjectItem) -> bool:
@@ -79,8 +77,8 @@ def create_project(
         names.add(item.name)
         return matches(item)
 
-    def find() -> Procedure[Project | None]:
-        item = yield from find_row(projects, note_and_match)
+    def find() -> Project | None:
+        item = find_row(client, projects, note_and_match)
         if item is None:
             check_not_cut(create.name or "", names)
             return None
@@ -88,42 +86,38 @@ def create_project(
             raise WorkspaceResponseError(
                 f"The list shows the {what} without a numeric id.", operation="ListProjects", retryable=False
             )
-        return (yield from send_one(GetProject(organization_id=organization_id, project_id=item.id)))
+        return client.send(GetProject(organization_id=organization_id, project_id=item.id))
 
     project: Project
-    project, created = yield from create_or_get(
-        what, create, find=find, if_exists=if_exists, memory=memory, consistency_time=settings.consistency_time
-    )
+    project, created = create_or_get(client, what, create, find=find, if_exists=if_exists, memory=memory)
     if created:
-        yield from check_created(what, project.id, projects, matches)
+        check_created(client, what, project.id, projects, matches)
     return project, created
 
 
 def create_domain(
-    create: CreateDomain, settings: Settings, *, if_exists: str, memory: Memory
-) -> Procedure[tuple[Domain, bool]]:
+    client: WorkspaceClient, create: CreateDomain, *, if_exists: str, memory: Memory
+) -> tuple[Domain, bool]:
     """Claim a domain unless the organization has it; return it, and whether this task claimed it."""
-    domains = ListDomains(organization_id=create.organization_id, limit=settings.page_size)
+    domains = ListDomains(organization_id=create.organization_id, limit=client.settings.page_size)
 
     def matches(row: Domain) -> bool:
         return domain_key(row.domain or "") == domain_key(create.domain)
 
-    return (
-        yield from create_or_get(
-            f"domain '{create.domain}'",
-            create,
-            find=lambda: find_row(domains, matches),
-            if_exists=if_exists,
-            memory=memory,
-            consistency_time=settings.consistency_time,
-            matches=matches,
-        )
+    return create_or_get(
+        client,
+        f"domain '{create.domain}'",
+        create,
+        find=lambda: find_row(client, domains, matches),
+        if_exists=if_exists,
+        memory=memory,
+        matches=matches,
     )
 
 
 def add_collaborator(
-    create: AddDashboardCollaborator, settings: Settings, *, if_exists: str, memory: Memory
-) -> Procedure[tuple[DashboardCollaborator, bool]]:
+    client: WorkspaceClient, create: AddDashboardCollaborator, *, if_exists: str, memory: Memory
+) -> tuple[DashboardCollaborator, bool]:
     """Add a collaborator unless the person is one; return the entry, and whether this task added it."""
     listed = ListDashboardCollaborators(project_id=create.project_id, dashboard_id=create.dashboard_id)
     wanted = create.user_uuid.strip().lower()
@@ -131,14 +125,12 @@ def add_collaborator(
     def matches(row: DashboardCollaborator) -> bool:
         return wanted in ((row.user_uuid or "").lower(), ((row.user and row.user.uuid) or "").lower())
 
-    return (
-        yield from create_or_get(
-            f"collaborator {create.user_uuid} of dashboard {create.dashboard_id}",
-            create,
-            find=lambda: find_row(listed, matches),
-            if_exists=if_exists,
-            memory=memory,
-            consistency_time=settings.consistency_time,
-            matches=matches,
-        )
+    return create_or_get(
+        client,
+        f"collaborator {create.user_uuid} of dashboard {create.dashboard_id}",
+        create,
+        find=lambda: find_row(client, listed, matches),
+        if_exists=if_exists,
+        memory=memory,
+        matches=matches,
     )

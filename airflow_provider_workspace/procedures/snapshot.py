@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, TypeVar
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.outcome import Outcome
-from airflow_provider_workspace.api.pagination import Pages
-from airflow_provider_workspace.api.procedure import Procedure, send_one
 from airflow_provider_workspace.api.request_errors import describe
 from airflow_provider_workspace.errors import WorkspaceIncompleteListError
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Domain, Invite, Member, Page, ProjectItem, Resource
     from airflow_provider_workspace.api.operation import Operation
-    from airflow_provider_workspace.client.settings import Settings
+    from airflow_provider_workspace.client.client import WorkspaceClient
 
 R = TypeVar("R", bound="Resource")
 
@@ -53,14 +51,14 @@ class Snapshot:
 
 
 def take_snapshot(
+    client: WorkspaceClient,
     subject: str,
     organization_id: str,
-    settings: Settings,
     *,
     previous: Snapshot | None = None,
     wanted: Collection[str] | None = None,
     complete: bool = False,
-) -> Procedure[Snapshot]:
+) -> Snapshot:
     """
     Read the lists of one subject.
 
@@ -71,21 +69,23 @@ def take_snapshot(
     :raises WorkspaceRequestError: if a page cannot be read
     :raises WorkspaceIncompleteListError: if ``complete`` is set and a list has fewer rows than it counts
     """
-    seen = Snapshot(consistency_time=settings.consistency_time)
-    page_size = settings.page_size
+    seen = Snapshot(consistency_time=client.settings.consistency_time)
+    page_size = client.settings.page_size
     try:
         if subject == "domains":
-            yield from _each_row(
+            _each_row(
+                client,
                 ops.domains.ListDomains(organization_id=organization_id, limit=page_size),
                 lambda row: seen.domains.__setitem__(str(row.id).lower(), row),
             )
         elif subject == "projects":
-            yield from _each_row(
+            _each_row(
+                client,
                 ops.projects.ListProjects(organization_id=organization_id, limit=page_size),
                 lambda row: seen.projects.__setitem__(str(row.id), row),
             )
         elif subject == "people":
-            yield from _read_people(seen, organization_id, page_size, previous, wanted, complete=complete)
+            _read_people(client, seen, organization_id, previous, wanted, complete=complete)
         else:
             raise ValueError(subject)
     except WorkspaceIncompleteListError as error:
@@ -96,23 +96,24 @@ def take_snapshot(
 
 
 def _read_people(
+    client: WorkspaceClient,
     seen: Snapshot,
     organization_id: str,
-    page_size: int,
     previous: Snapshot | None,
     wanted: Collection[str] | None,
     *,
     complete: bool,
-) -> Procedure[None]:
+) -> None:
     """
     Read the invites, and the members only as far as needed.
 
     A person joins by accepting an invite, which then disappears, or in another way that adds a member. If neither
     happened since the previous snapshot, its members are still valid, and one page is enough to know.
     """
+    page_size = client.settings.page_size
     invites = ops.invites.ListInvites(organization_id=organization_id, limit=page_size)
     try:
-        yield from _each_row(invites, lambda row: _note_invite(seen, row))
+        _each_row(client, invites, lambda row: _note_invite(seen, row))
     except WorkspaceIncompleteListError as error:
         if complete:
             raise
@@ -121,7 +122,7 @@ def _read_people(
     if wanted is not None and open_invites.issuperset(wanted):
         return
     members = ops.members.ListMembers(organization_id=organization_id, limit=page_size)
-    first = yield from send_one(members)
+    first = client.send(members)
     seen.member_count = first.count
     if (
         previous is not None
@@ -132,7 +133,7 @@ def _read_people(
     ):
         seen.members = previous.members
         return
-    yield from _each_row(members, lambda row: _note_member(seen, row), first)
+    _each_row(client, members, lambda row: _note_member(seen, row), first)
 
 
 def _note_invite(seen: Snapshot, invite: Invite) -> None:
@@ -155,12 +156,13 @@ def _label(row: Resource) -> str | None:
 
 
 def _each_row(
+    client: WorkspaceClient,
     first: Operation[Page[R]],
     note: Callable[[R], object],
     page: Page[R] | None = None,
     *,
     identity: Callable[[R], object] = _label,
-) -> Procedure[None]:
+) -> None:
     """
     Read all pages of a list.
 
@@ -169,17 +171,12 @@ def _each_row(
     :param identity: returns what identifies a row, by default its label
     :raises WorkspaceIncompleteListError: if the list has fewer rows than it counts, or no row shows its identity
     """
-    pages = Pages(first, "")
-    following: Operation[Page[R]] | None = first
     rows = identified = 0
-    while following is not None:
-        page = page or (yield from send_one(following))
-        for row in pages.new_rows(page):
-            rows += 1
-            identified += bool(identity(row))
-            if note(row):
-                return
-        following, page = pages.next_operation(page), None
+    for row in client.rows(first, page):
+        rows += 1
+        identified += bool(identity(row))
+        if note(row):
+            return
     if rows and not identified:
         msg = (
             "Check that the owner of the API key may see names and addresses: "
@@ -190,7 +187,9 @@ def _each_row(
         )
 
 
-def read_rows(first: Operation[Page[R]], *, identity: Callable[[R], object] = _label) -> Procedure[list[R]]:
+def read_rows(
+    client: WorkspaceClient, first: Operation[Page[R]], *, identity: Callable[[R], object] = _label
+) -> list[R]:
     """
     Return all rows of a list, each once.
 
@@ -198,13 +197,17 @@ def read_rows(first: Operation[Page[R]], *, identity: Callable[[R], object] = _l
     :raises WorkspaceIncompleteListError: if the list has fewer rows than it counts, or no row shows its identity
     """
     rows: list[R] = []
-    yield from _each_row(first, rows.append, identity=identity)
+    _each_row(client, first, rows.append, identity=identity)
     return rows
 
 
 def find_row(
-    first: Operation[Page[R]], wanted: Callable[[R], bool], *, identity: Callable[[R], object] = _label
-) -> Procedure[R | None]:
+    client: WorkspaceClient,
+    first: Operation[Page[R]],
+    wanted: Callable[[R], bool],
+    *,
+    identity: Callable[[R], object] = _label,
+) -> R | None:
     """
     Return the first row of a list that is wanted; ``None`` if there is none.
 
@@ -219,5 +222,5 @@ def find_row(
             found.append(row)
         return bool(found)
 
-    yield from _each_row(first, note, identity=identity)
+    _each_row(client, first, note, identity=identity)
     return found[0] if found else None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow_provider_workspace.api.procedure import Pause, Procedure
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.models import Page
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.client.client import WorkspaceClient
 
 T = TypeVar("T")
 
@@ -47,27 +50,21 @@ class SuspensionClock:
         """Return whether the lists must be read again before a request is sent."""
         return self.suspended or self.now() > self.fresh_until
 
-    def watch(self, procedure: Procedure[T]) -> Procedure[T]:
-        """Run a procedure, and notice when the process was suspended or the clock was set."""
-        step = next(procedure)
-        while True:
-            began = self.clock()
-            results = yield step
-            pause = step.seconds if isinstance(step, Pause) else None
+    def watch(self, step: Callable[..., T], *args: Any, pause: float | None = None, **options: Any) -> T:
+        """Take a step, and notice when the process was suspended or the clock was set; ``pause`` are its seconds."""
+        began = self.clock()
+        try:
+            return step(*args, **options)
+        finally:
             took = self.clock() - began - (pause or 0.0)
             if took > FRESH_SECONDS:
                 self.suspended = True
             if took > (FRESH_SECONDS if pause is None else CERTAIN_SECONDS):
                 self.uncertain += took - CERTAIN_SECONDS
-            if took < 0 and pause is None:
+            if took < 0:
                 self.skipped -= took
-            try:
-                step = procedure.send(results)
-            except StopIteration as stop:
-                result: T = stop.value
-                return result
 
-    def read(self, reading: Callable[[], Procedure[T]]) -> Procedure[tuple[T, float]]:
+    def read(self, reading: Callable[[], T]) -> tuple[T, float]:
         """
         Read the lists, again if the process was suspended meanwhile.
 
@@ -78,15 +75,33 @@ class SuspensionClock:
             reads += 1
             self.suspended = False
             began = self.now()
-            seen = yield from reading()
+            seen = reading()
             if not self.suspended or reads == MAX_READINGS:
                 break
         self.suspended = False
         self.fresh_until = self.now() + max(FRESH_SECONDS, 4 * (self.now() - began))
         return seen, began
 
-    def pause(self, seconds: float) -> Procedure[None]:
-        """Pause, and add what the clock missed of the pause."""
-        began = self.clock()
-        yield Pause(seconds)
-        self.skipped += max(0.0, seconds - (self.clock() - began))
+
+class WatchedClient:
+    """The part of a client that a campaign needs, with a clock that watches each step."""
+
+    def __init__(self, client: WorkspaceClient, clock: SuspensionClock) -> None:
+        self.settings = client.settings
+        self._client = client
+        self._watch = clock.watch
+
+    def send(self, op: Operation[T]) -> T:
+        result: T = self._watch(self._client.send, op)
+        return result
+
+    def send_all(self, operations: Sequence[Operation[T]], **options: Any) -> list[Any]:
+        return self._watch(self._client.send_all, operations, **options)
+
+    def rows(self, op: Operation[Page[T]], page: Page[T] | None = None) -> Iterator[T]:
+        pages = self._client.pages(op, page)
+        while (rows := self._watch(lambda: next(pages, None))) is not None:
+            yield from rows
+
+    def pause(self, seconds: float) -> None:
+        self._watch(self._client.pause, seconds, pause=seconds)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import DashboardCollaborator, Member, Page
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.api.operations.dashboards import ListDashboardCollaborators
-    from airflow_provider_workspace.api.procedure import Procedure
+    from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.errors import WorkspaceNotFoundError
 
 P = TypeVar("P", "Member", "DashboardCollaborator")
@@ -27,13 +27,13 @@ log = logging.getLogger(__name__)
 
 
 def find_user(
+    client: WorkspaceClient,
     user_uuid: str | None,
     email: str | None,
     organization: Callable[[], str],
-    page_size: int,
     *,
     removed: Callable[[], bool] = lambda: False,
-) -> Procedure[str]:
+) -> str:
     """
     Return the UUID of a user, looked up among the members if only the address is given.
 
@@ -47,7 +47,7 @@ def find_user(
         return user_uuid
     address = check_address("user_email", email)
     organization_id = organization()
-    members = yield from read_rows(ListMembers(organization_id=organization_id, limit=page_size))
+    members = read_rows(client, ListMembers(organization_id=organization_id, limit=client.settings.page_size))
     found = [
         member.user.uuid
         for member in members
@@ -64,20 +64,21 @@ def find_user(
     )
 
 
-def find_by_uuid(first: Operation[Page[P]], user_uuid: str) -> Procedure[P | None]:
+def find_by_uuid(client: WorkspaceClient, first: Operation[Page[P]], user_uuid: str) -> P | None:
     """Return the row of a user in a list of members or collaborators; ``None`` if there is none."""
-    return (yield from find_row(first, lambda row: _key(_uuid_of(row)) == _key(user_uuid), identity=_uuid_of))
+    return find_row(client, first, lambda row: _key(_uuid_of(row)) == _key(user_uuid), identity=_uuid_of)
 
 
 def check_no_member(
-    error: WorkspaceNotFoundError, user_uuid: str, organization_id: str, page_size: int
-) -> Procedure[None]:
+    client: WorkspaceClient, error: WorkspaceNotFoundError, user_uuid: str, organization_id: str
+) -> None:
     """
     Check that a user for whom the service returned 404 is not a member.
 
     :raises WorkspaceNotFoundError: if a member has this user or membership id
     """
-    members = yield from read_rows(ListMembers(organization_id=organization_id, limit=page_size), identity=_uuid_of)
+    listed = ListMembers(organization_id=organization_id, limit=client.settings.page_size)
+    members = read_rows(client, listed, identity=_uuid_of)
     _refuse_other_id(error, user_uuid, members, "membership")
     _refuse_listed(error, user_uuid, members, "member")
 
@@ -98,18 +99,19 @@ def members_of(organization: Callable[[], str], page_size: int) -> ListMembers |
 
 
 def check_no_collaborator(
+    client: WorkspaceClient,
     error: WorkspaceNotFoundError,
     user_uuid: str,
     collaborators: ListDashboardCollaborators,
     members: ListMembers | None,
-) -> Procedure[None]:
+) -> None:
     """
     Check that a user for whom the service returned 404 is not a collaborator of a dashboard.
 
     :param members: lists the members, to detect the id of a membership; ``None`` if no organization is set
     :raises WorkspaceNotFoundError: if a collaborator has this user id, or it is an id of another kind
     """
-    rows = yield from read_rows(collaborators, identity=_uuid_of)
+    rows = read_rows(client, collaborators, identity=_uuid_of)
     _refuse_other_id(error, user_uuid, rows, "collaborator")
     _refuse_listed(error, user_uuid, rows, "collaborator")
     cannot_tell = "Cannot check that %s is the id of a user and not of a membership: %s"
@@ -117,7 +119,7 @@ def check_no_collaborator(
         log.warning(cannot_tell, user_uuid, "no organization is set")
         return
     try:
-        found = yield from read_rows(members, identity=_uuid_of)
+        found = read_rows(client, members, identity=_uuid_of)
     except WorkspaceStatusError as unread:
         log.warning(cannot_tell, user_uuid, unread)
     else:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.api.operations.domains import VerifyDomain
 from airflow_provider_workspace.api.outcome import refuses_kind_of_key
-from airflow_provider_workspace.api.procedure import Procedure, Send
 from airflow_provider_workspace.errors import WorkspaceError
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.client.client import WorkspaceClient
 
 log = logging.getLogger(__name__)
 
@@ -15,7 +18,7 @@ log = logging.getLogger(__name__)
 TOO_EARLY = (400, 409, 422)
 
 
-def ask_verification(organization_id: str, domain_id: str) -> Procedure[bool]:
+def ask_verification(client: WorkspaceClient, organization_id: str, domain_id: str) -> bool:
     """
     Request the verification of a domain; the next poll shows the result. A refusal may only mean that it is too early.
 
@@ -23,7 +26,7 @@ def ask_verification(organization_id: str, domain_id: str) -> Procedure[bool]:
     :raises WorkspaceRequestError: if the refusal is permanent
     """
     verify = VerifyDomain(organization_id=organization_id, domain_id=domain_id)
-    (answer,) = yield Send([verify], why="somebody waits for the domain")
+    answer = client.attempt(verify, "somebody waits for the domain")
     if refuses_kind_of_key(answer):
         log.warning("Waiting without requesting verification, which this kind of API key may not: %s", answer)
         return False

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.comparison import normal_text
 from airflow_provider_workspace.api.operations.dashboards import GetDashboard
-from airflow_provider_workspace.api.procedure import Pause, send_one
 from airflow_provider_workspace.errors import (
     WorkspaceDuplicateError,
     WorkspaceError,
@@ -25,7 +24,7 @@ from airflow_provider_workspace.state.leases import digest
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Dashboard
     from airflow_provider_workspace.api.operations.dashboards import CreateDashboard
-    from airflow_provider_workspace.api.procedure import Procedure
+    from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.state.leases import LeaseStore
     from airflow_provider_workspace.state.task_state import TaskState
 
@@ -94,16 +93,18 @@ class DashboardRegistry:
         self._prefix = f"{PREFIX}{digest(key or '')}."
         self._note = self._prefix + digest(*map(str, owner))
 
-    def find(self) -> Procedure[Dashboard | None]:
+    def find(self, client: WorkspaceClient) -> Dashboard | None:
         """
         Return the remembered dashboard if it still exists.
 
         :raises WorkspaceInputError: if the Variable is invalid or remembers another dashboard
         :raises WorkspaceOutcomeUnknownError: if a create was interrupted
         """
-        return (yield from self._find(self._read(), "fail"))
+        return self._find(client, self._read(), "fail")
 
-    def get_or_create(self, create: CreateDashboard, if_unknown: str) -> Procedure[tuple[Dashboard, bool]]:
+    def get_or_create(
+        self, client: WorkspaceClient, create: CreateDashboard, if_unknown: str
+    ) -> tuple[Dashboard, bool]:
         """
         Return the remembered dashboard if it still exists, else create it.
 
@@ -116,7 +117,7 @@ class DashboardRegistry:
         checks = 0
         while True:
             remembered = self._read()
-            dashboard = yield from self._find(remembered, if_unknown)
+            dashboard = self._find(client, remembered, if_unknown)
             if dashboard is not None:
                 for note in self._notes() if self.key is not None and not self.read_only else ():
                     self._variables.delete(note)
@@ -136,8 +137,8 @@ class DashboardRegistry:
                         raise self._unknown(other, _interrupted(" try ".join(owner)))
                     self._variables.delete(other)
             # Jitter, so that tasks that began together do not retry together; not cryptography.
-            yield Pause(SECONDS_BETWEEN_CHECKS * (0.5 + random.random()))  # noqa: S311
-        dashboard = yield from self._create(create)
+            client.pause(SECONDS_BETWEEN_CHECKS * (0.5 + random.random()))  # noqa: S311
+        dashboard = self._create(client, create)
         if self.key is not None and self._read() != remembered:
             msg = (
                 f"Keep one of two dashboards: this task created {dashboard.id} in project {self.identity.project_id}, "
@@ -147,10 +148,10 @@ class DashboardRegistry:
         self._end(dashboard.id)
         return dashboard, True
 
-    def _create(self, create: CreateDashboard) -> Procedure[Dashboard]:
+    def _create(self, client: WorkspaceClient, create: CreateDashboard) -> Dashboard:
         """Create the dashboard; the note stays if the outcome is unknown."""
         try:
-            dashboard = yield from send_one(create)
+            dashboard = client.send(create)
         except WorkspaceOutcomeUnknownError as error:
             raise self._unknown(self._note, str(error.__cause__ or error)) from error
         except WorkspaceError:
@@ -161,7 +162,7 @@ class DashboardRegistry:
             raise self._unknown(self._note, "The response to CreateDashboard has no id.")
         return dashboard
 
-    def _find(self, remembered: Any, if_unknown: str) -> Procedure[Dashboard | None]:
+    def _find(self, client: WorkspaceClient, remembered: Any, if_unknown: str) -> Dashboard | None:
         """Return the remembered dashboard if it is the right one and still exists."""
         if remembered is None:
             return None
@@ -177,9 +178,7 @@ class DashboardRegistry:
                 return None
             raise self._unknown(self.key, _interrupted("An earlier try"))
         try:
-            dashboard = yield from send_one(
-                GetDashboard(project_id=self.identity.project_id, dashboard_id=dashboard_id)
-            )
+            dashboard = client.send(GetDashboard(project_id=self.identity.project_id, dashboard_id=dashboard_id))
         except WorkspaceNotFoundError as error:
             if error.from_service:
                 return None

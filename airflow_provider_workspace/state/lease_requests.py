@@ -34,7 +34,7 @@ class HookService:
     """Pauses and resumes with a hook, one attempt at a time."""
 
     def __init__(self, hook: WorkspaceHook) -> None:
-        from airflow_provider_workspace.client.sync import WorkspaceClient
+        from airflow_provider_workspace.client.client import WorkspaceClient
 
         settings = hook.client.settings
         self.hook = hook

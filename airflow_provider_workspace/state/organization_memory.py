@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_workspace.api.models import Dashboard
-    from airflow_provider_workspace.api.procedure import Procedure
+    from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.procedures.organization_file import DashboardEntry
     from airflow_provider_workspace.state.leases import LeaseStore
@@ -43,16 +43,17 @@ def identity_of(settings: Settings, organization_id: str, project_id: str, entry
 
 
 def organization_reader(
-    organization_id: str, settings: Settings, store: Callable[[], LeaseStore] = VariableStore
+    client: WorkspaceClient, organization_id: str, store: Callable[[], LeaseStore] = VariableStore
 ) -> OrganizationReader:
     """Return the reader of an organization; ``store`` makes the store of Variables."""
+    settings = client.settings
 
-    def find_dashboard(project: str, project_id: str, entry: DashboardEntry) -> Procedure[Dashboard | None]:
+    def find_dashboard(project: str, project_id: str, entry: DashboardEntry) -> Dashboard | None:
         key = variable_key(organization_id, project, entry)
         identity = identity_of(settings, organization_id, project_id, entry)
         nobody = TaskState({}, dry_run=True)
         registry = DashboardRegistry(key, identity, nobody, ("", 1), read_only=True, variables=store())
-        return (yield from registry.find())
+        return registry.find(client)
 
     @cache
     def registry() -> LeaseRegistry:
@@ -62,8 +63,8 @@ def organization_reader(
         return ", ".join(registry().windows_holding(export_key(settings.base_url, organization_id, export_id)).values())
 
     return OrganizationReader(
+        client,
         organization_id,
-        settings.page_size,
         find_dashboard,
         window_of=window_of,
         file_at=file_at,

@@ -107,9 +107,8 @@ def snapshots(
         from airflow_provider_workspace.procedures.snapshot import take_snapshot
 
         nonlocal previous
-        client = await hook.client()
         organization = await hook.organization_or_default(organization_id)
-        previous = await client.run(take_snapshot(subject, organization, client.settings, previous=previous))
+        previous = await hook.run(take_snapshot, subject, organization, previous=previous)
         return previous
 
     return poll(read, workspace_conn_id=workspace_conn_id, interval=interval)

@@ -172,9 +172,8 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
 
         async def send() -> bool:
             async with SharedHook(self.workspace_conn_id) as shared:
-                client = await shared.hook.client()
                 organization_id = await shared.hook.organization_or_default(self.organization_id)
-                return await client.run(ask_verification(organization_id, self.arguments["domain_id"]))
+                return await shared.hook.run(ask_verification, organization_id, self.arguments["domain_id"])
 
         try:
             self.ask_verification = await waits.within(POLL_TIMEOUT, send())

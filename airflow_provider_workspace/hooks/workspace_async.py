@@ -74,7 +74,7 @@ class WorkspaceAsyncHook(BaseHook):
     :param workspace_conn_id: connection to the service
     :param organization_id: default organization of the methods; by default that of the connection
     :param project_id: default project of the methods; by default that of the connection
-    :param max_concurrency: requests at once; by default that of the connection
+    :ivar max_concurrency: concurrent requests, if set before the first; by default those of the connection
     """
 
     def __init__(
@@ -83,13 +83,12 @@ class WorkspaceAsyncHook(BaseHook):
         *,
         organization_id: str | None = None,
         project_id: str | int | None = None,
-        max_concurrency: int | None = None,
     ) -> None:
         super().__init__()
         self.workspace_conn_id = workspace_conn_id
         self.organization_id = organization_id
         self.project_id = project_id
-        self.max_concurrency = max_concurrency
+        self.max_concurrency: int | None = None
         self._hook: WorkspaceHook | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()

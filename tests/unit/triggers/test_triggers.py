@@ -21,7 +21,7 @@ from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TaskFailedEvent
 from airflow_provider_workspace.api.retry import backoff
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.hooks import connection
+from airflow_provider_workspace.hooks import workspace_async
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -34,7 +34,7 @@ from airflow_provider_workspace.triggers.workspace import (
     WorkspaceDomainVerifiedTrigger,
     WorkspaceWaitTrigger,
 )
-from airflow_provider_workspace.version_compat import TaskDeferred, watchers_have_queues
+from airflow_provider_workspace.version_compat import TaskDeferred, get_connection, watchers_have_queues
 from tests.events import first_event, until
 
 if TYPE_CHECKING:
@@ -190,10 +190,10 @@ def test_a_secrets_backend_that_does_not_answer_does_not_end_the_wait(
     async def never_the_first_time(conn_id: str) -> Any:
         lookups.append(conn_id)
         await asyncio.sleep(60 if len(lookups) == 1 else 0)
-        return connection.get_connection(conn_id)
+        return get_connection(conn_id)
 
     monkeypatch.setattr(polling, "POLL_TIMEOUT", 1.0)
-    monkeypatch.setattr(connection, "aget_connection", never_the_first_time)
+    monkeypatch.setattr(workspace_async, "aget_connection", never_the_first_time)
     event = asyncio.run(asyncio.wait_for(first_event(waiting()), 20))
     assert event.payload["status"] == "done"
     assert len(lookups) == 2

@@ -179,22 +179,22 @@ class WorkspaceClient:
     def attempt(
         self,
         op: Operation[T],
-        why: str = ASKED_FOR,
         *,
+        why: str = ASKED_FOR,
         caller_looks_up: bool = False,
         note: Callable[[], object] | None = None,
     ) -> T | WorkspaceRequestError:
         """Send an operation, and return its result or the error."""
         try:
-            return self.send(op, why, caller_looks_up=caller_looks_up, note=note)
+            return self.send(op, why=why, caller_looks_up=caller_looks_up, note=note)
         except WorkspaceRequestError as error:
             return error
 
     def send(
         self,
         op: Operation[T],
-        why: str = ASKED_FOR,
         *,
+        why: str = ASKED_FOR,
         caller_looks_up: bool = False,
         note: Callable[[], object] | None = None,
     ) -> T:

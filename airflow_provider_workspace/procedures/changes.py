@@ -81,7 +81,7 @@ def delete_if_present(
     :raises WorkspaceNotFoundError: if it may still exist
     :raises WorkspaceNotAppliedError: if the delete succeeded, but the record can still be found
     """
-    answer = client.attempt(delete, f"the {what} is to go, unless it is gone")
+    answer = client.attempt(delete, why=f"the {what} is to go, unless it is gone")
     if isinstance(answer, WorkspaceNotFoundError):
         if check_gone is not None:
             check_gone(answer)

@@ -107,7 +107,7 @@ def create_or_get(
             error.caller_looks_up = True
             raise error from lost
         note = functools.partial(memory.begin, what)
-        answer = client.attempt(create, f"there is no {what}", caller_looks_up=True, note=note)
+        answer = client.attempt(create, why=f"there is no {what}", caller_looks_up=True, note=note)
         if isinstance(answer, WorkspaceOutcomeUnknownError):
             memory.begin(what)  # it may take effect within the consistency time from now
             found = _find_later(client, find, 0.0, consistency_time)

@@ -26,7 +26,7 @@ def ask_verification(client: WorkspaceClient, organization_id: str, domain_id: s
     :raises WorkspaceRequestError: if the refusal is permanent
     """
     verify = VerifyDomain(organization_id=organization_id, domain_id=domain_id)
-    answer = client.attempt(verify, "somebody waits for the domain")
+    answer = client.attempt(verify, why="somebody waits for the domain")
     if refuses_kind_of_key(answer):
         log.warning("Waiting without requesting verification, which this kind of API key may not: %s", answer)
         return False

@@ -103,8 +103,8 @@ def _check_late(shared: SharedHook, seconds: float, interval: float) -> None:
     if seconds > max(1.0, interval * LATE) and not shared.polls.is_late:
         shared.polls.is_late = True
         log.warning(
-            "Raise poke_interval: connection '%s' is polled every %.0f s instead of every %g s. Its service is slow, or "
-            "more than %d polls would run at once.",
+            "Raise poke_interval: connection '%s' is polled every %.0f s instead of every %g s. Its service is slow, "
+            "or more than %d polls would run at once.",
             shared.hook.workspace_conn_id,
             seconds + interval,
             interval,

@@ -56,7 +56,7 @@ def hook_method_of(expected: Expected, hook: Any) -> Callable[..., Any]:
         pytest.fail(f"{expected.operation} has no hook method in tests/contract/reference.py")
     if not hasattr(cls, expected.hook_method):
         cure = (
-            "run python dev/make_async_hook.py"
+            "add it to hooks/workspace_async.py"
             if cls.__name__ == "WorkspaceAsyncHook"
             else "write it in hooks/workspace.py"
         )

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_workspace.api.operations import CreateProject
+from airflow_provider_workspace.client.client import WorkspaceClient
 from airflow_provider_workspace.client.settings import Settings
-from airflow_provider_workspace.client.sync import WorkspaceClient
 from tests.e2e.live_airflow import OVER, LiveAirflow
 from tests.e2e.services import postgres
 

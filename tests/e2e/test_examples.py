@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_workspace.api.operations import CreateProject
+from airflow_provider_workspace.client.client import WorkspaceClient
 from airflow_provider_workspace.client.settings import Settings
-from airflow_provider_workspace.client.sync import WorkspaceClient
 from tests.audit import effects
 from tests.dags.test_examples import AFTER, EFFECTS, WITH_APPROVAL
 from tests.e2e.live_airflow import OVER

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_workspace.api.operations import CreateInvites
+from airflow_provider_workspace.client.client import WorkspaceClient
 from airflow_provider_workspace.client.settings import Settings
-from airflow_provider_workspace.client.sync import WorkspaceClient
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer

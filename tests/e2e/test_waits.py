@@ -11,8 +11,8 @@ import pytest
 from packaging.version import Version
 
 from airflow_provider_workspace.api.operations import CreateDomain, VerifyDomain
+from airflow_provider_workspace.client.client import WorkspaceClient
 from airflow_provider_workspace.client.settings import Settings
-from airflow_provider_workspace.client.sync import WorkspaceClient
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer

@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_workspace.api.operations import ListDomains
+from airflow_provider_workspace.client.client import WorkspaceClient
 from airflow_provider_workspace.client.settings import Settings
-from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.get_provider_info import get_provider_info
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.audit import effects

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.client.settings import EXTRAS
+from airflow_provider_workspace.client.settings import EXTRAS, read_settings
 from airflow_provider_workspace.errors import WorkspaceConfigError
 from airflow_provider_workspace.get_provider_info import CONNECTION_FIELDS, get_provider_info
-from airflow_provider_workspace.hooks.connection_settings import read_settings
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 

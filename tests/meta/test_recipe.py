@@ -171,7 +171,7 @@ def test_every_method_has_an_operation() -> None:
 @pytest.mark.parametrize("name", sorted({*METHODS, "delete_dashboard", "send", "__init__"}))
 def test_both_hooks_have_the_same_parameters_and_docstrings(name: str) -> None:
     method, twin = getattr(WorkspaceHook, name, None), getattr(WorkspaceAsyncHook, name, None)
-    cure = f"{name} of WorkspaceAsyncHook is not that of WorkspaceHook: run python dev/make_async_hook.py"
+    cure = f"{name} of WorkspaceAsyncHook is not that of WorkspaceHook: make it of that one in hooks/workspace_async.py"
     assert method, f"write {name} in hooks/workspace.py"
     assert twin, cure
     assert parameters(method) == parameters(twin), cure

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, get_args
 
+import greenback
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,9 +16,9 @@ from hypothesis import strategies as st
 from airflow_provider_workspace.api.models import Page, Resource
 from airflow_provider_workspace.api.operations import OPERATIONS
 from airflow_provider_workspace.api.response import UnreadableResponseError, decode
-from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
+from airflow_provider_workspace.client.client import WorkspaceClient
+from airflow_provider_workspace.client.loop import LoopBackend
 from airflow_provider_workspace.client.settings import Settings
-from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.procedures.snapshot import take_snapshot
@@ -132,13 +133,13 @@ def read(request: pytest.FixtureRequest, service: Recorder) -> Iterator[Read]:
             yield lambda op: [*client.rows(op)] if is_list(op) else client.send(op)
         return
     loop = asyncio.new_event_loop()
-    async_client = WorkspaceAsyncClient(wanted)
 
-    async def send(op: Any) -> Any:
-        return [row async for row in async_client.rows(op)] if is_list(op) else await async_client.send(op)
+    def run(function: Any, *arguments: Any) -> Any:
+        return loop.run_until_complete(greenback.with_portal_run_sync(function, *arguments))
 
-    yield lambda op: loop.run_until_complete(send(op))
-    loop.run_until_complete(async_client.aclose())
+    async_client = WorkspaceClient(wanted, backend=run(LoopBackend, wanted))
+    yield lambda op: run(list, async_client.rows(op)) if is_list(op) else run(async_client.send, op)
+    run(async_client.close)
     loop.close()
 
 
@@ -192,11 +193,11 @@ def test_bulk_invites_and_snapshots_survive_any_list(service: Recorder, body: by
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", json.dumps(connection))
         hook = WorkspaceHook(organization_id="o")
-        hook.client._sleep = lambda _: None
+        hook.client._backend.sleep = lambda _: None  # type: ignore[method-assign]
         with suppress(WorkspaceError):
             if data.draw(st.booleans()):
                 hook.create_invites(["a@example.com", "b@example.com"], on_invalid="skip").to_dict()
             else:
                 subject = data.draw(st.sampled_from(["domains", "projects", "people"]))
-                hook.client.run(take_snapshot(subject, "o", hook.client.settings))
+                take_snapshot(hook.client, subject, "o")
         hook.close()

@@ -79,7 +79,7 @@ warnings.simplefilter("ignore")
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
 from airflow_provider_workspace.operators.projects import WorkspaceGetProjectOperator
 from airflow_provider_workspace.triggers.polling import poll
-from airflow_provider_workspace.client import sync, aio
+from airflow_provider_workspace.client import client, loop
 
 async def by_loop():
     async with WorkspaceAsyncHook() as hook:

@@ -37,22 +37,19 @@ measured({walk})
 
 CLIENTS = {
     "requests": (
-        "from airflow_provider_workspace.client.sync import WorkspaceClient as Client\n",
+        "from airflow_provider_workspace.client.client import WorkspaceClient as Client\n",
         "lambda most: sum(1 for _, _ in zip(client.rows(op), range(most or 10**9)))",
         "client = Client(Settings({url!r}, {key!r}, page_size=100))\n",
     ),
     "httpx": (
-        "from airflow_provider_workspace.client.aio import WorkspaceAsyncClient as Client\n",
-        "lambda most: asyncio.run(count(most or 10**9))",
+        "import greenback\nfrom airflow_provider_workspace.client.client import WorkspaceClient as Client\n",
+        "lambda most: asyncio.run(greenback.with_portal_run_sync(count, most or 10**9))",
         """
-async def count(most):
-    number = 0
-    async with Client(Settings({url!r}, {key!r})) as client:
-        async for _ in client.rows(op):
-            number += 1
-            if number == most:
-                break
-    return number
+from airflow_provider_workspace.client.loop import LoopBackend
+def count(most):
+    settings = Settings({url!r}, {key!r})
+    with Client(settings, backend=LoopBackend(settings)) as client:
+        return sum(1 for _, _ in zip(client.rows(op), range(most)))
 """,
     ),
 }

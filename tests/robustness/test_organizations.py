@@ -115,7 +115,7 @@ def apply(sandbox: SandboxServer, file: Any) -> None:
 def imported() -> Any:
     hook = WorkspaceHook()
     remembered = remembered_dashboards(SEED.organization_id, hook.client.settings, VariableStore(PREFIX))
-    return yaml.safe_load(hook.client.run(describe_organization(SEED.organization_id, 3, remembered)))
+    return yaml.safe_load(describe_organization(hook.client, SEED.organization_id, remembered))
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

@@ -17,8 +17,8 @@ from urllib.parse import quote
 import pytest
 
 from airflow_provider_workspace.api.operations import GetDashboardSharing
+from airflow_provider_workspace.client.client import WorkspaceClient
 from airflow_provider_workspace.client.settings import Settings
-from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.fault_kinds import TEST_FAULTS

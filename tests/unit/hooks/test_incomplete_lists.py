@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import greenback
 import pytest
 
 from airflow_provider_workspace.api.operations import ListMembers
-from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
+from airflow_provider_workspace.client.client import WorkspaceClient
+from airflow_provider_workspace.client.loop import LoopBackend
 from airflow_provider_workspace.client.settings import Settings
-from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.errors import WorkspaceIncompleteListError, WorkspacePaginationError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.domains import WorkspaceCreateDomainOperator
@@ -75,12 +76,12 @@ def read_by_requests(settings: Settings, came: list[Any]) -> None:
 
 
 def read_by_httpx(settings: Settings, came: list[Any]) -> None:
-    async def read() -> None:
-        async with WorkspaceAsyncClient(settings) as client:
-            async for row in client.rows(ListMembers(organization_id="o", limit=10)):
+    def read() -> None:
+        with WorkspaceClient(settings, backend=LoopBackend(settings)) as client:
+            for row in client.rows(ListMembers(organization_id="o", limit=10)):
                 came.append(row.id)  # noqa: PERF401 - it may fail half-way
 
-    asyncio.run(read())
+    asyncio.run(greenback.with_portal_run_sync(read))
 
 
 both_clients = pytest.mark.parametrize("read", [read_by_requests, read_by_httpx])

@@ -276,14 +276,14 @@ class TestOperators:
             task_id="invite", invites=["ada@example.com"], report_path=f"{prefix}{folder}/report.csv"
         )
         ti: Any = TaskInstance()
-        send = operator.run_procedure
+        write = operator.write
 
-        def run_procedure(*arguments: Any) -> Any:
+        def remove_and_write(*arguments: Any) -> Any:
             (folder / "report.csv").unlink()
             folder.rmdir()
-            return send(*arguments)
+            return write(*arguments)
 
-        operator.run_procedure = run_procedure  # type: ignore[method-assign]
+        operator.write = remove_and_write  # type: ignore[method-assign]
         with pytest.raises(AirflowFailException) as caught:
             operator.execute({"ti": ti})
         assert "Nothing was sent" not in str(caught.value)

@@ -14,7 +14,7 @@ import yaml
 from airflow.sdk import DAG, ObjectStoragePath
 from airflow.sdk.execution_time import task_runner
 
-from airflow_provider_workspace.client.sync import WorkspaceClient
+from airflow_provider_workspace.client.client import WorkspaceClient
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotAppliedError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.organization import (
@@ -521,7 +521,7 @@ def test_the_plan_of_an_imported_file_is_empty(sandbox: SandboxServer, run: Run,
     with WorkspaceHook() as hook:
         organization_id, settings = SEED.organization_id, hook.client.settings
         remembered = remembered_dashboards(organization_id, settings, VariableStore(PREFIX))
-        text = hook.client.run(describe_organization(organization_id, 2, remembered))
+        text = describe_organization(hook.client, organization_id, remembered)
     run.file = yaml.safe_load(text)
     assert [project["name"] for project in run.file["projects"]] == ["Default project", "Northwind"]
     assert [entry["name"] for entry in run.file["projects"][1]["dashboards"]] == ["Sign-ups", "Activation"]

@@ -20,7 +20,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
-from airflow_provider_workspace.client.sync import WorkspaceClient
+from airflow_provider_workspace.client.client import WorkspaceClient
 from airflow_provider_workspace.operators import window_closing, windows
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.state.lease_store import VariableStore

@@ -11,15 +11,16 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import greenback
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
+from airflow_provider_workspace.client.client import ThreadBackend, WorkspaceClient
+from airflow_provider_workspace.client.loop import LoopBackend
 from airflow_provider_workspace.client.settings import Settings
-from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.errors import WorkspaceError
 
 if TYPE_CHECKING:
@@ -38,9 +39,13 @@ class Sent:
     masked: list[str] = field(default_factory=list)
 
 
-def send_by_requests(settings: Settings, operation: Operation[Any], *, rows: bool) -> Sent:
+def send_by_requests(
+    settings: Settings, operation: Operation[Any], *, rows: bool, backend: Any = ThreadBackend
+) -> Sent:
     sent = Sent()
-    with WorkspaceClient(settings, mask=sent.masked.append, sleep=sent.waits.append) as client:
+    opened = backend(settings)
+    opened.sleep = sent.waits.append
+    with WorkspaceClient(settings, mask=sent.masked.append, backend=opened) as client:
         try:
             sent.result = list(client.rows(operation)) if rows else client.send(operation)
         except WorkspaceError as error:
@@ -49,23 +54,9 @@ def send_by_requests(settings: Settings, operation: Operation[Any], *, rows: boo
 
 
 def send_by_httpx(settings: Settings, operation: Operation[Any], *, rows: bool) -> Sent:
-    sent = Sent()
-
-    async def mask(secret: str) -> None:
-        sent.masked.append(secret)
-
-    async def sleep(seconds: float) -> None:
-        sent.waits.append(seconds)
-
-    async def send() -> Any:
-        async with WorkspaceAsyncClient(settings, mask=mask, sleep=sleep) as client:
-            return [row async for row in client.rows(operation)] if rows else await client.send(operation)
-
-    try:
-        sent.result = asyncio.run(send())
-    except WorkspaceError as error:
-        sent.error = error
-    return sent
+    return asyncio.run(
+        greenback.with_portal_run_sync(send_by_requests, settings, operation, rows=rows, backend=LoopBackend)
+    )
 
 
 Send = Callable[..., Sent]

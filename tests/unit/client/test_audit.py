@@ -17,9 +17,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.operation import Operation
 from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
-from airflow_provider_workspace.client.sync import WorkspaceClient
+from airflow_provider_workspace.client.client import WorkspaceClient
 from airflow_provider_workspace.errors import WorkspaceRequestError
-from airflow_provider_workspace.hooks.connection_settings import read_settings
+from airflow_provider_workspace.client.settings import read_settings
 from tests.unit.client.loopback import RESET_AFTER_READING, Loopback, answer
 
 KEY = "phx_key_of_the_audit_test"

@@ -19,7 +19,7 @@ import pytest
 from airflow_provider_workspace.api.operations import CreateDashboard, GetDashboard
 from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
 from airflow_provider_workspace.client.settings import Settings
-from airflow_provider_workspace.client.sync import WorkspaceClient
+from airflow_provider_workspace.client.client import WorkspaceClient
 from airflow_provider_workspace.errors import (
     WorkspaceConnectionError,
     WorkspaceOutcomeUnknownError,

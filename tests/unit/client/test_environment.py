@@ -14,8 +14,8 @@ import pytest
 from airflow_provider_workspace.api.operations import CreateDashboard, GetDashboard
 from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
 from airflow_provider_workspace.client.settings import Settings
-from airflow_provider_workspace.client.sync import WorkspaceClient
-from airflow_provider_workspace.client.transport import proxy_for, tls_context
+from airflow_provider_workspace.client.client import WorkspaceClient
+from airflow_provider_workspace.client.wire import proxy_for, tls_context
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceConnectionError
 from tests.unit.client.loopback import (
     CLOSED_AFTER_READING,

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_workspace.client.settings import EXTRAS, Settings
 from airflow_provider_workspace.errors import WorkspaceConfigError
-from airflow_provider_workspace.hooks.connection_settings import read_settings
+from airflow_provider_workspace.client.settings import read_settings
 
 HOST = "https://workspace.example.com"
 SOURCE = "connection 'w'"

@@ -24,7 +24,7 @@ from rich.traceback import Traceback
 from airflow_provider_workspace.api.operations import CreateProject, GetDashboard
 from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
 from airflow_provider_workspace.client.settings import Settings
-from airflow_provider_workspace.client.sync import WorkspaceClient
+from airflow_provider_workspace.client.client import WorkspaceClient
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
 from airflow_provider_workspace.operators.batch_exports import (

@@ -235,7 +235,7 @@ class WorkspaceClient:
 
     def _mask_all(self, secrets: Iterable[str]) -> None:
         """Mask secrets, in a frame of their own so that no traceback shows them."""
-        for secret in secrets:
+        for secret in [*secrets]:
             self.mask(secret)
 
     @contextmanager

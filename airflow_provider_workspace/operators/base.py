@@ -236,8 +236,8 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         """Write; a dry run ends at the first write, and a long pause defers the task, which then begins again."""
         if self.is_dry_run and not self.has_own_dry_run:
             return self.describe_write(hook)
-        hook.client.before_write = self.write_check(hook)
-        hook.client.before_pause = self.before_pause
+        client = hook.client
+        client.before_write, client.before_pause = self.write_check(hook), self.before_pause
         result = self.write(hook)
         self._carried = {}
         return result

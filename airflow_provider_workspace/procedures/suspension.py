@@ -92,8 +92,7 @@ class WatchedClient:
         self._watch = clock.watch
 
     def send(self, op: Operation[T]) -> T:
-        result: T = self._watch(self._client.send, op)
-        return result
+        return self._watch(lambda: self._client.send(op))
 
     def send_all(self, operations: Sequence[Operation[T]], **options: Any) -> list[Any]:
         return self._watch(self._client.send_all, operations, **options)

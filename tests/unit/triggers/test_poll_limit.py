@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 WAITS = 30
-SECONDS = 0.4
 
 
 class SlowService(ThreadingHTTPServer):
@@ -32,6 +31,7 @@ class SlowService(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.lock = threading.Lock()
         self.under_way = self.most = self.requests = 0
+        self.seconds = 0.1
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -43,7 +43,7 @@ class Handler(BaseHTTPRequestHandler):
             self.server.requests += 1
             self.server.under_way += 1
             self.server.most = max(self.server.most, self.server.under_way)
-        time.sleep(SECONDS)
+        time.sleep(self.server.seconds)
         with self.server.lock:
             self.server.under_way -= 1
         body = b'{"count": 0, "next": null, "results": []}'
@@ -81,6 +81,7 @@ def wait(service: SlowService, connect: Connect, interval: float, seconds: float
 
     async def run() -> None:
         await asyncio.gather(*(one() for _ in range(WAITS)))
+        await asyncio.sleep(0.5)  # as in a triggerer, the loop goes on while the streams of the waits end
 
     asyncio.run(run())
 
@@ -88,6 +89,7 @@ def wait(service: SlowService, connect: Connect, interval: float, seconds: float
 def test_polls_have_a_limit_of_their_own_and_say_once_that_they_are_late(
     service: SlowService, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
+    service.seconds = 1.2
     with caplog.at_level(logging.WARNING, logger="airflow_provider_workspace.triggers.polling"):
         wait(service, connect, interval=0.1, seconds=4)
     assert 10 < service.most <= 20

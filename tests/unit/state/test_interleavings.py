@@ -10,17 +10,19 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.state import pausing
+from airflow_provider_workspace.state import leases, pausing
 from tests.unit.state.simulation import World, build
 
 
 @pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Disable logging: millions of lines would take most of the time."""
+def fast(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Disable logging, and parse each lease once: there are millions of lines, and only a few leases."""
+    monkeypatch.setattr(leases, "load", lru_cache(100_000)(leases.load))
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)

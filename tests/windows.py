@@ -38,13 +38,13 @@ class Airflow:
         else:
             self.runs.tasks[run_id] = {CLOSE: state}
 
-    def keys(self) -> list[str]:
+    def lease_keys(self) -> list[str]:
         """Return the keys of all leases."""
         return [key for key in self.variables.values if key.startswith("workspace_lease.")]
 
     def leases(self) -> list[dict[str, Any]]:
         """Return all leases."""
-        return [json.loads(self.variables.values[key]) for key in self.keys()]
+        return [json.loads(self.variables.values[key]) for key in self.lease_keys()]
 
     def edit(self, key: str, **changes: Any) -> None:
         """Change fields of a lease; those that are ``...`` are deleted."""
@@ -60,12 +60,16 @@ class Airflow:
 class Window:
     """A maintenance window, built as an author builds it; its Dag run is simulated."""
 
-    def __init__(self, *export_ids: str, run_id: str = "run", dag_id: str = "dag", **arguments: Any) -> None:
+    def __init__(
+        self, *export_ids: str, run_id: str = "run", dag_id: str = "dag", default_args: Any = None, **arguments: Any
+    ) -> None:
         arguments.setdefault("batch_export_ids", list(export_ids))
-        with DAG(dag_id, schedule=None) as self.dag, maintenance_window(**arguments):
+        with DAG(dag_id, schedule=None, default_args=default_args or {}) as self.dag, maintenance_window(**arguments):
             EmptyOperator(task_id="first") >> EmptyOperator(task_id="rebuild")
         self.run_id = run_id
+        self.map_index = -1
         self.max_tries = 15
+        self.tasks: dict[str, str] = {}
         self.state: TaskStore | None = TaskStore()
         self.results: dict[str, Any] = {}
 
@@ -75,14 +79,18 @@ class Window:
             dag_id=self.dag.dag_id,
             run_id=self.run_id,
             task_id=task_id,
-            map_index=-1,
+            map_index=self.map_index,
             try_number=1,
             max_tries=self.max_tries,
             xcom_pull=lambda task_ids, **_: self.results.get(task_ids),
             xcom_push=lambda **_: None,
-            get_task_states=lambda **_: {},
+            get_task_states=self._states,
         )
         return {"ti": ti, **({} if self.state is None else {"task_state_store": self.state})}
+
+    def _states(self, *, run_ids: list[str], map_index: int | None = None, **_: Any) -> Any:
+        index = "" if map_index is None else f"_{map_index}"
+        return {run_ids[0]: {name: state for name, state in self.tasks.items() if name.endswith(index)}}
 
     def execute(self, name: str, event: Any = None) -> Any:
         """Execute a task of the window, or its end after a deferral."""

@@ -147,7 +147,7 @@ def test_a_variable_with_another_value_is_an_error(sandbox: SandboxServer, varia
 @pytest.mark.usefixtures("variables", "waited")
 def test_a_404_of_a_proxy_is_an_error(sandbox: SandboxServer) -> None:
     create()
-    sandbox.inject("status_before", "get_dashboard", status=404, body="html")
+    sandbox.inject("status_before", "retrieve_dashboard", status=404, body="html")
     with pytest.raises(AirflowFailException, match=r"Check the host of the connection"):
         create()
     assert created(sandbox) == 1
@@ -157,7 +157,9 @@ def test_a_404_of_a_proxy_is_an_error(sandbox: SandboxServer) -> None:
 def test_the_instructions_after_a_lost_create_work(sandbox: SandboxServer, variables: Variables) -> None:
     sandbox.inject("reset_after", "create_dashboard")
     for task in ("first", "first", "another"):
-        with pytest.raises(AirflowFailException, match="Look for dashboard 'Sales' in project 1. If it exists") as lost:
+        with pytest.raises(
+            AirflowFailException, match=r"Look for dashboard 'Sales' in project 1\. If it exists"
+        ) as lost:
             create(task)
     assert created(sandbox) == 1
     (note,) = notes(variables)
@@ -211,9 +213,9 @@ def test_a_refused_create_forgets_its_note(sandbox: SandboxServer, variables: Va
 @pytest.mark.parametrize(
     ("key", "store", "again", "error"),
     [
-        ("sales", True, ("first", 2), "first try 1 was interrupted: the dashboard may exist"),
-        ("sales", True, ("another", 1), "first try 1 was interrupted: the dashboard may exist"),
-        ("sales", False, ("first", 2), "first try 1 was interrupted: the dashboard may exist"),
+        ("sales", True, ("first", 2), "first / -1 try 1 was interrupted: the dashboard may exist"),
+        ("sales", True, ("another", 1), "first / -1 try 1 was interrupted: the dashboard may exist"),
+        ("sales", False, ("first", 2), "first / -1 try 1 was interrupted: the dashboard may exist"),
         (None, True, ("first", 2), "An earlier try was interrupted: the dashboard may exist"),
         (None, False, ("first", 2), "if not, set if_unknown='create'"),
     ],
@@ -230,7 +232,7 @@ def test_a_killed_create_is_not_repeated(
     store: bool,
 ) -> None:
     memory = TaskStore() if store else None
-    interruptions.after("POST /api/projects/1/dashboards/")
+    interruptions.after("POST")
     with pytest.raises(Killed):
         create(store=memory, variable_key=key)
     waited.clear()
@@ -238,7 +240,7 @@ def test_a_killed_create_is_not_repeated(
         create(*again, store=memory, variable_key=key)
     assert created(sandbox) == 1
     # The task waits for another one, which may be at work.
-    assert (30 < sum(waited) < 120) == (again[0] == "another")
+    assert (30 < sum(seconds for seconds in waited if seconds > 1.5) < 120) == (again[0] == "another")
     assert create("third", 3, store=memory, variable_key=key, if_unknown="create") == (3, True)
     assert not notes(variables)
 
@@ -260,7 +262,7 @@ def test_only_one_of_two_concurrent_tasks_creates(
         assert waits.wait(30)
 
     monkeypatch.setattr(time, "sleep", sleep)
-    interruptions.before("POST /api/projects/1/dashboards/", begin_second)
+    interruptions.before("POST", begin_second)
     first = create()
     done.set()
     thread.join(30)
@@ -302,7 +304,7 @@ def test_a_variable_changed_during_the_create_is_an_error_with_both_ids(
     def change() -> None:
         variables.values["sales"] = json.dumps(value(sandbox, 77))
 
-    interruptions.after("POST /api/projects/1/dashboards/", change)
+    interruptions.after("POST", change)
     with pytest.raises(AirflowFailException, match=r"Keep one of two dashboards: this task created 2 .* 77"):
         create()
     assert created(sandbox) == 1

@@ -19,7 +19,7 @@ def kill() -> None:
 
 class Interruptions:
     """
-    Runs code at requests of this thread's workers, once each.
+    Runs code at requests of workers; each plan is for one request.
 
     :ivar sent: method and path of each request
     """
@@ -53,12 +53,9 @@ class Interruptions:
         """Run code after the next such request has been answered, before its sender sees that."""
         self._planned.append(("after", request, run))
 
-    def clear(self) -> None:
-        """Plan nothing."""
-        self._planned.clear()
-
     def _run(self, moment: str, sent: str) -> None:
         for planned in list(self._planned):
             if planned[0] == moment and planned[1] in sent and "/_sandbox/" not in sent:
                 self._planned.remove(planned)
                 planned[2]()
+                return

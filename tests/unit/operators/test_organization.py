@@ -14,34 +14,33 @@ import yaml
 from airflow.sdk import DAG, ObjectStoragePath
 from airflow.sdk.execution_time import task_runner
 
-from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotAppliedError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.organization import (
     WorkspaceApplyOrganizationOperator,
     WorkspacePlanOrganizationOperator,
 )
-from airflow_provider_workspace.procedures.organization_import import describe_organization
-from airflow_provider_workspace.procedures.organization_plan import PARTS
 from airflow_provider_workspace.sandbox.faults import FaultContext, FaultKind
 from airflow_provider_workspace.sandbox.responses import json_response
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
-from airflow_provider_workspace.state.lease_store import VariableStore
-from airflow_provider_workspace.state.leases import Lease, dump
-from airflow_provider_workspace.state.organization_memory import PREFIX, remembered_dashboards
+from airflow_provider_workspace.task_groups import STEPS
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.audit import effects
+from tests.interruptions import Interruptions
+from tests.organizations import imported
 from tests.task_instance import Killed, TaskStore
 from tests.unit.operators.test_approval import Question, Task
-from tests.variables import Variables, install
+from tests.windows import Airflow, Window
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from starlette.responses import Response
 
+    from tests.airflow_cli import AirflowCli
     from tests.conftest import Connect
+    from tests.variables import Variables
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
@@ -103,7 +102,7 @@ class Run:
     def apply(self, *parts: Any, **arguments: Any) -> dict[str, Any]:
         self.tries += 1
         results = {}
-        for part in parts or PARTS:
+        for part in parts or STEPS:
             task = WorkspaceApplyOrganizationOperator(
                 **{"task_id": part, "part": part, "file": self.file, "poke_interval": 5, **self.arguments, **arguments}
             )
@@ -121,7 +120,7 @@ class Run:
 
 @pytest.fixture
 def variables(monkeypatch: pytest.MonkeyPatch) -> Variables:
-    return install(monkeypatch)
+    return Airflow(monkeypatch).variables
 
 
 @pytest.fixture
@@ -238,22 +237,12 @@ def test_only_different_fields_are_changed(sandbox: SandboxServer, run: Run) -> 
     ],
 )
 def test_an_export_in_a_maintenance_window_of_the_organization_is_not_changed(
-    sandbox: SandboxServer, run: Run, variables: Variables, where: dict[str, str], *, held: bool
+    sandbox: SandboxServer, run: Run, connect: Connect, where: dict[str, str], *, held: bool
 ) -> None:
-    export_id = SEED.batch_export_ids[0]
-    fields: dict[str, Any] = {"service": sandbox.url, "organization_id": SEED.organization_id, **where}
-    lease = Lease(
-        dag_id="nightly",
-        run_id="now",
-        close_task_id="close",
-        workspace_conn_id="workspace_default",
-        batch_export_id=export_id,
-        state="paused",
-        since=1_790_000_000,
-        until=1_790_003_600,
-        **fields,
-    )
-    variables.values[lease.key] = dump(lease)
+    service = where.get("service", sandbox.url)
+    connect(host=service)
+    Window(SEED.batch_export_ids[0], dag_id="nightly", organization_id=where.get("organization_id")).open()
+    connect()
     plan = run.apply("exports")["exports"]
     assert ("left alone: the maintenance window nightly" in plan["table"]) == held
     assert (effects(sandbox) == []) == held
@@ -479,30 +468,20 @@ def test_a_run_killed_at_any_request_ends_in_the_same_state(
     sandbox: SandboxServer, run: Run, connect: Connect, variables: Variables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker is killed after the first request, then after the second, and so on."""
-    send = WorkspaceClient.send
-    left = 10**9
-
-    def send_or_die(self: WorkspaceClient, operation: Any, **options: Any) -> Any:
-        nonlocal left
-        answer = send(self, operation, **options)
-        left -= 1
-        if left == 0:
-            raise Killed
-        return answer
-
     connect(consistency_time=1)
-    monkeypatch.setattr(WorkspaceClient, "send", send_or_die)
+    interruptions = Interruptions(monkeypatch)
     run.apply()
-    total = 10**9 - left
+    total = len(interruptions.sent)
     assert total > 30
-    for number in range(1, total + 1):
+    for number in range(total):
         sandbox.reset()
         variables.values.clear()
         again = Run(sandbox, run.file)
-        left = number
+        for _ in range(number):
+            interruptions.after("", lambda: None)
+        interruptions.after("")
         with pytest.raises(Killed):
             again.apply()
-        left = 10**9
         try:
             again.apply()
         except AirflowFailException as error:
@@ -513,18 +492,25 @@ def test_a_run_killed_at_any_request_ends_in_the_same_state(
         assert run.plan()["pending"] == 0
 
 
-@pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True)
-def test_the_plan_of_an_imported_file_is_empty(sandbox: SandboxServer, run: Run, variables: Variables) -> None:
+@pytest.mark.per_airflow
+@pytest.mark.needs_airflow("3.2", "commands of providers")
+@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+def test_the_plan_of_an_imported_file_is_empty(
+    sandbox: SandboxServer,
+    run: Run,
+    connect: Connect,
+    variables: Variables,
+    airflow_cli: AirflowCli,
+    migrated_database: Path,
+    tmp_path: Path,
+) -> None:
     run.apply("projects", "dashboards", "collaborators", "members")
     before = sandbox.effects()
-    variables.values["workspace_dashboard_of_somebody"] = "5"
-    with WorkspaceHook() as hook:
-        organization_id, settings = SEED.organization_id, hook.client.settings
-        remembered = remembered_dashboards(organization_id, settings, VariableStore(PREFIX))
-        text = hook.client.run(describe_organization(organization_id, 2, remembered))
+    connect(page_size=2)
+    text = imported(airflow_cli, migrated_database, tmp_path / "airflow", variables)
     run.file = yaml.safe_load(text)
     assert [project["name"] for project in run.file["projects"]] == ["Default project", "Northwind"]
-    assert [entry["name"] for entry in run.file["projects"][1]["dashboards"]] == ["Sign-ups", "Activation"]
+    assert [entry["name"] for entry in run.file["projects"][1]["dashboards"]] == ["Activation", "Sign-ups"]
     assert {"email": "mina.member@example.com", "level": "admin"} in run.file["members"]["people"]
     assert "api_token" not in text
     run.file |= {"complete": ["members", "domains", "collaborators"], "max_removals": 0}
@@ -686,20 +672,8 @@ def test_an_approval_of_a_new_domain_covers_its_settings(sandbox: SandboxServer,
 def test_an_export_that_leaves_its_window_after_the_approval_is_not_paused(
     sandbox: SandboxServer, run: Run, variables: Variables
 ) -> None:
-    lease = Lease(
-        dag_id="nightly",
-        run_id="now",
-        close_task_id="close",
-        service=sandbox.url,
-        workspace_conn_id="workspace_default",
-        organization_id=SEED.organization_id,
-        batch_export_id=SEED.batch_export_ids[0],
-        state="paused",
-        since=1_790_000_000,
-        until=1_790_003_600,
-    )
+    Window(SEED.batch_export_ids[0], dag_id="nightly").open()
     run.file = {"exports": yaml.safe_load(FILE)["exports"]}
-    variables.values[lease.key] = dump(lease)
     approved = run.plan()
     assert "1 cannot be known, 1 left for a later run" in approved["table"]
     variables.values.clear()

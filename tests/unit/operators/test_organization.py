@@ -506,7 +506,7 @@ def test_the_plan_of_an_imported_file_is_empty(
 ) -> None:
     run.apply("projects", "dashboards", "collaborators", "members")
     before = sandbox.effects()
-    connect(page_size=2)
+    connect(page_size=2, consistency_time=30)
     text = imported(airflow_cli, migrated_database, tmp_path / "airflow", variables)
     run.file = yaml.safe_load(text)
     assert [project["name"] for project in run.file["projects"]] == ["Default project", "Northwind"]

@@ -248,25 +248,76 @@ def test_an_export_in_a_maintenance_window_of_the_organization_is_not_changed(
     assert (effects(sandbox) == []) == held
 
 
-def test_an_unapproved_plan_is_refused(sandbox: SandboxServer, run: Run) -> None:
-    plan = run.plan()
-    run.file = yaml.safe_load(FILE)
-    run.file["members"] = None
-    run.file["projects"].append({"name": "Southwind"})
-    with pytest.raises(AirflowFailException, match=r"(?s)^WorkspaceInputError: Plan again.*\+ project Southwind"):
-        run.apply("projects", approved=plan)
-    with pytest.raises(AirflowFailException, match="Check the task that approved comes from"):
-        run.apply("projects", approved="None")
-    with pytest.raises(AirflowFailException, match="the approved plan is for another one, and this task is for http"):
-        run.apply("projects", approved={**plan, "planned_for": "another one"})
+PEOPLE = {"people": [{"email": "ada@example.com", "level": 1, "message": "Welcome"}]}
+GRANTED = {"people": [{**PEOPLE["people"][0], "private_project_access": [{"id": 1, "level": "admin"}]}]}
+COLLABORATORS = """\
+projects:
+  - name: Northwind
+    dashboards:
+      - name: Sign-ups
+        collaborators:
+          - mina.member@example.com
+          - grace.analyst@example.com
+          - olive.owner@example.com
+          - Liv.Invited@example.com
+complete: [members]
+"""
+CORRECT = (
+    r"(?s)Correct northwind\.yaml:\n"
+    r"  line 7: projects\.0\.dashboards\.0\.collaborators\.1: name grace\.analyst@example\.com under members.*\n"
+    r"  line 9: projects\.0\.dashboards\.0\.collaborators\.3: name Liv\.Invited@example\.com under members"
+)
+
+
+@pytest.mark.parametrize(
+    ("file", "part", "arguments", "error"),
+    [
+        ({"projects": [{"name": "Southwind"}]}, "projects", {"approved": {}}, r"(?s)Plan again.*\+ project Southwind"),
+        ({"members": GRANTED}, "members", {"approved": {}}, r"(?s)Plan again.*private_project_access: \[\{"),
+        ({}, "projects", {"approved": "None"}, "Check the task that approved comes from"),
+        (
+            {},
+            "projects",
+            {"approved": {"planned_for": "another one"}},
+            "the approved plan is for another one, and this",
+        ),
+        (FILE, "dashboards", {}, "Apply the parts before 'dashboards' first"),
+        (FILE, "project", {}, "part is 'project'; expected 'projects' or"),
+        (" ", "projects", {}, "Check the task that file comes from"),
+        (5, "projects", {}, "file must be the path of an organization file or a mapping"),
+        ("file:///nowhere/none.yaml", "projects", {}, r"There is no file 'file:///nowhere/none\.yaml'"),
+        ("nosuch://bucket/northwind.yaml", "projects", {}, "nosuch"),
+        (
+            "projects:\n  - nam: Eastwind",
+            "projects",
+            {},
+            r"(?s)Correct northwind\.yaml:.*line 2: .*did you mean 'name'",
+        ),
+        (
+            "projects:\n  # {{ x\n",
+            "projects",
+            {"render_file": True},
+            "Correct the template in the organization file, line 2:",
+        ),
+        (f"{COLLABORATORS}members: {{roster: team.csv}}\n", "members", {}, CORRECT),
+        (f"{COLLABORATORS}members: {{people: [mina.member@example.com, ada@example.com]}}\n", "members", {}, CORRECT),
+    ],
+)
+def test_an_invalid_file_or_approval_is_refused(
+    sandbox: SandboxServer, run: Run, tmp_path: Path, file: Any, part: str, arguments: dict[str, Any], error: str
+) -> None:
+    if isinstance(arguments.get("approved"), dict):
+        arguments = {"approved": {**run.plan_of({"members": PEOPLE}), **arguments["approved"]}}
+    if isinstance(file, str) and "\n" in file:
+        (tmp_path / "northwind.yaml").write_text(file)
+    else:
+        run.file = file
+    with pytest.raises(AirflowFailException, match=error):
+        run.apply(part, **arguments)
     assert effects(sandbox) == []
 
 
-def test_a_part_needs_the_earlier_parts(sandbox: SandboxServer, run: Run) -> None:
-    with pytest.raises(AirflowFailException, match="Apply the parts before 'dashboards' first"):
-        run.apply("dashboards")
-    with pytest.raises(AirflowFailException, match="part is 'project'; expected 'projects' or"):
-        run.apply("project")
+def test_a_dry_run_of_a_part_changes_nothing(sandbox: SandboxServer, run: Run) -> None:
     assert run.apply("projects", dry_run=True)["projects"]["pending"] == 1
     assert effects(sandbox) == []
 
@@ -342,15 +393,6 @@ def test_an_invalid_row_removes_nobody_whatever_on_invalid_says(
     assert not sandbox.effects()
 
 
-def test_an_approval_covers_what_an_invite_grants(sandbox: SandboxServer, run: Run) -> None:
-    run.file = {"members": {"people": [{"email": "ada@example.com", "level": 1, "message": "Welcome"}]}}
-    approved = run.plan()
-    run.file["members"]["people"][0]["private_project_access"] = [{"id": 1, "level": "admin"}]
-    with pytest.raises(AirflowFailException, match=r"(?s)Plan again.*private_project_access: \[\{"):
-        run.apply("members", approved=approved)
-    assert effects(sandbox) == []
-
-
 def test_verification_waits_in_the_triggerer(sandbox: SandboxServer, run: Run) -> None:
     run.publish = lambda **_: None  # type: ignore[method-assign]
     run.apply("domains")
@@ -376,23 +418,12 @@ def test_a_part_that_was_not_applied_fails(sandbox: SandboxServer, run: Run) -> 
     assert run.plan()["pending"] == 0
 
 
-def test_templates_in_the_file_are_rendered(run: Run, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("run")
+def test_templates_in_the_file_are_rendered(tmp_path: Path) -> None:
     (tmp_path / "northwind.yaml").write_text("projects: [{name: '{{ name }}'}]")
     task = WorkspacePlanOrganizationOperator(task_id="plan", file="northwind.yaml", render_file=True)
     plan = task.execute({"dag": SimpleNamespace(folder=str(tmp_path)), "name": "Eastwind"})  # type: ignore[typeddict-item]
     assert names(plan, "create") == ["project Eastwind"]
-    run.file = " "
-    with pytest.raises(AirflowFailException, match="Check the task that file comes from"):
-        run.plan()
-    run.file = 5
-    with pytest.raises(AirflowFailException, match="file must be the path of an organization file or a mapping"):
-        run.plan()
-    (tmp_path / "northwind.yaml").write_text("projects:\n  - nam: Eastwind")
-    with pytest.raises(AirflowFailException, match=r"(?s)Correct northwind\.yaml:.*line 2: .*did you mean 'name'"):
-        task.execute({"dag": SimpleNamespace(folder=str(tmp_path))})  # type: ignore[typeddict-item]
-    (tmp_path / "northwind.yaml").write_text("projects:\n  # {{ not a template\n")
-    with pytest.raises(AirflowFailException, match=r"Correct the template in the organization file, line 2: "):
-        task.execute({"dag": SimpleNamespace(folder=str(tmp_path))})  # type: ignore[typeddict-item]
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
@@ -433,12 +464,6 @@ def test_file_and_roster_are_read_from_object_storage(sandbox: SandboxServer, ru
     assert run.plan()["counts"]["create"] == 7
     run.file = ObjectStoragePath(run.file)
     assert names(run.apply("members")["members"], "create") == ["invite ada@example.com"]
-    run.file = f"file://{tmp_path}/none.yaml"
-    with pytest.raises(AirflowFailException, match=r"There is no file 'file://.*none\.yaml'"):
-        run.plan()
-    run.file = "nosuch://bucket/northwind.yaml"
-    with pytest.raises(AirflowFailException, match="nosuch"):
-        run.plan()
     assert Counter(effects(sandbox)) == {"create_invite": 1, "update_member": 1}
 
 
@@ -681,39 +706,6 @@ def test_an_export_that_leaves_its_window_after_the_approval_is_not_paused(
         run.apply("exports", approved=approved)
     assert effects(sandbox) == []
     assert run.apply("exports")["exports"]["table"].startswith("0 created, 0 changed, 0 removed, 2 paused or resumed\n")
-
-
-@pytest.mark.parametrize("roster", [False, True])
-def test_a_file_that_removes_a_collaborator_is_refused_with_its_lines(
-    sandbox: SandboxServer, run: Run, tmp_path: Path, *, roster: bool
-) -> None:
-    people = "roster: team.csv" if roster else "people: [mina.member@example.com, ada@example.com]"
-    (tmp_path / "northwind.yaml").write_text(
-        f"""\
-projects:
-  - name: Northwind
-    dashboards:
-      - name: Sign-ups
-        collaborators:
-          - mina.member@example.com
-          - grace.analyst@example.com
-          - olive.owner@example.com
-          - Liv.Invited@example.com
-members:
-  {people}
-complete: [members]
-"""
-    )
-    lines = (
-        r"(?s)Correct northwind\.yaml:\n"
-        r"  line 7: projects\.0\.dashboards\.0\.collaborators\.1: name grace\.analyst@example\.com under members.*\n"
-        r"  line 9: projects\.0\.dashboards\.0\.collaborators\.3: name Liv\.Invited@example\.com under members"
-    )
-    with pytest.raises(AirflowFailException, match=lines):
-        run.plan()
-    with pytest.raises(AirflowFailException, match=lines):
-        run.apply("members")
-    assert effects(sandbox) == []
 
 
 async def without_address(context: FaultContext) -> Response:

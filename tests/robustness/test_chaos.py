@@ -232,8 +232,7 @@ async def make_trouble(chance: random.Random, service: Service) -> None:
 
 def receives_events(service: Service, *, value: bool) -> None:
     """Set whether the first project has received an event."""
-    record = service.state.record("SELECT record FROM projects WHERE id = ?", SEED.project_id)
-    assert record is not None
+    record = service.state.record("projects", id=SEED.project_id)
     record["ingested_event"] = value
     with service.state.transaction():
         service.state.db.execute("UPDATE projects SET record = ? WHERE id = ?", (dumps(record), SEED.project_id))

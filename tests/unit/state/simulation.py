@@ -205,12 +205,11 @@ class World:
             self.visible("read")
         return self._seen("read", self.variables.get(key))
 
-    def add(self, key: str, value: str) -> None:
-        self.write(key, value)
-
     def write(self, key: str, value: str) -> None:
         self.visible("write")
         self.variables[key] = value
+
+    add = write
 
     def delete(self, key: str) -> None:
         self.visible("delete")

@@ -9,7 +9,9 @@ import logging
 import os
 import re
 import time
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -66,6 +68,41 @@ def outcome(trigger: BaseTrigger, seconds: float = 5) -> Any:
     return asyncio.run(asyncio.wait_for(first_event(trigger), seconds)).payload
 
 
+def statuses(waits: Callable[[], Awaitable[Any]], *steps: Callable[[], Any]) -> list[str]:
+    """Run waits; take each step a while later, before which no wait ends. Return the statuses of their events."""
+
+    async def scenario() -> Any:
+        running = asyncio.ensure_future(waits())
+        for step in steps:
+            await asyncio.sleep(4 * INTERVAL)
+            assert not running.done()
+            await asyncio.to_thread(step)
+        return await asyncio.wait_for(running, 10)
+
+    return [event.payload["status"] for event in asyncio.run(scenario())]
+
+
+def together(*triggers: BaseTrigger) -> Callable[[], Awaitable[Any]]:
+    """Run triggers without shared streams, as before Airflow 3.3."""
+    return lambda: asyncio.gather(*map(first_event, triggers))
+
+
+def invited(sandbox: SandboxServer) -> Callable[[], Any]:
+    """Invite Ada; return a function that accepts."""
+    invite = WorkspaceHook().create_invite(target_email=ADA)
+    return lambda: sandbox.accept_invite(str(invite.id))
+
+
+@contextmanager
+def fast_forward(patience: float = 0.3) -> Iterator[FastForward]:
+    """Provide an event loop that jumps over its waits."""
+    loop = FastForward(patience)
+    try:
+        yield loop
+    finally:
+        loop.close()
+
+
 @pytest.mark.parametrize(
     "trigger",
     [
@@ -96,18 +133,9 @@ def test_a_trigger_runs_in_the_triggerer_of_its_queue(monkeypatch: pytest.Monkey
 
 
 def test_trigger_fires_when_the_condition_holds(sandbox: SandboxServer) -> None:
-    invite = WorkspaceHook().create_invite(target_email=ADA)
-
-    async def scenario() -> Any:
-        task = asyncio.create_task(first_event(waiting()))
-        await asyncio.sleep(3 * INTERVAL)
-        assert not task.done()
-        await asyncio.to_thread(sandbox.accept_invite, str(invite.id))
-        return await asyncio.wait_for(task, 5)
-
-    event = asyncio.run(scenario())
-    assert event.payload["status"] == "done"
-    assert event.payload["result"] == {"joined": [ADA], "missing": {}}
+    accept = invited(sandbox)
+    assert statuses(together(waiting()), accept) == ["done"]
+    assert outcome(waiting())["result"] == {"joined": [ADA], "missing": {}}
 
 
 @pytest.mark.parametrize(
@@ -130,19 +158,14 @@ def test_how_a_wait_ends(sandbox: SandboxServer, connect: Connect, happens: str,
 
 
 def test_a_rotated_key_is_used(sandbox: SandboxServer, connect: Connect) -> None:
-    invite = WorkspaceHook().create_invite(target_email=ADA)
+    accept = invited(sandbox)
 
-    async def scenario() -> Any:
-        waits = [asyncio.create_task(first_event(waiting(poll_interval=seconds))) for seconds in (INTERVAL, 0.3)]
-        await asyncio.sleep(4 * INTERVAL)
-        await asyncio.to_thread(sandbox.revoke_key, SEED.admin_key)
+    def rotate() -> None:
+        sandbox.revoke_key(SEED.admin_key)
         connect(key=SEED.onboarding_key, max_attempts=1)
-        await asyncio.sleep(4 * INTERVAL)
-        assert not any(wait.done() for wait in waits)
-        await asyncio.to_thread(sandbox.accept_invite, str(invite.id))
-        return await asyncio.wait_for(asyncio.gather(*waits), 5)
 
-    assert [event.payload["status"] for event in asyncio.run(scenario())] == ["done"] * 2
+    waits = together(waiting(), waiting(poll_interval=3 * INTERVAL))
+    assert statuses(waits, rotate, accept) == ["done"] * 2
 
 
 def test_waits_share_one_look_up_of_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,19 +175,11 @@ def test_waits_share_one_look_up_of_the_connection(monkeypatch: pytest.MonkeyPat
         lookups.append(conn_id)
         return await get(conn_id)
 
-    async def scenario() -> None:
-        triggers = [waiting(poll_interval=INTERVAL + number / 1000) for number in range(30)]
-        waits = [asyncio.create_task(first_event(trigger)) for trigger in triggers]
-        await asyncio.sleep(5 * INTERVAL)
-        assert lookups == ["workspace_default"]
-        for wait in waits:
-            wait.cancel()
-        await asyncio.wait(waits)
-        await asyncio.wait_for(first_event(waiting(end_at=time.time() + INTERVAL)), 5)
-        assert lookups == ["workspace_default"] * 2
-
     monkeypatch.setattr(connection, "aget_connection", count)
-    asyncio.run(scenario())
+    end_at = time.time() + 4 * INTERVAL
+    triggers = [waiting(poll_interval=INTERVAL + number / 1000, end_at=end_at) for number in range(30)]
+    assert statuses(together(*triggers)) == ["timeout"] * 30
+    assert lookups == ["workspace_default"]
 
 
 @pytest.mark.usefixtures("no_waits")
@@ -179,27 +194,14 @@ def test_a_secrets_backend_that_fails_does_not_end_the_wait(
     sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To Airflow, a connection of a backend that fails is not defined."""
-    invite = WorkspaceHook().create_invite(target_email=ADA)
+    accept = invited(sandbox)
 
-    async def scenario() -> Any:
-        triggers = [waiting(workspace_conn_id="sealed"), verified(SEED.domain_id, workspace_conn_id="sealed")]
-        all_waits = asyncio.gather(*map(first_event, triggers))
-        await asyncio.sleep(4 * INTERVAL)
-        assert not all_waits.done()
+    def unseal() -> None:
         monkeypatch.setenv("AIRFLOW_CONN_SEALED", os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"])
-        await asyncio.to_thread(sandbox.accept_invite, str(invite.id))
-        return await asyncio.wait_for(all_waits, 5)
+        accept()
 
-    assert [event.payload["status"] for event in asyncio.run(scenario())] == ["done"] * 2
-
-
-def run_fast(trigger: BaseTrigger) -> Any:
-    """Return the payload of a trigger, without its waits, and how long it would have waited."""
-    loop = FastForward(patience=0.3)
-    try:
-        return loop.run_until_complete(first_event(trigger)).payload, loop.time()
-    finally:
-        loop.close()
+    triggers = waiting(workspace_conn_id="sealed"), verified(SEED.domain_id, workspace_conn_id="sealed")
+    assert statuses(together(*triggers), unseal) == ["done"] * 2
 
 
 def test_a_secrets_backend_that_does_not_answer_does_not_end_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,12 +215,9 @@ def test_a_secrets_backend_that_does_not_answer_does_not_end_the_wait(monkeypatc
 
     monkeypatch.setattr(connection, "aget_connection", never_the_first_time)
     trigger = WorkspaceDomainVerifiedTrigger(domain_id=SEED.domain_id, poll_interval=60)
-    loop = FastForward(patience=0.3)
-    try:
+    with fast_forward() as loop:
         assert isinstance(loop.run_until_complete(first_event(trigger)), TaskSuccessEvent)
         assert loop.time() < 1000
-    finally:
-        loop.close()
     assert len(lookups) == 2
 
 
@@ -237,17 +236,8 @@ def test_each_poll_requests_verification(sandbox: SandboxServer) -> None:
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 def test_a_trigger_continues_if_the_key_may_not_request_verification(sandbox: SandboxServer) -> None:
     domain = new_domain(sandbox, published=False)
-    trigger = verified(domain.id)
-
-    async def scenario() -> Any:
-        task = asyncio.create_task(first_event(trigger))
-        await asyncio.sleep(5 * INTERVAL)
-        await asyncio.to_thread(
-            sandbox.publish_dns, "_workspace-challenge.new.example.com", str(domain.verification_challenge)
-        )
-        return await asyncio.wait_for(task, 5)
-
-    assert asyncio.run(scenario()).payload["status"] == "done"
+    publish = partial(sandbox.publish_dns, "_workspace-challenge.new.example.com", str(domain.verification_challenge))
+    assert statuses(together(verified(domain.id)), publish) == ["done"]
     assert sum(row["path"].endswith("/verify/") for row in sandbox.requests()) == 1
 
 
@@ -270,9 +260,10 @@ def test_a_refused_verification_ends_the_wait(sandbox: SandboxServer, status: in
 def test_a_request_for_verification_that_hangs_does_not_hold_up_the_wait(sandbox: SandboxServer) -> None:
     domain = new_domain(sandbox, published=True)
     sandbox.inject("time_out_before", "verify_domain", times=1)
-    event, seconds = run_fast(verified(domain.id, poll_interval=60))
-    assert event["status"] == "done"
-    assert seconds < 1000
+    with fast_forward() as loop:
+        event = loop.run_until_complete(first_event(verified(domain.id, poll_interval=60)))
+        assert loop.time() < 1000
+    assert event.payload["status"] == "done"
 
 
 def test_start_from_trigger_ends_the_task(sandbox: SandboxServer) -> None:
@@ -327,20 +318,17 @@ def test_two_hundred_waits_share_one_poll_per_interval(
     sandbox: SandboxServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    invite = WorkspaceHook().create_invite(target_email=ADA)
-    before = len(sandbox.requests())
+    accept = invited(sandbox)
+    before, began = len(sandbox.requests()), time.monotonic()
 
-    async def scenario() -> tuple[list[Any], float]:
-        task = asyncio.ensure_future(share(200))
-        began = time.monotonic()
-        await asyncio.sleep(6 * INTERVAL)
-        await asyncio.to_thread(sandbox.accept_invite, str(invite.id))
-        events = await asyncio.wait_for(task, 10)
-        return events, time.monotonic() - began
+    def accept_when_all_wait() -> None:
+        while sum(record.message.startswith("Waiting: ") for record in caplog.records) < 200:
+            assert time.monotonic() < began + 30
+            time.sleep(INTERVAL)
+        accept()
 
-    events, took = asyncio.run(scenario())
-    assert [event.payload["status"] for event in events] == ["done"] * 200
-    polls = took / INTERVAL + 1
+    assert statuses(lambda: share(200), accept_when_all_wait) == ["done"] * 200
+    polls = (time.monotonic() - began) / INTERVAL + 1
     # A poll reads one page of invites and one of members.
     assert len(sandbox.requests()) - before <= 2 * polls
     # They do not write to their logs at once.
@@ -354,18 +342,16 @@ def test_a_failed_poll_does_not_end_a_wait(connect: Connect, tmp_path: Path) -> 
     with SandboxServer(database=str(tmp_path / "workspace.db")) as server:
         connect(host=server.url, max_attempts=1)
         invite = WorkspaceHook().create_invite(target_email=ADA)
-    url, port = server.url, server.port
+    again = SandboxServer(database=str(tmp_path / "workspace.db"), port=server.port)
 
-    async def scenario() -> list[Any]:
-        waits = asyncio.ensure_future(share(5))
-        await asyncio.sleep(3 * INTERVAL)
-        assert not waits.done()
-        with SandboxServer(database=str(tmp_path / "workspace.db"), port=port) as again:
-            assert again.url == url
-            await asyncio.to_thread(again.accept_invite, str(invite.id))
-            return await asyncio.wait_for(waits, 10)
+    def restart() -> None:
+        again.__enter__()
+        again.accept_invite(str(invite.id))
 
-    assert [event.payload["status"] for event in asyncio.run(scenario())] == ["done"] * 5
+    try:
+        assert statuses(lambda: share(5), restart) == ["done"] * 5
+    finally:
+        again.__exit__(None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -389,7 +375,7 @@ def test_shared_stream_key(changes: dict[str, Any], *, shares: bool) -> None:
 )
 def test_polls_back_off_while_the_service_fails(connect: Connect, interval: float, pauses: list[float]) -> None:
     connect(host="http://127.0.0.1:9", max_attempts=1)
-    loop, times = FastForward(), list[float]()
+    times = list[float]()
     handler, logger = logging.Handler(), logging.getLogger("airflow_provider_workspace")
     handler.emit = lambda record: times.append(loop.time()) if "retried" in record.getMessage() else None  # type: ignore[method-assign]
     logger.addHandler(handler)
@@ -401,11 +387,9 @@ def test_polls_back_off_while_the_service_fails(connect: Connect, interval: floa
         wait.cancel()
         await asyncio.wait({wait})
 
-    try:
+    with fast_forward(patience=0.0005) as loop:
         loop.run_until_complete(scenario())
-    finally:
-        logger.removeHandler(handler)
-        loop.close()
+    logger.removeHandler(handler)
     # Before it logs, each wait pauses a moment: not all of them at once.
     waited = [after - before for before, after in pairwise(times)]
     assert all(pause * 0.99 <= was <= pause + 2 * min(interval, 5) for was, pause in zip(waited, pauses, strict=False))

@@ -279,7 +279,10 @@ def test_an_export_whose_lease_was_deleted_stays_paused(sandbox: SandboxServer, 
     [
         ({"outcome": "skipped", "rebuild": "failed"}, -1, True),
         ({"outcome": "skipped", "rebuild": "skipped"}, -1, False),
+        ({"outcome": "skipped", "rebuild": "skipped", "open": "success", "pause": "skipped"}, -1, True),
+        ({"outcome": "skipped", "rebuild": "skipped", "open": "success", "pause": "success"}, -1, False),
         ({"outcome": "upstream_failed", "rebuild": "failed"}, -1, False),
+        ({"outcome_0": "skipped", "rebuild_0": "skipped", "pause_0": "skipped"}, 0, True),
         ({"outcome_0": "skipped", "rebuild_0": "failed", "outcome_1": "success", "rebuild_1": "success"}, 0, True),
         ({"outcome_0": "skipped", "rebuild_0": "skipped", "outcome_1": "skipped", "rebuild_1": "failed"}, 0, False),
     ],
@@ -292,7 +295,8 @@ def test_a_run_that_was_marked_as_failed_fails_close(
     airflow.runs.tasks["run"] = {f"{CLOSE}{index}": None}
     window = Window(FIRST)
     window.map_index = map_index
-    window.tasks = {name.replace("outcome", "maintenance_window.outcome"): state for name, state in states.items()}
+    group = ("outcome", "open", "pause")
+    window.tasks = {f"maintenance_window.{name}" if name.startswith(group) else name: states[name] for name in states}
     window.open()
     window.pause()
     if marked:

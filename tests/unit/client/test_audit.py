@@ -20,7 +20,7 @@ from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
 from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.errors import WorkspaceRequestError
 from airflow_provider_workspace.hooks.connection_settings import read_settings
-from tests.unit.client.loopback import RESET_AFTER_READING, Loopback, answer
+from tests.raw_server import RESET_AFTER_READING, RawServer, answer
 
 KEY = "phx_key_of_the_audit_test"
 PROJECT = {"id": 7, "name": "Northwind", "api_token": "phc_token"}
@@ -89,7 +89,7 @@ PAUSE = ops.PauseBatchExport(organization_id="o", batch_export_id="0190c0de-0000
 
 
 def test_a_write_is_logged(send: Send, lines: list[str]) -> None:
-    with Loopback(answer(status=201, body=PROJECT, X_Request_Id="req 42")) as service:
+    with RawServer(answer(status=201, body=PROJECT, X_Request_Id="req 42")) as service:
         send(service.url, CREATE)
     (line,) = lines
     assert re.fullmatch(
@@ -103,20 +103,20 @@ def test_the_audit_line_has_no_secret_echoed_by_the_service(send: Send, lines: l
     create = ops.CreateProject(
         organization_id="o", name="Northwind", slack_incoming_webhook="https://hook.example.com/s3"
     )
-    with Loopback(answer(status=201, body=PROJECT, X_Request_Id=f"{KEY}-{create.slack_incoming_webhook}")) as service:
+    with RawServer(answer(status=201, body=PROJECT, X_Request_Id=f"{KEY}-{create.slack_incoming_webhook}")) as service:
         send(service.url, create)
     assert " request_id=***-*** " in lines[0]
 
 
 def test_the_audit_line_counts_the_rows_of_a_bulk_request(send: Send, lines: list[str]) -> None:
     rows = [{"target_email": f"{name}@example.com"} for name in ("ada", "lin", "joe")]
-    with Loopback(answer(status=201, body=[])) as service:
+    with RawServer(answer(status=201, body=[])) as service:
         send(service.url, ops.CreateInvites(organization_id="o", invites=rows))
     assert "operation=CreateInvites outcome=applied rows=3 attempts=1" in lines[0]
 
 
 def test_the_audit_line_counts_attempts(send: Send, lines: list[str]) -> None:
-    with Loopback(RESET_AFTER_READING, RESET_AFTER_READING, answer(body={"paused": True})) as service:
+    with RawServer(RESET_AFTER_READING, RESET_AFTER_READING, answer(body={"paused": True})) as service:
         send(service.url, PAUSE)
     (line,) = lines
     assert "operation=PauseBatchExport" in line
@@ -124,7 +124,7 @@ def test_the_audit_line_counts_attempts(send: Send, lines: list[str]) -> None:
 
 
 def test_a_write_with_unknown_outcome_is_logged(send: Send, lines: list[str]) -> None:
-    with Loopback(RESET_AFTER_READING) as service, pytest.raises(WorkspaceRequestError):
+    with RawServer(RESET_AFTER_READING) as service, pytest.raises(WorkspaceRequestError):
         send(service.url, CREATE)
     (line,) = lines
     assert "outcome=unknown rows=1 attempts=1" in line
@@ -132,20 +132,20 @@ def test_a_write_with_unknown_outcome_is_logged(send: Send, lines: list[str]) ->
 
 
 def test_a_refused_write_is_logged(send: Send, lines: list[str]) -> None:
-    with Loopback(answer(status=403, body={"detail": "no"})) as service, pytest.raises(WorkspaceRequestError):
+    with RawServer(answer(status=403, body={"detail": "no"})) as service, pytest.raises(WorkspaceRequestError):
         send(service.url, CREATE)
     assert "outcome=rejected rows=1 attempts=1" in lines[0]
 
 
 def test_a_read_is_not_logged(send: Send, lines: list[str]) -> None:
-    with Loopback(answer(body=PROJECT)) as service:
+    with RawServer(answer(body=PROJECT)) as service:
         send(service.url, ops.GetProject(organization_id="o", project_id=7))
     assert not lines
 
 
 def test_a_call_has_a_trace_span(send: Send, exporter: InMemorySpanExporter) -> None:
     exporter.clear()
-    with Loopback(RESET_AFTER_READING, answer(body=PROJECT)) as service:
+    with RawServer(RESET_AFTER_READING, answer(body=PROJECT)) as service:
         send(service.url, ops.GetProject(organization_id="o", project_id=7))
     span = span_of(exporter)
     assert span.name == "workspace GetProject"
@@ -160,7 +160,7 @@ def test_a_call_has_a_trace_span(send: Send, exporter: InMemorySpanExporter) -> 
 def test_the_span_of_a_failure_has_the_error_and_no_secret(send: Send, exporter: InMemorySpanExporter) -> None:
     exporter.clear()
     with (
-        Loopback(answer(status=401, body={"detail": f"{KEY} is wrong"})) as service,
+        RawServer(answer(status=401, body={"detail": f"{KEY} is wrong"})) as service,
         pytest.raises(WorkspaceRequestError),
     ):
         send(service.url, CREATE)

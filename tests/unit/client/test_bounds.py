@@ -28,7 +28,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceTimeoutError,
     WorkspaceTransportError,
 )
-from tests.unit.client.loopback import HEAD, Loopback, Scene, answer, read_request
+from tests.raw_server import HEAD, RawServer, Scene, answer, read_request
 
 if TYPE_CHECKING:
     from tests.unit.client.conftest import Send
@@ -94,7 +94,7 @@ def test_a_slow_drip_through_tls_ends_at_the_total_timeout(send: Send, server_tl
 
 def check_total_timeout(send: Send, scene: Scene, total: float, tls: ssl.SSLContext | None = None) -> None:
     bounds = {"read_timeout": total + 0.1, "total_timeout": total, "max_attempts": 1, "verify": False}
-    with Loopback(scene, tls=tls) as service:
+    with RawServer(scene, tls=tls) as service:
         began = time.monotonic()
         sent = send(service.url, CREATE, **bounds)
         seconds = time.monotonic() - began
@@ -117,7 +117,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("scene", ENDLESS.values(), ids=ENDLESS)
 def test_an_endless_response_is_an_error(send: Send, scene: Scene) -> None:
-    with Loopback(scene) as service:
+    with RawServer(scene) as service:
         began = time.monotonic()
         sent = send(service.url, CREATE, total_timeout=1.0, max_response_bytes=200_000)
         seconds = time.monotonic() - began
@@ -127,7 +127,7 @@ def test_an_endless_response_is_an_error(send: Send, scene: Scene) -> None:
 
 def test_a_service_that_does_not_read_ends_at_the_total_timeout(send: Send) -> None:
     many = CreateDashboard(project_id="1", name="x" * 30_000_000)
-    with Loopback(Scene(reads=False, handler=lambda _: time.sleep(0.8))) as service:
+    with RawServer(Scene(reads=False, handler=lambda _: time.sleep(0.8))) as service:
         sent = send(service.url, many, read_timeout=2.0, total_timeout=0.4, max_attempts=1)
     assert type(sent.error.__cause__) is WorkspaceTimeoutError
 
@@ -157,7 +157,7 @@ LARGE = {
 
 @pytest.mark.parametrize("scene", LARGE.values(), ids=LARGE)
 def test_a_response_above_the_limit_is_an_error(send: Send, scene: Scene) -> None:
-    with Loopback(scene) as service:
+    with RawServer(scene) as service:
         sent = send(service.url, READ, max_response_bytes=LIMIT)
     assert type(sent.error) is WorkspaceResponseError
     assert (sent.error.outcome, sent.error.retryable, service.connections) == ("unknown", False, 1)
@@ -179,7 +179,7 @@ def test_a_response_above_the_limit_is_an_error(send: Send, scene: Scene) -> Non
     ],
 )
 def test_a_response_at_the_limit_is_read(send: Send, scene: Scene) -> None:
-    with Loopback(scene) as service:
+    with RawServer(scene) as service:
         assert send(service.url, READ, max_response_bytes=LIMIT).error is None
 
 
@@ -193,7 +193,7 @@ def test_a_response_at_the_limit_is_read(send: Send, scene: Scene) -> None:
     ],
 )
 def test_an_undecodable_body_has_outcome_unknown(send: Send, scene: Scene, found: str) -> None:
-    with Loopback(scene) as service:
+    with RawServer(scene) as service:
         sent = send(service.url, CREATE)
     assert type(sent.error.__cause__) is WorkspaceTransportError
     assert found in str(sent.error)
@@ -214,7 +214,7 @@ def plain_bytes_after_tls(tls: ssl.SSLContext) -> Scene:
 
 
 def test_plain_bytes_in_a_tls_connection_have_outcome_unknown(send: Send, server_tls: ssl.SSLContext) -> None:
-    with Loopback(plain_bytes_after_tls(server_tls)) as service:
+    with RawServer(plain_bytes_after_tls(server_tls)) as service:
         sent = send(service.url.replace("http:", "https:"), CREATE, verify=False)
     assert type(sent.error) is WorkspaceOutcomeUnknownError
     assert service.connections == 1
@@ -223,7 +223,7 @@ def test_plain_bytes_in_a_tls_connection_have_outcome_unknown(send: Send, server
 @pytest.mark.parametrize("words", ["Tunnel connection failed: 407", "CERTIFICATE_VERIFY_FAILED", "[Errno 111] refused"])
 @pytest.mark.parametrize("head", ["HTTP/1.1 500 {}\r\n\r\n", "{}\r\n\r\n", "HTTP/1.1 abc {}\r\n\r\n"])
 def test_texts_of_the_service_do_not_change_the_outcome_to_not_sent(send: Send, head: str, words: str) -> None:
-    with Loopback(Scene(head.format(words).encode())) as service:
+    with RawServer(Scene(head.format(words).encode())) as service:
         sent = send(service.url, CREATE)
     assert type(sent.error) is WorkspaceOutcomeUnknownError
     assert service.connections == 1
@@ -232,7 +232,7 @@ def test_texts_of_the_service_do_not_change_the_outcome_to_not_sent(send: Send, 
 @pytest.mark.parametrize("reads", [True, False], ids=["closed", "closed in the handshake"])
 def test_an_aborted_handshake_has_outcome_not_sent_and_is_retried(send: Send, *, reads: bool) -> None:
     scene = Scene(reads=False, resets=reads)
-    with Loopback(scene) as service:
+    with RawServer(scene) as service:
         sent = send(service.url.replace("http:", "https:"), CREATE, verify=False)
     assert type(sent.error) is WorkspaceConnectionError
     assert (sent.error.outcome, sent.error.retryable, service.connections) == ("not_sent", True, 3)
@@ -250,7 +250,7 @@ CONNECT_FAILS = {
 
 @pytest.mark.parametrize("scene", CONNECT_FAILS.values(), ids=CONNECT_FAILS)
 def test_a_proxy_that_does_not_connect_has_outcome_not_sent(send: Send, scene: Scene) -> None:
-    with Loopback(scene) as proxy:
+    with RawServer(scene) as proxy:
         sent = send("https://host.invalid", CREATE, proxy=proxy.url, max_attempts=1, total_timeout=1.0)
     assert type(sent.error) is WorkspaceConnectionError
     assert sent.error.outcome == "not_sent"
@@ -312,13 +312,13 @@ def read_names(request: pytest.FixtureRequest) -> Callable[..., list[str | None]
 
 @pytest.mark.parametrize("replies", PLACES.values(), ids=PLACES)
 def test_provisional_responses_are_skipped(read_names: Callable[..., list[str | None]], replies: Any) -> None:
-    with Loopback(responses(replies, late=0.05)) as service:
+    with RawServer(responses(replies, late=0.05)) as service:
         assert read_names(service.url) == ["for 1", "for 2", "for 3"]
         assert service.connections == 1
 
 
 def test_101_is_an_error(read_names: Callable[..., list[str | None]]) -> None:
-    with Loopback(responses(lambda number: b"HTTP/1.1 101 Switching\r\n\r\n" + reply(number))) as service:
+    with RawServer(responses(lambda number: b"HTTP/1.1 101 Switching\r\n\r\n" + reply(number))) as service:
         assert read_names(service.url) == ["WorkspaceTransportError"] * 3
     assert service.connections == 3
 
@@ -327,7 +327,7 @@ def test_101_is_an_error(read_names: Callable[..., list[str | None]]) -> None:
 def test_a_connection_with_surplus_bytes_is_not_reused(
     read_names: Callable[..., list[str | None]], surplus: bytes
 ) -> None:
-    with Loopback(responses(lambda number: reply(number) + surplus)) as service:
+    with RawServer(responses(lambda number: reply(number) + surplus)) as service:
         assert read_names(service.url) == ["for 1"] * 3
     assert service.connections == 3
 
@@ -341,6 +341,6 @@ def test_a_refusal_during_the_upload_is_read(send: Send) -> None:
                 pass
 
     many = CreateDashboard(project_id="1", name="x" * 3_000_000)
-    with Loopback(Scene(reads=False, handler=play)) as service:
+    with RawServer(Scene(reads=False, handler=play)) as service:
         sent = send(service.url, many)
     assert "returned 413: big" in str(sent.error)

@@ -17,11 +17,11 @@ from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.client.sync import WorkspaceClient
 from airflow_provider_workspace.client.transport import proxy_for, tls_context
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceConnectionError
-from tests.unit.client.loopback import (
+from tests.raw_server import (
     CLOSED_AFTER_READING,
     CUT,
     RESET_AFTER_READING,
-    Loopback,
+    RawServer,
     Scene,
     answer,
     closed_port,
@@ -103,7 +103,7 @@ def test_an_invalid_proxy_of_the_environment_is_refused(
 
 
 def test_requests_go_through_the_proxy(send: Send) -> None:
-    with Loopback(FOUND) as proxy:
+    with RawServer(FOUND) as proxy:
         assert send("http://host.invalid/base", READ, proxy=proxy.url).result.id == 7
     (request,) = proxy.requests
     assert request.target == "http://host.invalid/base/api/environments/1/dashboards/7/"
@@ -111,7 +111,7 @@ def test_requests_go_through_the_proxy(send: Send) -> None:
 
 def test_loopback_bypasses_the_proxy_of_the_environment(send: Send, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{closed_port()}")
-    with Loopback(FOUND) as service:
+    with RawServer(FOUND) as service:
         assert send(service.url, READ).result.id == 7
 
 
@@ -123,7 +123,7 @@ def test_a_proxy_that_is_down_has_outcome_not_sent(send: Send, scheme: str) -> N
 
 
 def test_a_proxy_that_refuses_has_outcome_not_sent(send: Send) -> None:
-    with Loopback(answer(407)) as proxy:
+    with RawServer(answer(407)) as proxy:
         sent = send("https://host.invalid", CREATE, proxy=proxy.url, max_attempts=1)
     assert type(sent.error) is WorkspaceConnectionError
     assert [request.method for request in proxy.requests] == ["CONNECT"]
@@ -136,7 +136,7 @@ def test_a_proxy_that_refuses_has_outcome_not_sent(send: Send) -> None:
 
 @pytest.mark.parametrize("scene", [CLOSED_AFTER_READING, RESET_AFTER_READING, CUT], ids=["closed", "reset", "cut"])
 def test_a_request_lost_behind_a_proxy_has_outcome_unknown(send: Send, scene: Scene) -> None:
-    with Loopback(scene) as proxy:
+    with RawServer(scene) as proxy:
         sent = send("http://host.invalid", CREATE, proxy=proxy.url)
     assert (sent.error.outcome, proxy.connections) == ("unknown", 1)
 
@@ -146,7 +146,7 @@ def test_netrc_does_not_replace_the_key(send: Send, monkeypatch: pytest.MonkeyPa
     netrc.write_text("default login somebody password else\n")
     netrc.chmod(0o600)
     monkeypatch.setenv("NETRC", str(netrc))
-    with Loopback(FOUND) as service:
+    with RawServer(FOUND) as service:
         send(service.url, READ)
     assert service.requests[0].headers["authorization"] == "Bearer phx_s3cret-key"
 
@@ -155,7 +155,7 @@ def test_netrc_does_not_replace_the_key(send: Send, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_custom_ca_is_trusted(send: Send, server_tls: ssl.SSLContext, certificate: Path) -> None:
-    with Loopback(FOUND, tls=server_tls) as service:
+    with RawServer(FOUND, tls=server_tls) as service:
         assert send(service.url, READ, verify=str(certificate)).result.id == 7
 
 
@@ -163,12 +163,12 @@ def test_the_ca_of_the_environment_is_trusted(
     send: Send, server_tls: ssl.SSLContext, certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
-    with Loopback(FOUND, tls=server_tls) as service:
+    with RawServer(FOUND, tls=server_tls) as service:
         assert send(service.url, READ).result.id == 7
 
 
 def test_an_untrusted_certificate_has_outcome_not_sent(send: Send, server_tls: ssl.SSLContext) -> None:
-    with Loopback(FOUND, tls=server_tls) as service:
+    with RawServer(FOUND, tls=server_tls) as service:
         sent = send(service.url, CREATE)
     assert type(sent.error) is WorkspaceConnectionError
     assert (sent.error.outcome, sent.error.attempts, sent.error.retryable) == ("not_sent", 1, False)
@@ -179,12 +179,12 @@ def test_an_untrusted_certificate_has_outcome_not_sent(send: Send, server_tls: s
 
 @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
 def test_verification_can_be_disabled(send: Send, server_tls: ssl.SSLContext) -> None:
-    with Loopback(FOUND, tls=server_tls) as service:
+    with RawServer(FOUND, tls=server_tls) as service:
         assert send(service.url, READ, verify=False).result.id == 7
 
 
 def test_a_server_without_tls_has_outcome_not_sent(send: Send) -> None:
-    with Loopback(Scene(b"HTTP/1.1 400 Bad Request\r\n\r\n", reads=False)) as service:
+    with RawServer(Scene(b"HTTP/1.1 400 Bad Request\r\n\r\n", reads=False)) as service:
         sent = send(service.url.replace("http://", "https://"), CREATE)
     assert type(sent.error) is WorkspaceConnectionError
     assert (sent.error.outcome, sent.error.attempts) == ("not_sent", 1)
@@ -219,7 +219,7 @@ KEPT = Scene(b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}")
 
 
 def test_a_create_after_an_idle_disconnect_is_sent_once() -> None:
-    with Loopback(KEPT) as service, WorkspaceClient(Settings(service.url, "key", max_attempts=1)) as client:
+    with RawServer(KEPT) as service, WorkspaceClient(Settings(service.url, "key", max_attempts=1)) as client:
         for _ in range(3):
             client.send(CREATE)
             assert service.closed.acquire(timeout=5)
@@ -233,7 +233,7 @@ def test_an_async_create_after_an_idle_disconnect_is_sent_once() -> None:
                 await client.send(CREATE)
                 assert closed.acquire(timeout=5)
 
-    with Loopback(KEPT) as service:
+    with RawServer(KEPT) as service:
         asyncio.run(create(service.url, service.closed))
     assert len(service.requests) == 3
 

@@ -12,7 +12,7 @@ from airflow_provider_workspace.api.procedure import Procedure, Send
 from airflow_provider_workspace.client.aio import WorkspaceAsyncClient
 from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.client.sync import WorkspaceClient
-from tests.unit.client.loopback import Loopback, answer
+from tests.raw_server import RawServer, answer
 
 
 @pytest.mark.parametrize("library", ["requests", "httpx"])
@@ -30,7 +30,7 @@ def test_each_attempt_is_noted_before_it_is_sent(library: str) -> None:
         async with WorkspaceAsyncClient(settings, sleep=sleep) as client:
             return await client.run(creating())
 
-    with Loopback(answer(429), answer(201, {"id": 1, "name": "Northwind"})) as service:
+    with RawServer(answer(429), answer(201, {"id": 1, "name": "Northwind"})) as service:
         settings = Settings(service.url, "key")
         if library == "requests":
             with WorkspaceClient(settings, sleep=lambda _: events.append("waited")) as client:

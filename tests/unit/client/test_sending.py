@@ -33,8 +33,8 @@ from airflow_provider_workspace.errors import (
     WorkspaceTimeoutError,
     WorkspaceTransportError,
 )
-from tests.unit.client import loopback
-from tests.unit.client.loopback import Loopback, Scene, answer, closed_port, redirect
+from tests import raw_server as loopback
+from tests.raw_server import RawServer, Scene, answer, closed_port, redirect
 
 if TYPE_CHECKING:
     from tests.unit.client.conftest import Send
@@ -53,7 +53,7 @@ FOUND = answer(200, {"id": 7, "name": "Sales"})
 
 
 def test_a_read_sends_the_documented_request(send: Send) -> None:
-    with Loopback(FOUND) as service:
+    with RawServer(FOUND) as service:
         assert send(service.url, READ).result.name == "Sales"
     (request,) = service.requests
     assert (request.method, request.target, request.body) == ("GET", "/api/environments/1/dashboards/7/", None)
@@ -65,7 +65,7 @@ def test_a_read_sends_the_documented_request(send: Send) -> None:
 
 
 def test_a_write_sends_the_documented_request(send: Send) -> None:
-    with Loopback(answer(201, {"id": 8})) as service:
+    with RawServer(answer(201, {"id": 8})) as service:
         send(f"{service.url}/base", CreateDashboard(project_id="1", name="Umsätze"))
     (request,) = service.requests
     assert (request.method, request.target) == ("POST", "/base/api/environments/1/dashboards/")
@@ -75,20 +75,20 @@ def test_a_write_sends_the_documented_request(send: Send) -> None:
 @pytest.mark.parametrize("value", ["a/b", "..%2f", "%2e%2e", "a?b#c", "日本", "a b", "...", '~{}|^`"<>\\'])
 def test_an_encoded_path_is_sent_unchanged(send: Send, value: str) -> None:
     operation = DeleteMember(organization_id="o", user_uuid=value)
-    with Loopback(answer(204)) as service:
+    with RawServer(answer(204)) as service:
         send(service.url, operation)
     assert [request.target for request in service.requests] == [operation.request().target]
 
 
 def test_compressed_responses_are_read(send: Send) -> None:
-    with Loopback(answer(200, {"id": 7, "name": "x" * 100_000}, packed=True)) as service:
+    with RawServer(answer(200, {"id": 7, "name": "x" * 100_000}, packed=True)) as service:
         assert len(send(service.url, READ).result.name) == 100_000
         assert "gzip" in service.requests[0].headers["accept-encoding"]
 
 
 def test_cookies_are_not_kept(send: Send) -> None:
     pages = [answer(200, {"next": "?offset=1", "results": [{}]}, Set_Cookie="session=1; Path=/"), answer(200, [])]
-    with Loopback(*pages) as service:
+    with RawServer(*pages) as service:
         send(service.url, ListMembers(organization_id="o"), rows=True)
     assert ["cookie" in request.headers for request in service.requests] == [False, False]
 
@@ -125,10 +125,10 @@ def short_timeouts(scene: Scene) -> dict[str, float]:
 def test_a_read_is_retried_after_a_broken_response(
     send: Send, scene: Scene, kind: type, short_timeouts: dict[str, float]
 ) -> None:
-    with Loopback(scene, FOUND) as service:
+    with RawServer(scene, FOUND) as service:
         sent = send(service.url, READ, **short_timeouts)
     assert (sent.result.id, sent.error, len(sent.waits), service.connections) == (7, None, 1, 2)
-    with Loopback(scene) as service:
+    with RawServer(scene) as service:
         sent = send(service.url, READ, max_attempts=2, **short_timeouts)
     assert type(sent.error) is kind
     assert (sent.error.attempts, sent.error.outcome, service.connections) == (2, "unknown", 2)
@@ -138,7 +138,7 @@ def test_a_read_is_retried_after_a_broken_response(
 def test_a_create_is_not_retried_after_a_broken_response(
     send: Send, scene: Scene, kind: type, short_timeouts: dict[str, float]
 ) -> None:
-    with Loopback(scene) as service:
+    with RawServer(scene) as service:
         sent = send(service.url, CREATE, **short_timeouts)
     assert type(sent.error) is WorkspaceOutcomeUnknownError
     assert type(sent.error.__cause__) is kind
@@ -150,32 +150,32 @@ def test_a_create_is_not_retried_after_a_broken_response(
 def test_a_repeatable_write_is_retried(
     send: Send, scene: Scene, operation: Any, short_timeouts: dict[str, float]
 ) -> None:
-    with Loopback(scene, answer(200, {"id": 7})) as service:
+    with RawServer(scene, answer(200, {"id": 7})) as service:
         sent = send(service.url, operation, **short_timeouts)
     assert (sent.error, service.connections) == (None, 2)
 
 
 @pytest.mark.parametrize("scene", [scene for scene, _ in LOST.values()], ids=LOST)
 def test_404_on_a_retried_delete_is_a_success(send: Send, scene: Scene, short_timeouts: dict[str, float]) -> None:
-    with Loopback(scene, answer(404, {"detail": "Not found."})) as service:
+    with RawServer(scene, answer(404, {"detail": "Not found."})) as service:
         sent = send(service.url, DELETE, **short_timeouts)
     assert (sent.result, sent.error, service.connections) == (None, None, 2)
 
 
 def test_a_login_page_is_a_response_error(send: Send) -> None:
-    with Loopback(answer(200, b"<html>Log in</html>")) as service:
+    with RawServer(answer(200, b"<html>Log in</html>")) as service:
         assert type(send(service.url, PAUSE).error) is WorkspaceResponseError
 
 
 def test_404_on_a_first_delete_is_an_error(send: Send) -> None:
-    with Loopback(answer(404)) as service:
+    with RawServer(answer(404)) as service:
         assert "returned 404" in str(send(service.url, DELETE).error)
-    with Loopback(answer(429), answer(404)) as service:
+    with RawServer(answer(429), answer(404)) as service:
         assert "returned 404" in str(send(service.url, DELETE).error)
 
 
 def test_final_error_says_that_an_earlier_attempt_may_have_been_applied(send: Send) -> None:
-    with Loopback(loopback.RESET_AFTER_READING, answer(403, {"detail": "no"})) as service:
+    with RawServer(loopback.RESET_AFTER_READING, answer(403, {"detail": "no"})) as service:
         sent = send(service.url, PAUSE)
     assert (sent.error.outcome, sent.error.attempts) == ("unknown", 2)
     assert str(sent.error).endswith(
@@ -217,28 +217,28 @@ def test_429_waits_for_retry_after(
 ) -> None:
     if isinstance(retry_after, timedelta):
         retry_after = format_datetime(datetime.now(timezone.utc) + retry_after, usegmt=True)
-    with Loopback(answer(429, Retry_After=retry_after), FOUND) as service:
+    with RawServer(answer(429, Retry_After=retry_after), FOUND) as service:
         sent = send(service.url, operation)
     assert sent.result.id == 7
     assert least <= sent.waits[0] <= most
 
 
 def test_429_with_a_long_retry_after_fails_without_waiting(send: Send) -> None:
-    with Loopback(answer(429, Retry_After="3600")) as service:
+    with RawServer(answer(429, Retry_After="3600")) as service:
         sent = send(service.url, CREATE)
     assert type(sent.error) is WorkspaceRateLimitError
     assert (sent.error.retry_after, sent.error.attempts, sent.waits) == (3600, 1, [])
 
 
 def test_400_is_not_retried(send: Send) -> None:
-    with Loopback(answer(400, {"detail": "Too long.", "attr": "name"})) as service:
+    with RawServer(answer(400, {"detail": "Too long.", "attr": "name"})) as service:
         sent = send(service.url, CREATE)
     assert type(sent.error) is WorkspaceBadRequestError
     assert (sent.error.attempts, service.connections) == (1, 1)
 
 
 def test_max_attempts_and_max_retry_wait_are_settings(send: Send) -> None:
-    with Loopback(answer(500)) as service:
+    with RawServer(answer(500)) as service:
         assert send(service.url, READ, max_attempts=1).error.attempts == 1
         assert send(service.url, READ, max_attempts=6, max_retry_wait=0.0).waits == [0.0] * 5
 
@@ -248,7 +248,7 @@ def test_max_attempts_and_max_retry_wait_are_settings(send: Send) -> None:
 
 @pytest.mark.parametrize("location", ["{url}/moved/?a=b", "/moved/?a=b", "../../../../../moved/?a=b#c"])
 def test_a_read_follows_redirects_within_the_origin(send: Send, location: str) -> None:
-    with Loopback(redirect(location), FOUND) as service:
+    with RawServer(redirect(location), FOUND) as service:
         assert send(service.url, READ).result.id == 7
     assert [request.target for request in service.requests][1] == "/moved/?a=b"
     assert service.requests[1].headers["authorization"] == "Bearer phx_s3cret-key"
@@ -256,7 +256,7 @@ def test_a_read_follows_redirects_within_the_origin(send: Send, location: str) -
 
 @pytest.mark.parametrize("operation", [READ, CREATE, CHANGE, DELETE], ids=lambda operation: type(operation).__name__)
 def test_redirects_to_another_origin_are_not_followed(send: Send, operation: Any) -> None:
-    with Loopback(FOUND) as other_host, Loopback(redirect(f"{other_host.url}/steal/", 307)) as service:
+    with RawServer(FOUND) as other_host, RawServer(redirect(f"{other_host.url}/steal/", 307)) as service:
         sent = send(service.url, operation)
     assert (other_host.connections, service.connections) == (0, 1)
     assert type(sent.error) is WorkspaceRedirectError
@@ -264,13 +264,13 @@ def test_redirects_to_another_origin_are_not_followed(send: Send, operation: Any
 
 
 def test_a_write_follows_no_redirect(send: Send) -> None:
-    with Loopback(redirect("/moved/", 308), FOUND) as service:
+    with RawServer(redirect("/moved/", 308), FOUND) as service:
         assert type(send(service.url, CHANGE).error) is WorkspaceRedirectError
     assert service.connections == 1
 
 
 def test_a_redirect_loop_is_an_error(send: Send) -> None:
-    with Loopback(redirect("{url}/moved/")) as service:
+    with RawServer(redirect("{url}/moved/")) as service:
         assert type(send(service.url, READ).error) is WorkspaceRedirectError
     assert service.connections == 6
 
@@ -279,7 +279,7 @@ def test_a_redirect_loop_is_an_error(send: Send) -> None:
     "location", ["http://[::1", "{url}:port/", "?\xff", "http://\x7f/", "//", "http:///", "http://a b/", "%", "\xa0"]
 )
 def test_a_redirect_to_an_invalid_url_is_a_workspace_error(send: Send, location: str) -> None:
-    with Loopback(redirect(location)) as service:
+    with RawServer(redirect(location)) as service:
         for operation in (READ, CREATE):
             assert send(service.url, operation, max_attempts=1).error.outcome == "unknown"
 
@@ -293,7 +293,7 @@ def test_rows_are_read_page_by_page(send: Send) -> None:
         answer(503),
         answer(200, {"next": None, "results": [{"id": "c"}]}),
     ]
-    with Loopback(*pages) as service:
+    with RawServer(*pages) as service:
         sent = send(service.url, ListMembers(organization_id="o", limit=2), rows=True)
     assert [row.id for row in sent.result] == ["a", "b", "c"]
     path = "/api/organizations/o/members/?limit=2"
@@ -304,20 +304,20 @@ def test_rows_are_read_page_by_page(send: Send) -> None:
 def test_pages_without_next_are_followed_by_offset(send: Send, more: dict[str, int] | None) -> None:
     rows: list[list[dict[str, str]]] = [[{"id": "a"}, {"id": "b"}], [{"id": "c"}], []]
     pages = [answer(200, page if more is None else {**more, "results": page}) for page in rows]
-    with Loopback(*pages) as service:
+    with RawServer(*pages) as service:
         sent = send(service.url, ListMembers(organization_id="o", limit=2), rows=True)
     assert [row.id for row in sent.result] == ["a", "b", "c"]
     assert len(service.requests) == (2 if more else 3)
 
 
 def test_each_row_of_a_service_without_pages_is_returned_once(send: Send) -> None:
-    with Loopback(answer(200, [{"id": "a"}, {"id": "b"}])) as service:
+    with RawServer(answer(200, [{"id": "a"}, {"id": "b"}])) as service:
         sent = send(service.url, ListMembers(organization_id="o", limit=2), rows=True)
     assert [row.id for row in sent.result] == ["a", "b"]
 
 
 def test_an_endless_list_is_an_error(send: Send) -> None:
-    with Loopback(answer(200, {"next": "?offset=0", "results": [{"id": "a"}]})) as service:
+    with RawServer(answer(200, {"next": "?offset=0", "results": [{"id": "a"}]})) as service:
         sent = send(service.url, ListMembers(organization_id="o"), rows=True)
     assert type(sent.error) is WorkspacePaginationError
 
@@ -334,12 +334,12 @@ def test_an_endless_list_is_an_error(send: Send) -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_secrets_are_masked_when_they_are_received(send: Send, operation: Any, body: Any, masked: list[str]) -> None:
-    with Loopback(answer(200, body)) as service:
+    with RawServer(answer(200, body)) as service:
         assert send(service.url, operation).masked == masked
 
 
 def test_errors_contain_no_secret_echoed_by_the_service(send: Send) -> None:
-    with Loopback(answer(400, {"detail": "Bad key phx_s3cret-key, bad hook https://h/t0"})) as service:
+    with RawServer(answer(400, {"detail": "Bad key phx_s3cret-key, bad hook https://h/t0"})) as service:
         sent = send(service.url, CreateProject(organization_id="o", slack_incoming_webhook="https://h/t0"))
     assert str(sent.error).endswith(": Bad key ***, bad hook *** (POST /api/organizations/o/projects/).")
     assert sent.masked == ["https://h/t0"]

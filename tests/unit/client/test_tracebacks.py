@@ -38,8 +38,8 @@ from airflow_provider_workspace.operators.domains import (
 )
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
 from airflow_provider_workspace.version_compat import amask_secret, mask_secret
-from tests.unit.client import loopback
-from tests.unit.client.loopback import Loopback, Scene, answer, closed_port
+from tests import raw_server as loopback
+from tests.raw_server import RawServer, Scene, answer, closed_port
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.operators.base import WorkspaceOperator
@@ -138,7 +138,7 @@ SCENES = {
 @pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
 def test_errors_of_responses_hold_no_secret(way: str, scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    with Loopback(scene) as service:
+    with RawServer(scene) as service:
         assert_no_secret(failure(way, service.url, CREATE))
     # The HTTP library logs response headers at DEBUG; Airflow masks the known secrets there.
     logged = str(redact("\n".join(record.getMessage() for record in caplog.records)))
@@ -151,10 +151,10 @@ def test_errors_before_sending_hold_no_secret(way: str, server_tls: ssl.SSLConte
     assert_no_secret(
         failure(way, "https://host.invalid", CREATE, proxy=f"http://user:{PASSWORD}@127.0.0.1:{closed_port()}")
     )
-    with Loopback(answer(407)) as proxy:
+    with RawServer(answer(407)) as proxy:
         at = proxy.url.replace("://", f"://user:{PASSWORD}@")
         assert_no_secret(failure(way, "https://host.invalid", CREATE, proxy=at))
-    with Loopback(answer(200), tls=server_tls) as service:
+    with RawServer(answer(200), tls=server_tls) as service:
         error = failure(way, service.url, CREATE)
     assert_no_secret(error)
     assert_no_secret_in_rich(error)
@@ -177,7 +177,7 @@ TASKS: dict[Callable[..., WorkspaceOperator], dict[str, Any]] = {
 def test_errors_of_tasks_hold_no_secret(
     task: Callable[..., WorkspaceOperator], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Loopback(answer(500)) as service:
+    with RawServer(answer(500)) as service:
         extra = {"organization_id": "o", "project_id": 1, "consistency_time": 0}
         connect(monkeypatch, {"host": service.url, "extra": extra})
         with pytest.raises(WorkspaceError) as error:
@@ -194,7 +194,7 @@ def test_a_task_killed_while_waiting_shows_no_secret() -> None:
 
     before = signal.signal(signal.SIGUSR1, stop)
     try:
-        with Loopback(loopback.SILENT) as service:
+        with RawServer(loopback.SILENT) as service:
             threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start()
             patient = settings_for(service.url, read_timeout=5, total_timeout=5)
             with pytest.raises(StoppedError) as stopped, WorkspaceClient(patient) as client:
@@ -217,7 +217,7 @@ def test_a_cancelled_wait_shows_no_secret() -> None:
                 return error
         pytest.fail("it went well")
 
-    with Loopback(loopback.SILENT) as service:
+    with RawServer(loopback.SILENT) as service:
         began = time.monotonic()
         assert_no_secret(asyncio.run(ask(service.url)))
         assert time.monotonic() - began < 3

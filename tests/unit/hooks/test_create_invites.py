@@ -13,7 +13,7 @@ from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceRate
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.procedures.invites_report import WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.procedures.quota import parse_timestamp
-from tests.unit.client.loopback import RESET_AFTER_READING, Loopback, answer
+from tests.raw_server import RESET_AFTER_READING, RawServer, answer
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -128,7 +128,7 @@ ADA = answer(body={"count": 1, "next": None, "previous": None, "results": [{"tar
 
 
 def test_bulk_invites_wait_before_looking_up_a_lost_response(call: Call, connect: Connect) -> None:
-    with Loopback(NOBODY, NOBODY, RESET_AFTER_READING, ADA, NOBODY) as service:
+    with RawServer(NOBODY, NOBODY, RESET_AFTER_READING, ADA, NOBODY) as service:
         connect(host=service.url, consistency_time=PAUSE)
         began = time.monotonic()
         report = call("create_invites", ["ada@example.com"])
@@ -138,7 +138,7 @@ def test_bulk_invites_wait_before_looking_up_a_lost_response(call: Call, connect
 
 
 def test_invites_after_a_408_are_looked_up(call: Call, connect: Connect) -> None:
-    with Loopback(NOBODY, NOBODY, answer(408), ADA, NOBODY) as service:
+    with RawServer(NOBODY, NOBODY, answer(408), ADA, NOBODY) as service:
         connect(host=service.url, consistency_time=PAUSE)
         report = call("create_invites", ["ada@example.com"])
     assert report.counts["invited"] == 1

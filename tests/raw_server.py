@@ -198,7 +198,7 @@ def full_backlog() -> Iterator[str]:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         for _ in range(4):
             filler = stack.enter_context(socket.socket())
-            filler.setblocking(False)
+            filler.settimeout(0)
             filler.connect_ex(listener.getsockname())
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 

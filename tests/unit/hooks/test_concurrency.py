@@ -107,14 +107,15 @@ def test_concurrency_drops_to_one_after_429_and_recovers(
     read_at_once: Callable[[int], list[Any]], set_connection: SetConnection
 ) -> None:
     load = Load()
-    refused, slow, quick = load.scene(answer(429), 0), load.scene(FOUND, 0.4), load.scene(FOUND, 0.05)
+    refused, beside = load.scene(answer(429), 0), load.scene(FOUND, 0.4)
+    slow, quick = load.scene(FOUND, 0.9), load.scene(FOUND, 0.05)
     # The first call is refused and asks again, slowly, while those beside it end.
-    with RawServer(refused, quick, quick, quick, slow, quick) as service:
+    with RawServer(refused, beside, beside, beside, slow, quick) as service:
         set_connection(service.url, max_concurrency=4)
         read_at_once(20)
     assert max(load.at_arrival) == 4
     assert load.at_arrival[5] == 1
-    assert max(load.at_arrival[5:8]) == 2
+    assert max(load.at_arrival[6:8]) <= 2
     assert max(load.at_arrival[5:]) == 4
 
 

@@ -107,7 +107,7 @@ def test_concurrency_drops_to_one_after_429_and_recovers(
     read_at_once: Callable[[int], list[Any]], set_connection: SetConnection
 ) -> None:
     load = Load()
-    refused, beside = load.scene(answer(429), 0), load.scene(FOUND, 0.4)
+    refused, beside = load.scene(answer(429), 0.3), load.scene(FOUND, 0.7)
     slow, quick = load.scene(FOUND, 0.9), load.scene(FOUND, 0.05)
     # The first call is refused and asks again, slowly, while those beside it end.
     with RawServer(refused, beside, beside, beside, slow, quick) as service:

@@ -86,7 +86,7 @@ def test_credentials_in_a_url_are_hidden(text: str) -> None:
 def test_fields_that_are_secrets_are_hidden(record: Any, shown: str) -> None:
     assert list(record.secrets()) == ["s3cret"]
     assert repr(record) == shown
-    assert str(record) in shown
+    assert "s3cret" not in str(record)
     if hasattr(record, "to_dict"):
         assert "s3cret" not in f"{record.to_dict()} {record.model_dump()}"
         assert "s3cret" in record.to_dict(return_secrets=True).values()

@@ -54,7 +54,8 @@ SHORT = (
     *("next null too early", "next null too early, always", "last row of each page missing", "rows moving, always"),
     *("rows counted but not listed", "next in a loop", "next on another host", "very large list"),
 )
-READERS = [(way, name) for name in CASES if name.startswith("List") for way in ("requests", "httpx")]
+PAGED = {item.operation for item in BY_NAME.values() if item.answer == "page"}
+READERS = [(way, name) for name in CASES if name in PAGED for way in ("requests", "httpx")]
 READERS += [("operator", name) for name in ("CreateProject", "CreateDomain", "CreateInvite", "CreateInvites")]
 TRIED = [
     (way, operation, name)

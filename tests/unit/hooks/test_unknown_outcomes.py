@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_workspace.errors import WorkspaceOutcomeUnknownError
+from airflow_provider_workspace.errors import WorkspaceOutcomeUnknownError, WorkspaceTransportError
 from airflow_provider_workspace.hooks.connection import WorkspaceDoNotRetryError
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.raw_server import RESET_AFTER_READING, RawServer, answer
@@ -42,7 +42,7 @@ def test_a_task_may_be_retried_after_a_repeatable_write_with_an_unknown_outcome(
 ) -> None:
     with RawServer(RESET_AFTER_READING) as service:
         connect(host=service.url, max_attempts=1)
-        with pytest.raises(Exception, match="was sent, but no complete response arrived") as lost:
+        with pytest.raises(WorkspaceTransportError, match="was sent, but no complete response arrived") as lost:
             call("pause_batch_export", batch_export_id=sandbox.seed.batch_export_ids[0])
     assert not isinstance(lost.value, AirflowFailException | WorkspaceDoNotRetryError)
 

@@ -30,24 +30,30 @@ MESSAGES: dict[str, tuple[str, str, dict[str, Any], str]] = {
         "no-such-key",
         "get_dashboard",
         {"dashboard_id": 1},
-        "The API key in the password of connection 'workspace_default' is missing, wrong or revoked. Replace it. "
-        "GetDashboard returned 401: API key in the Authorization header is invalid "
-        "(GET /api/environments/1/dashboards/1/).",
+        (
+            "The API key in the password of connection 'workspace_default' is missing, wrong or revoked. Replace it. "
+            "GetDashboard returned 401: API key in the Authorization header is invalid "
+            "(GET /api/environments/1/dashboards/1/)."
+        ),
     ),
     "missing scope": (
         SEED.reader_key,
         "pause_batch_export",
         {"batch_export_id": EXPORT},
-        "Give the API key of connection 'workspace_default' the scope batch_export:write, or check the access level of "
-        "its owner. PauseBatchExport returned 403: API key missing required scope 'batch_export:write' "
-        f"(POST {EXPORTS}/{EXPORT}/pause/).",
+        (
+            "Give the API key of connection 'workspace_default' the scope batch_export:write, or check the access level "
+            "of its owner. PauseBatchExport returned 403: API key missing required scope 'batch_export:write' "
+            f"(POST {EXPORTS}/{EXPORT}/pause/)."
+        ),
     ),
     "unknown id": (
         SEED.admin_key,
         "unpause_batch_export",
         {"batch_export_id": UNKNOWN_ID},
-        "Check the ids: the resource does not exist, or the API key of connection 'workspace_default' may not see it. "
-        f"UnpauseBatchExport returned 404: Not found (POST {EXPORTS}/{UNKNOWN_ID}/unpause/).",
+        (
+            "Check the ids: the resource does not exist, or the API key of connection 'workspace_default' may not see "
+            f"it. UnpauseBatchExport returned 404: Not found (POST {EXPORTS}/{UNKNOWN_ID}/unpause/)."
+        ),
     ),
     "invalid id": (
         SEED.admin_key,
@@ -71,19 +77,23 @@ MESSAGES: dict[str, tuple[str, str, dict[str, Any], str]] = {
         SEED.admin_key,
         "add_dashboard_collaborator",
         {"dashboard_id": 1, "user_uuid": UNKNOWN_ID},
-        "Correct the request; a retry fails the same way. "
-        "AddDashboardCollaborator returned 400 (field 'user_uuid'): User does not exist "
-        "(POST /api/environments/1/dashboards/1/collaborators/).",
+        (
+            "Correct the request; a retry fails the same way. "
+            "AddDashboardCollaborator returned 400 (field 'user_uuid'): User does not exist "
+            "(POST /api/environments/1/dashboards/1/collaborators/)."
+        ),
     ),
     "bad rows": (
         SEED.admin_key,
         "create_invites",
         {"invites": ROWS},
-        "Correct the invalid rows (4), or leave them out with on_invalid='skip': "
-        "row 2 (mara@example): 'example' is not a domain; "
-        "row 3 (no address): field 'target_email' is required; row 4 (ivo@example.org): field 'level': expected "
-        "a whole number, or member (1) or admin (8) or owner (15); row 5 (noa@example.org): unknown field 'levle' "
-        "(did you mean 'level'?). Nothing was sent.",
+        (
+            "Correct the invalid rows (4), or leave them out with on_invalid='skip': "
+            "row 2 (mara@example): 'example' is not a domain; "
+            "row 3 (no address): field 'target_email' is required; row 4 (ivo@example.org): field 'level': expected "
+            "a whole number, or member (1) or admin (8) or owner (15); row 5 (noa@example.org): unknown field 'levle' "
+            "(did you mean 'level'?). Nothing was sent."
+        ),
     ),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import subprocess
@@ -14,7 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_workspace.api import operations
 from airflow_provider_workspace.api.operation import Operation, Request, endpoint, path_fields, result_type
 from airflow_provider_workspace.api.operations import (
     OPERATIONS,
@@ -32,6 +32,7 @@ from airflow_provider_workspace.api.operations import (
 )
 from airflow_provider_workspace.errors import WorkspaceInputError
 
+operations = importlib.import_module("airflow_provider_workspace.api.operations")
 UUID_TEXT = "0190c0de-0000-4000-8000-0000000000e1"
 
 
@@ -289,7 +290,7 @@ def test_an_incomplete_endpoint_row_is_refused(row: dict[str, Any], says: str) -
 
 def test_modules_of_operations_are_imported_lazily() -> None:
     code = (
-        "import sys; from airflow_provider_workspace.api import operations\n"
+        "import sys; import airflow_provider_workspace.api.operations as operations\n"
         "name = operations.__name__ + '.members'\n"
         "print(name in sys.modules, operations.members.ListMembers.__name__, name in sys.modules)"
     )

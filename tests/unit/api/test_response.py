@@ -272,45 +272,24 @@ CASES: list[tuple[Operation[Any], int, str | dict[str, Any], str]] = [
     # Fields and states of a dashboard
     (ADD, 400, {"attr": "level", "detail": "This field is required."}, "Pass level=37"),
     (ADD, 400, {"level": ["This field is required."]}, "Pass level=37"),
-    (
-        ADD,
-        400,
-        "Cannot change collaborators of a dashboard on the lowest restriction level.",
-        "Set restriction_level=37",
-    ),
-    (
-        REMOVE,
-        400,
-        "Cannot remove collaborators from a dashboard on the lowest restriction level.",
-        "Set restriction_level",
-    ),
+    (ADD, 400, "Cannot change collaborators of a dashboard on the lowest restriction level.",
+     "Set restriction_level=37"),
+    (REMOVE, 400, "Cannot remove collaborators from a dashboard on the lowest restriction level.",
+     "Set restriction_level"),
     (UPDATE, 400, {"attr": "restriction_level", "detail": "Not a valid choice."}, "Correct the request"),
     (UPDATE, 403, "You don't have edit permissions for this dashboard.", "Make the owner of the API key of C"),
     (ADD, 403, "Only people with edit access may add collaborators.", "Make the owner of the API key of C"),
     # Permissions of a key
-    (
-        PROJECT,
-        403,
-        "API key missing required scope 'project:write'",
-        "Give the API key of C the scope project:write",
-    ),
+    (PROJECT, 403, "API key missing required scope 'project:write'", "Give the API key of C the scope project:write"),
     (VERIFY, 403, "API key missing required scope.", "Give the API key of C the scope that it lacks"),
     (PROJECT, 403, "", "Give the API key of C the scope project:write"),
     (VERIFY, 403, "This action does not support Personal API Key access", "Use a key of another kind"),
     (ACCESS, 403, "This action does not support API keys with scopes.", "Use a key of another kind"),
-    (
-        PROJECT,
-        403,
-        "API key does not have access to the requested organization: ID o.",
-        "Use an API key that is not limited",
-    ),
+    (PROJECT, 403, "API key does not have access to the requested organization: ID o.",
+     "Use an API key that is not limited"),
     (UPDATE, 403, "API key does not have access to the requested project: ID 1.", "Use an API key that is not limited"),
-    (
-        PROJECT,
-        403,
-        "API keys with scoped projects are only supported on project-based endpoints.",
-        "Use an API key that",
-    ),
+    (PROJECT, 403, "API keys with scoped projects are only supported on project-based endpoints.",
+     "Use an API key that"),
     (MEMBER, 403, "You don't have access to the organization.", "Check organization_id"),
     (MEMBER, 403, "You are not a member of the organization.", "Check organization_id"),
     (PROJECT, 403, "You must upgrade your plan to create more projects.", "Upgrade the plan"),
@@ -321,26 +300,18 @@ CASES: list[tuple[Operation[Any], int, str | dict[str, Any], str]] = [
     (PROJECT, 403, "Your organization access level is insufficient.", "Use the API key of somebody with a higher"),
     (PROJECT, 403, "You shall not pass.", "The owner of the API key of C is not allowed to do this"),
     # A valid key
-    (
-        UNPAUSE,
-        401,
-        "Authentication credentials were not provided.",
-        "Check the API key in the password of C. If it is r",
-    ),
+    (UNPAUSE, 401, "Authentication credentials were not provided.",
+     "Check the API key in the password of C. If it is r"),
     (PROJECT, 401, "Invalid API key.", "The API key in the password of C is missing, wrong or revoked"),
     (MEMBER, 404, "Not found.", "Check the ids"),
     (UNPAUSE, 400, {"attr": "name", "detail": "Too long."}, "Correct the request"),
-    (
-        GET,
-        403,
-        "API key missing required scope 'organization:read'",
-        "Give the API key of C the scope organization:rea",
-    ),
+    (GET, 403, "API key missing required scope 'organization:read'",
+     "Give the API key of C the scope organization:rea"),
     (GET, 403, "Missing scopes: [project:write]", "Give the API key of C the scope dashboard:read, or"),
     (ACCESS, 403, "", "Give the API key of C the scope that it lacks, or check the access level"),
     # A proxy in between
     (PROJECT, 407, "", "Put the user and password of the proxy into 'proxy' in the extra of C"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("op", "status", "said", "hint"), CASES, ids=lambda value: str(value)[:60])

@@ -41,8 +41,8 @@ MESSAGES: dict[str, tuple[str, str, dict[str, Any], str]] = {
         "pause_batch_export",
         {"batch_export_id": EXPORT},
         (
-            "Give the API key of connection 'workspace_default' the scope batch_export:write, or check the access level "
-            "of its owner. PauseBatchExport returned 403: API key missing required scope 'batch_export:write' "
+            "Give the API key of connection 'workspace_default' the scope batch_export:write, or check the access "
+            "level of its owner. PauseBatchExport returned 403: API key missing required scope 'batch_export:write' "
             f"(POST {EXPORTS}/{EXPORT}/pause/)."
         ),
     ),

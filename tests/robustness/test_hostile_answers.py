@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.raw_server import HEAD, RawServer, Scene, read_request
 from tests.robustness.test_memory import PEAK
-from tests.unit.client.loopback import HEAD, Loopback, Scene, read_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,7 +113,7 @@ print(peak() - before)
 @pytest.mark.parametrize("scene", SCENES)
 def test_every_hostile_response_ends_with_an_error(server_tls: ssl.SSLContext, scene: str, *, tls: bool) -> None:
     for way, code in WAYS.items():
-        with Loopback(SCENES[scene], tls=server_tls if tls else None) as service:
+        with RawServer(SCENES[scene], tls=server_tls if tls else None) as service:
             extra = {"organization_id": "o", "max_attempts": 1, "verify": False, "read_timeout": 1.0,
                      "total_timeout": TOTAL, "max_response_bytes": MAX_BYTES}  # fmt: skip
             connection = {"conn_type": "workspace", "host": service.url, "password": "key-of-a-test", "extra": extra}
@@ -170,7 +170,7 @@ async def main():
 asyncio.run(main())
 """
     extra = {"total_timeout": 60, "organization_id": "o"}
-    with Loopback(SCENES["dripping body"]) as slow, Loopback(Scene(handler=answer_all)) as quick:
+    with RawServer(SCENES["dripping body"]) as slow, RawServer(Scene(handler=answer_all)) as quick:
         env = dict(os.environ)
         for name, service in (("SLOW", slow), ("QUICK", quick)):
             connection = {"conn_type": "workspace", "host": service.url, "password": "key-of-a-test", "extra": extra}

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_workspace.api.operations import CreateProject
-from airflow_provider_workspace.client.settings import Settings
-from airflow_provider_workspace.client.sync import WorkspaceClient
 from tests.audit import effects
 from tests.dags.test_examples import AFTER, EFFECTS, WITH_APPROVAL
 from tests.e2e.live_airflow import OVER
 
 if TYPE_CHECKING:
+    import httpx
+
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.e2e.live_airflow import LiveAirflow
 
@@ -39,36 +38,17 @@ def is_through(airflow: LiveAirflow, dag_id: str) -> bool:
     return bool(states) and all(state in OVER for state in states)
 
 
-def welcomed(server: SandboxServer) -> list[str]:
-    return [effect["detail"]["name"] for effect in server.effects("create_dashboard")]
-
-
-def test_a_new_project_starts_a_run(airflow: LiveAirflow, server: SandboxServer) -> None:
-    """
-    The next test continues from here.
-
-    Both come first, because the projects of later tests would be reported, too.
-    """
+def test_a_new_project_starts_a_run(airflow: LiveAirflow, server: SandboxServer, api: httpx.Client) -> None:
+    """``test_asset_watches.py`` restarts the triggerer, too."""
     airflow.wait_for(
         lambda: any("/projects/" in row["path"] for row in server.requests()[-40:]), 120, "the watcher to look"
     )
-    client = WorkspaceClient(Settings(base_url=server.url, api_key=server.seed.admin_key))
-    client.send(CreateProject(organization_id=server.seed.organization_id, name="Arrived"))
-    airflow.wait_for(lambda: len(runs(airflow, EVENTS)) == 1, 120, "the run of the new project")
-    assert airflow.finish(EVENTS, runs(airflow, EVENTS)[0]) == "success"
-    assert welcomed(server) == ["Welcome to Arrived"]
-
-
-@pytest.mark.needs_airflow("3.3", "the asset state store")
-def test_a_new_project_fires_once_across_a_triggerer_restart(airflow: LiveAirflow, server: SandboxServer) -> None:
-    """All components restart."""
-    client = WorkspaceClient(Settings(base_url=server.url, api_key=server.seed.admin_key))
-    airflow.stop()
-    client.send(CreateProject(organization_id=server.seed.organization_id, name="Arrived while nobody watched"))
-    airflow.start()
-    airflow.wait_for(lambda: len(runs(airflow, EVENTS)) == 2, 180, "the run of the project that came meanwhile")
-    assert [airflow.finish(EVENTS, run_id) for run_id in runs(airflow, EVENTS)] == ["success", "success"]
-    assert welcomed(server) == ["Welcome to Arrived", "Welcome to Arrived while nobody watched"]
+    before = len(runs(airflow, EVENTS))
+    name = f"Arrived {time.time()}"
+    assert api.post("projects/", json={"name": name}).status_code == 201
+    airflow.wait_for(lambda: len(runs(airflow, EVENTS)) > before, 120, "the run of the new project")
+    assert airflow.finish(EVENTS, runs(airflow, EVENTS)[-1]) == "success"
+    assert f"Welcome to {name}" in [effect["detail"]["name"] for effect in server.effects("create_dashboard")]
 
 
 @pytest.mark.parametrize("dag_id", [dag_id for dag_id in EFFECTS if dag_id != EVENTS])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import sqlite3
@@ -11,7 +10,7 @@ import urllib.error
 import urllib.request
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,17 +18,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from selenium.webdriver.common.by import By
 
-from airflow_provider_workspace.state.leases import PREFIX, SWEEP, Lease, Window, dump, iso
-from tests.e2e.chromium import HEIGHT, TAKES_PICTURES, WIDTH, Browser, missing
-from tests.e2e.live_airflow import LiveAirflow
+from tests.e2e.chromium import HEIGHT, TAKES_PICTURES, WIDTH, Browser, needs_chromium
+from tests.leases import PREFIX, SWEEP, lease, swept, variable
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.e2e.live_airflow import LiveAirflow
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.skipif(bool(missing()), reason=f"not installed: {missing()}. See the target `browser` of the Makefile"),
-]
+pytestmark = [pytest.mark.e2e, needs_chromium]
 
 DAGS = Path(__file__).with_name("page_dags")
 FIRST, SECOND, THIRD = (f"0190c0de-0000-4000-8000-0000000000e{number}" for number in (1, 2, 3))
@@ -48,44 +44,8 @@ WATCH_LONG_TASKS = (
 )
 
 
-class AirflowWithUsers(LiveAirflow):
-    """An Airflow with an admin, and with a user and a viewer, who may not read Variables."""
-
-    def __init__(self, home: Path, dags: Path, server: SandboxServer) -> None:
-        users = {role: role for role in ("admin", "user", "viewer")}
-        passwords = home / "passwords.json"
-        passwords.write_text(json.dumps(users))
-        super().__init__(
-            home,
-            dags,
-            server,
-            AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS="False",
-            AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS=",".join(f"{name}:{role}" for name, role in users.items()),
-            AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE=str(passwords),
-        )
-        self.tokens: dict[str, str] = {}
-
-    def token(self, user: str) -> str:
-        """Return the token of a user."""
-        if user not in self.tokens:
-            login = json.dumps({"username": user, "password": user}).encode()
-            request = urllib.request.Request(  # noqa: S310 - loopback
-                f"{self.url}/auth/token", login, {"Content-Type": "application/json"}
-            )
-            with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310 - loopback
-                self.tokens[user] = json.load(answer)["access_token"]
-        return self.tokens[user]
-
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Call the API of Airflow as admin."""
-        request = urllib.request.Request(  # noqa: S310 - loopback
-            f"{self.url}/api/v2/{path}",
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json", "Authorization": f"Bearer {self.token('admin')}"},
-            method=method,
-        )
-        with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310 - loopback
-            return json.load(answer)
+# A user and a viewer may not read Variables.
+USERS = {role: role for role in ("admin", "user", "viewer")}
 
 
 class Page:
@@ -95,7 +55,7 @@ class Page:
     :param user: the user who is logged in
     """
 
-    def __init__(self, browser: Browser, airflow: AirflowWithUsers) -> None:
+    def __init__(self, browser: Browser, airflow: LiveAirflow) -> None:
         self.browser = browser
         self.airflow = airflow
 
@@ -151,24 +111,7 @@ class Page:
 
 
 @pytest.fixture(scope="module")
-def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowWithUsers]:
-    running = AirflowWithUsers(tmp_path_factory.mktemp("airflow"), DAGS, server)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    running = Browser()
-    yield running
-    running.close()
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser, airflow: AirflowWithUsers) -> Page:
+def page(browser: Browser, airflow: LiveAirflow) -> Page:
     return Page(browser, airflow)
 
 
@@ -199,10 +142,9 @@ def abandon(airflow: LiveAirflow) -> str:
 
 def note_sweep(airflow: LiveAirflow, run_id: str) -> None:
     """Write what a sweep writes that could not resume an export."""
-    key = Window("abandoned", run_id, "maintenance_window.close").key.removeprefix(PREFIX).rstrip(".")
-    verdict = {"state": "abandoned", "why": "its closing task is skipped", "since": iso(time.time())}
-    body = {"key": SWEEP, "value": json.dumps({"at": iso(time.time()), "windows": {key: verdict}})}
-    airflow.call("POST", "variables", body)
+    window = lease(dag_id="abandoned", run_id=run_id, close_task_id="maintenance_window.close")
+    value = swept(window, "abandoned", "its closing task is skipped", at=time.time())
+    airflow.call("POST", "variables", {"key": SWEEP, "value": value})
 
 
 def test_empty_sections_explain_themselves(page: Page) -> None:
@@ -306,12 +248,6 @@ def test_a_role_that_may_not_read_variables_is_told_so(page: Page, user: str) ->
     assert "Run the sweep now" not in buttons
 
 
-def test_a_fragment_that_is_no_percent_encoding_filters_by_itself(page: Page) -> None:
-    page.open(fragment="#100%")
-    assert "No row matches the filter." in page.section("windows")
-    assert page.browser.find("#filter").get_attribute("value") == "100%"
-
-
 def test_an_abandoned_window_is_resumed_from_the_page(page: Page, server: SandboxServer) -> None:
     page.open()
     page.until(lambda: "Clear the closing task" in page.section("windows"), "the button")
@@ -404,23 +340,19 @@ def test_a_refresh_sends_few_requests_and_a_hidden_page_none(page: Page) -> None
 def test_a_thousand_windows_and_one_unreadable_lease(page: Page) -> None:
     now = time.time()
     leases = [
-        Lease(
+        lease(
             dag_id="nightly_maintenance",
             run_id=f"manual__{number}",
             close_task_id="maintenance_window.close",
-            service="http://127.0.0.1",
-            workspace_conn_id="workspace_default",
-            organization_id="organization",
             batch_export_id=f"0190c0de-0000-4000-8000-{number:012d}",
-            state="paused",
             since=now - number,
             until=now + 3600,
             paused_at=now,
         )
         for number in range(1000)
     ]
-    entities = [{"key": lease.key, "value": dump(lease)} for lease in leases]
-    entities.append({"key": f"{PREFIX}broken", "value": "{"})
+    variables = dict(map(variable, leases)) | {f"{PREFIX}broken": "{"}
+    entities = [{"key": key, "value": value} for key, value in variables.items()]
     page.airflow.call("PATCH", "variables", {"actions": [{"action": "create", "entities": entities}]})
     page.open()
     driver = page.browser.driver

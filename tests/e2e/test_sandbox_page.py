@@ -13,34 +13,19 @@ from typing import Any
 import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
-from tests.e2e.chromium import Browser, missing
+from tests.e2e.chromium import Browser, needs_chromium
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.skipif(bool(missing()), reason=f"not installed: {missing()}. See the target `browser` of the Makefile"),
-]
+pytestmark = [pytest.mark.e2e, needs_chromium]
 
+# A name of somebody else, which by now resolves to this machine.
 REBOUND = "rebound.example.com"
-"""A name of somebody else, which by now resolves to this machine."""
+BROWSER_ARGUMENTS = (f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",)
 MARKUP = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script><b id='put'>"
 ASK = """
 const [url, options, done] = arguments;
 fetch(url, options).then(answer => answer.text().then(text => done([answer.type, answer.status, text])))
                    .catch(error => done(["error", 0, String(error)]));
 """
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[SandboxServer]:
-    with SandboxServer() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    running = Browser(f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1")
-    yield running
-    running.close()
 
 
 @pytest.fixture(scope="module")

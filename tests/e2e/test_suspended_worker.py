@@ -36,15 +36,10 @@ def server() -> Iterator[SandboxServer]:
 
 @pytest.fixture(scope="module")
 def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
-    running = LiveAirflow(tmp_path_factory.mktemp("airflow"), DAGS, server, **SETTINGS)
-    connection = json.loads(running.env["AIRFLOW_CONN_WORKSPACE_DEFAULT"])
-    connection["extra"]["consistency_time"] = 1  # so that the second try begins soon
-    running.env["AIRFLOW_CONN_WORKSPACE_DEFAULT"] = json.dumps(connection)
-    try:
-        running.start()
+    connection = server.connection(consistency_time=1)  # so that the second try begins soon
+    settings = {**SETTINGS, "AIRFLOW_CONN_WORKSPACE_DEFAULT": connection}
+    with LiveAirflow(tmp_path_factory.mktemp("airflow"), DAGS, server, **settings) as running:
         yield running
-    finally:
-        running.stop()
 
 
 def worker_of(airflow: LiveAirflow, server: SandboxServer) -> psutil.Process:

@@ -107,7 +107,7 @@ def test_snippets_run_with_the_documented_requests(
 
 @pytest.mark.needs_airflow("3.2", "the module of exceptions that the page imports")
 def test_the_documented_project_passes(airflow_cli: AirflowCli, tmp_path: Path) -> None:
-    """Without complete Dag runs, which tests/e2e/test_testing_kit.py has."""
+    """Without complete Dag runs, which tests/e2e/test_wheel.py has."""
     for _, _, code in FILES:
         file = tmp_path / code.partition("\n")[0].removeprefix("# ")
         file.parent.mkdir(exist_ok=True)

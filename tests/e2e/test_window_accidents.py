@@ -16,16 +16,14 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.state.leases import Lease, dump, parse_time
-from tests.e2e.exports_service import ExportsService
+from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.e2e.live_airflow import LiveAirflow
-
-if TYPE_CHECKING:
-    from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.fault_kinds import TEST_FAULTS
+from tests.leases import lease, seconds_of, variable
 
 pytestmark = pytest.mark.e2e
 
@@ -36,7 +34,7 @@ from datetime import timedelta
 from airflow.sdk import DAG, task
 from airflow_provider_workspace.task_groups import maintenance_window
 from pathlib import Path
-import os, time
+import json, os, time
 
 @task
 def work():
@@ -44,62 +42,70 @@ def work():
     time.sleep(20)
 
 with DAG("accident_removed", schedule=None):
-    ids = ["0190c0de-0000-4000-8000-000000000102"]
-    with maintenance_window(batch_export_ids=ids, workspace_conn_id="workspace_slow"):
+    organization, export = json.loads(os.environ["ACCIDENT_EXPORTS"])["2"]
+    with maintenance_window(
+        batch_export_ids=[export], organization_id=organization, workspace_conn_id="workspace_slow"
+    ):
         work()
 """
 # The file of this Dag is deleted during the work.
 DELETED = (
     WITH_WINDOW.replace("removed", "deleted")
-    .replace("0102", "0117")
+    .replace('["2"]', '["17"]')
     .replace(
         "time.sleep(20)",
         'while not (Path(os.environ["AIRFLOW_HOME"]) / "end_accident_deleted").exists(): time.sleep(0.2)',
     )
 )
-WITHOUT_WINDOW = WITH_WINDOW[: WITH_WINDOW.index("    ids =")] + "    work()\n"
+WITHOUT_WINDOW = WITH_WINDOW[: WITH_WINDOW.index("    organization,")] + "    work()\n"
 
 
-def export(number: int) -> str:
-    return f"0190c0de-0000-4000-8000-0000000001{number:02d}"
+# Exports of one organization are in one row.
+NUMBERS = ((1, 2, 3), (4, 5, 6), (7, 8, 9), (10, 11, 12), (13, 14, 18), (15, 16, 17))
+UNKNOWN = "0190c0de-0000-4000-8000-000000000199"
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[ExportsService]:
-    running = ExportsService()
-    running.missing.add(export(99))
-    yield running
-    running.close()
+def server() -> Iterator[SandboxServer]:
+    with SandboxServer("live", rate_limit=False, fault_kinds=TEST_FAULTS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def exports(server: SandboxServer) -> dict[int, tuple[str, str]]:
+    """Organization and id of each export."""
+    found: dict[int, tuple[str, str]] = {}
+    for numbers in NUMBERS:
+        made = server.add_organization(f"Organization {numbers}")
+        ids = sorted(made["batch_exports"])  # the order in which a window resumes them
+        found |= {number: (made["id"], export) for number, export in zip(numbers, ids, strict=True)}
+    return found | {99: (found[10][0], UNKNOWN)}
 
 
 @pytest.fixture(scope="module")
 def airflow(
-    server: SandboxServer, service: ExportsService, tmp_path_factory: pytest.TempPathFactory
+    server: SandboxServer, exports: dict[int, tuple[str, str]], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LiveAirflow]:
     dags = tmp_path_factory.mktemp("dags")
     shutil.copy(DAGS / "window_accidents.py", dags)
     (dags / "removed.py").write_text(WITH_WINDOW)
     (dags / "deleted.py").write_text(DELETED)
-    connection = {
-        "conn_type": "workspace",
-        "host": service.url,
-        "password": "key",
-        "extra": {"organization_id": "organization", "read_timeout": READ_TIMEOUT, "max_attempts": 3},
-    }
-    running = LiveAirflow(
+    with LiveAirflow(
         tmp_path_factory.mktemp("airflow"),
         dags,
         server,
-        AIRFLOW_CONN_WORKSPACE_SLOW=json.dumps(connection),
+        ACCIDENT_EXPORTS=json.dumps(exports),
+        AIRFLOW_CONN_WORKSPACE_SLOW=server.connection(read_timeout=READ_TIMEOUT, max_attempts=3),
         AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL="2",
         AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL="2",
         AIRFLOW__DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL="1",
-    )
-    try:
-        running.start()
+    ) as running:
         yield running
-    finally:
-        running.stop()
+
+
+@pytest.fixture(scope="module")
+def env(airflow: LiveAirflow, server: SandboxServer, exports: dict[int, tuple[str, str]]) -> Environment:
+    return Environment(airflow, server, exports)
 
 
 @dataclass
@@ -107,7 +113,24 @@ class Environment:
     """Airflow and service, with shortcuts for the accidents."""
 
     airflow: LiveAirflow
-    service: ExportsService
+    server: SandboxServer
+    exports: dict[int, tuple[str, str]]
+
+    def paused(self) -> set[int]:
+        """Return the numbers of the paused exports."""
+        paused = {row["id"] for row in self.server.batch_exports() if row["paused"]}
+        return {number for number, (_, export) in self.exports.items() if export in paused}
+
+    def count(self, action: str, number: int) -> int:
+        """Return the number of requests to pause or unpause an export."""
+        path = f"/{self.exports[number][1]}/{action}/"
+        return sum(request["path"].endswith(path) for request in self.server.requests())
+
+    def refuse(self, *, after: int = 0, times: int = 1, status: int = 403) -> None:
+        """Refuse the next requests to resume an export."""
+        detail = "Invalid request to unpause a BatchExport could not be carried out"
+        options = {"after": after, "times": times, "status": status, "detail": detail}
+        self.server.inject("status_before", "unpause_batch_export", **options)
 
     def begin(self, dag_id: str) -> str:
         """Start a run; return when its work has started."""
@@ -148,9 +171,9 @@ class Environment:
         """End the work, let a first sweep see that, and let some minutes pass by its Variable."""
         (self.airflow.home / f"end_{dag_id}").write_text("")
         self.airflow.wait_for(lambda: self.airflow.tasks(dag_id, run_id)["work"] == "success", 120, "the work")
-        paused = set(self.service.paused)
+        paused = self.paused()
         assert self.sweep().startswith("[success]")
-        assert self.service.paused == paused
+        assert self.paused() == paused
         note = json.loads(self.airflow.call("GET", "variables/workspace_window_sweep")["value"])
         (window,) = note["windows"].values()
         assert (window["state"], window["why"]) == ("closing", "its work has ended and its closing task has not begun")
@@ -159,9 +182,9 @@ class Environment:
 
 
 def edited(env: Environment) -> tuple[str, str]:
-    env.set_variable("accident_exports", json.dumps([export(1)]))
+    env.set_variable("accident_exports", json.dumps([env.exports[1][1]]))
     run_id = env.begin("accident_edited")
-    env.set_variable("accident_exports", json.dumps([export(98)]))
+    env.set_variable("accident_exports", json.dumps([UNKNOWN]))
     return "accident_edited", run_id
 
 
@@ -175,24 +198,26 @@ def removed(env: Environment) -> tuple[str, str]:
 def other_opening(env: Environment) -> tuple[str, str]:
     """Another window is stuck in ``open``."""
     now = time.time()
-    lease = Lease(
+    organization_id, export_id = env.exports[3]
+    stuck = lease(
         dag_id="accident_paused",
         run_id="gone",
         close_task_id="maintenance_window.close",
-        service=env.service.url,
+        service=env.server.url,
         workspace_conn_id="workspace_slow",
-        organization_id="organization",
-        batch_export_id=export(3),
+        organization_id=organization_id,
+        batch_export_id=export_id,
+        state="opening",
         since=now,
         until=now + 3600,
     )
     run_id = env.begin("accident_opening")
-    env.set_variable(lease.key, dump(lease))
+    env.set_variable(*variable(stuck))
     return "accident_opening", run_id
 
 
 def depends_on_past(env: Environment) -> tuple[str, str]:
-    env.service.rule("unpause", export(4), status=403)
+    env.refuse()
     first = env.begin("accident_depends")
     assert env.airflow.finish("accident_depends", first) == "failed"
     return "accident_depends", env.begin("accident_depends")
@@ -211,9 +236,9 @@ def timed_out(env: Environment) -> tuple[str, str]:
 
 def killed(env: Environment) -> tuple[str, str]:
     """The pause takes 9 s; its process is killed, and the run is marked as failed before the retry."""
-    env.service.rule("pause", export(7), seconds=9)
+    env.server.inject("slow_effect", "pause_batch_export", seconds=9)
     run_id = env.airflow.trigger("accident_killed")
-    env.airflow.wait_for(lambda: env.service.count("pause", export(7)) > 0, 120, "the pause", every=0.1)
+    env.airflow.wait_for(lambda: env.count("pause", 7) > 0, 120, "the pause", every=0.1)
     path = f"dags/accident_killed/dagRuns/{run_id}"
     pid = env.airflow.call("GET", f"{path}/taskInstances/maintenance_window.pause")["pid"]
     os.kill(pid, signal.SIGKILL)
@@ -224,7 +249,7 @@ def killed(env: Environment) -> tuple[str, str]:
         every=0.1,
     )
     env.airflow.call("PATCH", path, {"state": "failed"})
-    env.airflow.wait_for(lambda: export(7) in env.service.paused, 30, "the late pause", every=0.1)
+    env.airflow.wait_for(lambda: 7 in env.paused(), 30, "the late pause", every=0.1)
     env.airflow.wait_for(
         lambda: env.airflow.tasks("accident_killed", run_id)["maintenance_window.close"] in ("success", "failed"),
         120,
@@ -242,14 +267,15 @@ def broken_lease(env: Environment) -> tuple[str, str]:
 
 def opened_while_the_other_closes(env: Environment) -> tuple[str, str]:
     """The resume of the first window takes 12 s, longer than its read timeout; the second window opens meanwhile."""
-    env.service.rule("unpause", export(9), seconds=12, times=2)
+    env.server.inject("slow_effect", "unpause_batch_export", seconds=12, times=2)
     first = env.begin("accident_first")
-    env.airflow.wait_for(lambda: env.service.count("unpause", export(9)) > 0, 120, "the resume", every=0.1)
+    env.airflow.wait_for(lambda: env.count("unpause", 9) > 0, 120, "the resume", every=0.1)
     run_id = env.begin("accident_second")
     begun = time.time()
     assert env.airflow.finish("accident_second", run_id) == "success"
     ended = float((env.airflow.home / "work_accident_second.end").read_text())
-    ran = [when for when, action, which in env.service.history if (action, which) == ("unpause", export(9))]
+    effects = env.server.effects("unpause_batch_export", target=env.exports[9][1])
+    ran = [seconds_of(effect["at"]) for effect in effects]
     assert not [when for when in ran if begun < when < ended], "the export ran during the work of the other"
     assert env.airflow.finish("accident_first", first) == "success"
     return "accident_second", run_id
@@ -264,7 +290,7 @@ def scheduler_outage(env: Environment) -> tuple[str, str]:
     (key,) = env.lease_keys("accident_outage")
     until = json.loads(env.airflow.call("GET", f"variables/{key}")["value"])["until"]
     env.airflow.kill_scheduler()
-    time.sleep(max(0.0, parse_time("until", until) - time.time()) + 5)
+    time.sleep(max(0.0, seconds_of(until) - time.time()) + 5)
     env.airflow.begin("scheduler", "scheduler")
     assert env.airflow.finish("accident_outage", run_id) == "failed"
     assert not (env.airflow.home / "more_accident_outage").exists(), "the work ran in an overdue window"
@@ -275,13 +301,13 @@ def scheduler_outage(env: Environment) -> tuple[str, str]:
 
 def guard_refused(env: Environment) -> tuple[str, str]:
     """The guard resumes one export and is refused on the other; then the next task of the work would begin."""
-    env.service.rule("unpause", export(16), status=403, times=2)
+    env.refuse(after=1, times=2)
     run_id = env.begin("accident_guard")
-    env.airflow.wait_for(lambda: env.service.count("unpause", export(16)) > 0, 400, "the guard", every=0.1)
+    env.airflow.wait_for(lambda: env.count("unpause", 16) > 0, 400, "the guard", every=0.1)
     (env.airflow.home / "end_accident_guard").write_text("")
     assert env.airflow.finish("accident_guard", run_id) == "failed"
     assert not (env.airflow.home / "more_accident_guard").exists(), "the work ran over a running export"
-    assert [env.service.count("unpause", export(number)) for number in (15, 16)] == [1, 3]
+    assert [env.count("unpause", number) for number in (15, 16)] == [1, 3]
     assert "Clear 'maintenance_window.open' with all that follows" in env.airflow.log(
         "accident_guard", run_id, "after_the_work"
     )
@@ -309,12 +335,12 @@ def wrong_id(env: Environment) -> tuple[str, str]:
 
 
 def scheduler_fault(env: Environment) -> tuple[str, str]:
-    env.service.rule("unpause", export(12), status=400, times=5)
+    env.refuse(status=400, times=5)
     return "accident_400", env.airflow.trigger("accident_400")
 
 
 def contradicting_response(env: Environment) -> tuple[str, str]:
-    env.service.rule("unpause", export(13), contradict=True, times=5)
+    env.server.inject("said_otherwise", "unpause_batch_export", times=5)
     return "accident_contradicting_response", env.begin("accident_contradicting_response")
 
 
@@ -343,8 +369,7 @@ ACCIDENTS: list[tuple[Callable[[Environment], tuple[str, str]], int, str, bool, 
     ("accident", "number", "state", "stays", "ends"), ACCIDENTS, ids=[accident[0].__name__ for accident in ACCIDENTS]
 )
 def test_accident(
-    airflow: LiveAirflow,
-    service: ExportsService,
+    env: Environment,
     accident: Callable[[Environment], tuple[str, str]],
     number: int,
     state: str,
@@ -352,60 +377,59 @@ def test_accident(
     stays: bool,
     ends: bool,
 ) -> None:
-    env = Environment(airflow, service)
+    airflow = env.airflow
+    env.server.clear_faults()
     env.forget_sweep()
     dag_id, run_id = accident(env)
     ended = airflow.finish(dag_id, run_id) if ends else airflow.run(dag_id, run_id)
     if ended != "running":
         time.sleep(4)  # close runs shortly after the run was marked as failed
-    off, told_by = export(number) in service.paused, said(airflow, dag_id, run_id)
+    off, told_by = number in env.paused(), said(airflow, dag_id, run_id)
     tell(accident.__name__, "off", ended, paused=off, said=told_by)
     assert not off or ended == "failed" or any("nobody " in line for line in told_by), "still paused in silence"
     told = env.sweep()
-    tell(
-        accident.__name__, "on", airflow.run(dag_id, run_id), paused=export(number) in service.paused, said=lines(told)
-    )
-    assert export(number) not in service.paused
+    tell(accident.__name__, "on", airflow.run(dag_id, run_id), paused=number in env.paused(), said=lines(told))
+    assert number not in env.paused()
     assert (ended, off) == (state, stays)
     if stays:
         assert told.startswith("[failed]")
         assert f"Abandoned window {dag_id} / {run_id}" in told
 
 
-def test_a_wrong_id_causes_no_second_resume(service: ExportsService) -> None:
+def test_a_wrong_id_causes_no_second_resume(env: Environment) -> None:
     """After the accident above: paused exports are resumed once, and a wrong id is tried once."""
-    assert [service.count("unpause", export(number)) for number in (10, 99, 11)] == [1, 0, 1]
-    assert service.count("pause", export(99)) == 1
+    assert [env.count("unpause", number) for number in (10, 99, 11)] == [1, 0, 1]
+    assert env.count("pause", 99) == 1
 
 
-def test_a_paused_dag_succeeds_after_it_continues(airflow: LiveAirflow, service: ExportsService) -> None:
-    runs = airflow.call("GET", "dags/accident_paused/dagRuns")["dag_runs"]
-    resumes = service.count("unpause", export(5))
-    airflow.call("PATCH", "dags/accident_paused", {"is_paused": False})
-    airflow.finish("accident_paused", runs[0]["dag_run_id"])
-    assert service.count("unpause", export(5)) == resumes, "what the sweep has resumed is not resumed again"
+def test_a_paused_dag_succeeds_after_it_continues(env: Environment) -> None:
+    runs = env.airflow.call("GET", "dags/accident_paused/dagRuns")["dag_runs"]
+    resumes = env.count("unpause", 5)
+    env.airflow.call("PATCH", "dags/accident_paused", {"is_paused": False})
+    env.airflow.finish("accident_paused", runs[0]["dag_run_id"])
+    assert env.count("unpause", 5) == resumes, "what the sweep has resumed is not resumed again"
 
 
-def test_a_window_that_the_sweep_has_closed_is_not_closed_again(airflow: LiveAirflow, service: ExportsService) -> None:
-    run_id = airflow.call("GET", "dags/accident_paused_work/dagRuns")["dag_runs"][0]["dag_run_id"]
-    airflow.call("PATCH", "dags/accident_paused_work", {"is_paused": False})
-    assert airflow.finish("accident_paused_work", run_id) == "success"
-    assert service.count("unpause", export(18)) == 1
+def test_a_window_that_the_sweep_has_closed_is_not_closed_again(env: Environment) -> None:
+    run_id = env.airflow.call("GET", "dags/accident_paused_work/dagRuns")["dag_runs"][0]["dag_run_id"]
+    env.airflow.call("PATCH", "dags/accident_paused_work", {"is_paused": False})
+    assert env.airflow.finish("accident_paused_work", run_id) == "success"
+    assert env.count("unpause", 18) == 1
 
 
-def test_a_scheduled_sweep_resumes_only_abandoned_windows(airflow: LiveAirflow, service: ExportsService) -> None:
+def test_a_scheduled_sweep_resumes_only_abandoned_windows(env: Environment) -> None:
     """The sweep reports what it resumes, and ignores windows that close by themselves."""
-    env = Environment(airflow, service)
+    airflow = env.airflow
     folder = Path(airflow.env["AIRFLOW__CORE__DAGS_FOLDER"])
     (folder / "removed.py").write_text(WITH_WINDOW)
     airflow.wait_for(lambda: len(airflow.call("GET", "dags/accident_removed/tasks")["tasks"]) > 1, 60, "the window")
     airflow.call("PATCH", "dags/scheduled_sweep", {"is_paused": False})
-    resumes = {number: service.count("unpause", export(number)) for number in (1, 2, 3, 5, 6)}
+    resumes = {number: env.count("unpause", number) for number in (1, 2, 3, 5, 6)}
     played = {number: accident(env) for accident, number, *_ in ACCIDENTS if number in resumes}
     for number, (dag_id, run_id) in played.items():
         if number != 5:
             airflow.finish(dag_id, run_id)
-    airflow.wait_for(lambda: not service.paused & {export(number) for number in played}, 240, "the sweep")
+    airflow.wait_for(lambda: not env.paused() & {*played}, 240, "the sweep")
 
     def told() -> str:
         runs = airflow.call("GET", "dags/scheduled_sweep/dagRuns?limit=100&state=failed")["dag_runs"]
@@ -418,7 +442,7 @@ def test_a_scheduled_sweep_resumes_only_abandoned_windows(airflow: LiveAirflow, 
         by_sweep = f"Abandoned window {dag_id} / {run_id}" in swept
         tell(dag_id, "on", airflow.run(dag_id, run_id), paused=False, said=["the sweep" if by_sweep else "its close"])
         assert by_sweep == (number in (2, 5, 6)), dag_id
-        assert service.count("unpause", export(number)) == resumes[number] + 1, "resumed once"
+        assert env.count("unpause", number) == resumes[number] + 1, "resumed once"
     airflow.call("PATCH", "dags/accident_paused", {"is_paused": False})
 
 

@@ -45,14 +45,6 @@ def create(api: httpx.Client, *names: str) -> None:
         assert api.post("projects/", json={"name": name}).status_code == 201
 
 
-def create_between_polls(server: SandboxServer, api: httpx.Client, *names: str) -> None:
-    """Create projects right after a poll, so that the next one finds them all."""
-    seen = len(server.requests())
-    while not any("/projects/" in row["path"] for row in server.requests()[seen:]):
-        time.sleep(0.02)
-    create(api, *names)
-
-
 def remembered(airflow: LiveAirflow) -> list[set[str]]:
     """Return the state of each asset."""
     return [set(json.loads(value)["ids"]) for (value,) in airflow.query("SELECT value FROM asset_state_store")]
@@ -96,25 +88,6 @@ def test_two_assets_with_equal_watchers_get_each_event(airflow: LiveAirflow, api
     airflow.start_triggerer()
     airflow.wait_for(lambda: states(airflow) == {asset: ["success"] * 3 for asset in ASSETS}, 300, "a third run")
     airflow.wait_for(lambda: all(len(ids) == 4 for ids in remembered(airflow)), 60, f"{remembered(airflow)}")
-
-
-def test_ten_projects_at_once_are_one_event_and_one_run(
-    airflow: LiveAirflow, server: SandboxServer, api: httpx.Client
-) -> None:
-    before = wait_for_idle(airflow)
-    names = [f"At once {number}" for number in range(10)]
-    create_between_polls(server, api, *names)
-    for asset in ASSETS:
-        airflow.wait_for(lambda: len(states(airflow)[asset]) > before[asset], 60, "a run")  # noqa: B023
-    time.sleep(15)  # as long as several polls
-    wait_for_idle(airflow)
-    for asset in ASSETS:
-        ((events,),) = airflow.query(
-            f"SELECT count(*) FROM asset_event e JOIN asset a ON a.id = e.asset_id WHERE a.name = '{asset}'"  # noqa: S608
-        )
-        found = results(airflow, asset, before[asset])
-        print(f"\n{asset}: {events} events so far; runs since: {found}")
-        assert [result["read"] for result in found] == [[names]]
 
 
 def test_nobody_waits_for_the_next_arrival(airflow: LiveAirflow, api: httpx.Client) -> None:

@@ -176,10 +176,16 @@ def test_a_large_roster_is_streamed_and_its_replacement_detected(bucket: Any) ->
     file = file_at("s3://store@bucket/large.csv")
     with file.open() as text:
         assert sum(1 for _ in text) == LARGE + 1
-    with pytest.raises(WorkspaceInputError, match="it changed while it was read"), file.open() as text:
-        for number, _ in enumerate(text):
-            if number == 0:
-                bucket.pipe("bucket/large.csv", ("email,first_name\nlin@example.com,Lin\n" + lines).encode())
+
+    def read_while_it_is_replaced() -> None:
+        with file.open() as text:
+            rows = iter(text)
+            next(rows)
+            bucket.pipe("bucket/large.csv", ("email,first_name\nlin@example.com,Lin\n" + lines).encode())
+            next(line for line in rows if line.startswith(f"person{LARGE - 1}@"))
+
+    with pytest.raises(WorkspaceInputError, match="it changed while it was read"):
+        read_while_it_is_replaced()
 
 
 def test_nothing_is_sent_if_the_report_bucket_is_missing(

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import random
-import sqlite3
 import time
 import urllib.error
 import urllib.request
-import uuid
-from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -282,42 +276,6 @@ def test_nothing_is_paused_after_the_window(page: Page, server: SandboxServer) -
     assert paused_in(server) == set()
 
 
-# What happens to a run during its work, by what it is applied to: a task or the run.
-ACCIDENTS = ("none", "work failed", "work success", "work skipped", "maintenance_window.close skipped", "run failed")
-# Rounds of three accidents.
-ROUNDS = int(os.environ.get("WORKSPACE_ACCIDENT_ROUNDS", "4"))
-
-
-def test_the_page_matches_the_service_after_random_accidents(page: Page, server: SandboxServer) -> None:
-    """Three windows at a time; exports that they leave paused are resumed from the page."""
-    airflow, chance = page.airflow, random.Random(20)  # noqa: S311 - the same each time
-    airflow.finish("resume_abandoned_exports", airflow.trigger("resume_abandoned_exports"))
-    page.open()
-    seen: Counter[str] = Counter()
-    for number in range(ROUNDS):
-        plan = {airflow.trigger("accident", export=export): "" for export in (FIRST, SECOND, THIRD)}
-        for run_id in plan:
-            plan[run_id] = what = chance.choice(ACCIDENTS)
-            seen[what] += 1
-            target, _, state = what.partition(" ")
-            airflow.wait_for(lambda run=run_id: airflow.tasks("accident", run)["work"], 200, "the work")
-            path = f"dags/accident/dagRuns/{run_id}"
-            change = ("", {"state": state}) if target == "run" else (f"/taskInstances/{target}", {"new_state": state})
-            if state:
-                page.until(lambda path=path, change=change: patched(airflow, path, *change), "the accident")
-        for run_id in plan:
-            airflow.finish("accident", run_id)
-        for _ in range(2):  # and stays so
-            page.until(lambda: page.paused() == paused_in(server), f"what is paused in round {number}: {plan}")
-            time.sleep(3)
-        if paused_in(server):
-            page.browser.press("Run the sweep now")
-            page.browser.press("Yes")
-            page.until(lambda: not page.paused(), "the exports to be resumed", 200)
-            assert paused_in(server) == set()
-    print(f"\n{3 * ROUNDS} accidents: {dict(seen)}")
-
-
 def test_a_refresh_sends_few_requests_and_a_hidden_page_none(page: Page) -> None:
     page.open()
     driver = page.browser.driver
@@ -374,29 +332,3 @@ def test_a_thousand_windows_and_one_unreadable_lease(page: Page) -> None:
     page.browser.wait_for(
         lambda: len(driver.find_elements(By.CSS_SELECTOR, "#windows .row:not(.head)")) == 1, "the one that is meant"
     )
-
-
-def test_a_hundred_campaigns_render_fast(page: Page) -> None:
-    """Copies of the waiting campaign, as if it were mapped."""
-    with closing(sqlite3.connect(page.airflow.home / "airflow.db", timeout=60)) as database, database:
-        for table, which in (("task_instance", ""), ("xcom", " and key = 'progress'")):
-            found = database.execute(f"select * from {table} where dag_id = 'invite_team'{which}")  # noqa: S608
-            names = [column[0] for column in found.description]
-            row = {name: value for name, value in zip(names, found.fetchone(), strict=True) if name != "trigger_id"}
-            for number in range(1, 100):
-                copy = {**row, "map_index": number}
-                if "id" in row:
-                    copy["id"] = str(uuid.uuid4()) if "-" in row["id"] else uuid.uuid4().hex
-                marks = ", ".join("?" * len(copy))
-                database.execute(f"insert into {table} ({', '.join(copy)}) values ({marks})", [*copy.values()])  # noqa: S608
-    page.open()
-    driver = page.browser.driver
-    page.browser.read("100 running", selector="#invites")
-    driver.execute_script(WATCH_LONG_TASKS)
-    page.browser.click("#invites .more")
-    driver.find_element(By.ID, "refresh").click()
-    time.sleep(8)
-    assert page.section("invites").count("61 rows: 20 invited, 1 to look at, 40 left") == 100
-    longest = max(driver.execute_script("return tasks"), default=0)
-    print(f"\nlongest task of the browser with 100 campaigns: {longest:.0f} ms")
-    assert longest < STUTTER_MS

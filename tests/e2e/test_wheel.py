@@ -32,6 +32,7 @@ pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guides" / "organization-file.md"
 UV = Path(sys.executable).with_name("uv")
+INFO = get_provider_info()
 EXAMPLES = sorted((ROOT / "example_dags").glob("*.py"))
 EVERY_MODULE = """
 import importlib, pkgutil, airflow_provider_workspace as package
@@ -204,12 +205,9 @@ def test_every_module_can_be_imported(away: Path) -> None:
     ("command", "shown"),
     [
         ("hooks", ["airflow_provider_workspace.hooks.workspace.WorkspaceHook"]),
-        ("links", get_provider_info()["extra-links"]),
-        ("triggers", get_provider_info()["triggers"][0]["python-modules"]),
-        (
-            "widgets",
-            [f"extra__workspace__{name}" for name in get_provider_info()["connection-types"][0]["conn-fields"]],
-        ),
+        ("links", INFO["extra-links"]),
+        ("triggers", INFO["triggers"][0]["python-modules"]),
+        ("widgets", [f"extra__workspace__{name}" for name in INFO["connection-types"][0]["conn-fields"]]),
         ("behaviours", ['"workspace"']),
     ],
 )

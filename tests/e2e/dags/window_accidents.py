@@ -49,19 +49,6 @@ def work(seconds: float, **context: Any) -> None:
 
 
 with (
-    DAG("accident_edited", schedule=None),
-    maintenance_window(
-        batch_export_ids="{{ var.value.accident_exports }}",  # type: ignore[arg-type]
-        organization_id=EXPORTS["1"][0],
-        **CONNECTION,
-    ),
-):
-    work(10)
-
-with DAG("accident_opening", schedule=None), window(3):
-    work(5)
-
-with (
     DAG(
         "accident_depends",
         schedule=None,
@@ -91,20 +78,11 @@ with (
 with DAG("accident_killed", schedule=None), window(7):
     work(2)
 
-with DAG("accident_broken", schedule=None), window(8):
-    work(10)
-
 with DAG("accident_first", schedule=None), window(9):
     work(3)
 
 with DAG("accident_second", schedule=None), window(9):
     work(10)
-
-with (
-    DAG("accident_wrong_id", schedule=None),
-    window(10, 99, 11),
-):
-    work(2)
 
 
 @task

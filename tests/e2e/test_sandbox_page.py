@@ -30,11 +30,8 @@ fetch(url, options).then(answer => answer.text().then(text => done([answer.type,
 
 @pytest.fixture(scope="module")
 def foreign(server: SandboxServer) -> Iterator[str]:
-    """URL of a foreign page that frames the sandbox and has a form to reset it."""
-    page = (
-        f"<h1>Foreign</h1><iframe src='{server.url}/'></iframe>"
-        f"<form method=post enctype=text/plain action='{server.url}/_sandbox/reset'><button>Win a prize</button></form>"
-    ).encode()
+    """URL of a foreign page that frames the sandbox."""
+    page = f"<h1>Foreign</h1><iframe src='{server.url}/'></iframe>".encode()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -83,13 +80,6 @@ def test_a_foreign_page_can_neither_read_nor_reset(
         kind, status, text = ask(browser, server.url + path, method=method, mode=mode, body=body)
         assert (kind, status) == ("error" if mode == "cors" else "opaque", 0)
         assert "Olive" not in text
-
-
-@pytest.mark.usefixtures("kept")
-def test_a_foreign_form_resets_nothing(browser: Browser, foreign: str) -> None:
-    browser.open(foreign)
-    browser.press("Win a prize")
-    browser.read("Requests from pages of another origin are refused.")
 
 
 def test_the_page_cannot_be_framed(browser: Browser, server: SandboxServer, foreign: str) -> None:

@@ -110,6 +110,12 @@ def test_parallel_requests_share_the_latency(sandbox: SandboxServer) -> None:
 
 
 @one_profile
+@pytest.mark.parametrize("path", ["organization/x/members", "organization/x/batch_exports/e", "project/1/dashboard/1"])
+def test_the_page_has_the_targets_of_task_links(api: httpx.Client, path: str) -> None:
+    assert api.get(f"/{path}").text == api.get("/").text
+
+
+@one_profile
 def test_the_page_and_its_data_contain_no_secret(api: httpx.Client) -> None:
     secrets = {"sekret-webhook", "sekret-certificate"}
     wanted = {"name": "<b>Shop</b>", "slack_incoming_webhook": "sekret-webhook"}

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 AIRFLOW = Path(sys.executable).with_name("airflow")
 # Final states of a run.
 OVER = ("success", "failed")
+# An answer within a second meets a scheduler that counts the waiting task as failed (Airflow 3.3.2).
+READING_SECONDS = 5.0
 
 
 class LiveAirflow:

@@ -14,7 +14,7 @@ import pytest
 from airflow_provider_workspace.sandbox.seed import SEED
 from tests.audit import effects
 from tests.e2e.chromium import HEIGHT, LEGIBLE, Browser, needs_chromium
-from tests.e2e.test_examples import READING_SECONDS
+from tests.e2e.live_airflow import READING_SECONDS
 from tests.e2e.test_retries import kill_workers
 
 if TYPE_CHECKING:

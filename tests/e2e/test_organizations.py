@@ -11,7 +11,7 @@ import pytest
 
 from tests.audit import effects
 from tests.e2e.chromium import HEIGHT, LEGIBLE, Browser, needs_chromium
-from tests.e2e.test_examples import READING_SECONDS
+from tests.e2e.live_airflow import READING_SECONDS
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer

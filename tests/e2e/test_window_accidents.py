@@ -364,33 +364,5 @@ def test_a_window_that_the_sweep_has_closed_is_not_closed_again(env: Environment
     assert env.count("unpause", 18) == 1
 
 
-def test_a_scheduled_sweep_resumes_only_abandoned_windows(env: Environment) -> None:
-    """The sweep reports what it resumes, and ignores windows that close by themselves."""
-    airflow = env.airflow
-    folder = Path(airflow.env["AIRFLOW__CORE__DAGS_FOLDER"])
-    (folder / "removed.py").write_text(WITH_WINDOW)
-    airflow.wait_for(lambda: len(airflow.call("GET", "dags/accident_removed/tasks")["tasks"]) > 1, 60, "the window")
-    airflow.call("PATCH", "dags/scheduled_sweep", {"is_paused": False})
-    resumes = {number: env.count("unpause", number) for number in (2, 5, 6, 7)}
-    played = {number: accident(env) for accident, number, *_ in ACCIDENTS if number in resumes}
-    for number, (dag_id, run_id) in played.items():
-        if number != 5:
-            airflow.finish(dag_id, run_id)
-    airflow.wait_for(lambda: not env.paused() & {*played}, 240, "the sweep")
-
-    def told() -> str:
-        runs = airflow.call("GET", "dags/scheduled_sweep/dagRuns?limit=100&state=failed")["dag_runs"]
-        return "".join(airflow.log("scheduled_sweep", run["dag_run_id"], "sweep") for run in runs)
-
-    airflow.wait_for(lambda: all(" / ".join(played[number]) in told() for number in (2, 5, 6)), 120, "runs that say so")
-    airflow.call("PATCH", "dags/scheduled_sweep", {"is_paused": True})
-    swept = told()
-    for number, (dag_id, run_id) in played.items():
-        by_sweep = f"Abandoned window {dag_id} / {run_id}" in swept
-        assert by_sweep == (number in (2, 5, 6)), dag_id
-        assert env.count("unpause", number) == resumes[number] + 1, "resumed once"
-    airflow.call("PATCH", "dags/accident_paused", {"is_paused": False})
-
-
 def logs(airflow: LiveAirflow, dag_id: str, run_id: str) -> str:
     return "".join(airflow.log(dag_id, run_id, task_id) for task_id in airflow.tasks(dag_id, run_id))

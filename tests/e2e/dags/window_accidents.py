@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -130,17 +130,6 @@ with (
     window(13, resume_args=AT_ONCE),
 ):
     work(2)
-
-# Paused until the test that needs it.
-with DAG(
-    "scheduled_sweep",
-    schedule=timedelta(seconds=20),
-    start_date=datetime(2026, 1, 1, tzinfo=timezone.utc),
-    catchup=False,
-    max_active_runs=1,
-    is_paused_upon_creation=True,
-):
-    WorkspaceResumeAbandonedExportsOperator(task_id="sweep", retries=0)
 
 with DAG("window_sweep", schedule=None):
     WorkspaceResumeAbandonedExportsOperator(task_id="sweep", retries=0)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import DAG, BaseSensorOperator
 
+from airflow_provider_workspace.api.operations import OPERATIONS
 from airflow_provider_workspace.get_provider_info import get_provider_info
 from airflow_provider_workspace.sandbox.seed import SEED
 from tests.dag_bag import DagBag
@@ -275,3 +276,9 @@ SECTIONS = [
 @pytest.mark.parametrize(("page", "section"), SECTIONS, ids=[section.splitlines()[0] for _, section in SECTIONS])
 def test_a_section_documents_result_requests_and_errors(page: str, section: str) -> None:
     assert re.findall(r"^- \*\*(\w+)\*\*: ", section, re.MULTILINE) == ["Returns", "Requests", "Errors"], page
+
+
+def test_the_page_of_faults_lists_every_operation_that_is_not_repeatable() -> None:
+    expected = sorted(str(operation.endpoint.look_for) for operation in OPERATIONS if not operation.endpoint.repeatable)
+    documented = sorted(re.findall(r"^\| `[^|]*` \| (Look [^|]*) \|$", PAGES["faults.md"], re.MULTILINE))
+    assert documented == expected, "docs/faults.md, section 'Hook calls in your own tasks'"

@@ -162,29 +162,19 @@ def test_both_hooks_have_the_same_parameters_and_docstrings(name: str) -> None:
 
 
 @every_method
-def test_a_method_takes_the_ids_of_its_path(expected: Expected) -> None:
-    taken = inspect.signature(hook_method_of(expected, WorkspaceHook)).parameters
-    ids = set(expected.path_parameters)
-    where = f"{expected.hook_method} in hooks/workspace.py"
-    assert ids <= set(taken), f"{expected.operation}: {where} lacks the parameter {names(ids - set(taken))}"
+def test_a_method_takes_the_ids_of_its_path_and_names_its_scope(expected: Expected) -> None:
+    method = hook_method_of(expected, WorkspaceHook)
+    where = f"{expected.operation}: {expected.hook_method} in hooks/workspace.py"
+    taken, ids = inspect.signature(method).parameters, set(expected.path_parameters)
+    assert ids <= set(taken), f"{where} lacks the parameter {names(ids - set(taken))}"
     default = "organization_id" if "organization_id" in ids else "project_id"
-    for name in ids:
-        assert (taken[name].default is None) is (name == default), (
-            f"{expected.operation}: of the ids of {where}, '{default}' and no other defaults to None"
-        )
-
-
-@every_method
-def test_the_docstrings_name_the_scope(expected: Expected) -> None:
+    optional = {name for name in ids if taken[name].default is None}
+    assert optional == ids & {default}, f"{where}: of its ids, '{default}' and no other defaults to None"
     scope = f"``{expected.scope}``" if expected.scope else "scope"
-    words = inspect.getdoc(hook_method_of(expected, WorkspaceHook)) or ""
-    assert scope in words, (
-        f"{expected.operation}: say Scope {scope} in the docstring of {expected.hook_method} in hooks/workspace.py"
-    )
-    operator = operator_of(expected)
-    assert scope in (operator.__doc__ or ""), (
-        f"{expected.operation}: say Scope {scope} in the docstring of {operator.__name__}"
-    )
+    for documented in (method, operator_of(expected)):
+        assert scope in (inspect.getdoc(documented) or ""), (
+            f"{where}, or its operator: say Scope {scope} in the docstring"
+        )
 
 
 # Step 4: the sandbox. Its scope and status are those of the reference by tests/sandbox/test_access.py
@@ -219,18 +209,12 @@ def test_an_operator_takes_its_fields_and_renders_them(expected: Expected) -> No
 
 
 @every_method
-def test_an_operator_has_a_test(expected: Expected) -> None:
+def test_an_operator_has_a_test_and_is_in_the_readme(expected: Expected) -> None:
     name = operator_name(expected)
     tests = (file.read_text() for file in (ROOT / "tests" / "unit").rglob("test_*.py"))
     assert any(re.search(rf"\b{name}\b", test) for test in tests), (
-        f"{expected.operation}: try {name} against the sandbox in tests/unit/operators/, such as by a row in ONCE of "
-        "test_operators.py"
+        f"{expected.operation}: try {name} against the sandbox in tests/unit/operators/"
     )
-
-
-@every_method
-def test_an_operator_is_in_the_readme(expected: Expected) -> None:
-    name = operator_name(expected)
     short = name.removeprefix("Workspace").removesuffix("Operator")
     readme = (ROOT / "README.md").read_text()
     assert f"`{name}`" in readme or f"`…{short}…`" in readme, (
@@ -243,14 +227,3 @@ def test_the_page_of_endpoints_is_up_to_date(monkeypatch: pytest.MonkeyPatch) ->
     page = importlib.import_module("make_endpoints").page()
     written = (ROOT / "docs" / "endpoints.md").read_text()
     assert written == page, "docs/endpoints.md is not up to date: run python dev/make_endpoints.py"
-
-
-def test_the_changelog_counts_every_operation() -> None:
-    counts = re.findall(r"\b(\d+)(?:st|nd|rd|th)? operation", (ROOT / "CHANGELOG.md").read_text())
-    assert counts, "CHANGELOG.md does not say how many operations there are"
-    known, there = max(map(int, counts)), len(EXPECTED)
-    assert known >= there, (
-        f"CHANGELOG.md knows {known} operations, the reference has {there}: add a line at the end of the unreleased "
-        f"section that names the new one and its number, such as '`resend_invite`, the {there}th operation'"
-    )
-    assert known == there, f"CHANGELOG.md knows {known} operations, the reference only {there}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
@@ -113,14 +113,8 @@ def test_the_page_has_a_content_security_policy(sandbox: SandboxServer) -> None:
     assert "frame-ancestors 'none'" in policy
     assert "unsafe" not in policy
     assert response.headers["X-Frame-Options"] == "DENY"
-
-    class Inline(HTMLParser):
-        """Finds inline code that the policy would block."""
-
-        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-            assert not [name for name, _ in attrs if name == "style" or name.startswith("on")], tag
-
-    Inline().feed(page)
+    # Inline code would be blocked.
+    assert not re.search(r"<[^>]+\s(style|on\w+)=", page)
 
 
 DEEP = b"[" * 50_000

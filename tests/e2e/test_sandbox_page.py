@@ -1,12 +1,10 @@
-"""Security of the sandbox against foreign web pages and against markup in records."""
+"""The sandbox in a browser: DNS rebinding and markup in records. ``tests/sandbox/test_web.py`` asks as a page would."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -28,31 +26,6 @@ fetch(url, options).then(answer => answer.text().then(text => done([answer.type,
 """
 
 
-@pytest.fixture(scope="module")
-def foreign(server: SandboxServer) -> Iterator[str]:
-    """URL of a foreign page that frames the sandbox."""
-    page = f"<h1>Foreign</h1><iframe src='{server.url}/'></iframe>".encode()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            """Return the page."""
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(page)
-
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=running.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{running.server_port}/"
-    running.shutdown()
-    running.server_close()
-    thread.join()
-
-
 @pytest.fixture
 def kept(server: SandboxServer) -> Iterator[None]:
     """Create a record that a reset would remove, and check that it still exists afterwards."""
@@ -66,33 +39,6 @@ def ask(browser: Browser, url: str, **options: Any) -> tuple[str, int, str]:
     """Send a request from the open page."""
     kind, status, text = browser.driver.execute_async_script(ASK, url, options)
     return kind, status, text
-
-
-@pytest.mark.usefixtures("kept")
-@pytest.mark.parametrize("method", ["GET", "POST"])
-@pytest.mark.parametrize("mode", ["cors", "no-cors"])
-def test_a_foreign_page_can_neither_read_nor_reset(
-    browser: Browser, server: SandboxServer, foreign: str, method: str, mode: str
-) -> None:
-    browser.open(foreign)
-    for path in ("/", "/_sandbox/workspace", "/_sandbox/requests", "/_sandbox/reset", "/_sandbox/faults"):
-        body = "{}" if method == "POST" else None
-        kind, status, text = ask(browser, server.url + path, method=method, mode=mode, body=body)
-        assert (kind, status) == ("error" if mode == "cors" else "opaque", 0)
-        assert "Olive" not in text
-
-
-def test_the_page_cannot_be_framed(browser: Browser, server: SandboxServer, foreign: str) -> None:
-    browser.open(server.url)
-    browser.read("Workspace sandbox", "Olive Owner")
-    browser.open(foreign)
-    browser.read("Foreign")
-    browser.wait_for(
-        lambda: [entry for entry in browser.driver.get_log("browser") if "frame" in entry["message"]], "the refusal"
-    )
-    browser.driver.switch_to.frame(browser.find("iframe"))
-    assert "Workspace" not in browser.text()
-    browser.driver.switch_to.default_content()
 
 
 @pytest.mark.usefixtures("kept")

@@ -21,6 +21,7 @@ from typing import Any
 import httpx
 import pytest
 
+from airflow_provider_workspace import __version__
 from airflow_provider_workspace.get_provider_info import get_provider_info
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.audit import effects
@@ -204,6 +205,7 @@ def test_every_module_can_be_imported(away: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "shown"),
     [
+        ("list", ["airflow-provider-workspace", __version__]),
         ("hooks", ["airflow_provider_workspace.hooks.workspace.WorkspaceHook"]),
         ("links", INFO["extra-links"]),
         ("triggers", INFO["triggers"][0]["python-modules"]),
@@ -214,11 +216,6 @@ def test_every_module_can_be_imported(away: Path) -> None:
 def test_airflow_lists_the_parts_of_the_provider(away: Path, command: str, shown: list[str]) -> None:
     listed = airflow(away, "providers", command, "--output", "json")
     assert [name for name in shown if name not in listed] == []
-
-
-def test_airflow_lists_the_provider(away: Path, built: dict[str, Path]) -> None:
-    (row,) = json.loads(airflow(away, "providers", "get", "airflow-provider-workspace", "--output", "json"))
-    assert row == {"Provider": "airflow-provider-workspace", "Version": built[".whl"].name.split("-")[1]}
 
 
 def test_airflow_offers_the_examples(away: Path) -> None:

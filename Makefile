@@ -105,6 +105,7 @@ lint: $(READY) ## Check style, types, imports between the parts, generated code,
 	@status=0; \
 	for linter in $(LINTERS); do echo "==> $$linter"; $(BIN)/$$linter || status=1; done; \
 	echo "==> the schema of organization files"; $(PYTHON) dev/make_organization_schema.py --check || status=1; \
+	echo "==> the chart and the table of the benchmarks"; $(PYTHON) benchmarks/chart.py --check || status=1; \
 	echo "==> workflows"; $(BIN)/zizmor --quiet --offline --persona pedantic .github || status=1; \
 	echo "==> addresses"; $(MAKE) --no-print-directory lint-addresses || status=1; \
 	exit $$status

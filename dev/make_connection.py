@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from types import ModuleType, NoneType
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from airflow_provider_workspace.client import settings
@@ -37,11 +37,11 @@ def default(field: FieldInfo) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def form(source: ModuleType = settings) -> dict[str, dict[str, Any]]:
+def form() -> dict[str, dict[str, Any]]:
     """Return the fields of the connection form."""
     fields: dict[str, dict[str, Any]] = {}
-    for key in source.EXTRAS:
-        field = source.Settings.model_fields[key]
+    for key in settings.EXTRAS:
+        field = settings.Settings.model_fields[key]
         extra = field.json_schema_extra or {}
         description = field.description
         schema: dict[str, Any] = {"type": [form_type(field), "null"]}
@@ -49,8 +49,8 @@ def form(source: ModuleType = settings) -> dict[str, dict[str, Any]]:
             schema["default"] = default(field)
         if "default_text" in extra:
             description += f" Default: {extra['default_text']}."
-        if key in source.BOUNDS:
-            low, high = source.BOUNDS[key]
+        if key in settings.BOUNDS:
+            low, high = settings.BOUNDS[key]
             schema |= {"minimum": low, "maximum": high}
             description += f" From {low} to {high}."
         if choices(field):
@@ -61,17 +61,17 @@ def form(source: ModuleType = settings) -> dict[str, dict[str, Any]]:
     return fields
 
 
-def table(source: ModuleType = settings) -> str:
+def table() -> str:
     """Return the table of the extra."""
     rows = ["| key | default | allowed | meaning |", "| --- | --- | --- | --- |"]
-    for key in source.EXTRAS:
-        field = source.Settings.model_fields[key]
+    for key in settings.EXTRAS:
+        field = settings.Settings.model_fields[key]
         extra = field.json_schema_extra or {}
         value = default(field)
         shown = f"`{value}`" if choices(field) else "none" if value is None else str(value).lower()
         allowed = ", ".join(f"`{choice}`" for choice in choices(field)) or "true, false"
-        if key in source.BOUNDS:
-            low, high = source.BOUNDS[key]
+        if key in settings.BOUNDS:
+            low, high = settings.BOUNDS[key]
             allowed = f"{low} to {high}" + (", integer" if form_type(field) == "integer" else "")
         cells = (f"`{key}`", extra.get("default_text", shown), extra.get("allowed", allowed), field.description)
         rows.append(f"| {' | '.join(cells)} |")

@@ -1,5 +1,5 @@
 """
-Sandbox faults that only these tests use: unreadable bodies, redirects, wrong links between pages.
+Sandbox faults that only these tests use: unreadable bodies, redirects, wrong pages, untrue responses.
 
 ``SandboxServer(fault_kinds=TEST_FAULTS)`` enables them.
 """
@@ -8,16 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import json
+import unicodedata
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
 from starlette.responses import Response
 
-from airflow_provider_workspace.sandbox.faults import FaultContext, FaultKind, asking_for, page_asked_for
+from airflow_provider_workspace.sandbox.faults import (
+    FaultContext,
+    FaultKind,
+    asking_for,
+    list_page,
+    page_asked_for,
+    whole_list,
+)
 from airflow_provider_workspace.sandbox.responses import dumps, json_response, page_response
-from airflow_provider_workspace.sandbox.routes import LISTS
+from airflow_provider_workspace.sandbox.routes import LISTS, WRITES
 
+# The fields that identify a record.
+NAMING_FIELDS = ("name", "domain", "target_email", "user_uuid")
+MAX_NORMALIZED = 60
+Rows = Annotated[int, Field(ge=1, description="number of rows")]
 HTML = b"<html><head><title>Welcome</title></head><body><h1>Welcome</h1></body></html>\n"
 
 
@@ -102,6 +115,53 @@ async def large_list(context: FaultContext, rows: int = 100_000) -> Response:
     return page_response(str(context.request.url.replace(query="")), limit, offset, rows, texts)
 
 
+async def short_pages(
+    context: FaultContext, missing: Literal["rest", "last", "newest"] = "rest", rows: Rows = 1
+) -> Response:
+    """Omit rows of a list but count them: those after this page, the last ones of this page, or the newest ones."""
+    whole, listed = whole_list(context)
+    response = list_page(context, whole, listed[:-rows] if missing == "newest" else listed, len(listed))
+    if response.status_code != 200 or missing == "newest":
+        return response
+    page = json.loads(bytes(response.body))
+    return json_response(page | ({"next": None} if missing == "rest" else {"results": page["results"][:-rows]}))
+
+
+async def moving_rows(context: FaultContext, rows: Rows = 1) -> Response:
+    """Move more rows from the end of a list to its start with each page, so that some repeat and others are missing."""
+    whole, listed = whole_list(context)
+    split = len(listed) - context.hits * rows % max(1, len(listed))
+    return list_page(context, whole, listed[split:] + listed[:split], len(listed))
+
+
+async def said_otherwise(
+    context: FaultContext,
+    how: Literal["not_done", "other_answer", "normalized"] = "not_done",
+    rows: Rows = 2,
+) -> Response:
+    """Return success, but apply the request partly or differently, or return other values."""
+    body, operation = context.body, context.operation
+    if how == "normalized":
+        return context.handle(body=normalized(body))
+    if how == "other_answer":
+        response = context.handle()
+        answer = json.loads(bytes(response.body)) if response.status_code < 300 and response.body else None
+        if isinstance(answer, list):
+            return json_response(answer[:-rows], response.status_code)
+        if isinstance(answer, dict):
+            asked = body.keys() & answer.keys() if isinstance(body, dict) and "paused" not in answer else {"paused"}
+            return json_response(answer | {name: other(answer[name]) for name in asked}, response.status_code)
+        return response
+    if operation in ("pause_batch_export", "unpause_batch_export"):
+        return json_response({"paused": operation == "unpause_batch_export"})
+    if operation.startswith(("delete_", "remove_")):
+        return Response(status_code=204)
+    if isinstance(body, list):
+        return context.handle(body=body[:-rows])
+    kept = () if operation.startswith("update_") else NAMING_FIELDS
+    return context.handle(body={name: value for name, value in (body or {}).items() if name in kept})
+
+
 def numbered(row: dict[str, Any], index: int) -> dict[str, Any]:
     """Return the row of a large list at an index."""
     uuid = f"0190c0de-0000-4000-8002-{index:012x}"
@@ -141,6 +201,24 @@ def with_next(context: FaultContext, change: Callable[[Any], Any]) -> Response:
     return json_response(page | {"next": change(page["next"])})
 
 
+def normalized(value: Any) -> Any:
+    """Normalize texts as a service may store them: Unicode NFC, single spaces, a maximum length."""
+    if isinstance(value, str):
+        return " ".join(unicodedata.normalize("NFC", value).split())[:MAX_NORMALIZED]
+    if isinstance(value, list):
+        return [normalized(item) for item in value]
+    return {name: normalized(item) for name, item in value.items()} if isinstance(value, dict) else value
+
+
+def other(value: Any) -> Any:
+    """Return another value of the same type."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, (int, float)):
+        return value + 1
+    return f"{value} too" if isinstance(value, str) else None
+
+
 TEST_FAULTS = (
     FaultKind(refuse, reads_body=False),
     FaultKind(empty_body),
@@ -153,5 +231,8 @@ TEST_FAULTS = (
     FaultKind(next_elsewhere, operations=LISTS),
     FaultKind(next_loop, operations=LISTS),
     FaultKind(next_relative, operations=LISTS),
+    FaultKind(short_pages, operations=LISTS),
+    FaultKind(moving_rows, times=None, operations=LISTS),
+    FaultKind(said_otherwise, operations=WRITES),
     FaultKind(large_list, times=None, operations=LISTS),
 )

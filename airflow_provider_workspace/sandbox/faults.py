@@ -12,7 +12,6 @@ import inspect
 import json
 import math
 import random
-import unicodedata
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -32,7 +31,6 @@ from airflow_provider_workspace.sandbox.responses import (
     ApiError,
     JsonObject,
     dumps,
-    invalid,
     json_response,
     page_response,
 )
@@ -47,16 +45,12 @@ CREATED_BY = {
     "list_projects": "create_project",
 }
 """The operation in the audit that creates a row of each list."""
-NAMING_FIELDS = ("name", "domain", "target_email", "user_uuid")
-"""The fields that identify a record."""
 MAX_ROWS = 2**31
-MAX_NORMALIZED = 60
 FAILURE = "A server error occurred."
 
 Count = Annotated[int, Field(ge=1)]
 Times = Count | None
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
-Rows = Annotated[Count, Field(description="number of rows")]
 Status = Annotated[int, Field(ge=400, le=599, description="a status code from 400 to 599")]
 Body = Literal["json", "empty", "html"]
 Detail = Annotated[str, Field(description="detail in the JSON body")]
@@ -200,11 +194,6 @@ async def status_after(
     return _failure(status, body, detail)
 
 
-async def scheduler_error(_context: FaultContext) -> Response:
-    """Refuse to pause or unpause an export with 400, as if its scheduler failed temporarily."""
-    return invalid("Invalid request to unpause a BatchExport could not be carried out").response()
-
-
 async def slow_effect(
     context: FaultContext,
     seconds: Annotated[Seconds, Field(description="delay until the request is applied")] = 8,
@@ -225,62 +214,15 @@ async def late_rows(
     context: FaultContext, seconds: Annotated[Seconds, Field(description="lag of the list")] = 20
 ) -> Response:
     """Hide records that were created in the last seconds, by the clock of the sandbox, from a list and its count."""
-    whole, rows = _whole_list(context)
+    whole, rows = whole_list(context)
     since = format_time(context.state.now() - timedelta(seconds=seconds))
     created = context.state.created_since(CREATED_BY[context.operation], since)
     rows = [row for row in rows if not created & {str(row["id"]), row.get("user_uuid")}]
     # Accepting an invite creates a member without an API request.
     rows = [row for row in rows if row.get("joined_at", "") <= since]
     if whole.status_code != 200 or context.operation in LISTS:
-        return _page(context, whole, rows, len(rows))
+        return list_page(context, whole, rows, len(rows))
     return json_response(rows)
-
-
-async def short_pages(
-    context: FaultContext, missing: Literal["rest", "last", "newest"] = "rest", rows: Rows = 1
-) -> Response:
-    """Omit rows of a list but count them: those after this page, the last ones of this page, or the newest ones."""
-    whole, listed = _whole_list(context)
-    response = _page(context, whole, listed[:-rows] if missing == "newest" else listed, len(listed))
-    if response.status_code != 200 or missing == "newest":
-        return response
-    page = json.loads(bytes(response.body))
-    return json_response(page | ({"next": None} if missing == "rest" else {"results": page["results"][:-rows]}))
-
-
-async def moving_rows(context: FaultContext, rows: Rows = 1) -> Response:
-    """Move more rows from the end of a list to its start with each page, so that some repeat and others are missing."""
-    whole, listed = _whole_list(context)
-    split = len(listed) - context.hits * rows % max(1, len(listed))
-    return _page(context, whole, listed[split:] + listed[:split], len(listed))
-
-
-async def said_otherwise(
-    context: FaultContext,
-    how: Literal["not_done", "other_answer", "normalized"] = "not_done",
-    rows: Annotated[Count, Field(description="rows of a bulk request to leave out")] = 2,
-) -> Response:
-    """Return success, but apply the request partly or differently, or return other values."""
-    body, operation = context.body, context.operation
-    if how == "normalized":
-        return context.handle(body=_normalized(body))
-    if how == "other_answer":
-        response = context.handle()
-        answer = json.loads(bytes(response.body)) if response.status_code < 300 and response.body else None
-        if isinstance(answer, list):
-            return json_response(answer[:-rows], response.status_code)
-        if isinstance(answer, dict):
-            asked = body.keys() & answer.keys() if isinstance(body, dict) and "paused" not in answer else {"paused"}
-            return json_response(answer | {name: _other(answer[name]) for name in asked}, response.status_code)
-        return response
-    if operation in ("pause_batch_export", "unpause_batch_export"):
-        return json_response({"paused": operation == "unpause_batch_export"})
-    if operation.startswith(("delete_", "remove_")):
-        return Response(status_code=204)
-    if isinstance(body, list):
-        return context.handle(body=body[:-rows])
-    kept = () if operation.startswith("update_") else NAMING_FIELDS
-    return context.handle(body={name: value for name, value in (body or {}).items() if name in kept})
 
 
 def asking_for(request: Request, **query: int) -> Request:
@@ -295,7 +237,7 @@ def page_asked_for(request: Request) -> tuple[int, int]:
     return limit or PAGE_SIZE, offset
 
 
-def _whole_list(context: FaultContext) -> tuple[Response, list[JsonObject]]:
+def whole_list(context: FaultContext) -> tuple[Response, list[JsonObject]]:
     """Return the response with the whole list, and its rows; no rows if it is an error."""
     paged = context.operation in LISTS
     whole = context.handle(asking_for(context.request, limit=MAX_ROWS, offset=0) if paged else None)
@@ -305,30 +247,13 @@ def _whole_list(context: FaultContext) -> tuple[Response, list[JsonObject]]:
     return whole, listed if isinstance(listed, list) else listed.get("results", [listed])
 
 
-def _page(context: FaultContext, whole: Response, rows: list[JsonObject], count: int) -> Response:
+def list_page(context: FaultContext, whole: Response, rows: list[JsonObject], count: int) -> Response:
     """Return the requested page of the rows, or the response if it is an error."""
     if whole.status_code != 200:
         return whole
     limit, offset = page_asked_for(context.request)
     url = str(context.request.url.replace(query=""))
     return page_response(url, limit, offset, count, map(dumps, rows[offset : offset + limit]))
-
-
-def _normalized(value: Any) -> Any:
-    """Normalize texts as a service may store them: Unicode NFC, single spaces, a maximum length."""
-    if isinstance(value, str):
-        return " ".join(unicodedata.normalize("NFC", value).split())[:MAX_NORMALIZED]
-    if isinstance(value, list):
-        return [_normalized(item) for item in value]
-    return {name: _normalized(item) for name, item in value.items()} if isinstance(value, dict) else value
-
-
-def _other(value: Any) -> Any:
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, (int, float)):
-        return value + 1
-    return f"{value} too" if isinstance(value, str) else None
 
 
 def _failure(status: int, body: str = "json", detail: str = FAILURE) -> Response:
@@ -347,12 +272,8 @@ KINDS = (
     FaultKind(rate_limit),
     FaultKind(status_before),
     FaultKind(status_after),
-    FaultKind(scheduler_error, operations=("pause_batch_export", "unpause_batch_export")),
     FaultKind(slow_effect, operations=(*WRITES, "verify_domain")),
     FaultKind(late_rows, times=None, operations=tuple(CREATED_BY)),
-    FaultKind(short_pages, operations=LISTS),
-    FaultKind(moving_rows, times=None, operations=LISTS),
-    FaultKind(said_otherwise, operations=WRITES),
 )
 
 

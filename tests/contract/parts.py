@@ -19,8 +19,9 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from tests.contract.reference import EXAMPLE_BODY, EXPECTED, Expected
 
 if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator
+
     from airflow_provider_workspace.api.operation import Operation
-    from airflow_provider_workspace.operators.base import WorkspaceOperator
     from airflow_provider_workspace.sandbox.request import ApiRoute
     from tests.conftest import Call
 
@@ -76,12 +77,12 @@ def operator_name(expected: Expected) -> str:
     return f"Workspace{''.join(part.capitalize() for part in str(expected.hook_method).split('_'))}Operator"
 
 
-def operator_of(expected: Expected) -> type[WorkspaceOperator]:
+def operator_of(expected: Expected) -> type[BaseOperator]:
     name = operator_name(expected)
     for group in GROUPS:
         found = vars(importlib.import_module(f"airflow_provider_workspace.operators.{group}")).get(name)
         if found is not None:
-            operator: type[WorkspaceOperator] = found
+            operator: type[BaseOperator] = found
             return operator
     pytest.fail(f"{expected.operation}: write {name} in operators/ ({', '.join(GROUPS)})")
 

@@ -4,823 +4,379 @@ The interface as plain data, one entry per operation.
 Transcribed by hand from the interface, independently of the package, so that a mistake in one of the two shows up.
 Import or generate nothing here from `airflow_provider_workspace`.
 
-Type names are those of the interface. Where it leaves something open, a comment says what this file assumes.
+``fields`` reads type names, which are those of the interface. Where it leaves something
+open, a comment says what this file assumes.
 """
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+
+def fields(text: str) -> dict[str, str]:
+    """Return name -> type word of a text such as ``id: integer | name: string``."""
+    return dict(field.strip().split(": ", 1) for field in " ".join(text.split()).split(" | "))
 
 
 @dataclass(frozen=True)
 class Expected:
-    """One operation of the interface."""
+    """
+    One operation of the interface.
+
+    :param operation: name of the operation's class
+    :param hook_method: method of the hook; None where the hook offers none
+    :param method: HTTP method
+    :param path: template: starts with /api, ends with a slash
+    :param scope: scope the key needs; None where the interface says "not shown"
+    :param path_parameters: name in the template -> type word
+    :param status: status of the answer
+    :param answer: "none" | "object" | "page" | "undefined list"
+    :param answer_fields: field of the resource in the answer -> type word
+    :param body: every field the body accepts -> type word
+    :param query: every query parameter the operation accepts
+    """
 
     operation: str
-    """Name of the operation's class."""
     hook_method: str | None
-    """Method of the hook; None where the hook offers none."""
     method: str
-    """HTTP method."""
     path: str
-    """Template: starts with /api, ends with a slash."""
     scope: str | None
-    """Scope the key needs; None where the interface says "not shown"."""
     path_parameters: dict[str, str]
-    """Name in the template -> type word."""
-    query: tuple[str, ...]
-    """Every query parameter the operation accepts."""
-    body: dict[str, str]
-    """Every field the body accepts -> type word."""
     status: int
-    """Status of the answer."""
     answer: str
-    """"none" | "object" | "page" | "undefined list"."""
-    answer_fields: dict[str, str]
-    """Field of the resource in the answer -> type word."""
+    answer_fields: dict[str, str] = field(default_factory=dict)
+    body: dict[str, str] = field(default_factory=dict)
+    query: tuple[str, ...] = ()
 
 
 # --- Resources ----------------------------------------------------------------------------------------------
 
-DASHBOARD: dict[str, str] = {
-    "id": "integer",
-    "name": "string",
-    "description": "string",
-    "pinned": "boolean",
-    "created_at": "date-time string",
-    "created_by": "User object",
-    "is_shared": "boolean",
-    "deleted": "boolean",
-    "creation_mode": "string",
-    "use_template": "string",
-    "use_dashboard": "integer",
-    "delete_insights": "boolean",
-    "filters": "object (free-form keys)",
-    "variables": "object (free-form keys)",
-    "tags": "array",
-    "tiles": "array of objects (free-form keys)",
-    "restriction_level": "enumerated integer",
-    "effective_restriction_level": "enumerated integer",
-    "effective_privilege_level": "enumerated integer",
-    "user_access_level": "string",
-}
+DASHBOARD = fields("""
+    id: integer | name: string | description: string | pinned: boolean | created_at: date-time string |
+    created_by: User object | is_shared: boolean | deleted: boolean | creation_mode: string | use_template: string |
+    use_dashboard: integer | delete_insights: boolean | filters: object (free-form keys) |
+    variables: object (free-form keys) | tags: array | tiles: array of objects (free-form keys) |
+    restriction_level: enumerated integer | effective_restriction_level: enumerated integer |
+    effective_privilege_level: enumerated integer | user_access_level: string
+""")
 
-USER: dict[str, str] = {
-    "id": "integer",
-    "uuid": "string (UUID)",
-    "distinct_id": "string",
-    "first_name": "string",
-    "last_name": "string",
-    "email": "string (e-mail format)",
-    "is_email_verified": "boolean",
-    "hedgehog_config": "object (free-form keys)",
-}
+USER = fields("""
+    id: integer | uuid: string (UUID) | distinct_id: string | first_name: string | last_name: string |
+    email: string (e-mail format) | is_email_verified: boolean | hedgehog_config: object (free-form keys)
+""")
 
-COLLABORATOR: dict[str, str] = {
-    "id": "string (UUID)",
-    "dashboard_id": "integer",
-    "user": "User object",
-    "level": "enumerated integer",
-    "added_at": "date-time string",
-    "updated_at": "date-time string",
-    "user_uuid": "string (UUID)",
-}
+COLLABORATOR = fields("""
+    id: string (UUID) | dashboard_id: integer | user: User object | level: enumerated integer |
+    added_at: date-time string | updated_at: date-time string | user_uuid: string (UUID)
+""")
 
-SHARING: dict[str, str] = {
-    "created_at": "date-time string",
-    "enabled": "boolean",
-    "access_token": "string (<SHARING_ACCESS_TOKEN>)",
-}
+SHARING = fields("created_at: date-time string | enabled: boolean | access_token: string (<SHARING_ACCESS_TOKEN>)")
 
-DOMAIN: dict[str, str] = {
-    "id": "string (UUID)",
-    "domain": "string",
-    "is_verified": "boolean",
-    "verified_at": "date-time string",
-    "verification_challenge": "string",
-    "jit_provisioning_enabled": "boolean",
-    "sso_enforcement": "string",
-    "has_saml": "boolean",
-    "saml_entity_id": "string",
-    "saml_acs_url": "string",
-    "saml_x509_cert": "string",
-}
+DOMAIN = fields("""
+    id: string (UUID) | domain: string | is_verified: boolean | verified_at: date-time string |
+    verification_challenge: string | jit_provisioning_enabled: boolean | sso_enforcement: string | has_saml: boolean |
+    saml_entity_id: string | saml_acs_url: string | saml_x509_cert: string
+""")
 
-INVITE: dict[str, str] = {
-    "id": "string (UUID)",
-    "target_email": "string (e-mail format)",
-    "first_name": "string",
-    "emailing_attempt_made": "boolean",
-    "level": "enumerated integer",
-    "is_expired": "boolean",
-    "created_by": "User object",
-    "created_at": "date-time string",
-    "updated_at": "date-time string",
-    "message": "string",
-    "private_project_access": "list of team IDs with corresponding access levels for private projects",
-    "send_email": "boolean",
-    "combine_pending_invites": "boolean",
-}
+INVITE = fields("""
+    id: string (UUID) | target_email: string (e-mail format) | first_name: string | emailing_attempt_made: boolean |
+    level: enumerated integer | is_expired: boolean | created_by: User object | created_at: date-time string |
+    updated_at: date-time string | message: string |
+    private_project_access: list of team IDs with corresponding access levels for private projects |
+    send_email: boolean | combine_pending_invites: boolean
+""")
 
-MEMBER: dict[str, str] = {
-    "id": "string (UUID)",
-    "user": "User object",
-    "level": "enumerated integer",
-    "joined_at": "date-time string",
-    "updated_at": "date-time string",
-    "is_2fa_enabled": "boolean",
-    "has_social_auth": "boolean",
-    "last_login": "date-time string",
-}
+MEMBER = fields("""
+    id: string (UUID) | user: User object | level: enumerated integer | joined_at: date-time string |
+    updated_at: date-time string | is_2fa_enabled: boolean | has_social_auth: boolean | last_login: date-time string
+""")
 
 # From a sentence that writes "(string UUID)" where the tables write "string (UUID)".
-PROJECT_ITEM: dict[str, str] = {
-    "id": "integer",
-    "uuid": "string (UUID)",
-    "organization": "string (UUID)",
-    "api_token": "string",
-    "name": "string",
-    "completed_snippet_onboarding": "boolean",
-    "has_completed_onboarding_for": "free-form",
-    "ingested_event": "boolean",
-    "is_demo": "boolean",
-    "timezone": "string",
-    "access_control": "boolean",
-}
+PROJECT_ITEM = fields("""
+    id: integer | uuid: string (UUID) | organization: string (UUID) | api_token: string | name: string |
+    completed_snippet_onboarding: boolean | has_completed_onboarding_for: free-form | ingested_event: boolean |
+    is_demo: boolean | timezone: string | access_control: boolean
+""")
 
-PROJECT: dict[str, str] = {
-    "id": "integer",
-    "organization": "string (UUID)",
-    "name": "string",
-    "product_description": "string",
-    "created_at": "date-time string",
-    "effective_membership_level": "integer",
-    "has_group_types": "boolean",
-    "live_events_token": "string",
-    "updated_at": "date-time string",
-    "uuid": "string (UUID)",
-    "api_token": "string",
-    "app_urls": "array of strings",
-    "slack_incoming_webhook": "string",
-    "anonymize_ips": "boolean",
-    "completed_snippet_onboarding": "boolean",
-    "ingested_event": "boolean",
-    "test_account_filters": "free-form",
-    "test_account_filters_default_checked": "boolean",
-    "path_cleaning_filters": "free-form",
-    "is_demo": "boolean",
-    "timezone": "string",
-    "data_attributes": "free-form",
-    "person_display_name_properties": "array of strings",
-    "correlation_config": "free-form",
-    "autocapture_opt_out": "boolean",
-    "autocapture_exceptions_opt_in": "boolean",
-    "autocapture_web_vitals_opt_in": "boolean",
-    "autocapture_web_vitals_allowed_metrics": "free-form",
-    "autocapture_exceptions_errors_to_ignore": "free-form",
-    "capture_console_log_opt_in": "boolean",
-    "capture_performance_opt_in": "boolean",
-    "session_recording_opt_in": "boolean",
-    "session_recording_sample_rate": "string",
-    "session_recording_minimum_duration_milliseconds": "integer (milliseconds)",
-    "session_recording_linked_flag": "free-form",
-    "session_recording_network_payload_capture_config": "free-form",
-    "session_replay_config": "free-form",
-    "survey_config": "free-form",
-    "access_control": "boolean",
-    "week_start_day": "enumerated integer",
-    "primary_dashboard": "integer",
-    "live_events_columns": "array of strings",
-    "recording_domains": "array of strings",
-    "person_on_events_querying_enabled": "string",
-    "inject_web_apps": "boolean",
-    "extra_settings": "free-form",
-    "modifiers": "free-form",
-    "default_modifiers": "string",
-    "has_completed_onboarding_for": "free-form",
-    "surveys_opt_in": "boolean",
-    "heatmaps_opt_in": "boolean",
-    "product_intents": "string",
-}
+PROJECT = fields("""
+    id: integer | organization: string (UUID) | name: string | product_description: string |
+    created_at: date-time string | effective_membership_level: integer | has_group_types: boolean |
+    live_events_token: string | updated_at: date-time string | uuid: string (UUID) | api_token: string |
+    app_urls: array of strings | slack_incoming_webhook: string | anonymize_ips: boolean |
+    completed_snippet_onboarding: boolean | ingested_event: boolean | test_account_filters: free-form |
+    test_account_filters_default_checked: boolean | path_cleaning_filters: free-form | is_demo: boolean |
+    timezone: string | data_attributes: free-form | person_display_name_properties: array of strings |
+    correlation_config: free-form | autocapture_opt_out: boolean | autocapture_exceptions_opt_in: boolean |
+    autocapture_web_vitals_opt_in: boolean | autocapture_web_vitals_allowed_metrics: free-form |
+    autocapture_exceptions_errors_to_ignore: free-form | capture_console_log_opt_in: boolean |
+    capture_performance_opt_in: boolean | session_recording_opt_in: boolean | session_recording_sample_rate: string |
+    session_recording_minimum_duration_milliseconds: integer (milliseconds) |
+    session_recording_linked_flag: free-form | session_recording_network_payload_capture_config: free-form |
+    session_replay_config: free-form | survey_config: free-form | access_control: boolean |
+    week_start_day: enumerated integer | primary_dashboard: integer | live_events_columns: array of strings |
+    recording_domains: array of strings | person_on_events_querying_enabled: string | inject_web_apps: boolean |
+    extra_settings: free-form | modifiers: free-form | default_modifiers: string |
+    has_completed_onboarding_for: free-form | surveys_opt_in: boolean | heatmaps_opt_in: boolean |
+    product_intents: string
+""")
 
 # --- Bodies -------------------------------------------------------------------------------------------------
 
-DASHBOARD_BODY: dict[str, str] = {
-    "name": "string",
-    "description": "string",
-    "pinned": "boolean",
-    "deleted": "boolean",
-    "use_template": "string",
-    "use_dashboard": "integer",
-    "delete_insights": "boolean",
-    "tags": "array",
-    "restriction_level": "enumerated integer",
-}
+DASHBOARD_BODY = fields("""
+    name: string | description: string | pinned: boolean | deleted: boolean | use_template: string |
+    use_dashboard: integer | delete_insights: boolean | tags: array | restriction_level: enumerated integer
+""")
 
 # user_uuid: the line of the operation says "string"; the table of the resource says "string (UUID)".
-COLLABORATOR_BODY: dict[str, str] = {
-    "level": "enumerated integer",
-    "user_uuid": "string",
-}
+COLLABORATOR_BODY = fields("level: enumerated integer | user_uuid: string")
 
 # The values allowed for model are events and persons.
-BATCH_EXPORT_BODY: dict[str, str] = {
-    "name": "string",
-    "model": "enumerated string",
-    "destination": "structured value",
-    "interval": "structured value",
-    "paused": "boolean",
-    "last_paused_at": "string",
-    "start_at": "string",
-    "end_at": "string",
-    "hogql_query": "string",
-}
+BATCH_EXPORT_BODY = fields("""
+    name: string | model: enumerated string | destination: structured value | interval: structured value |
+    paused: boolean | last_paused_at: string | start_at: string | end_at: string | hogql_query: string
+""")
 
-DOMAIN_BODY: dict[str, str] = {
-    "domain": "string",
-    "jit_provisioning_enabled": "boolean",
-    "sso_enforcement": "string",
-    "saml_entity_id": "string",
-    "saml_acs_url": "string",
-    "saml_x509_cert": "string",
-}
+DOMAIN_BODY = fields("""
+    domain: string | jit_provisioning_enabled: boolean | sso_enforcement: string | saml_entity_id: string |
+    saml_acs_url: string | saml_x509_cert: string
+""")
 
-INVITE_BODY: dict[str, str] = {
-    "target_email": "string (e-mail format)",
-    "first_name": "string",
-    "level": "enumerated integer",
-    "message": "string",
-    "private_project_access": "list of team IDs with corresponding access levels for private projects",
-    "send_email": "boolean",
-    "combine_pending_invites": "boolean",
-}
+INVITE_BODY = fields("""
+    target_email: string (e-mail format) | first_name: string | level: enumerated integer | message: string |
+    private_project_access: list of team IDs with corresponding access levels for private projects |
+    send_email: boolean | combine_pending_invites: boolean
+""")
 
-MEMBER_BODY: dict[str, str] = {
-    "level": "enumerated integer",
-}
+MEMBER_BODY = fields("level: enumerated integer")
 
-PROJECT_BODY: dict[str, str] = {
-    "name": "string",
-    "product_description": "string",
-    "app_urls": "array of strings",
-    "slack_incoming_webhook": "string",
-    "anonymize_ips": "boolean",
-    "completed_snippet_onboarding": "boolean",
-    "test_account_filters": "free-form",
-    "test_account_filters_default_checked": "boolean",
-    "path_cleaning_filters": "free-form",
-    "is_demo": "boolean",
-    "timezone": "string",
-    "data_attributes": "free-form",
-    "person_display_name_properties": "array of strings",
-    "correlation_config": "free-form",
-    "autocapture_opt_out": "boolean",
-    "autocapture_exceptions_opt_in": "boolean",
-    "autocapture_web_vitals_opt_in": "boolean",
-    "autocapture_web_vitals_allowed_metrics": "free-form",
-    "autocapture_exceptions_errors_to_ignore": "free-form",
-    "capture_console_log_opt_in": "boolean",
-    "capture_performance_opt_in": "boolean",
-    "session_recording_opt_in": "boolean",
-    "session_recording_sample_rate": "string",
-    "session_recording_minimum_duration_milliseconds": "integer (milliseconds)",
-    "session_recording_linked_flag": "free-form",
-    "session_recording_network_payload_capture_config": "free-form",
-    "session_replay_config": "free-form",
-    "survey_config": "free-form",
-    "access_control": "boolean",
-    "week_start_day": "enumerated integer",
-    "primary_dashboard": "integer",
-    "live_events_columns": "array of strings",
-    "recording_domains": "array of strings",
-    "inject_web_apps": "boolean",
-    "extra_settings": "free-form",
-    "modifiers": "free-form",
-    "has_completed_onboarding_for": "free-form",
-    "surveys_opt_in": "boolean",
-    "heatmaps_opt_in": "boolean",
-}
+PROJECT_BODY = fields("""
+    name: string | product_description: string | app_urls: array of strings | slack_incoming_webhook: string |
+    anonymize_ips: boolean | completed_snippet_onboarding: boolean | test_account_filters: free-form |
+    test_account_filters_default_checked: boolean | path_cleaning_filters: free-form | is_demo: boolean |
+    timezone: string | data_attributes: free-form | person_display_name_properties: array of strings |
+    correlation_config: free-form | autocapture_opt_out: boolean | autocapture_exceptions_opt_in: boolean |
+    autocapture_web_vitals_opt_in: boolean | autocapture_web_vitals_allowed_metrics: free-form |
+    autocapture_exceptions_errors_to_ignore: free-form | capture_console_log_opt_in: boolean |
+    capture_performance_opt_in: boolean | session_recording_opt_in: boolean | session_recording_sample_rate: string |
+    session_recording_minimum_duration_milliseconds: integer (milliseconds) |
+    session_recording_linked_flag: free-form | session_recording_network_payload_capture_config: free-form |
+    session_replay_config: free-form | survey_config: free-form | access_control: boolean |
+    week_start_day: enumerated integer | primary_dashboard: integer | live_events_columns: array of strings |
+    recording_domains: array of strings | inject_web_apps: boolean | extra_settings: free-form |
+    modifiers: free-form | has_completed_onboarding_for: free-form | surveys_opt_in: boolean |
+    heatmaps_opt_in: boolean
+""")
 
 # --- Operations ---------------------------------------------------------------------------------------------
 
+# fmt: off
 EXPECTED: tuple[Expected, ...] = (
     # Dashboards
     Expected(
-        operation="CreateDashboard",
-        hook_method="create_dashboard",
-        method="POST",
-        path="/api/environments/{project_id}/dashboards/",
-        scope="dashboard:write",
-        path_parameters={"project_id": "string"},
-        query=(),
-        body=DASHBOARD_BODY,
-        status=201,
-        answer="object",
-        answer_fields=DASHBOARD,
-    ),
+        "CreateDashboard", "create_dashboard", "POST",
+        "/api/environments/{project_id}/dashboards/", "dashboard:write",
+        fields("project_id: string"), 201, "object", DASHBOARD, DASHBOARD_BODY),
     Expected(
-        operation="GetDashboard",
-        hook_method="get_dashboard",
-        method="GET",
-        path="/api/environments/{project_id}/dashboards/{dashboard_id}/",
-        scope="dashboard:read",
-        path_parameters={"project_id": "string", "dashboard_id": "integer"},
-        query=(),
-        body={},
-        status=200,
-        answer="object",
-        answer_fields=DASHBOARD,
-    ),
+        "GetDashboard", "get_dashboard", "GET",
+        "/api/environments/{project_id}/dashboards/{dashboard_id}/", "dashboard:read",
+        fields("project_id: string | dashboard_id: integer"), 200, "object", DASHBOARD),
     Expected(
-        operation="UpdateDashboard",
-        hook_method="update_dashboard",
-        method="PATCH",
-        path="/api/environments/{project_id}/dashboards/{dashboard_id}/",
-        scope="dashboard:write",
-        path_parameters={"project_id": "string", "dashboard_id": "integer"},
-        query=(),
-        body=DASHBOARD_BODY,
-        status=200,
-        answer="object",
-        answer_fields=DASHBOARD,
-    ),
+        "UpdateDashboard", "update_dashboard", "PATCH",
+        "/api/environments/{project_id}/dashboards/{dashboard_id}/", "dashboard:write",
+        fields("project_id: string | dashboard_id: integer"), 200, "object", DASHBOARD, DASHBOARD_BODY),
     # Always refused: the interface lists 405.
     Expected(
-        operation="HardDeleteDashboard",
-        hook_method=None,
-        method="DELETE",
-        path="/api/environments/{project_id}/dashboards/{dashboard_id}/",
-        scope="dashboard:write",
-        path_parameters={"project_id": "string", "dashboard_id": "integer"},
-        query=(),
-        body={},
-        status=405,
-        answer="none",
-        answer_fields={},
-    ),
+        "HardDeleteDashboard", None, "DELETE",
+        "/api/environments/{project_id}/dashboards/{dashboard_id}/", "dashboard:write",
+        fields("project_id: string | dashboard_id: integer"), 405, "none"),
     # "Dashboard representation", which is taken to be a Dashboard.
     Expected(
-        operation="GetDashboardAccessControls",
-        hook_method="get_dashboard_access_controls",
-        method="GET",
-        path="/api/environments/{project_id}/dashboards/{dashboard_id}/access_controls/",
-        scope=None,
-        path_parameters={"project_id": "string", "dashboard_id": "integer"},
-        query=(),
-        body={},
-        status=200,
-        answer="object",
-        answer_fields=DASHBOARD,
-    ),
+        "GetDashboardAccessControls", "get_dashboard_access_controls", "GET",
+        "/api/environments/{project_id}/dashboards/{dashboard_id}/access_controls/", None,
+        fields("project_id: string | dashboard_id: integer"), 200, "object", DASHBOARD),
     # The interface does not show whether it is an array, a page or the single object of the example.
     Expected(
-        operation="ListDashboardCollaborators",
-        hook_method="list_dashboard_collaborators",
-        method="GET",
-        path="/api/environments/{project_id}/dashboards/{dashboard_id}/collaborators/",
-        scope="dashboard:read",
-        path_parameters={"project_id": "string", "dashboard_id": "integer"},
-        query=(),
-        body={},
-        status=200,
-        answer="undefined list",
-        answer_fields=COLLABORATOR,
-    ),
+        "ListDashboardCollaborators", "list_dashboard_collaborators", "GET",
+        "/api/environments/{project_id}/dashboards/{dashboard_id}/collaborators/", "dashboard:read",
+        fields("project_id: string | dashboard_id: integer"), 200, "undefined list", COLLABORATOR),
     Expected(
-        operation="AddDashboardCollaborator",
-        hook_method="add_dashboard_collaborator",
-        method="POST",
-        path="/api/environments/{project_id}/dashboards/{dashboard_id}/collaborators/",
-        scope="dashboard:write",
-        path_parameters={"project_id": "string", "dashboard_id": "integer"},
-        query=(),
-        body=COLLABORATOR_BODY,
-        status=201,
-        answer="object",
-        answer_fields=COLLABORATOR,
-    ),
+        "AddDashboardCollaborator", "add_dashboard_collaborator", "POST",
+        "/api/environments/{project_id}/dashboards/{dashboard_id}/collaborators/", "dashboard:write",
+        fields("project_id: string | dashboard_id: integer"), 201, "object", COLLABORATOR, COLLABORATOR_BODY),
     Expected(
-        operation="RemoveDashboardCollaborator",
-        hook_method="remove_dashboard_collaborator",
-        method="DELETE",
-        path="/api/environments/{project_id}/dashboards/{dashboard_id}/collaborators/{user_uuid}/",
-        scope="dashboard:write",
-        path_parameters={"project_id": "string", "dashboard_id": "integer", "user_uuid": "string"},
-        query=(),
-        body={},
-        status=204,
-        answer="none",
-        answer_fields={},
-    ),
+        "RemoveDashboardCollaborator", "remove_dashboard_collaborator", "DELETE",
+        "/api/environments/{project_id}/dashboards/{dashboard_id}/collaborators/{user_uuid}/", "dashboard:write",
+        fields("project_id: string | dashboard_id: integer | user_uuid: string"), 204, "none"),
     # Named "List dashboard sharing", but returns one sharing configuration.
     Expected(
-        operation="GetDashboardSharing",
-        hook_method="get_dashboard_sharing",
-        method="GET",
-        path="/api/environments/{project_id}/dashboards/{dashboard_id}/sharing/",
-        scope="sharing_configuration:read",
-        path_parameters={"project_id": "string", "dashboard_id": "integer"},
-        query=(),
-        body={},
-        status=200,
-        answer="object",
-        answer_fields=SHARING,
-    ),
+        "GetDashboardSharing", "get_dashboard_sharing", "GET",
+        "/api/environments/{project_id}/dashboards/{dashboard_id}/sharing/", "sharing_configuration:read",
+        fields("project_id: string | dashboard_id: integer"), 200, "object", SHARING),
     # Batch exports of the organization
     Expected(
-        operation="PauseBatchExport",
-        hook_method="pause_batch_export",
-        method="POST",
-        path="/api/organizations/{organization_id}/batch_exports/{batch_export_id}/pause/",
-        scope="batch_export:write",
-        path_parameters={"organization_id": "string", "batch_export_id": "string (UUID)"},
-        query=(),
-        body=BATCH_EXPORT_BODY,
-        status=200,
-        answer="none",
-        answer_fields={},
-    ),
+        "PauseBatchExport", "pause_batch_export", "POST",
+        "/api/organizations/{organization_id}/batch_exports/{batch_export_id}/pause/", "batch_export:write",
+        fields("organization_id: string | batch_export_id: string (UUID)"), 200, "none", body=BATCH_EXPORT_BODY),
     Expected(
-        operation="UnpauseBatchExport",
-        hook_method="unpause_batch_export",
-        method="POST",
-        path="/api/organizations/{organization_id}/batch_exports/{batch_export_id}/unpause/",
-        scope="batch_export:write",
-        path_parameters={"organization_id": "string", "batch_export_id": "string (UUID)"},
-        query=(),
-        body=BATCH_EXPORT_BODY,
-        status=200,
-        answer="none",
-        answer_fields={},
-    ),
+        "UnpauseBatchExport", "unpause_batch_export", "POST",
+        "/api/organizations/{organization_id}/batch_exports/{batch_export_id}/unpause/", "batch_export:write",
+        fields("organization_id: string | batch_export_id: string (UUID)"), 200, "none", body=BATCH_EXPORT_BODY),
     # Domains
     Expected(
-        operation="ListDomains",
-        hook_method="list_domains",
-        method="GET",
-        path="/api/organizations/{organization_id}/domains/",
-        scope="organization:read",
-        path_parameters={"organization_id": "string"},
-        query=("limit", "offset"),
-        body={},
-        status=200,
-        answer="page",
-        answer_fields=DOMAIN,
-    ),
+        "ListDomains", "list_domains", "GET", "/api/organizations/{organization_id}/domains/", "organization:read",
+        fields("organization_id: string"), 200, "page", DOMAIN, query=("limit", "offset")),
     Expected(
-        operation="CreateDomain",
-        hook_method="create_domain",
-        method="POST",
-        path="/api/organizations/{organization_id}/domains/",
-        scope="organization:write",
-        path_parameters={"organization_id": "string"},
-        query=(),
-        body=DOMAIN_BODY,
-        status=201,
-        answer="object",
-        answer_fields=DOMAIN,
-    ),
+        "CreateDomain", "create_domain", "POST",
+        "/api/organizations/{organization_id}/domains/", "organization:write",
+        fields("organization_id: string"), 201, "object", DOMAIN, DOMAIN_BODY),
     Expected(
-        operation="GetDomain",
-        hook_method="get_domain",
-        method="GET",
-        path="/api/organizations/{organization_id}/domains/{domain_id}/",
-        scope="organization:read",
-        path_parameters={"organization_id": "string", "domain_id": "string (UUID)"},
-        query=(),
-        body={},
-        status=200,
-        answer="object",
-        answer_fields=DOMAIN,
-    ),
+        "GetDomain", "get_domain", "GET",
+        "/api/organizations/{organization_id}/domains/{domain_id}/", "organization:read",
+        fields("organization_id: string | domain_id: string (UUID)"), 200, "object", DOMAIN),
     Expected(
-        operation="UpdateDomain",
-        hook_method="update_domain",
-        method="PATCH",
-        path="/api/organizations/{organization_id}/domains/{domain_id}/",
-        scope="organization:write",
-        path_parameters={"organization_id": "string", "domain_id": "string (UUID)"},
-        query=(),
-        body=DOMAIN_BODY,
-        status=200,
-        answer="object",
-        answer_fields=DOMAIN,
-    ),
+        "UpdateDomain", "update_domain", "PATCH",
+        "/api/organizations/{organization_id}/domains/{domain_id}/", "organization:write",
+        fields("organization_id: string | domain_id: string (UUID)"), 200, "object", DOMAIN, DOMAIN_BODY),
     Expected(
-        operation="DeleteDomain",
-        hook_method="delete_domain",
-        method="DELETE",
-        path="/api/organizations/{organization_id}/domains/{domain_id}/",
-        scope="organization:write",
-        path_parameters={"organization_id": "string", "domain_id": "string (UUID)"},
-        query=(),
-        body={},
-        status=204,
-        answer="none",
-        answer_fields={},
-    ),
+        "DeleteDomain", "delete_domain", "DELETE",
+        "/api/organizations/{organization_id}/domains/{domain_id}/", "organization:write",
+        fields("organization_id: string | domain_id: string (UUID)"), 204, "none"),
     Expected(
-        operation="VerifyDomain",
-        hook_method="verify_domain",
-        method="POST",
-        path="/api/organizations/{organization_id}/domains/{domain_id}/verify/",
-        scope=None,
-        path_parameters={"organization_id": "string", "domain_id": "string (UUID)"},
-        query=(),
-        body=DOMAIN_BODY,
-        status=200,
-        answer="none",
-        answer_fields={},
-    ),
+        "VerifyDomain", "verify_domain", "POST",
+        "/api/organizations/{organization_id}/domains/{domain_id}/verify/", None,
+        fields("organization_id: string | domain_id: string (UUID)"), 200, "none", body=DOMAIN_BODY),
     # Invites
     Expected(
-        operation="ListInvites",
-        hook_method="list_invites",
-        method="GET",
-        path="/api/organizations/{organization_id}/invites/",
-        scope="organization_member:read",
-        path_parameters={"organization_id": "string"},
-        query=("limit", "offset"),
-        body={},
-        status=200,
-        answer="page",
-        answer_fields=INVITE,
-    ),
+        "ListInvites", "list_invites", "GET",
+        "/api/organizations/{organization_id}/invites/", "organization_member:read",
+        fields("organization_id: string"), 200, "page", INVITE, query=("limit", "offset")),
     Expected(
-        operation="CreateInvite",
-        hook_method="create_invite",
-        method="POST",
-        path="/api/organizations/{organization_id}/invites/",
-        scope="organization_member:write",
-        path_parameters={"organization_id": "string"},
-        query=(),
-        body=INVITE_BODY,
-        status=201,
-        answer="object",
-        answer_fields=INVITE,
-    ),
+        "CreateInvite", "create_invite", "POST",
+        "/api/organizations/{organization_id}/invites/", "organization_member:write",
+        fields("organization_id: string"), 201, "object", INVITE, INVITE_BODY),
     Expected(
-        operation="DeleteInvite",
-        hook_method="delete_invite",
-        method="DELETE",
-        path="/api/organizations/{organization_id}/invites/{invite_id}/",
-        scope="organization_member:write",
-        path_parameters={"organization_id": "string", "invite_id": "string (UUID)"},
-        query=(),
-        body={},
-        status=204,
-        answer="none",
-        answer_fields={},
-    ),
+        "DeleteInvite", "delete_invite", "DELETE",
+        "/api/organizations/{organization_id}/invites/{invite_id}/", "organization_member:write",
+        fields("organization_id: string | invite_id: string (UUID)"), 204, "none"),
     # The interface does not show whether the request is an array or a single invite. The response is "200, empty body".
     Expected(
-        operation="CreateInvites",
-        hook_method="create_invites",
-        method="POST",
-        path="/api/organizations/{organization_id}/invites/bulk/",
-        scope="organization_member:write",
-        path_parameters={"organization_id": "string"},
-        query=(),
-        body=INVITE_BODY,
-        status=200,
-        answer="none",
-        answer_fields={},
-    ),
+        "CreateInvites", "create_invites", "POST",
+        "/api/organizations/{organization_id}/invites/bulk/", "organization_member:write",
+        fields("organization_id: string"), 200, "none", body=INVITE_BODY),
     # Members
     Expected(
-        operation="ListMembers",
-        hook_method="list_members",
-        method="GET",
-        path="/api/organizations/{organization_id}/members/",
-        scope="organization_member:read",
-        path_parameters={"organization_id": "string"},
-        query=("limit", "offset"),
-        body={},
-        status=200,
-        answer="page",
-        answer_fields=MEMBER,
-    ),
+        "ListMembers", "list_members", "GET",
+        "/api/organizations/{organization_id}/members/", "organization_member:read",
+        fields("organization_id: string"), 200, "page", MEMBER, query=("limit", "offset")),
     Expected(
-        operation="UpdateMember",
-        hook_method="update_member",
-        method="PATCH",
-        path="/api/organizations/{organization_id}/members/{user_uuid}/",
-        scope="organization_member:write",
-        path_parameters={"organization_id": "string", "user_uuid": "string"},
-        query=(),
-        body=MEMBER_BODY,
-        status=200,
-        answer="object",
-        answer_fields=MEMBER,
-    ),
+        "UpdateMember", "update_member", "PATCH",
+        "/api/organizations/{organization_id}/members/{user_uuid}/", "organization_member:write",
+        fields("organization_id: string | user_uuid: string"), 200, "object", MEMBER, MEMBER_BODY),
     Expected(
-        operation="DeleteMember",
-        hook_method="delete_member",
-        method="DELETE",
-        path="/api/organizations/{organization_id}/members/{user_uuid}/",
-        scope="organization_member:write",
-        path_parameters={"organization_id": "string", "user_uuid": "string"},
-        query=(),
-        body={},
-        status=204,
-        answer="none",
-        answer_fields={},
-    ),
+        "DeleteMember", "delete_member", "DELETE",
+        "/api/organizations/{organization_id}/members/{user_uuid}/", "organization_member:write",
+        fields("organization_id: string | user_uuid: string"), 204, "none"),
     # Projects of the organization
     Expected(
-        operation="ListProjects",
-        hook_method="list_projects",
-        method="GET",
-        path="/api/organizations/{organization_id}/projects/",
-        scope="project:read",
-        path_parameters={"organization_id": "string"},
-        query=("limit", "offset"),
-        body={},
-        status=200,
-        answer="page",
-        answer_fields=PROJECT_ITEM,
-    ),
+        "ListProjects", "list_projects", "GET", "/api/organizations/{organization_id}/projects/", "project:read",
+        fields("organization_id: string"), 200, "page", PROJECT_ITEM, query=("limit", "offset")),
     Expected(
-        operation="CreateProject",
-        hook_method="create_project",
-        method="POST",
-        path="/api/organizations/{organization_id}/projects/",
-        scope="project:write",
-        path_parameters={"organization_id": "string"},
-        query=(),
-        body=PROJECT_BODY,
-        status=201,
-        answer="object",
-        answer_fields=PROJECT,
-    ),
+        "CreateProject", "create_project", "POST", "/api/organizations/{organization_id}/projects/", "project:write",
+        fields("organization_id: string"), 201, "object", PROJECT, PROJECT_BODY),
     # project_id is an integer only here; under /api/environments it is a string.
     Expected(
-        operation="GetProject",
-        hook_method="get_project",
-        method="GET",
-        path="/api/organizations/{organization_id}/projects/{project_id}/",
-        scope="project:read",
-        path_parameters={"organization_id": "string", "project_id": "integer"},
-        query=(),
-        body={},
-        status=200,
-        answer="object",
-        answer_fields=PROJECT,
-    ),
+        "GetProject", "get_project", "GET",
+        "/api/organizations/{organization_id}/projects/{project_id}/", "project:read",
+        fields("organization_id: string | project_id: integer"), 200, "object", PROJECT),
 )
+# fmt: on
 
 # --- Examples -----------------------------------------------------------------------------------------------
 
 # Every body field with a value of its type; {} without a body. CreateInvites: one invite.
 # Values that the interface does not show (levels, interval, destination, free-form fields) are invented.
-EXAMPLE_BODY: dict[str, dict[str, object]] = {
-    "CreateDashboard": {
-        "name": "Weekly signups",
-        "description": "Signups by week and country",
-        "pinned": True,
-        "deleted": False,
-        "use_template": "signup-overview",
-        "use_dashboard": 4101,
-        "delete_insights": False,
-        "tags": ["growth", "weekly"],
-        "restriction_level": 21,
-    },
-    "GetDashboard": {},
-    "UpdateDashboard": {
-        "name": "Weekly signups (retired)",
-        "description": "Replaced by the monthly dashboard",
-        "pinned": False,
-        "deleted": True,
-        "use_template": "signup-overview",
-        "use_dashboard": 4102,
-        "delete_insights": True,
-        "tags": [],
-        "restriction_level": 37,
-    },
-    "HardDeleteDashboard": {},
-    "GetDashboardAccessControls": {},
-    "ListDashboardCollaborators": {},
-    "AddDashboardCollaborator": {
-        "level": 37,
-        "user_uuid": "0190a1b2-0000-4000-8000-0000000000a1",
-    },
-    "RemoveDashboardCollaborator": {},
-    "GetDashboardSharing": {},
-    "PauseBatchExport": {
-        "name": "Events to the warehouse",
-        "model": "events",
-        "destination": {"type": "S3", "config": {"bucket_name": "warehouse-example", "prefix": "events/"}},
-        "interval": {"every": "hour"},
-        "paused": True,
-        "last_paused_at": "2025-03-01T06:00:00Z",
-        "start_at": "2025-01-01T00:00:00Z",
-        "end_at": "2025-12-31T00:00:00Z",
-        "hogql_query": "SELECT event, timestamp FROM events",
-    },
-    "UnpauseBatchExport": {
-        "name": "Persons to the warehouse",
-        "model": "persons",
-        "destination": {"type": "Postgres", "config": {"host": "warehouse.example.com", "schema": "public"}},
-        "interval": {"every": "day"},
-        "paused": False,
-        "last_paused_at": "2025-03-01T06:00:00Z",
-        "start_at": "2025-01-01T00:00:00Z",
-        "end_at": "2025-12-31T00:00:00Z",
-        "hogql_query": "SELECT id, properties FROM persons",
-    },
-    "ListDomains": {},
-    "CreateDomain": {
-        "domain": "example.org",
-        "jit_provisioning_enabled": True,
-        "sso_enforcement": "saml",
-        "saml_entity_id": "https://idp.example.org/entity",
-        "saml_acs_url": "https://idp.example.org/acs",
-        "saml_x509_cert": "made-up certificate, first",
-    },
-    "GetDomain": {},
-    "UpdateDomain": {
-        "domain": "staff.example.org",
-        "jit_provisioning_enabled": False,
-        "sso_enforcement": "",
-        "saml_entity_id": "https://idp.example.org/staff/entity",
-        "saml_acs_url": "https://idp.example.org/staff/acs",
-        "saml_x509_cert": "made-up certificate, second",
-    },
-    "DeleteDomain": {},
-    "VerifyDomain": {
-        "domain": "example.org",
-        "jit_provisioning_enabled": True,
-        "sso_enforcement": "saml",
-        "saml_entity_id": "https://idp.example.org/entity",
-        "saml_acs_url": "https://idp.example.org/acs",
-        "saml_x509_cert": "made-up certificate, first",
-    },
-    "ListInvites": {},
-    "CreateInvite": {
-        "target_email": "ivo.sample@example.com",
-        "first_name": "Ivo",
-        "level": 1,
-        "message": "Welcome to the analytics workspace.",
-        "private_project_access": [{"id": 501, "level": "member"}],
-        "send_email": True,
-        "combine_pending_invites": False,
-    },
-    "DeleteInvite": {},
-    "CreateInvites": {
-        "target_email": "mara.sample@example.com",
-        "first_name": "Mara",
-        "level": 8,
-        "message": "Your team is already here.",
-        "private_project_access": [{"id": 501, "level": "member"}, {"id": 502, "level": "admin"}],
-        "send_email": False,
-        "combine_pending_invites": True,
-    },
-    "ListMembers": {},
-    "UpdateMember": {
-        "level": 8,
-    },
-    "DeleteMember": {},
-    "ListProjects": {},
-    "CreateProject": {
-        "name": "Web shop",
-        "product_description": "A shop that sells made-up things",
-        "app_urls": ["https://shop.example.com", "https://www.example.org"],
-        "slack_incoming_webhook": "https://hooks.example.com/services/made-up",
-        "anonymize_ips": True,
-        "completed_snippet_onboarding": False,
-        "test_account_filters": [
-            {"key": "email", "value": "@example.com", "operator": "not_icontains", "type": "person"},
-        ],
-        "test_account_filters_default_checked": True,
-        "path_cleaning_filters": [{"alias": "order", "regex": "/orders/[0-9]+"}],
-        "is_demo": False,
-        "timezone": "Europe/Berlin",
-        "data_attributes": ["data-attr", "data-test"],
-        "person_display_name_properties": ["email", "name"],
-        "correlation_config": {"excluded_person_property_names": ["plan"]},
-        "autocapture_opt_out": False,
-        "autocapture_exceptions_opt_in": True,
-        "autocapture_web_vitals_opt_in": True,
-        "autocapture_web_vitals_allowed_metrics": ["LCP", "CLS"],
-        "autocapture_exceptions_errors_to_ignore": ["ResizeObserver loop limit exceeded"],
-        "capture_console_log_opt_in": False,
-        "capture_performance_opt_in": True,
-        "session_recording_opt_in": True,
-        "session_recording_sample_rate": "0.50",
-        "session_recording_minimum_duration_milliseconds": 2000,
-        "session_recording_linked_flag": {"id": 77, "key": "record-sessions"},
-        "session_recording_network_payload_capture_config": {"recordHeaders": True, "recordBody": False},
-        "session_replay_config": {"record_canvas": False},
-        "survey_config": {"appearance": {"theme": "light"}},
-        "access_control": True,
-        "week_start_day": 1,
-        "primary_dashboard": 4101,
-        "live_events_columns": ["event", "person", "timestamp"],
-        "recording_domains": ["https://shop.example.com"],
-        "inject_web_apps": False,
-        "extra_settings": {"cost_center": "C-100"},
-        "modifiers": {"useMaterializedViews": True},
-        "has_completed_onboarding_for": {"product_analytics": True},
-        "surveys_opt_in": False,
-        "heatmaps_opt_in": True,
-    },
-    "GetProject": {},
+EXAMPLE_BODY: dict[str, dict[str, Any]] = json.loads("""
+{
+  "CreateDashboard": {
+    "name": "Weekly signups", "description": "Signups by week and country", "pinned": true, "deleted": false,
+    "use_template": "signup-overview", "use_dashboard": 4101, "delete_insights": false, "tags": ["growth", "weekly"],
+    "restriction_level": 21},
+  "GetDashboard": {},
+  "UpdateDashboard": {
+    "name": "Weekly signups (retired)", "description": "Replaced by the monthly dashboard", "pinned": false,
+    "deleted": true, "use_template": "signup-overview", "use_dashboard": 4102, "delete_insights": true, "tags": [],
+    "restriction_level": 37},
+  "HardDeleteDashboard": {},
+  "GetDashboardAccessControls": {},
+  "ListDashboardCollaborators": {},
+  "AddDashboardCollaborator": {"level": 37, "user_uuid": "0190a1b2-0000-4000-8000-0000000000a1"},
+  "RemoveDashboardCollaborator": {},
+  "GetDashboardSharing": {},
+  "PauseBatchExport": {
+    "name": "Events to the warehouse", "model": "events",
+    "destination": {"type": "S3", "config": {"bucket_name": "warehouse-example", "prefix": "events/"}},
+    "interval": {"every": "hour"}, "paused": true, "last_paused_at": "2025-03-01T06:00:00Z",
+    "start_at": "2025-01-01T00:00:00Z", "end_at": "2025-12-31T00:00:00Z",
+    "hogql_query": "SELECT event, timestamp FROM events"},
+  "UnpauseBatchExport": {
+    "name": "Persons to the warehouse", "model": "persons",
+    "destination": {"type": "Postgres", "config": {"host": "warehouse.example.com", "schema": "public"}},
+    "interval": {"every": "day"}, "paused": false, "last_paused_at": "2025-03-01T06:00:00Z",
+    "start_at": "2025-01-01T00:00:00Z", "end_at": "2025-12-31T00:00:00Z",
+    "hogql_query": "SELECT id, properties FROM persons"},
+  "ListDomains": {},
+  "CreateDomain": {
+    "domain": "example.org", "jit_provisioning_enabled": true, "sso_enforcement": "saml",
+    "saml_entity_id": "https://idp.example.org/entity", "saml_acs_url": "https://idp.example.org/acs",
+    "saml_x509_cert": "made-up certificate, first"},
+  "GetDomain": {},
+  "UpdateDomain": {
+    "domain": "staff.example.org", "jit_provisioning_enabled": false, "sso_enforcement": "",
+    "saml_entity_id": "https://idp.example.org/staff/entity", "saml_acs_url": "https://idp.example.org/staff/acs",
+    "saml_x509_cert": "made-up certificate, second"},
+  "DeleteDomain": {},
+  "VerifyDomain": {
+    "domain": "example.org", "jit_provisioning_enabled": true, "sso_enforcement": "saml",
+    "saml_entity_id": "https://idp.example.org/entity", "saml_acs_url": "https://idp.example.org/acs",
+    "saml_x509_cert": "made-up certificate, first"},
+  "ListInvites": {},
+  "CreateInvite": {
+    "target_email": "ivo.sample@example.com", "first_name": "Ivo", "level": 1,
+    "message": "Welcome to the analytics workspace.", "private_project_access": [{"id": 501, "level": "member"}],
+    "send_email": true, "combine_pending_invites": false},
+  "DeleteInvite": {},
+  "CreateInvites": {
+    "target_email": "mara.sample@example.com", "first_name": "Mara", "level": 8,
+    "message": "Your team is already here.",
+    "private_project_access": [{"id": 501, "level": "member"}, {"id": 502, "level": "admin"}], "send_email": false,
+    "combine_pending_invites": true},
+  "ListMembers": {},
+  "UpdateMember": {"level": 8},
+  "DeleteMember": {},
+  "ListProjects": {},
+  "CreateProject": {
+    "name": "Web shop", "product_description": "A shop that sells made-up things",
+    "app_urls": ["https://shop.example.com", "https://www.example.org"],
+    "slack_incoming_webhook": "https://hooks.example.com/services/made-up", "anonymize_ips": true,
+    "completed_snippet_onboarding": false,
+    "test_account_filters": [{"key": "email", "value": "@example.com", "operator": "not_icontains", "type": "person"}],
+    "test_account_filters_default_checked": true,
+    "path_cleaning_filters": [{"alias": "order", "regex": "/orders/[0-9]+"}], "is_demo": false,
+    "timezone": "Europe/Berlin", "data_attributes": ["data-attr", "data-test"],
+    "person_display_name_properties": ["email", "name"],
+    "correlation_config": {"excluded_person_property_names": ["plan"]}, "autocapture_opt_out": false,
+    "autocapture_exceptions_opt_in": true, "autocapture_web_vitals_opt_in": true,
+    "autocapture_web_vitals_allowed_metrics": ["LCP", "CLS"],
+    "autocapture_exceptions_errors_to_ignore": ["ResizeObserver loop limit exceeded"],
+    "capture_console_log_opt_in": false, "capture_performance_opt_in": true, "session_recording_opt_in": true,
+    "session_recording_sample_rate": "0.50", "session_recording_minimum_duration_milliseconds": 2000,
+    "session_recording_linked_flag": {"id": 77, "key": "record-sessions"},
+    "session_recording_network_payload_capture_config": {"recordHeaders": true, "recordBody": false},
+    "session_replay_config": {"record_canvas": false}, "survey_config": {"appearance": {"theme": "light"}},
+    "access_control": true, "week_start_day": 1, "primary_dashboard": 4101,
+    "live_events_columns": ["event", "person", "timestamp"], "recording_domains": ["https://shop.example.com"],
+    "inject_web_apps": false, "extra_settings": {"cost_center": "C-100"}, "modifiers": {"useMaterializedViews": true},
+    "has_completed_onboarding_for": {"product_analytics": true}, "surveys_opt_in": false, "heatmaps_opt_in": true},
+  "GetProject": {}
 }
+""")

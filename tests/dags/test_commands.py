@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
-from airflow_provider_workspace.state.leases import Lease, dump
+from tests.windows import Airflow, Window
 
 if TYPE_CHECKING:
     import subprocess
@@ -40,11 +40,7 @@ pytestmark = [pytest.mark.per_airflow, pytest.mark.needs_airflow("3.2", "command
 
 
 class Used:
-    """
-    An Airflow in which real tasks ran.
-
-    :ivar lease: what a window of a run that is over has left
-    """
+    """An Airflow in which real tasks ran, and a window of a run that is over has left a lease."""
 
     def __init__(self, airflow_cli: AirflowCli, home: Path, server: SandboxServer) -> None:
         self.airflow_cli = airflow_cli
@@ -58,20 +54,13 @@ class Used:
             run = self.run("dags", "test", dag_id, AIRFLOW__CORE__DAGS_FOLDER=str(folder))
             assert run.returncode == 0, run.stdout[-3000:]
         runs = json.loads(self.run("dags", "list-runs", "maintenance_window", "-o", "json").stdout)
-        self.lease = Lease(
-            dag_id="maintenance_window",
-            run_id=runs[0]["run_id"],
-            close_task_id="maintenance_window.close",
-            service=server.url,
-            workspace_conn_id="workspace_default",
-            organization_id=server.seed.organization_id,
-            batch_export_id=server.seed.batch_export_ids[0],
-            state="paused",
-            since=1_790_000_000,
-            until=4_000_000_000,
-            paused_at=1_790_000_001,
-        )
-        assert self.run("variables", "set", self.lease.key, dump(self.lease)).returncode == 0
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", self.connection)
+            airflow = Airflow(patch)
+            Window(server.seed.batch_export_ids[0], dag_id="maintenance_window", run_id=runs[0]["run_id"]).open()
+            (key,) = airflow.lease_keys()
+            airflow.edit(key, state="paused", paused_at=airflow.leases()[0]["since"])
+            assert self.run("variables", "set", key, airflow.variables.values[key]).returncode == 0
 
     def run(self, *arguments: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
         """Run a command."""

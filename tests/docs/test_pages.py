@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import DAG, BaseSensorOperator
 
-from airflow_provider_workspace.get_provider_info import CONNECTION_FIELDS, get_provider_info
-from airflow_provider_workspace.operators.base import WorkspaceOperator
+from airflow_provider_workspace.api.operations import OPERATIONS
+from airflow_provider_workspace.get_provider_info import get_provider_info
 from airflow_provider_workspace.sandbox.seed import SEED
-from airflow_provider_workspace.sensors.workspace import WorkspaceSensor
 from tests.dag_bag import DagBag
 from tests.variables import install
 
@@ -109,7 +108,7 @@ def test_snippets_run_with_the_documented_requests(
 
 @pytest.mark.needs_airflow("3.2", "the module of exceptions that the page imports")
 def test_the_documented_project_passes(airflow_cli: AirflowCli, tmp_path: Path) -> None:
-    """Without complete Dag runs, which tests/e2e/test_testing_kit.py has."""
+    """Without complete Dag runs, which tests/e2e/test_wheel.py has."""
     for _, _, code in FILES:
         file = tmp_path / code.partition("\n")[0].removeprefix("# ")
         file.parent.mkdir(exist_ok=True)
@@ -134,13 +133,14 @@ def test_json_blocks_are_valid(page: str, text: str) -> None:
 
 README = (ROOT / "README.md").read_text()
 # Commands in prose are in backticks.
-MAKE = re.compile(r"(?:^|`)make ([a-z][\w.-]*)", re.MULTILINE)
-TARGETS = re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+MAKE = re.compile(r"(?:^|`|&& )make ([a-z][\w.-]*)", re.MULTILINE)
+TARGETS = {*re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)}
+TEXTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", ".github/PULL_REQUEST_TEMPLATE.md")]
 
 
-@pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md", "SECURITY.md", *(f"docs/{page}" for page in PAGES)])
-def test_documented_make_targets_exist(file: str) -> None:
-    assert set(MAKE.findall((ROOT / file).read_text())) <= set(TARGETS)
+@pytest.mark.parametrize("file", [*TEXTS, *DOCS.rglob("*.md")], ids=lambda file: file.name)
+def test_documented_make_targets_exist(file: Path) -> None:
+    assert {*MAKE.findall(file.read_text())} - TARGETS == set()
 
 
 def test_documented_sandbox_options_exist() -> None:
@@ -154,19 +154,6 @@ def test_documented_sandbox_options_exist() -> None:
     options = {option for line in commands for option in re.findall(r"--[\w-]+", line)}
     assert "--profile" in options
     assert options <= set(re.findall(r"--[\w-]+", said))
-
-
-@pytest.mark.parametrize("key", CONNECTION_FIELDS)
-def test_documented_defaults_and_bounds_of_the_extra_match_the_form(key: str) -> None:
-    schema = CONNECTION_FIELDS[key]["schema"]
-    text = PAGES["connection.md"]
-    ((default, allowed),) = re.findall(rf"^\| `{key}` \| ([^|]+) \| ([^|]+) \|", text, re.MULTILINE)
-    if "default" in schema:
-        assert default.strip("`") == str(schema["default"]).lower()
-    if "minimum" in schema:
-        assert allowed.startswith(f"{schema['minimum']} to {schema['maximum']}")
-    if "enum" in schema:
-        assert allowed == ", ".join(f"`{value}`" for value in schema["enum"])
 
 
 # Links
@@ -266,7 +253,7 @@ def public_classes() -> list[str]:
                 for name, value in vars(module).items()
                 if isinstance(value, type) and value.__module__ == path and name.startswith("Workspace")
             ]
-    return [*names, *(f"{base.__module__}.{base.__name__}" for base in (WorkspaceOperator, WorkspaceSensor))]
+    return [*names, "airflow_provider_workspace.sensors.workspace.WorkspaceSensor"]
 
 
 @pytest.mark.parametrize("name", public_classes())
@@ -289,3 +276,9 @@ SECTIONS = [
 @pytest.mark.parametrize(("page", "section"), SECTIONS, ids=[section.splitlines()[0] for _, section in SECTIONS])
 def test_a_section_documents_result_requests_and_errors(page: str, section: str) -> None:
     assert re.findall(r"^- \*\*(\w+)\*\*: ", section, re.MULTILINE) == ["Returns", "Requests", "Errors"], page
+
+
+def test_the_page_of_faults_lists_every_operation_that_is_not_repeatable() -> None:
+    expected = sorted(str(operation.endpoint.look_for) for operation in OPERATIONS if not operation.endpoint.repeatable)
+    documented = sorted(re.findall(r"^\| `[^|]*` \| (Look [^|]*) \|$", PAGES["faults.md"], re.MULTILINE))
+    assert documented == expected, "docs/faults.md, section 'Hook calls in your own tasks'"

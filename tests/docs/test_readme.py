@@ -61,8 +61,3 @@ def test_the_test_in_the_readme_passes(airflow_cli: AirflowCli, tmp_path: Path) 
 @pytest.mark.parametrize("target", re.findall(r"\]\(((?!http)[^)#]+)\)", README))
 def test_links_of_the_readme_resolve(target: str) -> None:
     assert (ROOT / target).exists()
-
-
-@pytest.mark.parametrize("target", re.findall(r"make (\w+)", README))
-def test_targets_of_the_readme_exist(target: str) -> None:
-    assert f"\n{target}:" in (ROOT / "Makefile").read_text()

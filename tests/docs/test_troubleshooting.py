@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from airflow.exceptions import AirflowNotFoundException
 
+from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 
@@ -64,7 +66,7 @@ def failure(server: SandboxServer, monkeypatch: pytest.MonkeyPatch, case: str) -
     monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", json.dumps(connection))
     server.change_settings(latency_ms=500 if case == "slow" else 0)
     try:
-        with pytest.raises(Exception, match=r"\w") as failed:
+        with pytest.raises((WorkspaceError, AirflowNotFoundException)) as failed:
             call(WorkspaceHook())
     finally:
         server.change_settings(latency_ms=0)

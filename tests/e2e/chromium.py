@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from PIL import Image
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException, TimeoutException, WebDriverException
@@ -36,9 +37,10 @@ MAX_BYTES = 150_000
 SECONDS = 90
 
 
-def missing() -> str:
-    """Return what is not installed; empty if everything is."""
-    return ", ".join(program for program in PROGRAMS if shutil.which(program) is None)
+MISSING = ", ".join(program for program in PROGRAMS if shutil.which(program) is None)
+needs_chromium = pytest.mark.skipif(
+    bool(MISSING), reason=f"not installed: {MISSING}. See the target `browser` of the Makefile"
+)
 
 
 class Browser:

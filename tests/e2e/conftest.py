@@ -1,14 +1,19 @@
-"""Fixtures for tests with a complete Airflow: a sandbox, and an Airflow with a connection to it."""
+"""Fixtures for tests with a complete Airflow: a sandbox, an Airflow with a connection to it, and a browser."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.e2e.live_airflow import LiveAirflow
+
+if TYPE_CHECKING:
+    from tests.e2e.chromium import Browser
 
 DAGS = Path(__file__).parent / "dags"
 
@@ -20,15 +25,31 @@ def server() -> Iterator[SandboxServer]:
 
 
 @pytest.fixture(scope="module")
+def api(server: SandboxServer) -> Iterator[httpx.Client]:
+    """A client of the service, with paths such as ``projects/`` in the first organization."""
+    organization = f"{server.url}/api/organizations/{server.seed.organization_id}/"
+    headers = {"Authorization": f"Bearer {server.seed.admin_key}"}
+    with httpx.Client(base_url=organization, headers=headers, trust_env=False, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
 def airflow(
     request: pytest.FixtureRequest, server: SandboxServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LiveAirflow]:
-    """An Airflow for the tests of a module, which may set ``DAGS`` and ``SETTINGS``."""
+    """An Airflow for the tests of a module, which may set ``DAGS``, ``SETTINGS`` and ``USERS``."""
     dags = getattr(request.module, "DAGS", DAGS)
     settings: dict[str, str] = getattr(request.module, "SETTINGS", {})
-    running = LiveAirflow(tmp_path_factory.mktemp("airflow"), dags, server, **settings)
-    try:
-        running.start()
+    users: dict[str, str] | None = getattr(request.module, "USERS", None)
+    with LiveAirflow(tmp_path_factory.mktemp("airflow"), dags, server, users=users, **settings) as running:
         yield running
-    finally:
-        running.stop()
+
+
+@pytest.fixture(scope="module")
+def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
+    """A browser for the tests of a module, which may set ``BROWSER_ARGUMENTS``."""
+    from tests.e2e.chromium import Browser
+
+    running = Browser(*getattr(request.module, "BROWSER_ARGUMENTS", ()))
+    yield running
+    running.close()

@@ -21,11 +21,15 @@ from tests.e2e.processes import find_child, kill_tree
 from tests.e2e.services import free_port
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from airflow_provider_workspace.sandbox.server import SandboxServer
 
 AIRFLOW = Path(sys.executable).with_name("airflow")
 # Final states of a run.
 OVER = ("success", "failed")
+# An answer within a second meets a scheduler that counts the waiting task as failed (Airflow 3.3.2).
+READING_SECONDS = 5.0
 
 
 class LiveAirflow:
@@ -35,29 +39,24 @@ class LiveAirflow:
     :param home: an empty folder
     :param dags: folder with the Dags
     :param server: the service of the connection `workspace_default`
+    :param users: names and roles of users, whose passwords are their names; by default everybody is an admin
     """
 
-    def __init__(self, home: Path, dags: Path, server: SandboxServer, **settings: str) -> None:
+    def __init__(
+        self, home: Path, dags: Path, server: SandboxServer, *, users: dict[str, str] | None = None, **settings: str
+    ) -> None:
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
-        connection = {
-            "conn_type": "workspace",
-            "host": server.url,
-            "password": server.seed.admin_key,
-            "extra": {"organization_id": server.seed.organization_id, "project_id": server.seed.project_id},
-        }
-        research = {
-            **connection,
-            "password": server.seed.research_key,
-            "extra": {"organization_id": server.seed.other_organization_id},
-        }
+        seed = server.seed
         self.home = home
         self.env = {
             **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")},
             "PATH": f"{AIRFLOW.parent}{os.pathsep}{os.environ.get('PATH', '')}",
             "AIRFLOW_HOME": str(home),
-            "AIRFLOW_CONN_WORKSPACE_DEFAULT": json.dumps(connection),
-            "AIRFLOW_CONN_WORKSPACE_RESEARCH": json.dumps(research),
+            "AIRFLOW_CONN_WORKSPACE_DEFAULT": server.connection(),
+            "AIRFLOW_CONN_WORKSPACE_RESEARCH": server.connection(
+                seed.research_key, organization_id=seed.other_organization_id
+            ),
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__API__HOST": "127.0.0.1",
             "AIRFLOW__API__PORT": str(port),
@@ -66,14 +65,33 @@ class LiveAirflow:
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__PARALLELISM": "4",
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": str(users is None),
             "AIRFLOW__API__WORKERS": "1",
             # Long timeouts, for busy machines.
             "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
             "NO_PROXY": "127.0.0.1,localhost",
             **settings,
         }
+        self.user = ""
+        self._tokens: dict[str, str] = {}
+        if users:
+            self.user = next(iter(users))
+            passwords = home.with_name(f"{home.name}-passwords.json")
+            passwords.write_text(json.dumps({name: name for name in users}))
+            self.env["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"] = ",".join(map(":".join, users.items()))
+            self.env["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"] = str(passwords)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def start(self) -> None:
         """Start; return when the API responds and the Dags are parsed."""
@@ -116,19 +134,28 @@ class LiveAirflow:
         return killed
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Call the API of Airflow."""
+        """Call the API of Airflow, as ``user`` if there are users."""
+        return self._send(
+            method, f"api/v2/{path}", body, {"Authorization": f"Bearer {self.token()}"} if self.user else {}
+        )
+
+    def token(self, user: str = "") -> str:
+        """Log a user in, by default ``user``, and return the token."""
+        name = user or self.user
+        if name not in self._tokens:
+            answer = self._send("POST", "auth/token", {"username": name, "password": name}, {})
+            self._tokens[name] = answer["access_token"]
+        return self._tokens[name]
+
+    def _send(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Any:
         request = urllib.request.Request(  # noqa: S310 - loopback
-            f"{self.url}/api/v2/{path}",
+            f"{self.url}/{path}",
             data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json", **self.authorization()},
+            headers={"Content-Type": "application/json", **headers},
             method=method,
         )
         with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310 - loopback
             return json.load(answer)
-
-    def authorization(self) -> dict[str, str]:
-        """Return the authorization headers; here everybody is an admin."""
-        return {}
 
     def dags(self) -> list[str]:
         """Return the ids of the Dags; none until the API responds."""

@@ -1,4 +1,4 @@
-"""Approvals with a complete Airflow: through its API, in the browser, and with a killed worker."""
+"""Approvals in a complete Airflow: through its API, in the browser, and with a killed worker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +13,13 @@ import pytest
 
 from airflow_provider_workspace.sandbox.seed import SEED
 from tests.audit import effects
-from tests.e2e.chromium import HEIGHT, LEGIBLE, Browser, missing
-from tests.e2e.live_airflow import LiveAirflow
-from tests.e2e.test_examples import READING_SECONDS
+from tests.e2e.chromium import HEIGHT, LEGIBLE, Browser, needs_chromium
+from tests.e2e.live_airflow import READING_SECONDS
 from tests.e2e.test_retries import kill_workers
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.e2e.live_airflow import LiveAirflow
 
 pytestmark = pytest.mark.e2e
 
@@ -29,61 +28,21 @@ DAG, TASK = "approval", "off_board"
 NOAH, GRACE, LIV = "noah.newton@example.com", "grace.analyst@example.com", "liv.invited@example.com"
 
 
-USERS = ("ruth", "max", "eve")
-
-
-class AirflowWithUsers(LiveAirflow):
-    """An Airflow with users and passwords."""
-
-    user = USERS[0]
-
-    def authorization(self) -> dict[str, str]:
-        """Log in."""
-        return {"Authorization": f"Bearer {self.token()}"}
-
-    def token(self) -> str:
-        """Return the token of a user, whose password is the name."""
-        body = json.dumps({"username": self.user, "password": self.user}).encode()
-        login = urllib.request.Request(  # noqa: S310 - loopback
-            f"{self.url}/auth/token", data=body, headers={"Content-Type": "application/json"}
-        )
-        with urllib.request.urlopen(login, timeout=60) as response:  # noqa: S310 - loopback
-            token: str = json.load(response)["access_token"]
-        return token
-
-
-@pytest.fixture(scope="module")
-def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowWithUsers]:
-    home = tmp_path_factory.mktemp("airflow")
-    passwords = tmp_path_factory.mktemp("users") / "passwords.json"
-    passwords.write_text(json.dumps({user: user for user in USERS}))
-    running = AirflowWithUsers(
-        home,
-        DAGS,
-        server,
-        AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS="False",
-        AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS=",".join(f"{user}:admin" for user in USERS),
-        AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE=str(passwords),
-    )
-    try:
-        running.start()
-        yield running
-    finally:
-        running.stop()
+USERS = dict.fromkeys(("ruth", "max", "eve"), "admin")
 
 
 def question_of(run_id: str) -> str:
     return f"dags/{DAG}/dagRuns/{run_id}/taskInstances/{TASK}/-1/hitlDetails"
 
 
-def ask(airflow: AirflowWithUsers, server: SandboxServer, *leavers: str, **conf: Any) -> tuple[str, dict[str, Any]]:
+def ask(airflow: LiveAirflow, server: SandboxServer, *leavers: str, **conf: Any) -> tuple[str, dict[str, Any]]:
     """Start a run; return its id and its question when it waits for the answer."""
     server.reset()
     run_id = airflow.trigger(DAG, leavers=leavers, **conf)
     return run_id, wait_for_question(airflow, run_id)
 
 
-def wait_for_question(airflow: AirflowWithUsers, run_id: str) -> dict[str, Any]:
+def wait_for_question(airflow: LiveAirflow, run_id: str) -> dict[str, Any]:
     waiting = ("deferred", "awaiting_input")
     airflow.wait_for(lambda: airflow.tasks(DAG, run_id).get(TASK) in waiting, 120, "the question")
     time.sleep(3 * READING_SECONDS)  # these tests answer often, and meet a slow scheduler more often
@@ -91,12 +50,12 @@ def wait_for_question(airflow: AirflowWithUsers, run_id: str) -> dict[str, Any]:
     return question
 
 
-def answer(airflow: AirflowWithUsers, run_id: str, option: str, user: str = USERS[0]) -> None:
+def answer(airflow: LiveAirflow, run_id: str, option: str, user: str = "ruth") -> None:
     airflow.user = user
     airflow.call("PATCH", question_of(run_id), {"chosen_options": [option], "params_input": {}})
 
 
-def test_only_approvers_can_answer(airflow: AirflowWithUsers, server: SandboxServer) -> None:
+def test_only_approvers_can_answer(airflow: LiveAirflow, server: SandboxServer) -> None:
     run_id, question = ask(airflow, server, NOAH, LIV, approvers=["ruth", "max"])
     assert f"  remove        {NOAH} " in question["body"]
     with pytest.raises(urllib.error.HTTPError, match="403"):
@@ -113,23 +72,8 @@ def test_only_approvers_can_answer(airflow: AirflowWithUsers, server: SandboxSer
     assert (f"Approve plan {approved['plan']}", approved["by"]) == (question["options"][0], "max")
 
 
-def test_without_an_answer_the_task_fails(airflow: AirflowWithUsers, server: SandboxServer) -> None:
-    run_id, _ = ask(airflow, server, NOAH, timeout=10)
-    assert airflow.finish(DAG, run_id) == "failed"
-    assert "Clear the task to ask again: nobody answered in time." in airflow.log(DAG, run_id, TASK)
-    assert effects(server) == []
-
-
-def test_a_rejected_task_is_skipped(airflow: AirflowWithUsers, server: SandboxServer) -> None:
-    run_id, question = ask(airflow, server, NOAH)
-    answer(airflow, run_id, question["options"][1])
-    assert airflow.finish(DAG, run_id) == "success"
-    assert airflow.tasks(DAG, run_id) == {TASK: "skipped"}
-    assert effects(server) == []
-
-
 @pytest.mark.needs_airflow("3.3", "the task state store")
-def test_a_retry_after_a_kill_applies_the_approved_plan(airflow: AirflowWithUsers, server: SandboxServer) -> None:
+def test_a_retry_after_a_kill_applies_the_approved_plan(airflow: LiveAirflow, server: SandboxServer) -> None:
     run_id, question = ask(airflow, server, NOAH, GRACE)
     server.inject("time_out_before", "delete_member")
     answer(airflow, run_id, question["options"][0])
@@ -141,37 +85,18 @@ def test_a_retry_after_a_kill_applies_the_approved_plan(airflow: AirflowWithUser
     assert airflow.log(DAG, run_id, TASK).count("Waiting until plan") == 1, "nobody is asked twice"
 
 
-@pytest.mark.needs_airflow("3.3", "the task state store")
-def test_a_cleared_task_does_not_apply_a_new_plan_under_an_old_approval(
-    airflow: AirflowWithUsers, server: SandboxServer
+@needs_chromium
+def test_a_plan_is_read_and_approved_in_the_browser(
+    airflow: LiveAirflow, server: SandboxServer, browser: Browser
 ) -> None:
-    """Noah has returned and Liv's invite has expired when the task is cleared."""
-    run_id, question = ask(airflow, server, NOAH, LIV)
-    answer(airflow, run_id, question["options"][0])
-    assert airflow.finish(DAG, run_id) == "success"
-    server.reset()
-    server.advance_clock(10 * 86_400)
-    body = {"dry_run": False, "dag_run_id": run_id, "task_ids": [TASK], "only_failed": False}
-    airflow.call("POST", f"dags/{DAG}/clearTaskInstances", body)
-    assert airflow.finish(DAG, run_id) == "failed"
-    assert f"question of an earlier try ({question['options'][0]})" in airflow.log(DAG, run_id, TASK)
-    assert effects(server) == []
-
-
-@pytest.mark.skipif(bool(missing()), reason=f"not installed: {missing()}. See the target `browser` of the Makefile")
-def test_a_plan_is_read_and_approved_in_the_browser(airflow: AirflowWithUsers, server: SandboxServer) -> None:
     run_id, question = ask(airflow, server, NOAH, GRACE, LIV, "olive.owner@example.com")
-    browser = Browser()
-    try:
-        browser.open(f"{airflow.url}/auth/login")
-        browser.driver.add_cookie({"name": "_token", "value": airflow.token()})
-        browser.open(f"{airflow.url}/dags/{DAG}/runs/{run_id}/tasks/{TASK}/required_actions")
-        browser.read(NOAH, GRACE, LIV, "is leaving, but protected", question["options"][0], "Reject")
-        browser.resize(HEIGHT, LEGIBLE)
-        browser.picture("approval")
-        browser.press(question["options"][0])
-        assert airflow.finish(DAG, run_id) == "success"
-    finally:
-        browser.close()
+    browser.open(f"{airflow.url}/auth/login")
+    browser.driver.add_cookie({"name": "_token", "value": airflow.token("ruth")})
+    browser.open(f"{airflow.url}/dags/{DAG}/runs/{run_id}/tasks/{TASK}/required_actions")
+    browser.read(NOAH, GRACE, LIV, "is leaving, but protected", question["options"][0], "Reject")
+    browser.resize(HEIGHT, LEGIBLE)
+    browser.picture("approval")
+    browser.press(question["options"][0])
+    assert airflow.finish(DAG, run_id) == "success"
     assert effects(server) == ["delete_invite", "delete_member", "delete_member"]
     assert {effect["target"] for effect in server.effects("delete_member")} == {SEED.absent_uuid, SEED.analyst_uuid}

@@ -16,13 +16,10 @@ from airflow_provider_workspace.get_provider_info import CONNECTION_FIELDS
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.audit import effects
 from tests.dags.test_examples import ONBOARDED
-from tests.e2e.chromium import HEIGHT, LEGIBLE, Browser, missing
+from tests.e2e.chromium import HEIGHT, LEGIBLE, Browser, needs_chromium
 from tests.e2e.live_airflow import LiveAirflow
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.skipif(bool(missing()), reason=f"not installed: {missing()}. See the target `browser` of the Makefile"),
-]
+pytestmark = [pytest.mark.e2e, needs_chromium]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "example_dags"
 BROWSER_DAGS = Path(__file__).with_name("browser_dags")
@@ -44,26 +41,10 @@ def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> 
     dags = tmp_path_factory.mktemp("dags")
     for file in (EXAMPLES / f"{DAG}.py", EXAMPLES / "data", BROWSER_DAGS / "bulk_invites.py"):
         (dags / file.name).symlink_to(file)
-    running = LiveAirflow(
-        tmp_path_factory.mktemp("airflow"),
-        dags,
-        server,
-        AIRFLOW__CORE__TEST_CONNECTION="Enabled",
-        AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT="60",  # the only API server also serves the browser
-    )
-    del running.env["AIRFLOW_CONN_WORKSPACE_DEFAULT"]
-    try:
-        running.start()
+    airflow = LiveAirflow(tmp_path_factory.mktemp("airflow"), dags, server, AIRFLOW__CORE__TEST_CONNECTION="Enabled")
+    del airflow.env["AIRFLOW_CONN_WORKSPACE_DEFAULT"]
+    with airflow as running:
         yield running
-    finally:
-        running.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    running = Browser()
-    yield running
-    running.close()
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.e2e.celery_airflow import CeleryAirflow
 from tests.e2e.services import postgres, redis
 
-psycopg2 = pytest.importorskip("psycopg2", reason="`make e2e-celery` runs this, in an environment that has Celery")
+pytest.importorskip("psycopg2", reason="`make e2e-celery` runs this, in an environment that has Celery")
 
 pytestmark = pytest.mark.e2e
 
@@ -47,16 +46,9 @@ def organizations(server: SandboxServer) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def database() -> Iterator[str]:
-    with postgres() as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
 def airflow(
     server: SandboxServer,
     organizations: list[dict[str, Any]],
-    database: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[CeleryAirflow]:
     connections = {
@@ -67,19 +59,18 @@ def airflow(
     }
     home, dags = tmp_path_factory.mktemp("airflow"), tmp_path_factory.mktemp("dags")
     shutil.copy(EXAMPLE, dags)
-    with redis() as broker:
-        running = CeleryAirflow(
+    with (
+        postgres() as database,
+        redis() as broker,
+        CeleryAirflow(
             home, dags, server, redis=broker, postgres=database, workers=("first", "second"), **connections
-        )
-        try:
-            running.start()
-            yield running
-        finally:
-            running.stop()
+        ) as running,
+    ):
+        yield running
 
 
 def test_another_worker_takes_over_from_a_killed_one(
-    airflow: CeleryAirflow, server: SandboxServer, database: str, organizations: list[dict[str, Any]]
+    airflow: CeleryAirflow, server: SandboxServer, organizations: list[dict[str, Any]]
 ) -> None:
     conf = [
         {
@@ -91,8 +82,8 @@ def test_another_worker_takes_over_from_a_killed_one(
         for number, organization in enumerate(organizations)
     ]
     run_id = airflow.trigger(DAG, organizations=conf)
-    airflow.wait_for(lambda: len(in_the_middle(airflow, server, database, conf)) >= CUT, 400, "invites on their way")
-    cut = in_the_middle(airflow, server, database, conf)
+    airflow.wait_for(lambda: len(in_the_middle(airflow, server, conf)) >= CUT, 400, "invites on their way")
+    cut = in_the_middle(airflow, server, conf)
     killed = airflow.kill("first")
     began = time.monotonic()
     print(f"\n{killed} processes of the first worker killed; so many of {PEOPLE} invites were out: {cut}")
@@ -102,8 +93,8 @@ def test_another_worker_takes_over_from_a_killed_one(
     projects = Counter(
         (effect["organization_id"], effect["detail"]["name"]) for effect in server.effects("create_project")
     )
-    states = dict(query(database, "SELECT state, count(*) FROM task_instance GROUP BY state"))
-    again = dict(query(database, "SELECT task_id, count(*) FROM task_instance WHERE try_number > 1 GROUP BY task_id"))
+    states = dict(airflow.query("SELECT state, count(*) FROM task_instance GROUP BY state"))
+    again = dict(airflow.query("SELECT task_id, count(*) FROM task_instance WHERE try_number > 1 GROUP BY task_id"))
     print(f"the run succeeded {time.monotonic() - began:.0f} s later")
     print(f"Airflow's database: {states}, tasks with a second try {again}")
     print(f"the service's audit: {invites.total()} invites of {len(invites)} addresses, {projects.total()} projects")
@@ -113,22 +104,12 @@ def test_another_worker_takes_over_from_a_killed_one(
     assert invites == {(row["organization_id"], person): 1 for row in conf for person in row["people"]}
 
 
-def in_the_middle(
-    airflow: CeleryAirflow, server: SandboxServer, database: str, conf: list[dict[str, Any]]
-) -> dict[str, int]:
+def in_the_middle(airflow: CeleryAirflow, server: SandboxServer, conf: list[dict[str, Any]]) -> dict[str, int]:
     """Return the sent invites of each organization whose invites the first worker has started and not finished."""
     mine = {process.pid for process in airflow.worker("first").children(recursive=True)}
     sql = "SELECT map_index, pid FROM task_instance WHERE task_id = 'onboard.invite_people' AND state = 'running'"
     running = {
-        conf[index]["organization_id"]: conf[index]["project"] for index, pid in query(database, sql) if pid in mine
+        conf[index]["organization_id"]: conf[index]["project"] for index, pid in airflow.query(sql) if pid in mine
     }
     out = Counter(effect["organization_id"] for effect in server.effects("create_invite"))
     return {project: out[key] for key, project in running.items() if 0 < out[key] < PEOPLE}
-
-
-def query(database: str, sql: str) -> list[tuple[Any, ...]]:
-    """Ask Airflow's database."""
-    with closing(psycopg2.connect(f"postgresql://airflow@{database}")) as connection, connection.cursor() as cursor:
-        cursor.execute(sql)
-        rows: list[tuple[Any, ...]] = cursor.fetchall()
-        return rows

@@ -7,25 +7,23 @@ Rosters and reports in S3, with the server of moto and Airflow's Amazon provider
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError, WorkspaceStorageError
-from airflow_provider_workspace.hooks.files import ReportFile, file_at
+from airflow_provider_workspace.errors import WorkspaceStorageError
+from airflow_provider_workspace.hooks.files import file_at
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.organization import (
     WorkspaceApplyOrganizationOperator,
     WorkspacePlanOrganizationOperator,
 )
-from airflow_provider_workspace.procedures.roster_files import read_roster
 from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.e2e.services import free_port, wait_for_port
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -37,32 +35,35 @@ pytestmark = [
     pytest.mark.e2e,
     # Warnings of third-party libraries and Airflow.
     pytest.mark.filterwarnings("default"),
+    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
 ]
-# More than the library reads at once, so that the file can change between two requests.
-LARGE = 300_000
 
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[str]:
     """Start a store and return its URL."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     server = subprocess.Popen(
         [Path(sys.executable).with_name("moto_server"), "-H", "127.0.0.1", "-p", str(port)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
-        for _ in range(100):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
+        wait_for_port(port)
         yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
         server.wait()
+
+
+@pytest.fixture(autouse=True)
+def _connection(connect: Connect) -> None:
+    connect()
+
+
+def invite_from(path: str | None, **arguments: Any) -> Any:
+    """Invite the people of a file, or others."""
+    return WorkspaceCreateInvitesOperator(task_id="invite", path=path, **arguments).execute({})
 
 
 def connection(url: str) -> str:
@@ -80,14 +81,9 @@ def bucket(store: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     return files
 
 
-@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-def test_invites_from_s3_write_the_report_to_s3(bucket: Any, sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
+def test_invites_from_s3_write_the_report_to_s3(bucket: Any, sandbox: SandboxServer) -> None:
     bucket.pipe("bucket/team.csv", b"email\nada@example.com\nmina.member@example.com\n")
-    invite = WorkspaceCreateInvitesOperator(
-        task_id="invite", path="s3://store@bucket/team.csv", report_path="s3://store@bucket/reports/2026/report.json"
-    )
-    result = invite.execute({})
+    result = invite_from("s3://store@bucket/team.csv", report_path="s3://store@bucket/reports/2026/report.json")
     assert result["report_path"] == "s3://store@bucket/reports/2026/report.json"
     report = json.loads(bucket.cat("bucket/reports/2026/report.json"))
     assert [row["status"] for row in report["addresses"]] == ["invited", "member"]
@@ -102,10 +98,8 @@ members:
 """
 
 
-@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 @pytest.mark.usefixtures("no_waits")
-def test_an_organization_file_in_s3_is_applied(bucket: Any, sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
+def test_an_organization_file_in_s3_is_applied(bucket: Any, sandbox: SandboxServer) -> None:
     path = "s3://store@bucket/organizations/northwind.yaml"
     bucket.pipe({"bucket/organizations/northwind.yaml": ORGANIZATION})
     plan = WorkspacePlanOrganizationOperator(task_id="plan", file=path)
@@ -121,29 +115,28 @@ def test_an_organization_file_in_s3_is_applied(bucket: Any, sandbox: SandboxServ
 
 
 @pytest.mark.parametrize(
-    ("path", "kind", "says"),
+    ("path", "says"),
     [
-        ("s3://store@bucket/none.csv", WorkspaceInputError, "There is no file 's3://store@bucket/none.csv'"),
-        ("s3://store@none/team.csv", WorkspaceInputError, "There is no file 's3://store@none/team.csv'"),
-        ("s3://store@bucket/folder.csv", WorkspaceInputError, "'s3://store@bucket/folder.csv' is a directory"),
-        ("s3://nobody@bucket/team.csv", WorkspaceConfigError, "There is no connection 'nobody'"),
-        ("gs://store@bucket/team.csv", WorkspaceInputError, "Install the Airflow provider for gs://"),
+        ("s3://store@bucket/none.csv", "There is no file 's3://store@bucket/none.csv'"),
+        ("s3://store@none/team.csv", "There is no file 's3://store@none/team.csv'"),
+        ("s3://store@bucket/folder.csv", "'s3://store@bucket/folder.csv' is a directory"),
+        ("s3://nobody@bucket/team.csv", "There is no connection 'nobody'"),
+        ("gs://store@bucket/team.csv", "Install the Airflow provider for gs://"),
     ],
 )
-def test_a_missing_file_is_an_error(bucket: Any, path: str, kind: type[Exception], says: str) -> None:
+def test_a_missing_file_is_a_permanent_error(bucket: Any, path: str, says: str) -> None:
     bucket.pipe("bucket/folder.csv/team.csv", b"email\nada@example.com\n")
-    with pytest.raises(kind, match="Nothing was sent") as caught:
-        list(read_roster(None, file_at(path)))
+    with pytest.raises(AirflowFailException, match="Nothing was sent") as caught:
+        invite_from(path)
     assert says in str(caught.value)
 
 
-def test_an_unreachable_store_is_a_transient_error(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+def test_an_unreachable_store_is_a_transient_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_DOWN", connection("http://127.0.0.1:9"))
     with pytest.raises(
         WorkspaceStorageError, match=r"The object store failed: 's3://down@bucket/team.csv' cannot be read"
-    ) as caught:
-        list(read_roster(None, file_at("s3://down@bucket/team.csv")))
-    assert not caught.value.permanent
+    ):
+        invite_from("s3://down@bucket/team.csv")
 
 
 REFUSE = """
@@ -169,37 +162,26 @@ def refusing() -> Iterator[str]:
 
 def test_missing_permissions_are_a_permanent_error(refusing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_POOR", connection(refusing))
-    with pytest.raises(WorkspaceInputError, match=r"Permission denied: 's3://poor@bucket/team.csv' cannot be read"):
-        list(read_roster(None, file_at("s3://poor@bucket/team.csv")))
-    with pytest.raises(
-        WorkspaceStorageError, match=r"Permission denied: .* cannot be written with connection 'poor'"
-    ) as caught:
-        ReportFile("s3://poor@bucket/report.csv", "rows", ("row",), ())
-    assert caught.value.permanent
+    with pytest.raises(AirflowFailException, match=r"Permission denied: 's3://poor@bucket/team.csv' cannot be read"):
+        invite_from("s3://poor@bucket/team.csv")
+    with pytest.raises(AirflowFailException, match=r"Permission denied: .* cannot be written with connection 'poor'"):
+        invite_from(None, invites=["ada@example.com"], report_path="s3://poor@bucket/report.csv")
 
 
-def test_a_large_roster_is_streamed_and_its_replacement_detected(bucket: Any) -> None:
-    lines = "".join(f"person{number}@example.com,Person {number}\n" for number in range(LARGE))
-    bucket.pipe("bucket/large.csv", ("email,first_name\n" + lines).encode())
-    rows = read_roster(None, file_at("s3://store@bucket/large.csv"))
-    assert sum(1 for _ in rows) == LARGE
-    reading = iter(rows)
-    next(reading)
-    bucket.pipe("bucket/large.csv", ("email,first_name\nlin@example.com,Lin\n" + lines).encode())
-    with pytest.raises(WorkspaceInputError, match="it changed while it was read"):
-        list(reading)
+def test_a_replaced_file_is_known_by_its_metadata(bucket: Any) -> None:
+    """What reads a roster compares them: see ``tests/unit/hooks/test_object_storage.py``."""
+    file = file_at("s3://store@bucket/replaced.csv")
+    states = []
+    for address in ("ada@example.com", "lin@example.com"):
+        bucket.pipe("bucket/replaced.csv", f"email\n{address}\n".encode())
+        states.append(file.state())
+    assert states[0] != states[1]
 
 
-@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 def test_nothing_is_sent_if_the_report_bucket_is_missing(
     bucket: Any,  # noqa: ARG001
     sandbox: SandboxServer,
-    connect: Connect,
 ) -> None:
-    connect()
-    invite = WorkspaceCreateInvitesOperator(
-        task_id="invite", invites=["ada@example.com"], report_path="s3://store@none/report.csv"
-    )
     with pytest.raises(AirflowFailException, match="There is no bucket or folder for the file"):
-        invite.execute({})
+        invite_from(None, invites=["ada@example.com"], report_path="s3://store@none/report.csv")
     assert sandbox.requests() == []

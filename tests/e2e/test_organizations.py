@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.audit import effects
-from tests.e2e.chromium import HEIGHT, LEGIBLE, Browser, missing
-from tests.e2e.test_examples import READING_SECONDS
+from tests.e2e.chromium import HEIGHT, LEGIBLE, Browser, needs_chromium
+from tests.e2e.live_airflow import READING_SECONDS
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -76,25 +76,19 @@ def test_an_invalid_file_is_refused_with_the_line(airflow: LiveAirflow, run_id: 
     assert "line 3: projects.0.timezon: unknown field (did you mean 'timezone'?)" in said
 
 
-@pytest.mark.skipif(bool(missing()), reason=f"not installed: {missing()}. See the target `browser` of the Makefile")
-def test_the_plan_is_readable_in_the_browser(airflow: LiveAirflow, run_id: str) -> None:
+@needs_chromium
+def test_the_plan_is_readable_in_the_browser(airflow: LiveAirflow, browser: Browser, run_id: str) -> None:
     task = f"{airflow.url}/dags/{DAG}/runs/{run_id}/tasks/{PLAN}/mapped/{NORTH}"
-    browser = Browser()
-    try:
-        browser.resize(HEIGHT, LEGIBLE)
-        browser.open(f"{task}/required_actions")
-        browser.read(
-            "Make these changes to organization north.yaml (", "+ project Northwind", "level: 1 -> 8", "Reject"
-        )
-        browser.picture("organization_approval")
-        browser.resize(2 * HEIGHT)  # only visible lines of a log are in the page
-        browser.open(task)
-        browser.read("6 to create", "+ project Northwind", "level: 1 -> 8")
-        browser.press("Press f for fullscreen")
-        browser.resize(HEIGHT // 2, LEGIBLE)
-        browser.picture("organization_plan", "[role=dialog]")
-    finally:
-        browser.close()
+    browser.resize(HEIGHT, LEGIBLE)
+    browser.open(f"{task}/required_actions")
+    browser.read("Make these changes to organization north.yaml (", "+ project Northwind", "level: 1 -> 8", "Reject")
+    browser.picture("organization_approval")
+    browser.resize(2 * HEIGHT)  # only visible lines of a log are in the page
+    browser.open(task)
+    browser.read("6 to create", "+ project Northwind", "level: 1 -> 8")
+    browser.press("Press f for fullscreen")
+    browser.resize(HEIGHT // 2, LEGIBLE)
+    browser.picture("organization_plan", "[role=dialog]")
 
 
 def test_only_approved_changes_are_sent(airflow: LiveAirflow, server: SandboxServer, run_id: str) -> None:

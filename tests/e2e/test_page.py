@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import os
-import random
-import sqlite3
 import time
 import urllib.error
 import urllib.request
-import uuid
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from selenium.webdriver.common.by import By
 
-from airflow_provider_workspace.state.leases import PREFIX, SWEEP, Lease, Window, dump, iso
-from tests.e2e.chromium import HEIGHT, TAKES_PICTURES, WIDTH, Browser, missing
-from tests.e2e.live_airflow import LiveAirflow
+from tests.e2e.chromium import HEIGHT, TAKES_PICTURES, WIDTH, Browser, needs_chromium
+from tests.leases import PREFIX, SWEEP, lease, swept, variable
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.e2e.live_airflow import LiveAirflow
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.skipif(bool(missing()), reason=f"not installed: {missing()}. See the target `browser` of the Makefile"),
-]
+pytestmark = [pytest.mark.e2e, needs_chromium]
 
 DAGS = Path(__file__).with_name("page_dags")
 FIRST, SECOND, THIRD = (f"0190c0de-0000-4000-8000-0000000000e{number}" for number in (1, 2, 3))
@@ -48,44 +38,8 @@ WATCH_LONG_TASKS = (
 )
 
 
-class AirflowWithUsers(LiveAirflow):
-    """An Airflow with an admin, and with a user and a viewer, who may not read Variables."""
-
-    def __init__(self, home: Path, dags: Path, server: SandboxServer) -> None:
-        users = {role: role for role in ("admin", "user", "viewer")}
-        passwords = home / "passwords.json"
-        passwords.write_text(json.dumps(users))
-        super().__init__(
-            home,
-            dags,
-            server,
-            AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS="False",
-            AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS=",".join(f"{name}:{role}" for name, role in users.items()),
-            AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE=str(passwords),
-        )
-        self.tokens: dict[str, str] = {}
-
-    def token(self, user: str) -> str:
-        """Return the token of a user."""
-        if user not in self.tokens:
-            login = json.dumps({"username": user, "password": user}).encode()
-            request = urllib.request.Request(  # noqa: S310 - loopback
-                f"{self.url}/auth/token", login, {"Content-Type": "application/json"}
-            )
-            with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310 - loopback
-                self.tokens[user] = json.load(answer)["access_token"]
-        return self.tokens[user]
-
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Call the API of Airflow as admin."""
-        request = urllib.request.Request(  # noqa: S310 - loopback
-            f"{self.url}/api/v2/{path}",
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json", "Authorization": f"Bearer {self.token('admin')}"},
-            method=method,
-        )
-        with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310 - loopback
-            return json.load(answer)
+# A user and a viewer may not read Variables.
+USERS = {role: role for role in ("admin", "user", "viewer")}
 
 
 class Page:
@@ -95,7 +49,7 @@ class Page:
     :param user: the user who is logged in
     """
 
-    def __init__(self, browser: Browser, airflow: AirflowWithUsers) -> None:
+    def __init__(self, browser: Browser, airflow: LiveAirflow) -> None:
         self.browser = browser
         self.airflow = airflow
 
@@ -151,24 +105,7 @@ class Page:
 
 
 @pytest.fixture(scope="module")
-def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowWithUsers]:
-    running = AirflowWithUsers(tmp_path_factory.mktemp("airflow"), DAGS, server)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    running = Browser()
-    yield running
-    running.close()
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser, airflow: AirflowWithUsers) -> Page:
+def page(browser: Browser, airflow: LiveAirflow) -> Page:
     return Page(browser, airflow)
 
 
@@ -199,10 +136,9 @@ def abandon(airflow: LiveAirflow) -> str:
 
 def note_sweep(airflow: LiveAirflow, run_id: str) -> None:
     """Write what a sweep writes that could not resume an export."""
-    key = Window("abandoned", run_id, "maintenance_window.close").key.removeprefix(PREFIX).rstrip(".")
-    verdict = {"state": "abandoned", "why": "its closing task is skipped", "since": iso(time.time())}
-    body = {"key": SWEEP, "value": json.dumps({"at": iso(time.time()), "windows": {key: verdict}})}
-    airflow.call("POST", "variables", body)
+    window = lease(dag_id="abandoned", run_id=run_id, close_task_id="maintenance_window.close")
+    value = swept(window, "abandoned", "its closing task is skipped", at=time.time())
+    airflow.call("POST", "variables", {"key": SWEEP, "value": value})
 
 
 def test_empty_sections_explain_themselves(page: Page) -> None:
@@ -306,12 +242,6 @@ def test_a_role_that_may_not_read_variables_is_told_so(page: Page, user: str) ->
     assert "Run the sweep now" not in buttons
 
 
-def test_a_fragment_that_is_no_percent_encoding_filters_by_itself(page: Page) -> None:
-    page.open(fragment="#100%")
-    assert "No row matches the filter." in page.section("windows")
-    assert page.browser.find("#filter").get_attribute("value") == "100%"
-
-
 def test_an_abandoned_window_is_resumed_from_the_page(page: Page, server: SandboxServer) -> None:
     page.open()
     page.until(lambda: "Clear the closing task" in page.section("windows"), "the button")
@@ -346,42 +276,6 @@ def test_nothing_is_paused_after_the_window(page: Page, server: SandboxServer) -
     assert paused_in(server) == set()
 
 
-# What happens to a run during its work, by what it is applied to: a task or the run.
-ACCIDENTS = ("none", "work failed", "work success", "work skipped", "maintenance_window.close skipped", "run failed")
-# Rounds of three accidents.
-ROUNDS = int(os.environ.get("WORKSPACE_ACCIDENT_ROUNDS", "4"))
-
-
-def test_the_page_matches_the_service_after_random_accidents(page: Page, server: SandboxServer) -> None:
-    """Three windows at a time; exports that they leave paused are resumed from the page."""
-    airflow, chance = page.airflow, random.Random(20)  # noqa: S311 - the same each time
-    airflow.finish("resume_abandoned_exports", airflow.trigger("resume_abandoned_exports"))
-    page.open()
-    seen: Counter[str] = Counter()
-    for number in range(ROUNDS):
-        plan = {airflow.trigger("accident", export=export): "" for export in (FIRST, SECOND, THIRD)}
-        for run_id in plan:
-            plan[run_id] = what = chance.choice(ACCIDENTS)
-            seen[what] += 1
-            target, _, state = what.partition(" ")
-            airflow.wait_for(lambda run=run_id: airflow.tasks("accident", run)["work"], 200, "the work")
-            path = f"dags/accident/dagRuns/{run_id}"
-            change = ("", {"state": state}) if target == "run" else (f"/taskInstances/{target}", {"new_state": state})
-            if state:
-                page.until(lambda path=path, change=change: patched(airflow, path, *change), "the accident")
-        for run_id in plan:
-            airflow.finish("accident", run_id)
-        for _ in range(2):  # and stays so
-            page.until(lambda: page.paused() == paused_in(server), f"what is paused in round {number}: {plan}")
-            time.sleep(3)
-        if paused_in(server):
-            page.browser.press("Run the sweep now")
-            page.browser.press("Yes")
-            page.until(lambda: not page.paused(), "the exports to be resumed", 200)
-            assert paused_in(server) == set()
-    print(f"\n{3 * ROUNDS} accidents: {dict(seen)}")
-
-
 def test_a_refresh_sends_few_requests_and_a_hidden_page_none(page: Page) -> None:
     page.open()
     driver = page.browser.driver
@@ -404,23 +298,19 @@ def test_a_refresh_sends_few_requests_and_a_hidden_page_none(page: Page) -> None
 def test_a_thousand_windows_and_one_unreadable_lease(page: Page) -> None:
     now = time.time()
     leases = [
-        Lease(
+        lease(
             dag_id="nightly_maintenance",
             run_id=f"manual__{number}",
             close_task_id="maintenance_window.close",
-            service="http://127.0.0.1",
-            workspace_conn_id="workspace_default",
-            organization_id="organization",
             batch_export_id=f"0190c0de-0000-4000-8000-{number:012d}",
-            state="paused",
             since=now - number,
             until=now + 3600,
             paused_at=now,
         )
         for number in range(1000)
     ]
-    entities = [{"key": lease.key, "value": dump(lease)} for lease in leases]
-    entities.append({"key": f"{PREFIX}broken", "value": "{"})
+    variables = dict(map(variable, leases)) | {f"{PREFIX}broken": "{"}
+    entities = [{"key": key, "value": value} for key, value in variables.items()]
     page.airflow.call("PATCH", "variables", {"actions": [{"action": "create", "entities": entities}]})
     page.open()
     driver = page.browser.driver
@@ -442,29 +332,3 @@ def test_a_thousand_windows_and_one_unreadable_lease(page: Page) -> None:
     page.browser.wait_for(
         lambda: len(driver.find_elements(By.CSS_SELECTOR, "#windows .row:not(.head)")) == 1, "the one that is meant"
     )
-
-
-def test_a_hundred_campaigns_render_fast(page: Page) -> None:
-    """Copies of the waiting campaign, as if it were mapped."""
-    with closing(sqlite3.connect(page.airflow.home / "airflow.db", timeout=60)) as database, database:
-        for table, which in (("task_instance", ""), ("xcom", " and key = 'progress'")):
-            found = database.execute(f"select * from {table} where dag_id = 'invite_team'{which}")  # noqa: S608
-            names = [column[0] for column in found.description]
-            row = {name: value for name, value in zip(names, found.fetchone(), strict=True) if name != "trigger_id"}
-            for number in range(1, 100):
-                copy = {**row, "map_index": number}
-                if "id" in row:
-                    copy["id"] = str(uuid.uuid4()) if "-" in row["id"] else uuid.uuid4().hex
-                marks = ", ".join("?" * len(copy))
-                database.execute(f"insert into {table} ({', '.join(copy)}) values ({marks})", [*copy.values()])  # noqa: S608
-    page.open()
-    driver = page.browser.driver
-    page.browser.read("100 running", selector="#invites")
-    driver.execute_script(WATCH_LONG_TASKS)
-    page.browser.click("#invites .more")
-    driver.find_element(By.ID, "refresh").click()
-    time.sleep(8)
-    assert page.section("invites").count("61 rows: 20 invited, 1 to look at, 40 left") == 100
-    longest = max(driver.execute_script("return tasks"), default=0)
-    print(f"\nlongest task of the browser with 100 campaigns: {longest:.0f} ms")
-    assert longest < STUTTER_MS

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
+from tests.leases import seconds_of
+
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.e2e.live_airflow import LiveAirflow
@@ -85,14 +87,6 @@ def test_a_permanent_error_fails_without_retry(airflow: LiveAirflow) -> None:
     run_id = airflow.trigger("wrong_key")
     assert airflow.finish("wrong_key", run_id) == "failed"
     assert tries(airflow, "wrong_key", run_id, "project") == 1
-
-
-def seconds_of(timestamp: str) -> float:
-    from airflow_provider_workspace.procedures.quota import parse_timestamp
-
-    seconds = parse_timestamp(timestamp)
-    assert seconds is not None
-    return seconds
 
 
 def kill_workers(server: SandboxServer) -> int:

@@ -1,74 +1,29 @@
-"""Security of the sandbox against foreign web pages and against markup in records."""
+"""The sandbox in a browser: DNS rebinding and markup in records. ``tests/sandbox/test_web.py`` asks as a page would."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
-from tests.e2e.chromium import Browser, missing
+from tests.e2e.chromium import Browser, needs_chromium
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.skipif(bool(missing()), reason=f"not installed: {missing()}. See the target `browser` of the Makefile"),
-]
+pytestmark = [pytest.mark.e2e, needs_chromium]
 
+# A name of somebody else, which by now resolves to this machine.
 REBOUND = "rebound.example.com"
-"""A name of somebody else, which by now resolves to this machine."""
+BROWSER_ARGUMENTS = (f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",)
 MARKUP = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script><b id='put'>"
 ASK = """
 const [url, options, done] = arguments;
 fetch(url, options).then(answer => answer.text().then(text => done([answer.type, answer.status, text])))
                    .catch(error => done(["error", 0, String(error)]));
 """
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[SandboxServer]:
-    with SandboxServer() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    running = Browser(f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1")
-    yield running
-    running.close()
-
-
-@pytest.fixture(scope="module")
-def foreign(server: SandboxServer) -> Iterator[str]:
-    """URL of a foreign page that frames the sandbox and has a form to reset it."""
-    page = (
-        f"<h1>Foreign</h1><iframe src='{server.url}/'></iframe>"
-        f"<form method=post enctype=text/plain action='{server.url}/_sandbox/reset'><button>Win a prize</button></form>"
-    ).encode()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            """Return the page."""
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(page)
-
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=running.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{running.server_port}/"
-    running.shutdown()
-    running.server_close()
-    thread.join()
 
 
 @pytest.fixture
@@ -84,40 +39,6 @@ def ask(browser: Browser, url: str, **options: Any) -> tuple[str, int, str]:
     """Send a request from the open page."""
     kind, status, text = browser.driver.execute_async_script(ASK, url, options)
     return kind, status, text
-
-
-@pytest.mark.usefixtures("kept")
-@pytest.mark.parametrize("method", ["GET", "POST"])
-@pytest.mark.parametrize("mode", ["cors", "no-cors"])
-def test_a_foreign_page_can_neither_read_nor_reset(
-    browser: Browser, server: SandboxServer, foreign: str, method: str, mode: str
-) -> None:
-    browser.open(foreign)
-    for path in ("/", "/_sandbox/workspace", "/_sandbox/requests", "/_sandbox/reset", "/_sandbox/faults"):
-        body = "{}" if method == "POST" else None
-        kind, status, text = ask(browser, server.url + path, method=method, mode=mode, body=body)
-        assert (kind, status) == ("error" if mode == "cors" else "opaque", 0)
-        assert "Olive" not in text
-
-
-@pytest.mark.usefixtures("kept")
-def test_a_foreign_form_resets_nothing(browser: Browser, foreign: str) -> None:
-    browser.open(foreign)
-    browser.press("Win a prize")
-    browser.read("Requests from pages of another origin are refused.")
-
-
-def test_the_page_cannot_be_framed(browser: Browser, server: SandboxServer, foreign: str) -> None:
-    browser.open(server.url)
-    browser.read("Workspace sandbox", "Olive Owner")
-    browser.open(foreign)
-    browser.read("Foreign")
-    browser.wait_for(
-        lambda: [entry for entry in browser.driver.get_log("browser") if "frame" in entry["message"]], "the refusal"
-    )
-    browser.driver.switch_to.frame(browser.find("iframe"))
-    assert "Workspace" not in browser.text()
-    browser.driver.switch_to.default_content()
 
 
 @pytest.mark.usefixtures("kept")

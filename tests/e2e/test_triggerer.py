@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_workspace.api.operations import CreateInvites
-from airflow_provider_workspace.client.client import WorkspaceClient
-from airflow_provider_workspace.client.settings import Settings
-
 if TYPE_CHECKING:
+    import httpx
+
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.e2e.live_airflow import LiveAirflow
 
@@ -29,10 +27,10 @@ PEOPLE = [f"person{number}@example.com" for number in range(WAITS)]
 SECONDS = 5
 
 
-def test_each_trigger_fires_once_when_the_triggerer_is_killed(airflow: LiveAirflow, server: SandboxServer) -> None:
-    client = WorkspaceClient(Settings(base_url=server.url, api_key=server.seed.admin_key))
-    rows = [{"target_email": address} for address in PEOPLE]
-    client.send(CreateInvites(organization_id=server.seed.organization_id, invites=rows))
+def test_each_trigger_fires_once_when_the_triggerer_is_killed(
+    airflow: LiveAirflow, server: SandboxServer, api: httpx.Client
+) -> None:
+    assert api.post("invites/bulk/", json=[{"target_email": address} for address in PEOPLE]).status_code == 200
     run_id = airflow.trigger("marked_waits", people=PEOPLE)
     airflow.wait_for(lambda: waits(airflow) == {"deferred": WAITS}, 1200, "all to be deferred")
     airflow.wait_for(lambda: polls(server, SECONDS * 2) > 0, 60, "the triggerer to poll")

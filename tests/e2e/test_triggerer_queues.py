@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.api.operations import CreateInvites, CreateProject
-from airflow_provider_workspace.client.client import WorkspaceClient
-from airflow_provider_workspace.client.settings import Settings
-
 if TYPE_CHECKING:
+    import httpx
+
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.e2e.live_airflow import LiveAirflow
 
@@ -30,25 +26,17 @@ def _no_triggerer_without_queues(airflow: LiveAirflow) -> None:
     airflow.begin("north", "triggerer", "--queues", "north")
 
 
-@pytest.fixture
-def client(server: SandboxServer) -> WorkspaceClient:
-    return WorkspaceClient(Settings(base_url=server.url, api_key=server.seed.admin_key))
-
-
 def assigned(airflow: LiveAirflow) -> dict[str, bool]:
     """Return the queue of each trigger, and whether a triggerer runs it."""
-    with closing(sqlite3.connect(f"file:{airflow.home / 'airflow.db'}?mode=ro", uri=True)) as database:
-        rows: list[Any] = database.execute(
-            "SELECT queue, triggerer_id FROM trigger WHERE classpath LIKE '%Wait%'"
-        ).fetchall()
+    rows = airflow.query("SELECT queue, triggerer_id FROM trigger WHERE classpath LIKE '%Wait%'")
     return {queue: triggerer is not None for queue, triggerer in rows}
 
 
 def test_a_wait_runs_in_the_triggerer_of_its_tasks_queue(
-    airflow: LiveAirflow, server: SandboxServer, client: WorkspaceClient
+    airflow: LiveAirflow, server: SandboxServer, api: httpx.Client
 ) -> None:
     rows = [{"target_email": f"{queue}@example.com"} for queue in ("north", "south")]
-    client.send(CreateInvites(organization_id=server.seed.organization_id, invites=rows))
+    assert api.post("invites/bulk/", json=rows).status_code == 200
     run_id = airflow.trigger(DAG)
     airflow.wait_for(
         lambda: assigned(airflow) == {"north": True, "south": False}, 180, "both to wait, and one to be polled for"
@@ -64,10 +52,10 @@ def test_a_wait_runs_in_the_triggerer_of_its_tasks_queue(
 
 @pytest.mark.needs_airflow("3.4", "queues of watchers")
 def test_a_watcher_runs_in_the_triggerer_of_its_queue(
-    airflow: LiveAirflow, server: SandboxServer, client: WorkspaceClient
+    airflow: LiveAirflow, server: SandboxServer, api: httpx.Client
 ) -> None:
     airflow.wait_for(lambda: len(polls(server)) >= 1, 180, "the watcher to see what is there")
-    client.send(CreateProject(organization_id=server.seed.organization_id, name="Northwind"))
+    assert api.post("projects/", json={"name": "Northwind"}).status_code == 201
     airflow.wait_for(
         lambda: [run["state"] for run in airflow.call("GET", "dags/watch_in_queue/dagRuns")["dag_runs"]] == ["success"],
         180,

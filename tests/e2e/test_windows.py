@@ -87,14 +87,6 @@ def test_a_window_closes_after_the_run_was_marked_as_failed(airflow: LiveAirflow
     assert airflow.finish("window_long", run_id) == "failed"
 
 
-def test_a_partial_pause_is_undone(airflow: LiveAirflow, server: SandboxServer) -> None:
-    run_id = airflow.trigger("window_second_pause_fails")
-    assert airflow.finish("window_second_pause_fails", run_id) == "failed"
-    assert history(server, FIRST) == ["pause", "unpause"]
-    log = airflow.log("window_second_pause_fails", run_id, "maintenance_window.close")
-    assert "NEVER PAUSED, and so not resumed: 0190c0de-0000-4000-8000-0000000000ee" in log
-
-
 def test_close_is_retried_until_the_service_accepts(airflow: LiveAirflow, server: SandboxServer) -> None:
     run_id, _ = begin_long_work(airflow, "window_refused")
     server.revoke_key(server.seed.admin_key)
@@ -107,16 +99,6 @@ def test_close_is_retried_until_the_service_accepts(airflow: LiveAirflow, server
     server.add_key(server.seed.admin_key, "admin", ["*"], organization_id=server.seed.organization_id)
     assert airflow.finish("window_refused", run_id) == "success"
     assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause"]
-
-
-def test_a_failed_close_names_paused_exports(airflow: LiveAirflow, server: SandboxServer) -> None:
-    run_id, _ = begin_long_work(airflow, "window_never_resumed")
-    server.revoke_key(server.seed.admin_key)
-    assert airflow.finish("window_never_resumed", run_id) == "failed"
-    assert paused(server) == {FIRST, SECOND}
-    log = airflow.log("window_never_resumed", run_id, "maintenance_window.close")
-    assert f"windows --resume': {FIRST}, {SECOND}" in log
-    server.add_key(server.seed.admin_key, "admin", ["*"], organization_id=server.seed.organization_id)
 
 
 def test_a_window_closes_at_its_maximum_length(airflow: LiveAirflow, server: SandboxServer) -> None:
@@ -166,15 +148,3 @@ def test_clearing_the_work_of_one_mapped_window_pauses_no_other(airflow: LiveAir
     assert airflow.finish("window_mapped", run_id) == "success"
     assert history(server, FIRST) == ["pause", "unpause"]
     assert history(server, SECOND) == ["pause", "unpause", "pause", "unpause"]
-
-
-def test_the_last_of_two_overlapping_windows_resumes(airflow: LiveAirflow, server: SandboxServer) -> None:
-    longer = airflow.trigger("window_longer")
-    airflow.wait_for(lambda: paused(server) == {FIRST, SECOND}, 120, "the longer window to open")
-    short = airflow.trigger("window_short")
-    assert airflow.finish("window_short", short) == "success"
-    assert paused(server) == {FIRST, SECOND}
-    assert "stays paused" in airflow.log("window_short", short, "maintenance_window.close")
-    assert airflow.finish("window_longer", longer) == "success"
-    assert history(server, FIRST) == ["pause", "pause", "unpause"] or history(server, FIRST) == ["pause", "unpause"]
-    assert not paused(server)

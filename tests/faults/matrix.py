@@ -27,7 +27,6 @@ from unittest import mock
 
 import structlog
 
-from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.faults import KINDS
@@ -35,6 +34,7 @@ from airflow_provider_workspace.sandbox.routes import LISTS
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
+from tests.clock import waits_that
 from tests.contract.parts import (
     BY_NAME,
     example_of,
@@ -392,12 +392,7 @@ def environment() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]]
             "AIRFLOW_CONN_WORKSPACE_PATIENT": json.dumps(patient),
         }
         stack.enter_context(mock.patch.dict(os.environ, env))
-
-        async def async_sleep(seconds: float) -> None:
-            sandbox.advance_clock(seconds)
-
-        stack.enter_context(mock.patch.object(waits, "sleep", sandbox.advance_clock))
-        stack.enter_context(mock.patch.object(waits, "async_sleep", async_sleep))
+        stack.enter_context(waits_that(sandbox.advance_clock))
         yield sandbox, faults(elsewhere), strays
 
 

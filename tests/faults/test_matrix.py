@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.contract.parts import BY_NAME
-from tests.faults.matrix import CASES, WAYS, Fault, check_connection, environment, nothing_to_try
+from tests.faults.matrix import CASES, WAYS, Fault, check_connection, environment, faults, nothing_to_try
 
 LOST = (
     *("reset before", "reset after", "timeout after", "503 after", "cut body", "redirect to another host"),
@@ -29,8 +29,8 @@ def prepared() -> Iterator[Surroundings]:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("operation", [name for name, case in CASES.items() if case.effects])
 def test_no_fault_applies_a_write_twice(prepared: Surroundings, operation: str, way: str, fault_name: str) -> None:
-    sandbox, faults, strays = prepared
-    fault = faults[fault_name]
+    sandbox, kinds, strays = prepared
+    fault = kinds[fault_name]
     assert not nothing_to_try(way, operation, fault)
     cell = check_connection(sandbox, way, operation, fault)
     assert not cell.wrong, (
@@ -44,6 +44,35 @@ def test_no_fault_applies_a_write_twice(prepared: Surroundings, operation: str, 
 @pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 @pytest.mark.parametrize("operation", [name for name in CASES if BY_NAME[name].status == 204])
 def test_a_delete_without_effect_fails_its_operator(prepared: Surroundings, operation: str) -> None:
-    sandbox, faults, _ = prepared
-    cell = check_connection(sandbox, "operator", operation, faults["success, not applied"])
+    sandbox, kinds, _ = prepared
+    cell = check_connection(sandbox, "operator", operation, kinds["success, not applied"])
     assert (cell.result, cell.effects) == ("WorkspaceNotAppliedError", 0), cell.message
+
+
+# Lists that lose, repeat or hide rows.
+SHORT = (
+    *("next null too early", "next null too early, always", "last row of each page missing", "rows moving, always"),
+    *("rows counted but not listed", "next in a loop", "next on another host", "very large list"),
+)
+PAGED = {item.operation for item in BY_NAME.values() if item.answer == "page"}
+READERS = [(way, name) for name in CASES if name in PAGED for way in ("requests", "httpx")]
+READERS += [("operator", name) for name in ("CreateProject", "CreateDomain", "CreateInvite", "CreateInvites")]
+TRIED = [
+    (way, operation, name)
+    for way, operation in READERS
+    for name in SHORT
+    if not nothing_to_try(way, operation, faults("")[name])
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+@pytest.mark.parametrize(("way", "operation", "fault_name"), TRIED)
+def test_no_list_is_short_without_an_error(prepared: Surroundings, way: str, operation: str, fault_name: str) -> None:
+    """And nothing is written because of a row that is missing."""
+    sandbox, kinds, strays = prepared
+    cell = check_connection(sandbox, way, operation, kinds[fault_name])
+    assert not cell.wrong, f"{operation} by {way}: {cell.wrong}. {cell.message}"
+    if fault_name == "rows counted but not listed":
+        assert cell.result == "WorkspaceIncompleteListError"
+        assert "trust_counts" in cell.message
+    assert not strays

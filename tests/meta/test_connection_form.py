@@ -1,65 +1,51 @@
-"""The connection form matches the checks of the settings."""
+"""The connection form: it is generated from the settings, and its bounds are those that a connection accepts."""
 
 from __future__ import annotations
 
+import importlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.client.settings import EXTRAS, read_settings
 from airflow_provider_workspace.errors import WorkspaceConfigError
 from airflow_provider_workspace.get_provider_info import CONNECTION_FIELDS, get_provider_info
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
+ROOT = Path(__file__).resolve().parents[2]
+BOUNDED = {name: field["schema"] for name, field in CONNECTION_FIELDS.items() if "minimum" in field["schema"]}
 
-def test_the_form_has_every_key_of_the_extra() -> None:
-    assert tuple(CONNECTION_FIELDS) == EXTRAS
+
+def test_generated_files_are_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "dev")
+    for path, text in importlib.import_module("make_connection").files().items():
+        assert path.read_text() == text, f"{path}: run .venv/bin/python dev/make_connection.py"
+
+
+def test_the_metadata_names_the_hook() -> None:
     (connection,) = get_provider_info()["connection-types"]
     assert connection["connection-type"] == WorkspaceHook.conn_type
     assert connection["hook-class-name"] == f"{WorkspaceHook.__module__}.{WorkspaceHook.__name__}"
     assert connection["hook-name"] == WorkspaceHook.hook_name
 
 
-def accepts(name: str, value: Any) -> bool:
-    try:
-        settings = read_settings(
-            host="https://host.example.com", password="key", extra=json.dumps({name: value}), source="the test"
-        )
-    except WorkspaceConfigError:
-        return False
-    assert getattr(settings, name) == value
-    return True
+@pytest.mark.parametrize("name", [*BOUNDED, "bulk_invite_body"])
+def test_values_of_the_form_are_accepted_and_others_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def accepts(value: Any) -> bool:
+        connection = {"conn_type": "workspace", "host": "https://workspace.example.com", "password": "key"}
+        monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", json.dumps({**connection, "extra": {name: value}}))
+        try:
+            WorkspaceHook().get_conn()
+        except WorkspaceConfigError as error:
+            return f"'{name}'" not in str(error)
+        return True
 
-
-BOUNDED = {name: field["schema"] for name, field in CONNECTION_FIELDS.items() if "minimum" in field["schema"]}
-
-
-@pytest.mark.parametrize("name", BOUNDED)
-def test_bounds_and_defaults_of_the_form_match_the_settings(name: str) -> None:
-    schema = BOUNDED[name]
-    step = 1 if "integer" in schema["type"] else 0.001
-    assert accepts(name, schema["minimum"])
-    assert accepts(name, schema["maximum"])
-    assert not accepts(name, schema["minimum"] - step)
-    assert not accepts(name, schema["maximum"] + step)
-    assert accepts(name, schema["minimum"] + 0.5) is ("number" in schema["type"])
-
-
-@pytest.mark.parametrize("name", BOUNDED)
-def test_the_descriptions_contain_the_bounds(name: str) -> None:
-    low, high = BOUNDED[name]["minimum"], BOUNDED[name]["maximum"]
-    assert CONNECTION_FIELDS[name]["description"].endswith(f" From {low} to {high}.")
-
-
-@pytest.mark.parametrize("name", [name for name, field in CONNECTION_FIELDS.items() if "default" in field["schema"]])
-def test_the_descriptions_contain_the_defaults(name: str) -> None:
-    default = CONNECTION_FIELDS[name]["schema"]["default"]
-    bare = read_settings(host="https://host.example.com", password="key", extra=None, source="the test")
-    assert str(getattr(bare, name)).lower().removesuffix(".0") == str(default).lower()
-
-
-def test_the_choices_of_the_form_are_accepted() -> None:
-    choices = CONNECTION_FIELDS["bulk_invite_body"]["schema"]["enum"]
-    assert all(accepts("bulk_invite_body", choice) for choice in choices)
-    assert not accepts("bulk_invite_body", "list")
+    schema = CONNECTION_FIELDS[name]["schema"]
+    if "enum" in schema:
+        assert all(map(accepts, schema["enum"]))
+        assert not accepts("list")
+    else:
+        low, high, step = schema["minimum"], schema["maximum"], 1 if "integer" in schema["type"] else 0.001
+        assert [accepts(value) for value in (low - step, low, high, high + step)] == [False, True, True, False]
+        assert accepts(low + 0.5) is ("number" in schema["type"])

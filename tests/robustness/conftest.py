@@ -1,5 +1,5 @@
 """Certificate fixtures, shared with the tests of the clients."""
 
-from tests.unit.client.conftest import certificate, server_tls
+from tests.unit.hooks.conftest import certificate, server_tls
 
 __all__ = ["certificate", "server_tls"]

@@ -6,9 +6,6 @@ import asyncio
 import selectors
 from typing import Any
 
-# Seconds to wait for sockets and threads before the clock jumps.
-PATIENCE = 0.0005
-
 
 class _Jumping(selectors.DefaultSelector):  # type: ignore[misc,valid-type]
     """A selector that waits for sockets, but not for timers."""
@@ -23,7 +20,7 @@ class _Jumping(selectors.DefaultSelector):  # type: ignore[misc,valid-type]
             return ready
         if self.loop.threads:
             return super().select(0.05)
-        ready = super().select(PATIENCE)
+        ready = super().select(self.loop.patience)
         if not ready and timeout is not None:
             self.loop.now += timeout
         return ready
@@ -33,11 +30,13 @@ class FastForward(asyncio.SelectorEventLoop):
     """
     An event loop that jumps over its waits.
 
-    Both ends of every connection must run in it, so that no socket being ready means that nothing is under way.
+    :param patience: seconds to wait for sockets before the clock jumps; the default is for connections whose both ends
+        run in it, so that no socket being ready means that nothing is under way
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = 0.0005) -> None:
         self.now = 0.0
+        self.patience = patience
         self.threads = 0
         super().__init__(_Jumping(self))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,125 +22,102 @@ PEAK = """
 def peak():
     return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) / 1024
 """
-MEASURE = """
-import asyncio, sys, tracemalloc
-{peak}
-{setup}
-def measured(walk):
-    walk(50)  # imports, connections, caches
-    tracemalloc.start()
-    before = peak()
-    rows = walk(None)
-    objects = tracemalloc.get_traced_memory()[1] / 1e6
-    print(rows, round(objects, 2), round(peak() - before, 2))
-measured({walk})
+LISTS = f"""
+import asyncio, tracemalloc
+from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
+{PEAK}
+def requests(most):
+    with WorkspaceHook() as hook:
+        return sum(1 for _, _ in zip(hook.list_members(), range(most)))
+
+async def count(most):
+    number = 0
+    async with WorkspaceAsyncHook() as hook:
+        async for _ in hook.list_members():
+            number += 1
+            if number == most:
+                break
+    return number
+
+def httpx(most):
+    return asyncio.run(count(most))
+
+walk = {{hook}}
+walk(50)  # imports, connections, caches
+tracemalloc.start()
+before = peak()
+rows = walk(10**9)
+print(rows, tracemalloc.get_traced_memory()[1] / 1e6, peak() - before)
+"""
+# Without tracemalloc, which would take minutes.
+ROSTER = f"""
+from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
+{PEAK}
+def refused(**rows):
+    try:
+        WorkspaceCreateInvitesOperator(task_id="t", dry_run=True, **rows).execute({{}})
+    except Exception as error:
+        return str(error)
+
+refused(invites=["nobody"])
+before = peak()
+said = refused(path={{path!r}})
+print(said)
+print(peak() - before)
 """
 
-CLIENTS = {
-    "requests": (
-        "from airflow_provider_workspace.client.client import WorkspaceClient as Client\n",
-        "lambda most: sum(1 for _, _ in zip(client.rows(op), range(most or 10**9)))",
-        "client = Client(Settings({url!r}, {key!r}, page_size=100))\n",
-    ),
-    "httpx": (
-        "import greenback\nfrom airflow_provider_workspace.client.client import WorkspaceClient as Client\n",
-        "lambda most: asyncio.run(greenback.with_portal_run_sync(count, most or 10**9))",
-        """
-from airflow_provider_workspace.client.loop import LoopBackend
-def count(most):
-    settings = Settings({url!r}, {key!r})
-    with Client(settings, backend=LoopBackend(settings)) as client:
-        return sum(1 for _, _ in zip(client.rows(op), range(most)))
-""",
-    ),
-}
 
-
-def measure(setup: str, walk: str) -> tuple[int, float, float]:
-    """Read in a new process; return the number of rows, and the growth of objects and process in MB."""
-    code = MEASURE.replace("{peak}", PEAK).replace("{setup}", setup).replace("{walk}", walk)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+def run(code: str, **env: str) -> str:
+    """Run code in a new process, and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **env}, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
-    rows, objects, process = done.stdout.split()
-    return int(rows), float(objects), float(process)
+    return done.stdout
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", CLIENTS)
-def test_a_long_list_is_read_in_constant_memory(client: str) -> None:
-    imports, walk, build = CLIENTS[client]
+@pytest.mark.parametrize("hook", ["requests", "httpx"])
+def test_a_long_list_is_read_in_constant_memory(hook: str) -> None:
     with SandboxServer("lenient", fault_kinds=TEST_FAULTS) as server:
         server.inject("large_list", "list_members", rows=ROWS)
-        setup = (
-            "from airflow_provider_workspace.client.settings import Settings\n"
-            "from airflow_provider_workspace.api.operations import ListMembers\n"
-            f"{imports}{build.format(url=server.url, key=server.seed.admin_key)}"
-            f"op = ListMembers(organization_id={server.seed.organization_id!r}, limit=100)\n"
-        )
-        rows, objects, process = measure(setup, walk)
-    print(f"\n{client}: {rows:,} rows, objects {objects} MB at most, the process grew by {process} MB")
+        said = run(LISTS.replace("{hook}", hook), AIRFLOW_CONN_WORKSPACE_DEFAULT=server.connection())
+    rows, objects, process = map(float, said.split()[-3:])
+    print(f"\n{hook}: {rows:,} rows, objects {objects} MB at most, the process grew by {process} MB")
     assert rows == ROWS
     assert objects < MAX_MEGABYTES
     assert process < 2 * MAX_MEGABYTES
 
 
-def write_roster(path: Path) -> int:
-    """Write a roster of 50 MB and return its number of rows."""
-    line = {
-        ".csv": "person{}@example.com,Person {},1,Welcome to the team and to all that comes with it\n",
-        ".json": '{{"email": "person{}@example.com", "first_name": "Person {}", "level": 1}},\n',
-        ".jsonl": '{{"email": "person{}@example.com", "first_name": "Person {}", "level": 1}}\n',
-    }[path.suffix]
-    rows = 0
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("suffix", "first", "line", "last"),
+    [
+        (
+            ".csv",
+            "email,first_name,level,message\n",
+            "person{}@example.com,Person,1,Welcome to the team and all\n",
+            "nobody,,,",
+        ),
+        (".json", "[\n", '{{"email": "person{}@example.com", "first_name": "Person", "level": 1}},\n', '"nobody"]'),
+        (".jsonl", "", '{{"email": "person{}@example.com", "first_name": "Person", "level": 1}}\n', '"nobody"'),
+    ],
+)
+def test_a_large_roster_with_an_invalid_last_row_is_refused_in_constant_memory(
+    tmp_path: Path, suffix: str, first: str, line: str, last: str
+) -> None:
+    path, rows = tmp_path / f"roster{suffix}", 0
     with path.open("w") as file:
-        file.write({".csv": "email,first_name,level,message\n", ".json": "[\n", ".jsonl": ""}[path.suffix])
+        file.write(first)
         while file.tell() < MEGABYTES * 1_000_000:
-            file.write("".join(line.format(number, number) for number in range(rows, rows + 10_000)))
+            file.write("".join(line.format(number) for number in range(rows, rows + 10_000)))
             rows += 10_000
-        if path.suffix == ".json":
-            file.write('"last@example.com"]')
-            rows += 1
-    return rows
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
-def test_a_large_roster_is_read_in_bounded_memory(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"roster{suffix}"
-    written = write_roster(path)
-    setup = "from airflow_provider_workspace.procedures.roster_files import read_roster\n"
-    walk = f"lambda most: sum(1 for _, _ in zip(read_roster(None, {str(path)!r}), range(most or 10**9)))"
-    rows, objects, process = measure(setup, walk)
-    size = path.stat().st_size / 1e6
+        file.write(last)
+    with SandboxServer() as server:
+        said = run(ROSTER.replace("{path!r}", repr(str(path))), AIRFLOW_CONN_WORKSPACE_DEFAULT=server.connection())
+        assert server.effects() == []
     path.unlink()
-    print(f"\n{suffix} of {size:.0f} MB: {rows:,} rows, objects {objects} MB at most, the process grew by {process} MB")
-    assert rows == written
-    assert size >= MEGABYTES
-    assert objects < MAX_MEGABYTES
-    assert process < 2 * MAX_MEGABYTES
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
-def test_a_million_rows_with_an_invalid_last_one_are_refused_in_constant_memory(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"roster{suffix}"
-    row = {".csv": "person{}@example.com\n", ".json": '"person{}@example.com",\n', ".jsonl": '"person{}@example.com"\n'}
-    first, last = {".csv": ("email\n", "nobody"), ".json": ("[", '"nobody"]'), ".jsonl": ("", '"nobody"')}[suffix]
-    with path.open("w") as file:
-        file.write(first + "".join(row[suffix].format(number) for number in range(1_000_000)) + last)
-    # Without tracemalloc, which would take minutes.
-    code = (
-        "from airflow_provider_workspace.procedures.roster import check_roster\n"
-        "from airflow_provider_workspace.procedures.roster_files import read_roster\n"
-        f"{PEAK}"
-        "check_roster(['a@example.com'], strict=True)\n"
-        "before = peak()\n"
-        f"found = check_roster(read_roster(None, {str(path)!r}), strict=True).invalid[0].row\n"
-        "print(found, round(peak() - before, 2))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found, process = done.stdout.split()
-    print(f"\n{suffix}: row {found} refused, the process grew by {process} MB")
-    assert int(found) == 1_000_001
+    error, process = said.strip().splitlines()[-2:]
+    print(f"\n{suffix}: {rows:,} rows, {error[:80]}; the process grew by {process} MB")
+    assert f"row {rows + 1 + (suffix == '.csv')} (nobody)" in error
     assert float(process) < 2 * MAX_MEGABYTES

@@ -12,22 +12,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_workspace.errors import WorkspaceError
-from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.organization import (
     WorkspaceApplyOrganizationOperator,
     WorkspacePlanOrganizationOperator,
 )
-from airflow_provider_workspace.procedures.organization_import import describe_organization
-from airflow_provider_workspace.procedures.organization_plan import PARTS, PENDING
 from airflow_provider_workspace.sandbox.seed import SEED
-from airflow_provider_workspace.state.lease_store import VariableStore
-from airflow_provider_workspace.state.organization_memory import PREFIX, remembered_dashboards
+from airflow_provider_workspace.task_groups import STEPS
 from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.organizations import imported
 from tests.task_instance import TaskStore
 from tests.variables import install
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.airflow_cli import AirflowCli
     from tests.conftest import Connect
 
 pytestmark = [
@@ -47,6 +47,16 @@ def several(entry: st.SearchStrategy[Any], *, key: str, most: int = 3) -> st.Sea
 
 def entry(fields: dict[str, Any], **optional: Any) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries(fields, optional=optional)
+
+
+def with_collaborators(file: Any) -> Any:
+    """Name every collaborator in a complete list of members, which would remove them otherwise."""
+    people, named = file["members"]["people"], dict[str, Any]()
+    for dashboard in (each for project in file["projects"] for each in project.get("dashboards", ())):
+        named |= {one["email"]: {"email": one["email"]} for one in dashboard.get("collaborators", ())}
+    if "members" in file["complete"]:
+        people[:] = ({**named, **{person["email"]: person for person in people}}).values()
+    return file
 
 
 emails = st.sampled_from(PEOPLE)
@@ -93,7 +103,7 @@ organizations = entry(
         entry({"batch_export_id": st.sampled_from(SEED.batch_export_ids), "paused": st.booleans()}),
         key="batch_export_id",
     ),
-)
+).map(with_collaborators)
 
 
 def plan(file: Any) -> Any:
@@ -107,28 +117,29 @@ def publish(sandbox: SandboxServer, key: str, value: Any) -> None:
 
 def apply(sandbox: SandboxServer, file: Any) -> None:
     ti: Any = SimpleNamespace(try_number=1, xcom_push=lambda key, value: publish(sandbox, key, value))
-    for part in PARTS:
+    for part in STEPS:
         task = WorkspaceApplyOrganizationOperator(task_id=part, part=part, file=file, poke_interval=5)  # type: ignore[arg-type]
         task.execute({"ti": ti})
-
-
-def imported() -> Any:
-    hook = WorkspaceHook()
-    remembered = remembered_dashboards(SEED.organization_id, hook.client.settings, VariableStore(PREFIX))
-    return yaml.safe_load(describe_organization(hook.client, SEED.organization_id, remembered))
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(first=organizations, second=organizations)
 def test_import_plan_and_apply_are_idempotent(
-    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch, first: Any, second: Any
+    sandbox: SandboxServer,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+    airflow_cli: AirflowCli,
+    migrated_database: Path,
+    tmp_path: Path,
+    first: Any,
+    second: Any,
 ) -> None:
-    connect(consistency_time=1)
+    connect(consistency_time=1, page_size=3)
     sandbox.reset()
     variables = install(monkeypatch)
-    variables.values.clear()
     apply(sandbox, first)
-    whole = {**imported(), "complete": ["members", "domains", "collaborators"], "max_removals": 0}
+    text = imported(airflow_cli, migrated_database, tmp_path, variables)
+    whole = {**yaml.safe_load(text), "complete": ["members", "domains", "collaborators"], "max_removals": 0}
     assert plan(whole)["changes"] == []
     apply(sandbox, second)
     assert plan(second)["pending"] == 0, plan(second)["table"]
@@ -149,6 +160,8 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("said_otherwise", {"how": "other_answer"}),
     ("empty_body", {}),
 ]
+# What an apply would still do.
+PENDING = ("create", "change", "remove")
 # At most one of each of these may be created.
 UNIQUE = ("create_project", "create_domain", "create_invite", "add_dashboard_collaborator")
 
@@ -161,9 +174,9 @@ def test_a_successful_part_is_applied_and_removes_nobody_else(
     """A third of the requests hit a fault, and parts are retried."""
     connect(consistency_time=1, max_attempts=2)
     sandbox.reset()
-    install(monkeypatch).values.clear()
+    install(monkeypatch)
     stays = {person["email"] for person in file["members"]["people"]} | {one["domain"] for one in file["domains"]}
-    for part in PARTS:
+    for part in STEPS:
         store, done = TaskStore(), False
         for number in range(1, 10):
             for kind, options in faults:

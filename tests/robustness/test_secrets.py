@@ -16,9 +16,7 @@ from urllib.parse import quote
 
 import pytest
 
-from airflow_provider_workspace.api.operations import GetDashboardSharing
-from airflow_provider_workspace.client.client import WorkspaceClient
-from airflow_provider_workspace.client.settings import Settings
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.fault_kinds import TEST_FAULTS
@@ -71,7 +69,7 @@ def test_assert_no_secret_can_fail() -> None:
         assert found_in(text.encode(), {"c": CERTIFICATE, "w": WEBHOOK, "p": PROXY}) != []
 
 
-def test_no_secret_is_stored_or_logged(tmp_path: Path) -> None:
+def test_no_secret_is_stored_or_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with SandboxServer("lenient", fault_kinds=TEST_FAULTS) as server, Recorder() as other_host, Recorder() as echo:
         server.add_key(KEY, "canary", ["*"])
         server.set_project(
@@ -83,8 +81,9 @@ def test_no_secret_is_stored_or_logged(tmp_path: Path) -> None:
         server.inject("next_elsewhere", "list_invites", times=None, origin=other_host.url)
         said = {"detail": f"Key {KEY} may not do this", "code": KEY, "attr": KEY}
         echo.answer = (400, {"Content-Type": "application/json", "X-Request-Id": KEY}, json.dumps(said).encode())
-        with WorkspaceClient(Settings(server.url, KEY)) as client:
-            sharing = client.send(GetDashboardSharing(project_id="1", dashboard_id=SEED.dashboard_id))
+        monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", connection(server.url))
+        with WorkspaceHook() as hook:
+            sharing = hook.get_dashboard_sharing(dashboard_id=SEED.dashboard_id)
         secrets = {
             "key": KEY,
             "revoked key": REVOKED,

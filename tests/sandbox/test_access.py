@@ -41,100 +41,61 @@ def send(api: httpx.Client, expected: Expected, path: str = "") -> httpx.Respons
 
 
 @operations
-def test_the_exact_scope_is_sufficient(
+def test_an_operation_needs_a_key_its_scope_its_organization_and_its_path(
     sandbox: SandboxServer, client_for: Callable[[str], httpx.Client], profile: str, expected: Expected
 ) -> None:
-    sandbox.add_key("only-this", "only this", [expected.scope] if expected.scope else ["*"])
-    response = send(client_for("only-this"), expected)
-    status = LIVE_STATUS.get(expected.operation, expected.status) if profile == "live" else expected.status
-    assert response.status_code == status, (
-        f"{expected.operation}: with the scope {expected.scope} the sandbox answers {response.status_code} "
-        f"{response.text}, not {status}: correct its ApiRoute in sandbox/routes/"
-    )
-    if status in {204, 405}:
-        assert response.content == b""
-    logged = sandbox.requests()[-1]
-    assert (logged["key_name"], logged["scope"]) == ("only this", expected.scope), (
-        f"{expected.operation}: its ApiRoute in sandbox/routes/ has the scope {logged['scope']}, not {expected.scope}"
-    )
-    assert (logged["path"], logged["body"], logged["status"]) == (path_of(expected), body_of(expected), status)
-
-
-@operations
-def test_other_scopes_are_not_sufficient(
-    sandbox: SandboxServer, client_for: Callable[[str], httpx.Client], profile: str, expected: Expected
-) -> None:
-    scope = expected.scope
+    """``tests/contract`` says more about the right key, in profile ``strict``."""
+    name, scope = expected.operation, expected.scope
+    sandbox.add_key("only-this", "only this", [scope] if scope else ["*"])
     writes = scope.replace(":read", ":write") if scope else None
     others = {row.scope for row in EXPECTED if row.scope and row.scope not in (scope, writes)}
     sandbox.add_key("all-but-this", "all but this", sorted(others))
-    response = send(client_for("all-but-this"), expected)
-    refused = scope is not None or profile == "live"
-    assert response.status_code == (403 if refused else expected.status), (
-        f"{expected.operation}: without the scope {scope} the sandbox answers {response.status_code}: "
-        "correct its ApiRoute in sandbox/routes/"
-    )
-    if not refused:
-        return
-    assert set(response.json()) == {"type", "code", "detail", "attr"}
-    if scope:
-        assert response.json()["detail"] == f"API key missing required scope '{scope}'"
-    assert sandbox.effects() == []
 
-
-@one_profile
-@operations
-def test_every_operation_needs_a_key(
-    sandbox: SandboxServer, client_for: Callable[[str], httpx.Client], expected: Expected
-) -> None:
-    response = send(client_for("unheard-of"), expected)
-    assert response.status_code == 401
-    assert response.json()["code"] == "authentication_failed"
+    unknown = send(client_for("unheard-of"), expected)
+    assert (unknown.status_code, unknown.json()["code"]) == (401, "authentication_failed")
     assert sandbox.requests()[-1]["key_name"] is None
-
-
-@operations
-def test_a_foreign_organization_is_forbidden(
-    client_for: Callable[[str], httpx.Client], profile: str, expected: Expected
-) -> None:
-    response = send(client_for(SEED.research_key), expected)
-    refused = 403 if profile == "live" else 404
-    assert response.status_code == (405 if expected.status == 405 else refused), (
-        f"{expected.operation}: a key of another organization is answered {response.status_code}: "
+    foreign = send(client_for(SEED.research_key), expected).status_code
+    assert foreign == (405 if expected.status == 405 else 403 if profile == "live" else 404), (
+        f"{name}: a key of another organization is answered {foreign}: "
         "its handler in sandbox/routes/ begins with request.organization() or request.project()"
     )
+    assert send(client_for("only-this"), expected, path_of(expected).removesuffix("/")).status_code == 404
+    if scope or profile == "live":
+        refused = send(client_for("all-but-this"), expected)
+        assert refused.status_code == 403, f"{name}: without {scope} it is answered: correct its ApiRoute"
+        assert set(refused.json()) == {"type", "code", "detail", "attr"}
+        assert not scope or refused.json()["detail"] == f"API key missing required scope '{scope}'"
+    assert sandbox.effects() == []
 
-
-@one_profile
-@operations
-def test_a_path_needs_its_trailing_slash(api: httpx.Client, expected: Expected) -> None:
-    assert send(api, expected, path_of(expected).removesuffix("/")).status_code == 404
+    response = send(client_for("only-this"), expected)
+    status = LIVE_STATUS.get(name, expected.status) if profile == "live" else expected.status
+    assert response.status_code == status, (
+        f"{name}: with the scope {scope} the sandbox answers {response.status_code} {response.text}, not {status}: "
+        "correct its ApiRoute in sandbox/routes/"
+    )
+    assert status not in {204, 405} or response.content == b""
+    logged = sandbox.requests()[-1]
+    assert (logged["key_name"], logged["scope"], logged["path"]) == ("only this", scope, path_of(expected))
+    assert (logged["body"], logged["status"]) == (body_of(expected), status)
 
 
 @pytest.mark.parametrize(
     ("method", "path"),
     [
         ("GET", DASHBOARDS + "999/"),
-        ("GET", DASHBOARDS + "word/"),
         ("GET", DASHBOARDS + "9999999999999999999999/"),
-        ("PATCH", DASHBOARDS + "999/"),
         ("GET", DASHBOARDS + "999/access_controls/"),
         ("GET", DASHBOARDS + "999/collaborators/"),
-        ("POST", DASHBOARDS + "999/collaborators/"),
         ("DELETE", f"{DASHBOARD}collaborators/{SEED.member_uuid}/"),
-        ("GET", DASHBOARDS + "999/sharing/"),
         ("GET", "/api/environments/999/dashboards/1/"),
-        ("GET", "/api/environments/word/dashboards/1/"),
         ("GET", f"/api/environments/{SEED.project_id}/dashboards/"),
         ("POST", f"{ORGANIZATION}batch_exports/{SEED.other_batch_export_ids[0]}/pause/"),
         ("POST", f"{ORGANIZATION}batch_exports/not-a-uuid/unpause/"),
         ("GET", f"{ORGANIZATION}domains/{SEED.invite_id}/"),
-        ("PATCH", f"{ORGANIZATION}domains/{SEED.invite_id}/"),
         ("DELETE", f"{ORGANIZATION}domains/not-a-uuid/"),
         ("POST", f"{ORGANIZATION}domains/{SEED.invite_id}/verify/"),
         ("DELETE", f"{ORGANIZATION}invites/{SEED.domain_id}/"),
         ("PATCH", f"{ORGANIZATION}members/{SEED.research_uuid}/"),
-        ("DELETE", f"{ORGANIZATION}members/not-a-uuid/"),
         ("GET", f"{ORGANIZATION}projects/{SEED.other_project_id}/"),
         ("GET", "/api/organizations/0190c0de-0000-4000-8000-0000000000ff/members/"),
         ("GET", "/api/nothing/like/this/"),

@@ -15,9 +15,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from airflow_provider_workspace.client.settings import RESOURCE_PATHS, Settings
-from airflow_provider_workspace.links import url_for
-from airflow_provider_workspace.sandbox.__main__ import main
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.audit import effects
@@ -113,32 +110,9 @@ def test_parallel_requests_share_the_latency(sandbox: SandboxServer) -> None:
 
 
 @one_profile
-@pytest.mark.parametrize(
-    ("method", "path", "body"),
-    [
-        ("POST", "clock", {"advance_seconds": "soon"}),
-        ("POST", "settings", {"profile": "unheard-of"}),
-        ("POST", "dns", {"name": "acme.example.org"}),
-        ("POST", "keys/revoke", {"key": "unheard-of"}),
-        ("PATCH", "projects/1", {"colour": "red"}),
-        ("PATCH", "projects/999", {}),
-        ("POST", f"invites/{SEED.domain_id}/accept", None),
-        ("POST", "members", ["count"]),
-        ("POST", "members", {"count": 1, "organization_id": "unheard-of"}),
-        ("GET", "workspace?organization_id=unheard-of", None),
-    ],
-)
-def test_invalid_control_calls_are_refused(sandbox: SandboxServer, method: str, path: str, body: object) -> None:
-    with pytest.raises(ValueError, match="was refused with 40"):
-        sandbox.control(method, path, body)
-
-
-@one_profile
-@pytest.mark.parametrize("kind", RESOURCE_PATHS)
-def test_the_page_has_the_targets_of_task_links(api: httpx.Client, sandbox: SandboxServer, kind: str) -> None:
-    ids = {"organization_id": SEED.organization_id, "project_id": 1, "dashboard_id": 1, "batch_export_id": "e1"}
-    linked = url_for(Settings(sandbox.url, "key", web_url=sandbox.url), kind, ids)
-    assert api.get(linked).text == api.get("/").text
+@pytest.mark.parametrize("path", ["organization/x/members", "organization/x/batch_exports/e", "project/1/dashboard/1"])
+def test_the_page_has_the_targets_of_task_links(api: httpx.Client, path: str) -> None:
+    assert api.get(f"/{path}").text == api.get("/").text
 
 
 @one_profile
@@ -195,21 +169,6 @@ def test_a_database_of_another_version_is_refused(tmp_path: Path) -> None:
         SandboxServer(database=database).start()
 
 
-def test_large_organizations_are_fast(sandboxes: Callable[[str], SandboxServer]) -> None:
-    sandbox = sandboxes("lenient")
-    sandbox.add_members(5000)
-    headers = {"Authorization": f"Bearer {SEED.admin_key}"}
-    with httpx.Client(base_url=sandbox.url, headers=headers, trust_env=False) as client:
-        start = time.monotonic()
-        seen, path = 0, f"{ORGANIZATION}members/?limit=1000"
-        while path:
-            page = client.get(path).json()
-            seen, path = seen + len(page["results"]), page["next"]
-        assert seen == 5005
-        assert time.monotonic() - start < 2
-    sandbox.reset()
-
-
 def test_the_command_line_prints_its_url_and_stops_on_a_signal() -> None:
     command = [sys.executable, "-m", "airflow_provider_workspace.sandbox", "--port", "0", "--profile", "strict"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -223,22 +182,3 @@ def test_the_command_line_prints_its_url_and_stops_on_a_signal() -> None:
         assert process.stderr is not None
         assert process.stderr.read() == ""
     assert process.returncode == 0
-
-
-def test_only_loopback_addresses_are_accepted(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--host", "0.0.0.0"])
-    assert "--allow-remote" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("latency", ["-5", "nan", "inf"])
-def test_an_invalid_latency_is_refused(capsys: pytest.CaptureFixture[str], latency: str) -> None:
-    with pytest.raises(SystemExit):
-        main(["--port", "0", f"--latency-ms={latency}"])
-    assert "--latency-ms must be a number from 0 to 600000" in capsys.readouterr().err
-
-
-def test_a_busy_port_is_an_error(sandboxes: Callable[[str], SandboxServer], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--port", str(sandboxes("lenient").port)])
-    assert "did not start" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Effects of each operation in all profiles."""
+"""Effects of each operation in all profiles. ``tests/contract`` compares the fields of the answers."""
 
 from __future__ import annotations
 
@@ -22,35 +22,46 @@ INVITES = ORGANIZATION + "invites/"
 MEMBERS = ORGANIZATION + "members/"
 PROJECTS = ORGANIZATION + "projects/"
 
-USER = {"id", "uuid", "distinct_id", "first_name", "last_name", "email", "is_email_verified", "hedgehog_config"}
+
+# Collection, body of a create, and a change.
+KINDS = {
+    "dashboard": (DASHBOARDS, {"name": "Signups", "tags": ["weekly"], "pinned": True}, {"description": "By week"}),
+    "domain": (
+        DOMAINS,
+        {"domain": "acme.example.org"},
+        {"saml_entity_id": "acme", "saml_x509_cert": "made-up-certificate"},
+    ),
+    "invite": (INVITES, {"target_email": "new.person@example.com", "send_email": False, "message": "Hi"}, None),
+    "project": (PROJECTS, {"name": "Shop", "timezone": "Europe/Vienna", "app_urls": ["https://example.com"]}, None),
+}
 
 
-def operations(sandbox: SandboxServer) -> list[str]:
-    return effects(sandbox)
-
-
-def test_dashboard(api: httpx.Client, sandbox: SandboxServer) -> None:
-    created = api.post(DASHBOARDS, json={"name": "Signups", "tags": ["weekly"], "pinned": True})
-    assert created.status_code == 201
-    dashboard = created.json()
-    assert set(dashboard) == {
-        "id", "name", "description", "pinned", "created_at", "created_by", "is_shared", "deleted", "creation_mode",
-        "use_template", "use_dashboard", "delete_insights", "filters", "variables", "tags", "tiles",
-        "restriction_level", "effective_restriction_level", "effective_privilege_level", "user_access_level",
-    }  # fmt: skip
-    assert (dashboard["name"], dashboard["tags"], dashboard["deleted"]) == ("Signups", ["weekly"], False)
-    assert set(dashboard["created_by"]) == USER
-    assert dashboard["created_by"]["email"] == "olive.owner@example.com"
-
-    path = f"{DASHBOARDS}{dashboard['id']}/"
-    assert api.get(path).json() == dashboard
-    updated = api.patch(path, json={"name": None, "description": "By week"})
-    assert updated.json() == dashboard | {"name": None, "description": "By week"}
-    assert api.patch(path, json={"description": "By week"}).status_code == 200
-    deleted = api.patch(path, json={"deleted": True})
-    assert (deleted.status_code, deleted.json()["deleted"]) == (200, True)
-    assert operations(sandbox) == ["create_dashboard", "update_dashboard", "delete_dashboard"]
-    assert {effect["target"] for effect in sandbox.effects()} == {str(dashboard["id"])}
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_record_is_created_changed_and_deleted(api: httpx.Client, sandbox: SandboxServer, kind: str) -> None:
+    collection, body, change = KINDS[kind]
+    response = api.post(collection, json=body)
+    assert response.status_code == 201
+    record = response.json()
+    assert body.items() <= record.items()
+    path = f"{collection}{record['id']}/"
+    if kind != "invite":
+        shown = api.get(path).json()
+        assert shown == record | {name: shown[name] for name in ("updated_at",) if name in shown}
+    if kind != "dashboard":
+        assert api.get(collection).json()["results"][-1].items() <= record.items()
+    expected = [f"create_{kind}"]
+    if change is not None:
+        for _ in range(2):
+            updated = api.patch(path, json=change)
+            assert (updated.status_code, change.items() <= updated.json().items()) == (200, True)
+        expected.append(f"update_{kind}")
+    if kind != "project":
+        deleted = api.patch(path, json={"deleted": True}) if kind == "dashboard" else api.delete(path)
+        assert deleted.status_code == (200 if kind == "dashboard" else 204)
+        assert kind == "dashboard" or (deleted.content, api.delete(path).status_code) == (b"", 404)
+        expected.append(f"delete_{kind}")
+    assert effects(sandbox) == expected
+    assert "made-up-certificate" not in str(sandbox.effects())
 
 
 def test_a_dashboard_is_never_hard_deleted(api: httpx.Client, sandbox: SandboxServer) -> None:
@@ -59,7 +70,7 @@ def test_a_dashboard_is_never_hard_deleted(api: httpx.Client, sandbox: SandboxSe
         assert (response.status_code, response.content) == (405, b"")
         assert response.headers["Content-Length"] == "0"
     assert api.get(f"{DASHBOARDS}{SEED.dashboard_id}/").json()["deleted"] is False
-    assert operations(sandbox) == []
+    assert effects(sandbox) == []
 
 
 def test_collaborators(api: httpx.Client, sandbox: SandboxServer) -> None:
@@ -76,55 +87,19 @@ def test_collaborators(api: httpx.Client, sandbox: SandboxServer) -> None:
     removed = api.delete(f"{path}{SEED.member_uuid}/")
     assert (removed.status_code, removed.content) == (204, b"")
     assert api.delete(f"{path}{SEED.member_uuid}/").status_code == 404
-    assert operations(sandbox) == ["add_dashboard_collaborator", "remove_dashboard_collaborator"]
-
-
-def test_sharing_is_one_object(api: httpx.Client) -> None:
-    sharing = api.get(f"{DASHBOARDS}{SEED.dashboard_id}/sharing/").json()
-    assert set(sharing) == {"created_at", "enabled", "access_token"}
+    assert effects(sandbox) == ["add_dashboard_collaborator", "remove_dashboard_collaborator"]
 
 
 def test_repeated_pauses_have_one_effect(api: httpx.Client, sandbox: SandboxServer) -> None:
     export = SEED.batch_export_ids[0]
     path = f"{ORGANIZATION}batch_exports/{export}/"
-    for _ in range(2):
-        assert (
-            api.post(path + "pause/", json={"paused": True, "model": "events", "interval": "hour"}).status_code == 200
-        )
-    paused = {row["id"]: row for row in sandbox.batch_exports()}[export]
-    assert paused["paused"] is True
-    assert paused["last_paused_at"]
-    for _ in range(2):
-        assert api.post(path + "unpause/").status_code == 200
-    running = {row["id"]: row for row in sandbox.batch_exports()}[export]
-    assert (running["paused"], running["last_paused_at"]) == (False, paused["last_paused_at"])
-    assert operations(sandbox) == ["pause_batch_export", "unpause_batch_export"]
+    for action, body in (("pause", {"paused": True, "model": "events", "interval": "hour"}), ("unpause", None)):
+        for _ in range(2):
+            assert api.post(f"{path}{action}/", json=body).status_code == 200
+        row = {row["id"]: row for row in sandbox.batch_exports()}[export]
+        assert (row["paused"], bool(row["last_paused_at"])) == (action == "pause", True)
+    assert effects(sandbox) == ["pause_batch_export", "unpause_batch_export"]
     assert [effect["target"] for effect in sandbox.effects()] == [export, export]
-    assert len(sandbox.requests()) == 4
-
-
-def test_domain(api: httpx.Client, sandbox: SandboxServer) -> None:
-    created = api.post(DOMAINS, json={"domain": "acme.example.org"})
-    assert created.status_code == 201
-    domain = created.json()
-    assert set(domain) == {
-        "id", "domain", "is_verified", "verified_at", "verification_challenge", "jit_provisioning_enabled",
-        "sso_enforcement", "has_saml", "saml_entity_id", "saml_acs_url", "saml_x509_cert",
-    }  # fmt: skip
-    assert (domain["is_verified"], domain["verified_at"], domain["has_saml"]) == (False, None, False)
-    path = f"{DOMAINS}{domain['id']}/"
-    assert api.get(path).json() == domain
-    saml = {
-        "saml_entity_id": "acme",
-        "saml_acs_url": "https://acme.example.org/saml",
-        "saml_x509_cert": "made-up-certificate",
-    }
-    assert api.patch(path, json=saml).json() == domain | saml | {"has_saml": True}
-    assert api.get(DOMAINS).json()["count"] == 2
-    assert api.delete(path).status_code == 204
-    assert api.get(path).status_code == 404
-    assert operations(sandbox) == ["create_domain", "update_domain", "delete_domain"]
-    assert "made-up-certificate" not in str(sandbox.effects())
 
 
 def test_verify_queries_the_dns(sandbox: SandboxServer, client_for: Callable[[str], httpx.Client]) -> None:
@@ -140,30 +115,13 @@ def test_verify_queries_the_dns(sandbox: SandboxServer, client_for: Callable[[st
     verified = api.get(path).json()
     assert verified["is_verified"] is True
     assert verified["verified_at"] > verified["verified_at"][:10]
-    assert operations(sandbox) == ["create_domain", "verify_domain"]
+    assert effects(sandbox) == ["create_domain", "verify_domain"]
 
 
 @pytest.mark.parametrize("sandbox", ["lenient", "strict"], indirect=True)
 def test_a_renamed_domain_must_be_verified_again(api: httpx.Client) -> None:
     renamed = api.patch(f"{DOMAINS}{SEED.domain_id}/", json={"domain": "other.example.org"}).json()
     assert (renamed["domain"], renamed["is_verified"], renamed["verified_at"]) == ("other.example.org", False, None)
-
-
-def test_invite(api: httpx.Client, sandbox: SandboxServer) -> None:
-    created = api.post(INVITES, json={"target_email": "new.person@example.com", "send_email": False, "message": "Hi"})
-    assert created.status_code == 201
-    invite = created.json()
-    assert set(invite) == {
-        "id", "target_email", "first_name", "emailing_attempt_made", "level", "is_expired", "created_by", "created_at",
-        "updated_at", "message", "private_project_access", "send_email", "combine_pending_invites",
-    }  # fmt: skip
-    assert (invite["emailing_attempt_made"], invite["level"], invite["is_expired"]) == (False, 1, False)
-    assert api.get(INVITES).json()["results"][-1] == invite
-    assert api.post(INVITES, json={"target_email": "other.person@example.com"}).json()["emailing_attempt_made"] is True
-    deleted = api.delete(f"{INVITES}{invite['id']}/")
-    assert (deleted.status_code, deleted.content) == (204, b"")
-    assert operations(sandbox) == ["create_invite", "create_invite", "delete_invite"]
-    assert [effect["target"] for effect in sandbox.effects("delete_invite")] == ["new.person@example.com"]
 
 
 def test_an_invite_expires_after_three_days(api: httpx.Client, sandbox: SandboxServer) -> None:
@@ -197,7 +155,7 @@ def test_invalid_addresses_are_refused(api: httpx.Client, sandbox: SandboxServer
         response = api.post(path, json=body)
         assert (response.status_code, response.json()["attr"]) == (400, attr)
     assert api.post(INVITES, json={}).json()["code"] == "required"
-    assert operations(sandbox) == []
+    assert effects(sandbox) == []
 
 
 def test_bulk_invites_have_an_effect_per_row(api: httpx.Client, sandbox: SandboxServer) -> None:
@@ -210,10 +168,6 @@ def test_bulk_invites_have_an_effect_per_row(api: httpx.Client, sandbox: Sandbox
 
 def test_member(api: httpx.Client, sandbox: SandboxServer) -> None:
     member = api.get(MEMBERS).json()["results"][2]
-    assert set(member) == {
-        "id", "user", "level", "joined_at", "updated_at", "is_2fa_enabled", "has_social_auth", "last_login",
-    }  # fmt: skip
-    assert set(member["user"]) == USER
     path = f"{MEMBERS}{member['user']['uuid']}/"
     for _ in range(2):
         updated = api.patch(path, json={"level": 8})
@@ -221,29 +175,15 @@ def test_member(api: httpx.Client, sandbox: SandboxServer) -> None:
     assert api.delete(path).status_code == 204
     assert api.delete(path).status_code == 404
     assert api.get(MEMBERS).json()["count"] == 4
-    assert operations(sandbox) == ["update_member", "delete_member"]
+    assert effects(sandbox) == ["update_member", "delete_member"]
 
 
-def test_project(api: httpx.Client, sandbox: SandboxServer) -> None:
-    created = api.post(
-        PROJECTS, json={"name": "Shop", "timezone": "Europe/Vienna", "app_urls": ["https://example.com"]}
-    )
-    assert created.status_code == 201
-    project = created.json()
-    assert len(project) == 52
-    assert (project["name"], project["timezone"], project["ingested_event"]) == ("Shop", "Europe/Vienna", False)
-    sandbox.set_project(project["id"], ingested_event=True)
-    path = f"{PROJECTS}{project['id']}/"
-    shown = api.get(path).json()
-    assert shown == project | {"ingested_event": True, "updated_at": shown["updated_at"]}
-    listed = api.get(PROJECTS).json()["results"][-1]
-    assert set(listed) == {
-        "id", "uuid", "organization", "api_token", "name", "completed_snippet_onboarding",
-        "has_completed_onboarding_for", "ingested_event", "is_demo", "timezone", "access_control",
-    }  # fmt: skip
-    assert listed.items() <= shown.items()
-    assert api.post(PROJECTS, json={"name": "Shop"}).json()["id"] != project["id"]
-    assert operations(sandbox) == ["create_project", "create_project"]
+def test_a_project_receives_events_and_its_name_may_repeat(api: httpx.Client, sandbox: SandboxServer) -> None:
+    first, second = (api.post(PROJECTS, json={"name": "Shop"}).json() for _ in range(2))
+    assert first["id"] != second["id"]
+    assert first["ingested_event"] is False
+    sandbox.set_project(first["id"], ingested_event=True)
+    assert api.get(f"{PROJECTS}{first['id']}/").json()["ingested_event"] is True
 
 
 def test_strings_are_stored_unchanged(api: httpx.Client) -> None:
@@ -280,10 +220,3 @@ def test_pages(api: httpx.Client, sandbox: SandboxServer) -> None:
 def test_links_use_the_host_header(api: httpx.Client) -> None:
     page = api.get(MEMBERS, params={"limit": 2}, headers={"Host": "localhost:1234"}).json()
     assert page["next"] == f"http://localhost:1234{MEMBERS}?limit=2&offset=2"
-
-
-@pytest.mark.parametrize("listing", [DOMAINS, INVITES, MEMBERS, PROJECTS])
-def test_every_list_is_paginated(api: httpx.Client, listing: str) -> None:
-    page = api.get(listing, params={"limit": 1, "offset": 0}).json()
-    assert set(page) == {"count", "next", "previous", "results"}
-    assert len(page["results"]) == 1

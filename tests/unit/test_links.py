@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.client.settings import RESOURCE_PATHS, Settings
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.links import url_for
 
 BASE = "https://host.example.com"
 WEB = "https://app.example.com"
 AIRFLOW = "https://airflow.example.com"
 STATUS_PAGE = f"{AIRFLOW}/plugin/workspace"
+KINDS = ("batch_export", "dashboard", "domain", "domains", "invites", "members", "project", "projects")
+
+
+@pytest.fixture
+def settings(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that returns the settings of a connection with this extra."""
+
+    def read(**extra: Any) -> Any:
+        connection = {"conn_type": "workspace", "host": BASE, "password": "key", "extra": extra}
+        monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", json.dumps(connection))
+        with WorkspaceHook() as hook:
+            return hook.get_conn().settings
+
+    return read
 
 
 @pytest.mark.parametrize(
@@ -35,16 +50,17 @@ STATUS_PAGE = f"{AIRFLOW}/plugin/workspace"
     ],
 )
 def test_web_url_of_a_resource(
-    monkeypatch: pytest.MonkeyPatch, web_url: Any, kind: str, ids: dict[str, object], url: str
+    settings: Any, monkeypatch: pytest.MonkeyPatch, web_url: Any, kind: str, ids: dict[str, object], url: str
 ) -> None:
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", AIRFLOW)
-    settings = Settings(BASE, "key", organization_id="o", project_id="1", web_url=web_url)
-    assert url_for(settings, kind, ids) == url
+    assert url_for(settings(organization_id="o", project_id="1", web_url=web_url), kind, ids) == url
 
 
-@pytest.mark.parametrize("kind", RESOURCE_PATHS)
-def test_every_kind_has_a_web_url_and_none_an_api_url(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_a_web_url_and_none_an_api_url(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     ids = dict.fromkeys(("organization_id", "project_id", "dashboard_id", "batch_export_id", "domain_id"), "x")
-    assert url_for(Settings(BASE, "key", web_url=WEB), kind, ids).startswith(f"{WEB}/")
+    assert url_for(settings(web_url=WEB), kind, ids).startswith(f"{WEB}/")
     monkeypatch.setattr("airflow_provider_workspace.ui.plugin.WorkspacePlugin.external_views", [])
-    assert url_for(Settings(BASE, "key"), kind, ids) == ""
+    assert url_for(settings(), kind, ids) == ""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-import time
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.cli.commands.task_command import _generate_temporary_run_id
@@ -15,12 +13,15 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, TaskGroup, task, task_group
 from airflow.utils.code_utils import get_python_source
 
-from airflow_provider_workspace.procedures.organization_plan import PARTS
+from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.sandbox.seed import SEED
-from airflow_provider_workspace.state.leases import Lease, Window, WindowClosedError, dump
 from airflow_provider_workspace.task_groups import STEPS, maintenance_window, workspace_organization
 from airflow_provider_workspace.version_compat import AirflowFailException
-from tests.variables import Variables, install, install_runs
+from tests.variables import install
+from tests.windows import Airflow, Window
+
+if TYPE_CHECKING:
+    from tests.conftest import Connect
 
 EXPORTS = [SEED.batch_export_ids[0]]
 TASKS = ("open", "pause", "drain", "hold", "outcome", "close", "guard")
@@ -40,19 +41,14 @@ def test_a_window_has_tasks_before_and_after_it() -> None:
 
 
 def test_drain_waits_between_pause_and_work() -> None:
-    with DAG("drained", schedule=None) as dag, maintenance_window(batch_export_ids=EXPORTS, drain=60):
-        EmptyOperator(task_id="rebuild")
+    dag = Window(*EXPORTS, drain=60).dag
     assert dag.get_task("maintenance_window.drain").upstream_task_ids == {"maintenance_window.pause"}
-    assert dag.get_task("rebuild").upstream_task_ids == {"maintenance_window.drain"}
+    assert dag.get_task("first").upstream_task_ids == {"maintenance_window.drain"}
 
 
 @pytest.mark.parametrize("cleared", ["rebuild", "maintenance_window.hold"])
 def test_whoever_clears_a_task_of_the_work_clears_the_window_around_it(cleared: str) -> None:
-    with (
-        DAG("cleared", schedule=None) as dag,
-        maintenance_window(batch_export_ids=EXPORTS, drain=60, hold=60, max_length=3600),
-    ):
-        EmptyOperator(task_id="rebuild")
+    dag = Window(*EXPORTS, drain=60, hold=60, max_length=3600).dag
     around = {f"maintenance_window.{name}" for name in ("open", "pause", "drain", "close", "guard")}
     assert set(dag.partial_subset([cleared], include_upstream=False).task_ids) == {cleared, *around}
     assert set(dag.partial_subset([cleared], include_upstream=False, include_downstream=True).task_ids) == {
@@ -68,26 +64,10 @@ def number(n: int = 0) -> int:
     return n
 
 
-def add_lease(variables: Variables, window: Window) -> None:
-    """Pause an export for a window."""
-    lease = Lease(
-        **dataclasses.asdict(window),
-        service="https://workspace.example.com",
-        workspace_conn_id="workspace_default",
-        organization_id="organization",
-        batch_export_id=EXPORTS[0],
-        state="paused",
-        since=time.time(),
-        until=time.time() + 3600,
-        exports=1,
-    )
-    variables.values[lease.key] = dump(lease)
-
-
-@pytest.mark.parametrize(("mapped", "index"), [(False, -1), (True, 3)])
-def test_work_does_not_run_in_a_closed_window(monkeypatch: pytest.MonkeyPatch, index: int, *, mapped: bool) -> None:
+@pytest.mark.parametrize("mapped", [False, True])
+def test_work_does_not_run_in_a_closed_window(monkeypatch: pytest.MonkeyPatch, *, mapped: bool) -> None:
     """Airflow clears the failed tasks of a run without their setups."""
-    variables, runs = install(monkeypatch), install_runs(monkeypatch)
+    install(monkeypatch)
 
     def build(ids: Any) -> None:
         with maintenance_window(batch_export_ids=ids):
@@ -103,57 +83,47 @@ def test_work_does_not_run_in_a_closed_window(monkeypatch: pytest.MonkeyPatch, i
     prefix = "one." if mapped else ""
     hooks = {each.task_id: each._pre_execute_hook for each in dag.tasks if each._pre_execute_hook is not None}
     assert {each.removeprefix(prefix) for each in hooks} == {"number", "nested.inner"}
-    hook = next(iter(hooks.values()))
-    window = Window("closed", "run", f"{prefix}maintenance_window.close", index)
     context = {"ti": SimpleNamespace(dag_id="closed", run_id="run", map_index=3)}
-    with pytest.raises(AirflowFailException, match=rf"^Clear '{prefix}maintenance_window\.open' with all that follows"):
-        hook(context)
-    runs.tasks["run"] = {window.close_task_id + (f"_{index}" if mapped else ""): None}
-    add_lease(variables, window)
-    hook(context)
+    window = f"closed / run / {prefix}maintenance_window.close{' [3]' if mapped else ''}"
+    for hook in hooks.values():
+        with pytest.raises(AirflowFailException) as error:
+            hook(context)
+        assert str(error.value).startswith(f"Clear '{prefix}maintenance_window.open' with all that follows")
+        assert str(error.value).endswith(f"The task was not run ({window}).")
 
 
-@pytest.mark.parametrize(("release", "error"), [("3.3", AirflowFailException), ("3.2", WindowClosedError)])
+@pytest.mark.parametrize(("release", "permanent"), [("3.3", True), ("3.2", False)])
 def test_mapped_work_does_not_run_in_a_closed_window(
-    monkeypatch: pytest.MonkeyPatch, release: str, error: type[Exception]
+    monkeypatch: pytest.MonkeyPatch, release: str, *, permanent: bool
 ) -> None:
     """Before 3.3 a passing error of Airflow looks like a missing lease, so the task is retried."""
     install(monkeypatch, release=release)
     with DAG("closed", schedule=None) as dag, maintenance_window(batch_export_ids=EXPORTS):
         number.expand(n=[1, 2])
     hook = dag.get_task("number").partial_kwargs["pre_execute"]
-    with pytest.raises(error, match="the window is closed"):
+    with pytest.raises(AirflowFailException if permanent else WorkspaceError, match="the window is closed"):
         hook({"ti": SimpleNamespace(dag_id="closed", run_id="run", map_index=1)})
 
 
 def test_airflow_tasks_test_runs_the_work_without_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
-    with DAG("one", schedule=None) as dag, maintenance_window(batch_export_ids=EXPORTS):
-        EmptyOperator(task_id="rebuild")
-    run_id = _generate_temporary_run_id()
-    context = {"ti": SimpleNamespace(dag_id="one", run_id=run_id, map_index=-1)}
-    dag.get_task("rebuild")._pre_execute_hook(context)
+    Window(*EXPORTS, run_id=_generate_temporary_run_id()).work()
 
 
-def test_the_pre_execute_of_default_args_is_called_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    variables, _ = install(monkeypatch), install_runs(monkeypatch)
+def test_the_pre_execute_of_default_args_is_called_too(monkeypatch: pytest.MonkeyPatch, connect: Connect) -> None:
+    connect()
+    Airflow(monkeypatch)
     called: list[Any] = []
-    with (
-        DAG("own", schedule=None, default_args={"pre_execute": called.append}) as dag,
-        maintenance_window(batch_export_ids=EXPORTS),
-    ):
-        EmptyOperator(task_id="rebuild")
-    add_lease(variables, Window("own", "run", "maintenance_window.close"))
-    context = {"ti": SimpleNamespace(dag_id="own", run_id="run", map_index=-1)}
-    dag.get_task("rebuild")._pre_execute_hook(context)
-    assert called == [context]
+    window = Window(*EXPORTS, default_args={"pre_execute": called.append})
+    window.open()
+    window.pause()
+    window.work()
+    assert [context["ti"].task_id for context in called] == ["rebuild"]
 
 
 def test_the_check_of_the_work_takes_little_room_in_the_serialized_dag() -> None:
     """Airflow stores the source of a pre_execute with each task."""
-    with DAG("small", schedule=None) as dag, maintenance_window(batch_export_ids=EXPORTS):
-        EmptyOperator(task_id="rebuild")
-    assert len(get_python_source(dag.get_task("rebuild")._pre_execute_hook)) < 150
+    assert len(get_python_source(Window(*EXPORTS).dag.get_task("rebuild")._pre_execute_hook)) < 150
 
 
 def test_default_args_do_not_reach_the_tasks_of_a_window() -> None:
@@ -168,11 +138,7 @@ def test_default_args_do_not_reach_the_tasks_of_a_window() -> None:
         "pre_execute": print,
         "post_execute": print,
     }
-    with (
-        DAG("defaults", schedule=None, default_args=defaults) as dag,
-        maintenance_window(batch_export_ids=EXPORTS, drain=60, hold=60, max_length=3600),
-    ):
-        EmptyOperator(task_id="rebuild")
+    dag = Window(*EXPORTS, drain=60, hold=60, max_length=3600, default_args=defaults).dag
     for name in TASKS:
         task = dag.get_task(f"maintenance_window.{name}")
         assert not task.depends_on_past
@@ -188,34 +154,37 @@ def test_default_args_do_not_reach_the_tasks_of_a_window() -> None:
 
 
 def test_retries_of_close_can_be_set() -> None:
-    with (
-        DAG("changed", schedule=None) as dag,
-        maintenance_window(batch_export_ids=EXPORTS, hold=1, resume_args={"retries": 1}),
-    ):
-        pass
+    dag = Window(*EXPORTS, hold=1, resume_args={"retries": 1}).dag
     assert dag.get_task("maintenance_window.close").retries == 1
 
 
-@pytest.mark.parametrize("value", [math.nan, 1e300, -1, timedelta(days=-1), True, "soon", []])
-@pytest.mark.parametrize("name", ["hold", "drain", "max_length"])
-def test_an_invalid_max_length_is_an_import_error(name: str, value: Any) -> None:
-    lengths: dict[str, Any] = {name: value}
-    with (
-        DAG("wrong", schedule=None),
-        pytest.raises(ValueError, match=f"{name} must be a timedelta or a number of seconds"),
-        maintenance_window(batch_export_ids=EXPORTS, **lengths),
-    ):
-        EmptyOperator(task_id="rebuild")
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        *(
+            ({name: value}, f"{name} must be a timedelta or a number of seconds")
+            for name in ("hold", "drain", "max_length")
+            for value in (math.nan, 1e300, -1, timedelta(days=-1), True, "soon", [])
+        ),
+        *(
+            ({"max_length": timedelta(hours=1), **lengths}, "Set max_length above drain and hold together")
+            for lengths in ({"drain": 3600}, {"hold": "4000"}, {"drain": 1800, "hold": 1800})
+        ),
+        ({"on_overdue": []}, "on_overdue needs max_length"),
+    ],
+)
+def test_an_invalid_length_is_an_import_error(arguments: dict[str, Any], error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        Window(*EXPORTS, **arguments)
 
 
-@pytest.mark.parametrize("lengths", [{"drain": 3600}, {"hold": "4000"}, {"drain": 1800, "hold": 1800}])
-def test_a_window_that_would_be_overdue_before_its_work_ends_is_an_import_error(lengths: dict[str, Any]) -> None:
+def test_a_window_without_work_is_an_import_error() -> None:
     with (
         DAG("wrong", schedule=None),
-        pytest.raises(ValueError, match="Set max_length above drain and hold together"),
-        maintenance_window(batch_export_ids=EXPORTS, max_length=timedelta(hours=1), **lengths),
+        pytest.raises(ValueError, match="create tasks inside the with statement, or set hold"),
+        maintenance_window(batch_export_ids=EXPORTS),
     ):
-        EmptyOperator(task_id="rebuild")
+        pass
 
 
 @task
@@ -228,7 +197,6 @@ def test_the_tasks_of_an_organization() -> None:
         workspace_organization(file="northwind.yaml", publish=publish, require_approval=True, pool="workspace")
     ids = {task.task_id.removeprefix("organization."): task for task in dag.tasks}
     assert set(ids) == {"plan", *STEPS, "publish", "report"}
-    assert set(STEPS) == set(PARTS)
     before = {name: {one.removeprefix("organization.") for one in task.upstream_task_ids} for name, task in ids.items()}
     assert before["verification"] == {"plan", "domains", "publish"}
     assert before["collaborators"] == {"plan", "dashboards", "members"}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,23 @@ from airflow_provider_workspace.task_groups import maintenance_window
 
 HOME = Path(os.environ["AIRFLOW_HOME"])
 CONNECTION: dict[str, Any] = {"workspace_conn_id": "workspace_slow"}
+# Number of an export -> its organization and its id.
+EXPORTS: dict[str, list[str]] = json.loads(os.environ["ACCIDENT_EXPORTS"])
 AT_ONCE: dict[str, Any] = {"retry_delay": timedelta(seconds=2), "retry_exponential_backoff": False}
 
 
-def export(number: int) -> str:
-    """Return the id of an export."""
-    return f"0190c0de-0000-4000-8000-0000000001{number:02d}"
+def window(*numbers: int, **options: Any) -> Any:
+    """Open a window for exports of one organization."""
+    ids = [EXPORTS[str(number)][1] for number in numbers]
+    return maintenance_window(
+        batch_export_ids=ids, organization_id=EXPORTS[str(numbers[0])][0], **CONNECTION, **options
+    )
+
+
+def one(number: int) -> dict[str, Any]:
+    """Return the arguments of an operator for one export."""
+    organization_id, export_id = EXPORTS[str(number)]
+    return {"batch_export_id": export_id, "organization_id": organization_id, **CONNECTION}
 
 
 @task
@@ -37,15 +49,6 @@ def work(seconds: float, **context: Any) -> None:
 
 
 with (
-    DAG("accident_edited", schedule=None),
-    maintenance_window(batch_export_ids="{{ var.value.accident_exports }}", **CONNECTION),
-):  # type: ignore[arg-type]
-    work(10)
-
-with DAG("accident_opening", schedule=None), maintenance_window(batch_export_ids=[export(3)], **CONNECTION):
-    work(5)
-
-with (
     DAG(
         "accident_depends",
         schedule=None,
@@ -56,39 +59,30 @@ with (
             "do_xcom_push": False,
         },
     ),
-    maintenance_window(batch_export_ids=[export(4)], resume_args={"retries": 0}, **CONNECTION),
+    window(4, resume_args={"retries": 0}),
 ):
     work.override(trigger_rule="all_success", depends_on_past=False, wait_for_downstream=False)(2)
 
 with (
     DAG("accident_paused", schedule=None),
-    maintenance_window(batch_export_ids=[export(5)], max_length=timedelta(seconds=25), **CONNECTION),
+    window(5, max_length=timedelta(seconds=25)),
 ):
     work(5)
 
 with (
     DAG("accident_timeout", schedule=None, dagrun_timeout=timedelta(seconds=25)),
-    maintenance_window(batch_export_ids=[export(6)], **CONNECTION),
+    window(6),
 ):
     work(90)
 
-with DAG("accident_killed", schedule=None), maintenance_window(batch_export_ids=[export(7)], **CONNECTION):
+with DAG("accident_killed", schedule=None), window(7):
     work(2)
 
-with DAG("accident_broken", schedule=None), maintenance_window(batch_export_ids=[export(8)], **CONNECTION):
-    work(10)
-
-with DAG("accident_first", schedule=None), maintenance_window(batch_export_ids=[export(9)], **CONNECTION):
+with DAG("accident_first", schedule=None), window(9):
     work(3)
 
-with DAG("accident_second", schedule=None), maintenance_window(batch_export_ids=[export(9)], **CONNECTION):
+with DAG("accident_second", schedule=None), window(9):
     work(10)
-
-with (
-    DAG("accident_wrong_id", schedule=None),
-    maintenance_window(batch_export_ids=[export(10), export(99), export(11)], **CONNECTION),
-):
-    work(2)
 
 
 @task
@@ -109,46 +103,33 @@ def after_the_work(**context: Any) -> None:
 # The scheduler is killed during drain, until after max_length. The lengths allow for a busy machine.
 with (
     DAG("accident_outage", schedule=None),
-    maintenance_window(
-        batch_export_ids=[export(14)], drain=timedelta(seconds=60), max_length=timedelta(seconds=240), **CONNECTION
-    ),
+    window(14, drain=timedelta(seconds=60), max_length=timedelta(seconds=240)),
 ):
     after_the_work()
 
 # The guard resumes the first export, and is refused on the second.
 with (
     DAG("accident_guard", schedule=None),
-    maintenance_window(batch_export_ids=[export(15), export(16)], max_length=timedelta(seconds=180), **CONNECTION),
+    window(15, 16, max_length=timedelta(seconds=180)),
 ):
     work_until_told() >> after_the_work()
 
-with DAG("accident_paused_work", schedule=None), maintenance_window(batch_export_ids=[export(18)], **CONNECTION):
+with DAG("accident_paused_work", schedule=None), window(18):
     work_until_told.override(task_id="work")()
 
 with DAG("accident_400", schedule=None):
     (
-        WorkspacePauseBatchExportOperator(task_id="pause", batch_export_id=export(12), **CONNECTION)
+        WorkspacePauseBatchExportOperator(task_id="pause", **one(12))
         >> WorkspaceUnpauseBatchExportOperator(
-            task_id="unpause", batch_export_id=export(12), retries=3, retry_delay=timedelta(seconds=2), **CONNECTION
+            task_id="unpause", retries=3, retry_delay=timedelta(seconds=2), **one(12)
         )
     )
 
 with (
     DAG("accident_contradicting_response", schedule=None),
-    maintenance_window(batch_export_ids=[export(13)], resume_args=AT_ONCE, **CONNECTION),
+    window(13, resume_args=AT_ONCE),
 ):
     work(2)
-
-# Paused until the test that needs it.
-with DAG(
-    "scheduled_sweep",
-    schedule=timedelta(seconds=20),
-    start_date=datetime(2026, 1, 1, tzinfo=timezone.utc),
-    catchup=False,
-    max_active_runs=1,
-    is_paused_upon_creation=True,
-):
-    WorkspaceResumeAbandonedExportsOperator(task_id="sweep", retries=0)
 
 with DAG("window_sweep", schedule=None):
     WorkspaceResumeAbandonedExportsOperator(task_id="sweep", retries=0)

@@ -13,7 +13,6 @@ from airflow_provider_workspace.task_groups import maintenance_window
 
 FIRST = "0190c0de-0000-4000-8000-0000000000e1"
 SECOND = "0190c0de-0000-4000-8000-0000000000e2"
-NOBODY = "0190c0de-0000-4000-8000-0000000000ee"
 # File for the process id of a task that the test kills.
 PIDS = Path(os.environ["AIRFLOW_HOME"])
 
@@ -69,23 +68,11 @@ with DAG("window_timeout", schedule=None), maintenance_window(batch_export_ids=[
     long.override(execution_timeout=timedelta(seconds=3))(120)
 
 with (
-    DAG("window_second_pause_fails", schedule=None),
-    maintenance_window(batch_export_ids=[FIRST, NOBODY], resume_args={"retries": 0}),
-):
-    well()
-
-with (
     DAG("window_refused", schedule=None),
     maintenance_window(
         batch_export_ids=[FIRST, SECOND],
         resume_args={"retry_delay": timedelta(seconds=2), "retry_exponential_backoff": False},
     ),
-):
-    long(12)
-
-with (
-    DAG("window_never_resumed", schedule=None),
-    maintenance_window(batch_export_ids=[FIRST, SECOND], resume_args={"retries": 0}),
 ):
     long(12)
 
@@ -100,9 +87,3 @@ with (
     maintenance_window(batch_export_ids=[FIRST, SECOND], hold=timedelta(seconds=10)),
 ):
     pass
-
-with DAG("window_short", schedule=None), maintenance_window(batch_export_ids=[FIRST]):
-    long(10)
-
-with DAG("window_longer", schedule=None), maintenance_window(batch_export_ids=[FIRST, SECOND]):
-    long(40)

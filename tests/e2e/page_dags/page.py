@@ -39,12 +39,6 @@ def short_work() -> None:
     time.sleep(60)
 
 
-@task(task_id="work")
-def accident_work() -> None:
-    """Work that is long enough for an accident."""
-    time.sleep(15)
-
-
 with (
     DAG("nightly_maintenance", schedule=None, default_args={"owner": f"data-team {MARKUP}".strip()}),
     maintenance_window(batch_export_ids=[FIRST, SECOND], max_length=timedelta(hours=2)),
@@ -74,12 +68,6 @@ with DAG("organization", schedule=None):
         WorkspaceApplyOrganizationOperator(
             task_id=part, part=part, file={"members": {"people": ["of.file@example.com", "liv.invited@example.com"]}}
         )
-
-with (
-    DAG("accident", schedule=None, params={"export": FIRST}),
-    maintenance_window(batch_export_ids='["{{ params.export }}"]'),
-):
-    accident_work()
 
 with DAG("wait_for_people", schedule=None):
     WorkspaceInvitesSettledSensor(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import math
 import subprocess
 import sys
 from typing import Any
@@ -13,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_workspace.api import operations
 from airflow_provider_workspace.api.operation import Operation, Request, endpoint, path_fields, result_type
 from airflow_provider_workspace.api.operations import (
     OPERATIONS,
+    AddDashboardCollaborator,
     CreateDashboard,
     CreateInvite,
     CreateInvites,
@@ -26,10 +28,11 @@ from airflow_provider_workspace.api.operations import (
     ListDomains,
     PauseBatchExport,
     UpdateDashboard,
-    UpdateDomain,
+    UpdateMember,
 )
 from airflow_provider_workspace.errors import WorkspaceInputError
 
+operations = importlib.import_module("airflow_provider_workspace.api.operations")
 UUID_TEXT = "0190c0de-0000-4000-8000-0000000000e1"
 
 
@@ -228,18 +231,6 @@ def test_one_object_holds_one_invite() -> None:
         CreateInvites(organization_id="o", invites=invites, body="object")
 
 
-# Secrets
-
-
-def test_repr_of_an_operation_has_no_secrets() -> None:
-    hooked = CreateProject(organization_id="o", name="Shop", slack_incoming_webhook="https://hooks.example.com/s3cret")
-    assert list(hooked.secrets()) == ["https://hooks.example.com/s3cret"]
-    assert repr(hooked) == "CreateProject(name='Shop', organization_id='o')"
-    unset = UpdateDomain(organization_id="o", domain_id=UUID_TEXT, saml_x509_cert=None)
-    assert list(unset.secrets()) == []
-    assert repr(hooked.request()) == "Request(method='POST', target='/api/organizations/o/projects/')"
-
-
 # The table
 
 
@@ -299,10 +290,49 @@ def test_an_incomplete_endpoint_row_is_refused(row: dict[str, Any], says: str) -
 
 def test_modules_of_operations_are_imported_lazily() -> None:
     code = (
-        "import sys; from airflow_provider_workspace.api import operations\n"
+        "import sys; import airflow_provider_workspace.api.operations as operations\n"
         "name = operations.__name__ + '.members'\n"
         "print(name in sys.modules, operations.members.ListMembers.__name__, name in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["False", "ListMembers", "True"]
     assert operations.__getattr__("members") is sys.modules["airflow_provider_workspace.api.operations.members"]
+
+
+# Levels
+
+
+def level_of(value: Any) -> Any:
+    return UpdateMember(organization_id="o", user_uuid="u", level=value).payload()["level"]
+
+
+@pytest.mark.parametrize(
+    ("value", "level"),
+    [
+        *((value, 8) for value in (8, "8", " 8 ", "8.0", 8.0, " Admin")),
+        *((value, value) for value in (-1, 37)),
+        *(("+3", 3), ("member", 1), ("OWNER", 15)),
+    ],
+)
+def test_levels_may_be_integers_or_names(value: Any, level: int) -> None:
+    invite = CreateInvite(organization_id="o", target_email="ada@example.com", level=value)
+    assert level_of(value) == invite.payload()["level"] == level
+
+
+@pytest.mark.parametrize("value", [True, False, 8.5, math.nan, math.inf, 10**200, "8.5", "boss", "", None, [8]])
+def test_invalid_levels_are_refused(value: Any) -> None:
+    with pytest.raises(WorkspaceInputError) as error:
+        level_of(value)
+    assert str(error.value) == (
+        "UpdateMember: field 'level': expected a whole number, or member (1) or admin (8) or owner (15). "
+        "Nothing was sent."
+    )
+
+
+def test_levels_of_dashboards_have_no_names() -> None:
+    """Their levels are of another kind: 37 is "can edit"."""
+    add = AddDashboardCollaborator(project_id="1", dashboard_id=1, user_uuid="u", level="37")
+    assert add.payload()["level"] == 37
+    for value in (True, "admin", 0.5):
+        with pytest.raises(WorkspaceInputError, match=r"field 'restriction_level': expected a whole number\. "):
+            UpdateDashboard(project_id="1", dashboard_id=1, restriction_level=value)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from contextlib import closing
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceRateLimitError
-from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.procedures.invites_report import WorkspaceInvitesIncompleteError
-from airflow_provider_workspace.procedures.quota import parse_timestamp
-from tests.unit.client.loopback import RESET_AFTER_READING, Loopback, answer
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceRateLimitError
+from tests.raw_server import RESET_AFTER_READING, RawServer, Scene, answer
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -94,7 +91,7 @@ def test_a_refused_row_fails_alone(call: Call, connect: Connect, sandbox: Sandbo
     connect()
     rows = people(10)
     rows[6]["level"] = 7
-    with pytest.raises(WorkspaceInvitesIncompleteError) as error:
+    with pytest.raises(WorkspaceError) as error:
         call("create_invites", rows)
     assert str(error.value) == (
         'The service refused 1 of 10 rows; the others are done. row 7 (P7@example.org): "7" is not a valid choice.'
@@ -106,7 +103,7 @@ def test_a_refused_row_fails_alone(call: Call, connect: Connect, sandbox: Sandbo
 @live
 def test_a_rate_limited_run_can_be_continued(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
     connect(max_concurrency=1)
-    with pytest.raises(WorkspaceInvitesIncompleteError) as error:
+    with pytest.raises(WorkspaceError) as error:
         call("create_invites", people(90))
     assert isinstance(error.value.cause, WorkspaceRateLimitError)
     assert error.value.cause.retry_after
@@ -127,8 +124,9 @@ NOBODY = answer(body={"count": 0, "next": None, "previous": None, "results": []}
 ADA = answer(body={"count": 1, "next": None, "previous": None, "results": [{"target_email": "ada@example.com"}]})
 
 
-def test_bulk_invites_wait_before_looking_up_a_lost_response(call: Call, connect: Connect) -> None:
-    with Loopback(NOBODY, NOBODY, RESET_AFTER_READING, ADA, NOBODY) as service:
+@pytest.mark.parametrize("lost", [RESET_AFTER_READING, answer(408)], ids=["reset", "408"])
+def test_bulk_invites_wait_before_looking_up_a_lost_response(call: Call, connect: Connect, lost: Scene) -> None:
+    with RawServer(NOBODY, NOBODY, lost, ADA, NOBODY) as service:
         connect(host=service.url, consistency_time=PAUSE)
         began = time.monotonic()
         report = call("create_invites", ["ada@example.com"])
@@ -137,27 +135,23 @@ def test_bulk_invites_wait_before_looking_up_a_lost_response(call: Call, connect
     assert [request.method for request in service.requests] == ["GET", "GET", "POST", "GET", "GET"]
 
 
-def test_invites_after_a_408_are_looked_up(call: Call, connect: Connect) -> None:
-    with Loopback(NOBODY, NOBODY, answer(408), ADA, NOBODY) as service:
-        connect(host=service.url, consistency_time=PAUSE)
-        report = call("create_invites", ["ada@example.com"])
-    assert report.counts["invited"] == 1
-    assert [request.method for request in service.requests] == ["GET", "GET", "POST", "GET", "GET"]
-
-
 # Concurrency
 
 
 @pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
-def test_bulk_invites_are_sent_concurrently(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
+def test_bulk_invites_are_sent_concurrently(
+    call: Call, connect: Connect, sandbox: SandboxServer, log_lines: list[str]
+) -> None:
     """A request is under way for at least the latency after it arrived."""
     connect()
     sandbox.change_settings(latency_ms=600)
     report = call("create_invites", people(200))
     assert report.counts["invited"] == 200
     assert len(sandbox.effects("create_invite")) == 200
+    (progress,) = [line for line in log_lines if line.startswith("Invites: ")]
+    assert progress.startswith("Invites: 200 of 200 (100 %), ")
     sent = [entry for entry in sandbox.requests() if entry["operation"] == "create_invites"]
-    times = [parse_timestamp(entry["at"]) or 0.0 for entry in sent]
+    times = [datetime.fromisoformat(entry["at"].replace("Z", "+00:00")).timestamp() for entry in sent]
     under_way = [sum(0 <= at - other < 0.6 for other in times) for at in times]
     assert 2 <= max(under_way) <= 4, under_way
 
@@ -173,10 +167,10 @@ def test_429_pauses_all_concurrent_requests(call: Call, connect: Connect, sandbo
     assert len(sandbox.effects("create_invite")) == 200
 
 
-def test_a_refusal_stops_the_remaining_requests(connect: Connect, sandbox: SandboxServer) -> None:
+def test_a_refusal_stops_the_remaining_requests(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
     connect()
     sandbox.inject("status_before", "create_invites", status=403, times=None)
-    with closing(WorkspaceHook()) as hook, pytest.raises(WorkspaceInvitesIncompleteError, match="403"):
-        hook.create_invites(people(200))
+    with pytest.raises(WorkspaceError, match="403"):
+        call("create_invites", people(200))
     sent = [entry for entry in sandbox.requests() if entry["operation"] == "create_invites"]
     assert 1 <= len(sent) <= 4

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -18,9 +15,7 @@ from airflow.sdk._shared.secrets_masker import redact
 
 from airflow_provider_workspace.api.models import Resource
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError, WorkspacePermissionError
-from airflow_provider_workspace.hooks import progress
 from airflow_provider_workspace.hooks.connection import RECORDS
-from airflow_provider_workspace.hooks.progress import ProgressLog
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 
@@ -163,28 +158,7 @@ def test_a_connection_of_another_type_is_refused(
 
 
 def test_the_connection_is_read_once_until_the_hook_is_closed(connect: Connect) -> None:
-    connect()
-    hook = WorkspaceHook()
-    hook.close()
-    client = hook.get_conn()
-    assert client is hook.client
-    hook.close()
-    connect(page_size=7)
-    assert hook.client.settings.page_size == 7
-    hook.close()
-
-
-def test_a_with_statement_closes_the_hook(connect: Connect) -> None:
-    connect()
-    with WorkspaceHook() as hook:
-        assert [project.id for project in hook.list_projects()]
-        client = hook.client
-    assert hook.client is not client
-    hook.close()
-
-
-def test_the_async_hook_reads_the_connection_once(connect: Connect) -> None:
-    async def look_up() -> None:
+    async def open_and_close() -> None:
         hook = WorkspaceAsyncHook()
         await hook.aclose()
         connect()
@@ -195,7 +169,16 @@ def test_the_async_hook_reads_the_connection_once(connect: Connect) -> None:
         assert (await hook.client()).settings.page_size == 7
         await hook.aclose()
 
-    asyncio.run(look_up())
+    asyncio.run(open_and_close())
+    connect()
+    with WorkspaceHook() as hook:
+        hook.close()
+        client = hook.get_conn()
+        assert client is hook.client
+        connect(page_size=7)
+        assert hook.client.settings.page_size != 7
+    assert hook.client.settings.page_size == 7
+    hook.close()
 
 
 # Methods that do more than send one operation
@@ -243,48 +226,6 @@ def test_the_key_and_secrets_in_responses_are_masked_in_logs(
     call("create_project", name="Shop", slack_incoming_webhook=webhook)
     assert token
     assert redact(f"{key} {token} {webhook}") == "*** *** ***"
-
-
-# Progress
-
-
-@pytest.fixture
-def lines() -> Iterator[list[str]]:
-    """Lines of the progress log."""
-    said: list[str] = []
-    handler = logging.Handler()
-    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
-    level = progress.log.level
-    progress.log.addHandler(handler)
-    progress.log.setLevel(logging.INFO)
-    yield said
-    progress.log.removeHandler(handler)
-    progress.log.setLevel(level)
-
-
-def test_progress_of_a_short_operation_is_one_final_line(lines: list[str]) -> None:
-    tell = ProgressLog("Invites")
-    for done in (0, 10, 20, 40):
-        tell(done, 40)
-    (line,) = lines
-    assert line.startswith("Invites: 40 of 40 (100 %), ")
-
-
-def test_progress_estimates_the_remaining_time(lines: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "SECONDS_BETWEEN", 0.0)
-    tell = ProgressLog("Invites")
-    tell(10, 40)
-    assert re.fullmatch(r"Invites: 10 of 40 \(25 %\), [\d.]+ a second, \d+ s left", lines[0])
-
-
-def test_a_connection_uri_is_usable(sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    uri = f"workspace://:{sandbox.seed.admin_key}@{sandbox.url.removeprefix('http://')}/"
-    query = f"?organization_id={sandbox.seed.organization_id}&project_id=1&read_timeout=5"
-    for schema in ("", "http"):
-        monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", f"{uri}{schema}{query}")
-        with closing(WorkspaceHook()) as hook:
-            assert hook.get_project(project_id=hook.project_or_default()).id == 1
-            assert hook.client.settings.read_timeout == 5
 
 
 # Records in XCom

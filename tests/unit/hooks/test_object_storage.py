@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +15,22 @@ from airflow.sdk import ObjectStoragePath
 from airflow.sdk.io import attach
 from fsspec.implementations.memory import MemoryFileSystem
 
-from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError, WorkspaceStorageError
-from airflow_provider_workspace.hooks.files import ReportFile, file_at, open_report
+from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceStorageError
+from airflow_provider_workspace.hooks.files import ReportFile, open_report
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
-from airflow_provider_workspace.procedures.roster_files import read_roster
 from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.audit import writes
+from tests.raw_server import RawServer, Scene, answer
 from tests.task_instance import TaskInstance
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+
+NOBODY = answer(body={"count": 0, "next": None, "previous": None, "results": []})
 COLUMNS = ("row", "email", "status")
 REPORT = {"counts": {"rows": 2}, "rows": [
     {"row": 1, "email": "ada@example.com", "status": "invited"}, {"row": 2, "email": "=1+1", "status": "invalid"},
@@ -44,8 +50,12 @@ def own_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_STORE", '{"conn_type": "generic"}')
 
 
+def invite(path: Any, **arguments: Any) -> Any:
+    return WorkspaceCreateInvitesOperator(task_id="invite", path=path, **arguments).execute({})
+
+
 @pytest.mark.usefixtures("own_connection")
-@pytest.mark.parametrize("conn_id", ["", "store@"])
+@pytest.mark.parametrize("kind", ["file://{}", "file://store@{}", "path"])
 @pytest.mark.parametrize(
     ("suffix", "content"),
     [
@@ -54,61 +64,43 @@ def own_connection(monkeypatch: pytest.MonkeyPatch) -> None:
         (".jsonl", '{"email": "ada@example.com", "level": "1"}\n'),
     ],
 )
-def test_a_url_is_read(tmp_path: Path, conn_id: str, suffix: str, content: str) -> None:
+def test_a_url_is_read(
+    tmp_path: Path, sandbox: SandboxServer, connect: Connect, kind: str, suffix: str, content: str
+) -> None:
+    connect()
     file = tmp_path / f"team{suffix}"
     file.write_text(content)
-    rows = read_roster(None, file_at(f"file://{conn_id}{file}"))
-    assert list(rows) == list(rows) == [{"email": "ada@example.com", "level": "1"}]
-    assert list(read_roster(None, file_at(ObjectStoragePath(f"file://{file}")))) == list(rows)
+    invite(ObjectStoragePath(f"file://{file}") if kind == "path" else kind.format(file))
+    (sent,) = writes(sandbox)
+    assert sent["body"] == [{"target_email": "ada@example.com", "level": 1}]
 
 
 @pytest.mark.parametrize(
-    ("path", "kind", "says"),
+    ("path", "says"),
     [
-        ("file://{0}/none.csv", WorkspaceInputError, "There is no file 'file://{0}/none.csv'. Nothing was sent."),
-        ("file://{0}/folder.csv", WorkspaceInputError, "'file://{0}/folder.csv' is a directory; expected a file"),
-        ("file://nobody@{0}/a.csv", WorkspaceConfigError, "There is no connection 'nobody': create it, or correct"),
-        ("nowhere://{0}/a.csv", WorkspaceInputError, "nowhere://"),
-        ("s3://bucket/a.csv", WorkspaceInputError, "Install the Airflow provider for s3://"),
-        ("file://[{0}/a.csv", WorkspaceInputError, "is not a valid URL"),
-        ("file://{0}/latin.csv", WorkspaceInputError, "'file://{0}/latin.csv' is not in UTF-8 (byte 7)"),
-        ("file://{0}/columns.csv", WorkspaceInputError, "'file://{0}/columns.csv' has no column 'email'"),
-        ("file://{0}/a.xlsx", WorkspaceInputError, "is not a roster: expected a name that ends in .csv, .json, .jsonl"),
+        ("file://{0}/none.csv", "There is no file 'file://{0}/none.csv'. Nothing was sent."),
+        ("file://{0}/folder.csv", "'file://{0}/folder.csv' is a directory; expected a file"),
+        ("file://nobody@{0}/a.csv", "There is no connection 'nobody': create it, or correct"),
+        ("nowhere://{0}/a.csv", "nowhere://"),
+        ("s3://bucket/a.csv", "Install the Airflow provider for s3://"),
+        ("file://[{0}/a.csv", "is not a valid URL"),
+        ("file://{0}/latin.csv", "'file://{0}/latin.csv' is not in UTF-8 (byte 7)"),
+        ("file://{0}/columns.csv", "'file://{0}/columns.csv' has no column 'email'"),
+        ("file://{0}/a.xlsx", "is not a roster: expected a name that ends in .csv, .json, .jsonl"),
     ],
 )
-def test_a_path_without_a_file_is_an_error_before_sending(
-    tmp_path: Path, path: str, kind: type[Exception], says: str
+def test_a_path_without_a_roster_is_an_error_before_sending(
+    tmp_path: Path, sandbox: SandboxServer, connect: Connect, path: str, says: str
 ) -> None:
+    connect()
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "latin.csv").write_bytes("email\nj\xfcrgen@example.com\n".encode("latin-1"))
     (tmp_path / "columns.csv").write_text("first_name\nAda\n")
-    with pytest.raises(kind) as caught:
-        list(read_roster(None, file_at(path.format(tmp_path))))
+    with pytest.raises(AirflowFailException) as caught:
+        invite(path.format(tmp_path))
     assert says.format(tmp_path) in str(caught.value)
     assert str(caught.value).endswith("Nothing was sent.")
-
-
-@pytest.mark.parametrize("prefix", ["", "file://"])
-def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path: Path, prefix: str) -> None:
-    file = tmp_path / "team.jsonl"
-    file.write_text('"ada@example.com"\n' * 2)
-    rows = iter(read_roster(None, file_at(f"{prefix}{file}")))
-    assert next(rows) == "ada@example.com"
-    with file.open("a") as more:
-        more.write('"lin@example.com"\n')
-    with pytest.raises(WorkspaceInputError, match=r"Wait until .* is complete: it changed while it was read"):
-        list(rows)
-
-
-@pytest.mark.parametrize("prefix", ["", "file://"])
-def test_a_file_that_changes_between_two_reads_is_refused(tmp_path: Path, prefix: str) -> None:
-    file = tmp_path / "team.csv"
-    file.write_text("email\nada@example.com\n")
-    rows = read_roster(None, file_at(f"{prefix}{file}"))
-    assert len(list(rows)) == 1
-    file.write_text("email\n")
-    with pytest.raises(WorkspaceInputError, match="it changed while it was read"):
-        list(rows)
+    assert sandbox.requests() == []
 
 
 class StoreError(OSError):
@@ -116,27 +108,31 @@ class StoreError(OSError):
 
 
 @pytest.mark.parametrize(
-    ("raised", "kind", "says"),
+    ("raised", "permanent", "says"),
     [
-        (PermissionError("Forbidden"), WorkspaceInputError, "team.csv' cannot be read with the credentials"),
-        (StoreError("no route"), WorkspaceStorageError, "The object store failed"),
-        (RuntimeError("EndpointConnectionError"), WorkspaceStorageError, "(RuntimeError: EndpointConnectionError)"),
-        (StoreError(16, "FileExpired"), WorkspaceInputError, "it changed while it was read"),
+        (PermissionError("Forbidden"), True, "team.csv' cannot be read with the credentials"),
+        (StoreError("no route"), False, "The object store failed"),
+        (RuntimeError("EndpointConnectionError"), False, "(RuntimeError: EndpointConnectionError)"),
+        (StoreError(16, "FileExpired"), True, "it changed while it was read"),
     ],
-)  # fmt: skip
+)
 def test_errors_of_the_store_are_in_the_message(
-    monkeypatch: pytest.MonkeyPatch, memory: MemoryFileSystem, raised: Exception, kind: type[Exception], says: str
+    monkeypatch: pytest.MonkeyPatch,
+    memory: MemoryFileSystem,
+    connect: Connect,
+    raised: Exception,
+    permanent: bool,  # noqa: FBT001
+    says: str,
 ) -> None:
-    file = file_at("memory://team.csv")
-    file.write(b"email\nada@example.com\n")
-    assert len(list(read_roster(None, file))) == 1
+    connect()
+    memory.pipe("/team.csv", b"email\nada@example.com\n")
 
     def info(*_: object, **__: object) -> None:
         raise raised
 
     monkeypatch.setattr(memory, "info", info)
-    with pytest.raises(kind) as caught:
-        list(read_roster(None, file))
+    with pytest.raises(AirflowFailException if permanent else WorkspaceStorageError) as caught:
+        invite("memory://team.csv")
     assert says in str(caught.value)
 
 
@@ -187,7 +183,6 @@ def test_a_path_that_is_never_writable_is_a_permanent_error(tmp_path: Path, path
     assert caught.value.permanent
 
 
-@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 class TestOperators:
     """XComs and report files of tasks."""
 
@@ -267,28 +262,28 @@ class TestOperators:
 
     @pytest.mark.parametrize("prefix", ["", "file://"])
     def test_a_removed_report_folder_does_not_hide_sent_invites(
-        self, tmp_path: Path, sandbox: SandboxServer, connect: Connect, prefix: str
+        self, tmp_path: Path, connect: Connect, prefix: str
     ) -> None:
-        connect()
         folder = tmp_path / "reports"
         folder.mkdir()
-        operator = WorkspaceCreateInvitesOperator(
-            task_id="invite", invites=["ada@example.com"], report_path=f"{prefix}{folder}/report.csv"
-        )
+
+        def remove_and_answer(connection: socket.socket) -> None:
+            shutil.rmtree(folder)
+            sent = answer(201, [{"id": "i1", "target_email": "ada@example.com"}]).answer
+            assert isinstance(sent, bytes)
+            connection.sendall(sent)
+
         ti: Any = TaskInstance()
-        write = operator.write
-
-        def remove_and_write(*arguments: Any) -> Any:
-            (folder / "report.csv").unlink()
-            folder.rmdir()
-            return write(*arguments)
-
-        operator.write = remove_and_write  # type: ignore[method-assign]
-        with pytest.raises(AirflowFailException) as caught:
-            operator.execute({"ti": ti})
+        with RawServer(NOBODY, NOBODY, Scene(handler=remove_and_answer)) as service:
+            connect(host=service.url)
+            operator = WorkspaceCreateInvitesOperator(
+                task_id="invite", invites=["ada@example.com"], report_path=f"{prefix}{folder}/report.csv"
+            )
+            with pytest.raises(AirflowFailException) as caught:
+                operator.execute({"ti": ti})
         assert "Nothing was sent" not in str(caught.value)
         assert ti.xcoms["report"]["counts"]["invited"] == 1
-        assert len(sandbox.effects("create_invite")) == 1
+        assert [request.method for request in service.requests] == ["GET", "GET", "POST"]
 
     def test_the_report_file_of_a_sync_has_all_changes(
         self, tmp_path: Path, sandbox: SandboxServer, connect: Connect

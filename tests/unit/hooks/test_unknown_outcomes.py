@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_workspace.errors import WorkspaceOutcomeUnknownError
+from airflow_provider_workspace.errors import WorkspaceOutcomeUnknownError, WorkspaceTransportError
 from airflow_provider_workspace.hooks.connection import WorkspaceDoNotRetryError
 from airflow_provider_workspace.version_compat import AirflowFailException
-from tests.unit.client.loopback import RESET_AFTER_READING, Loopback, answer
+from tests.raw_server import RESET_AFTER_READING, RawServer, answer
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -40,15 +40,15 @@ def test_a_task_is_not_retried_after_a_create_with_an_unknown_outcome(
 def test_a_task_may_be_retried_after_a_repeatable_write_with_an_unknown_outcome(
     call: Call, connect: Connect, sandbox: SandboxServer
 ) -> None:
-    with Loopback(RESET_AFTER_READING) as service:
+    with RawServer(RESET_AFTER_READING) as service:
         connect(host=service.url, max_attempts=1)
-        with pytest.raises(Exception, match="was sent, but no complete response arrived") as lost:
+        with pytest.raises(WorkspaceTransportError, match="was sent, but no complete response arrived") as lost:
             call("pause_batch_export", batch_export_id=sandbox.seed.batch_export_ids[0])
     assert not isinstance(lost.value, AirflowFailException | WorkspaceDoNotRetryError)
 
 
 def test_a_create_whose_response_identifies_no_record_is_not_retried(call: Call, connect: Connect) -> None:
-    with Loopback(answer(201, {"error": "limit reached"})) as service:
+    with RawServer(answer(201, {"error": "limit reached"})) as service:
         connect(host=service.url)
         with pytest.raises(WorkspaceDoNotRetryError, match=r"^Look for the dashboard in the workspace itself"):
             call("create_dashboard", name="Sales")

@@ -14,34 +14,33 @@ import yaml
 from airflow.sdk import DAG, ObjectStoragePath
 from airflow.sdk.execution_time import task_runner
 
-from airflow_provider_workspace.client.client import WorkspaceClient
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotAppliedError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.organization import (
     WorkspaceApplyOrganizationOperator,
     WorkspacePlanOrganizationOperator,
 )
-from airflow_provider_workspace.procedures.organization_import import describe_organization
-from airflow_provider_workspace.procedures.organization_plan import PARTS
 from airflow_provider_workspace.sandbox.faults import FaultContext, FaultKind
 from airflow_provider_workspace.sandbox.responses import json_response
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
-from airflow_provider_workspace.state.lease_store import VariableStore
-from airflow_provider_workspace.state.leases import Lease, dump
-from airflow_provider_workspace.state.organization_memory import PREFIX, remembered_dashboards
+from airflow_provider_workspace.task_groups import STEPS
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.audit import effects
+from tests.interruptions import Interruptions
+from tests.organizations import imported
 from tests.task_instance import Killed, TaskStore
 from tests.unit.operators.test_approval import Question, Task
-from tests.variables import Variables, install
+from tests.windows import Airflow, Window
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from starlette.responses import Response
 
+    from tests.airflow_cli import AirflowCli
     from tests.conftest import Connect
+    from tests.variables import Variables
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
@@ -103,7 +102,7 @@ class Run:
     def apply(self, *parts: Any, **arguments: Any) -> dict[str, Any]:
         self.tries += 1
         results = {}
-        for part in parts or PARTS:
+        for part in parts or STEPS:
             task = WorkspaceApplyOrganizationOperator(
                 **{"task_id": part, "part": part, "file": self.file, "poke_interval": 5, **self.arguments, **arguments}
             )
@@ -121,7 +120,7 @@ class Run:
 
 @pytest.fixture
 def variables(monkeypatch: pytest.MonkeyPatch) -> Variables:
-    return install(monkeypatch)
+    return Airflow(monkeypatch).variables
 
 
 @pytest.fixture
@@ -238,46 +237,87 @@ def test_only_different_fields_are_changed(sandbox: SandboxServer, run: Run) -> 
     ],
 )
 def test_an_export_in_a_maintenance_window_of_the_organization_is_not_changed(
-    sandbox: SandboxServer, run: Run, variables: Variables, where: dict[str, str], *, held: bool
+    sandbox: SandboxServer, run: Run, connect: Connect, where: dict[str, str], *, held: bool
 ) -> None:
-    export_id = SEED.batch_export_ids[0]
-    fields: dict[str, Any] = {"service": sandbox.url, "organization_id": SEED.organization_id, **where}
-    lease = Lease(
-        dag_id="nightly",
-        run_id="now",
-        close_task_id="close",
-        workspace_conn_id="workspace_default",
-        batch_export_id=export_id,
-        state="paused",
-        since=1_790_000_000,
-        until=1_790_003_600,
-        **fields,
-    )
-    variables.values[lease.key] = dump(lease)
+    service = where.get("service", sandbox.url)
+    connect(host=service)
+    Window(SEED.batch_export_ids[0], dag_id="nightly", organization_id=where.get("organization_id")).open()
+    connect()
     plan = run.apply("exports")["exports"]
     assert ("left alone: the maintenance window nightly" in plan["table"]) == held
     assert (effects(sandbox) == []) == held
 
 
-def test_an_unapproved_plan_is_refused(sandbox: SandboxServer, run: Run) -> None:
-    plan = run.plan()
-    run.file = yaml.safe_load(FILE)
-    run.file["members"] = None
-    run.file["projects"].append({"name": "Southwind"})
-    with pytest.raises(AirflowFailException, match=r"(?s)^WorkspaceInputError: Plan again.*\+ project Southwind"):
-        run.apply("projects", approved=plan)
-    with pytest.raises(AirflowFailException, match="Check the task that approved comes from"):
-        run.apply("projects", approved="None")
-    with pytest.raises(AirflowFailException, match="the approved plan is for another one, and this task is for http"):
-        run.apply("projects", approved={**plan, "planned_for": "another one"})
+PEOPLE = {"people": [{"email": "ada@example.com", "level": 1, "message": "Welcome"}]}
+GRANTED = {"people": [{**PEOPLE["people"][0], "private_project_access": [{"id": 1, "level": "admin"}]}]}
+COLLABORATORS = """\
+projects:
+  - name: Northwind
+    dashboards:
+      - name: Sign-ups
+        collaborators:
+          - mina.member@example.com
+          - grace.analyst@example.com
+          - olive.owner@example.com
+          - Liv.Invited@example.com
+complete: [members]
+"""
+CORRECT = (
+    r"(?s)Correct northwind\.yaml:\n"
+    r"  line 7: projects\.0\.dashboards\.0\.collaborators\.1: name grace\.analyst@example\.com under members.*\n"
+    r"  line 9: projects\.0\.dashboards\.0\.collaborators\.3: name Liv\.Invited@example\.com under members"
+)
+
+
+@pytest.mark.parametrize(
+    ("file", "part", "arguments", "error"),
+    [
+        ({"projects": [{"name": "Southwind"}]}, "projects", {"approved": {}}, r"(?s)Plan again.*\+ project Southwind"),
+        ({"members": GRANTED}, "members", {"approved": {}}, r"(?s)Plan again.*private_project_access: \[\{"),
+        ({}, "projects", {"approved": "None"}, "Check the task that approved comes from"),
+        (
+            {},
+            "projects",
+            {"approved": {"planned_for": "another one"}},
+            "the approved plan is for another one, and this",
+        ),
+        (FILE, "dashboards", {}, "Apply the parts before 'dashboards' first"),
+        (FILE, "project", {}, "part is 'project'; expected 'projects' or"),
+        (" ", "projects", {}, "Check the task that file comes from"),
+        (5, "projects", {}, "file must be the path of an organization file or a mapping"),
+        ("file:///nowhere/none.yaml", "projects", {}, r"There is no file 'file:///nowhere/none\.yaml'"),
+        ("nosuch://bucket/northwind.yaml", "projects", {}, "nosuch"),
+        (
+            "projects:\n  - nam: Eastwind",
+            "projects",
+            {},
+            r"(?s)Correct northwind\.yaml:.*line 2: .*did you mean 'name'",
+        ),
+        (
+            "projects:\n  # {{ x\n",
+            "projects",
+            {"render_file": True},
+            "Correct the template in the organization file, line 2:",
+        ),
+        (f"{COLLABORATORS}members: {{roster: team.csv}}\n", "members", {}, CORRECT),
+        (f"{COLLABORATORS}members: {{people: [mina.member@example.com, ada@example.com]}}\n", "members", {}, CORRECT),
+    ],
+)
+def test_an_invalid_file_or_approval_is_refused(
+    sandbox: SandboxServer, run: Run, tmp_path: Path, file: Any, part: str, arguments: dict[str, Any], error: str
+) -> None:
+    if isinstance(arguments.get("approved"), dict):
+        arguments = {"approved": {**run.plan_of({"members": PEOPLE}), **arguments["approved"]}}
+    if isinstance(file, str) and "\n" in file:
+        (tmp_path / "northwind.yaml").write_text(file)
+    else:
+        run.file = file
+    with pytest.raises(AirflowFailException, match=error):
+        run.apply(part, **arguments)
     assert effects(sandbox) == []
 
 
-def test_a_part_needs_the_earlier_parts(sandbox: SandboxServer, run: Run) -> None:
-    with pytest.raises(AirflowFailException, match="Apply the parts before 'dashboards' first"):
-        run.apply("dashboards")
-    with pytest.raises(AirflowFailException, match="part is 'project'; expected 'projects' or"):
-        run.apply("project")
+def test_a_dry_run_of_a_part_changes_nothing(sandbox: SandboxServer, run: Run) -> None:
     assert run.apply("projects", dry_run=True)["projects"]["pending"] == 1
     assert effects(sandbox) == []
 
@@ -353,15 +393,6 @@ def test_an_invalid_row_removes_nobody_whatever_on_invalid_says(
     assert not sandbox.effects()
 
 
-def test_an_approval_covers_what_an_invite_grants(sandbox: SandboxServer, run: Run) -> None:
-    run.file = {"members": {"people": [{"email": "ada@example.com", "level": 1, "message": "Welcome"}]}}
-    approved = run.plan()
-    run.file["members"]["people"][0]["private_project_access"] = [{"id": 1, "level": "admin"}]
-    with pytest.raises(AirflowFailException, match=r"(?s)Plan again.*private_project_access: \[\{"):
-        run.apply("members", approved=approved)
-    assert effects(sandbox) == []
-
-
 def test_verification_waits_in_the_triggerer(sandbox: SandboxServer, run: Run) -> None:
     run.publish = lambda **_: None  # type: ignore[method-assign]
     run.apply("domains")
@@ -387,23 +418,12 @@ def test_a_part_that_was_not_applied_fails(sandbox: SandboxServer, run: Run) -> 
     assert run.plan()["pending"] == 0
 
 
-def test_templates_in_the_file_are_rendered(run: Run, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("run")
+def test_templates_in_the_file_are_rendered(tmp_path: Path) -> None:
     (tmp_path / "northwind.yaml").write_text("projects: [{name: '{{ name }}'}]")
     task = WorkspacePlanOrganizationOperator(task_id="plan", file="northwind.yaml", render_file=True)
     plan = task.execute({"dag": SimpleNamespace(folder=str(tmp_path)), "name": "Eastwind"})  # type: ignore[typeddict-item]
     assert names(plan, "create") == ["project Eastwind"]
-    run.file = " "
-    with pytest.raises(AirflowFailException, match="Check the task that file comes from"):
-        run.plan()
-    run.file = 5
-    with pytest.raises(AirflowFailException, match="file must be the path of an organization file or a mapping"):
-        run.plan()
-    (tmp_path / "northwind.yaml").write_text("projects:\n  - nam: Eastwind")
-    with pytest.raises(AirflowFailException, match=r"(?s)Correct northwind\.yaml:.*line 2: .*did you mean 'name'"):
-        task.execute({"dag": SimpleNamespace(folder=str(tmp_path))})  # type: ignore[typeddict-item]
-    (tmp_path / "northwind.yaml").write_text("projects:\n  # {{ not a template\n")
-    with pytest.raises(AirflowFailException, match=r"Correct the template in the organization file, line 2: "):
-        task.execute({"dag": SimpleNamespace(folder=str(tmp_path))})  # type: ignore[typeddict-item]
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
@@ -444,12 +464,6 @@ def test_file_and_roster_are_read_from_object_storage(sandbox: SandboxServer, ru
     assert run.plan()["counts"]["create"] == 7
     run.file = ObjectStoragePath(run.file)
     assert names(run.apply("members")["members"], "create") == ["invite ada@example.com"]
-    run.file = f"file://{tmp_path}/none.yaml"
-    with pytest.raises(AirflowFailException, match=r"There is no file 'file://.*none\.yaml'"):
-        run.plan()
-    run.file = "nosuch://bucket/northwind.yaml"
-    with pytest.raises(AirflowFailException, match="nosuch"):
-        run.plan()
     assert Counter(effects(sandbox)) == {"create_invite": 1, "update_member": 1}
 
 
@@ -479,30 +493,20 @@ def test_a_run_killed_at_any_request_ends_in_the_same_state(
     sandbox: SandboxServer, run: Run, connect: Connect, variables: Variables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker is killed after the first request, then after the second, and so on."""
-    send = WorkspaceClient.send
-    left = 10**9
-
-    def send_or_die(self: WorkspaceClient, operation: Any, **options: Any) -> Any:
-        nonlocal left
-        answer = send(self, operation, **options)
-        left -= 1
-        if left == 0:
-            raise Killed
-        return answer
-
     connect(consistency_time=1)
-    monkeypatch.setattr(WorkspaceClient, "send", send_or_die)
+    interruptions = Interruptions(monkeypatch)
     run.apply()
-    total = 10**9 - left
+    total = len(interruptions.sent)
     assert total > 30
-    for number in range(1, total + 1):
+    for number in range(total):
         sandbox.reset()
         variables.values.clear()
         again = Run(sandbox, run.file)
-        left = number
+        for _ in range(number):
+            interruptions.after("", lambda: None)
+        interruptions.after("")
         with pytest.raises(Killed):
             again.apply()
-        left = 10**9
         try:
             again.apply()
         except AirflowFailException as error:
@@ -513,18 +517,25 @@ def test_a_run_killed_at_any_request_ends_in_the_same_state(
         assert run.plan()["pending"] == 0
 
 
-@pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True)
-def test_the_plan_of_an_imported_file_is_empty(sandbox: SandboxServer, run: Run, variables: Variables) -> None:
+@pytest.mark.per_airflow
+@pytest.mark.needs_airflow("3.2", "commands of providers")
+@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+def test_the_plan_of_an_imported_file_is_empty(
+    sandbox: SandboxServer,
+    run: Run,
+    connect: Connect,
+    variables: Variables,
+    airflow_cli: AirflowCli,
+    migrated_database: Path,
+    tmp_path: Path,
+) -> None:
     run.apply("projects", "dashboards", "collaborators", "members")
     before = sandbox.effects()
-    variables.values["workspace_dashboard_of_somebody"] = "5"
-    with WorkspaceHook() as hook:
-        organization_id, settings = SEED.organization_id, hook.client.settings
-        remembered = remembered_dashboards(organization_id, settings, VariableStore(PREFIX))
-        text = describe_organization(hook.client, organization_id, remembered)
+    connect(page_size=2, consistency_time=30)
+    text = imported(airflow_cli, migrated_database, tmp_path / "airflow", variables)
     run.file = yaml.safe_load(text)
     assert [project["name"] for project in run.file["projects"]] == ["Default project", "Northwind"]
-    assert [entry["name"] for entry in run.file["projects"][1]["dashboards"]] == ["Sign-ups", "Activation"]
+    assert [entry["name"] for entry in run.file["projects"][1]["dashboards"]] == ["Activation", "Sign-ups"]
     assert {"email": "mina.member@example.com", "level": "admin"} in run.file["members"]["people"]
     assert "api_token" not in text
     run.file |= {"complete": ["members", "domains", "collaborators"], "max_removals": 0}
@@ -686,20 +697,8 @@ def test_an_approval_of_a_new_domain_covers_its_settings(sandbox: SandboxServer,
 def test_an_export_that_leaves_its_window_after_the_approval_is_not_paused(
     sandbox: SandboxServer, run: Run, variables: Variables
 ) -> None:
-    lease = Lease(
-        dag_id="nightly",
-        run_id="now",
-        close_task_id="close",
-        service=sandbox.url,
-        workspace_conn_id="workspace_default",
-        organization_id=SEED.organization_id,
-        batch_export_id=SEED.batch_export_ids[0],
-        state="paused",
-        since=1_790_000_000,
-        until=1_790_003_600,
-    )
+    Window(SEED.batch_export_ids[0], dag_id="nightly").open()
     run.file = {"exports": yaml.safe_load(FILE)["exports"]}
-    variables.values[lease.key] = dump(lease)
     approved = run.plan()
     assert "1 cannot be known, 1 left for a later run" in approved["table"]
     variables.values.clear()
@@ -707,39 +706,6 @@ def test_an_export_that_leaves_its_window_after_the_approval_is_not_paused(
         run.apply("exports", approved=approved)
     assert effects(sandbox) == []
     assert run.apply("exports")["exports"]["table"].startswith("0 created, 0 changed, 0 removed, 2 paused or resumed\n")
-
-
-@pytest.mark.parametrize("roster", [False, True])
-def test_a_file_that_removes_a_collaborator_is_refused_with_its_lines(
-    sandbox: SandboxServer, run: Run, tmp_path: Path, *, roster: bool
-) -> None:
-    people = "roster: team.csv" if roster else "people: [mina.member@example.com, ada@example.com]"
-    (tmp_path / "northwind.yaml").write_text(
-        f"""\
-projects:
-  - name: Northwind
-    dashboards:
-      - name: Sign-ups
-        collaborators:
-          - mina.member@example.com
-          - grace.analyst@example.com
-          - olive.owner@example.com
-          - Liv.Invited@example.com
-members:
-  {people}
-complete: [members]
-"""
-    )
-    lines = (
-        r"(?s)Correct northwind\.yaml:\n"
-        r"  line 7: projects\.0\.dashboards\.0\.collaborators\.1: name grace\.analyst@example\.com under members.*\n"
-        r"  line 9: projects\.0\.dashboards\.0\.collaborators\.3: name Liv\.Invited@example\.com under members"
-    )
-    with pytest.raises(AirflowFailException, match=lines):
-        run.plan()
-    with pytest.raises(AirflowFailException, match=lines):
-        run.apply("members")
-    assert effects(sandbox) == []
 
 
 async def without_address(context: FaultContext) -> Response:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.client import waits
-from airflow_provider_workspace.client.client import WorkspaceClient
 from airflow_provider_workspace.operators.batch_exports import WorkspacePauseBatchExportOperator
-from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
-from airflow_provider_workspace.state.task_state import LATEST_TRY
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
+from tests.interruptions import Interruptions
 from tests.task_instance import Killed, TaskInstance, TaskStore
 
 if TYPE_CHECKING:
@@ -28,20 +26,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outsi
 
 
 @pytest.fixture
-def killed_after(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Kill the worker after the first effect of an operation."""
-    send = WorkspaceClient.send
-    names: list[str] = []
-
-    def send_and_die(self: WorkspaceClient, operation: Any, **options: Any) -> Any:
-        answer = send(self, operation, **options)
-        if type(operation).__name__ in names:
-            names.clear()
-            raise Killed
-        return answer
-
-    monkeypatch.setattr(WorkspaceClient, "send", send_and_die)
-    return names.append
+def interruptions(monkeypatch: pytest.MonkeyPatch) -> Interruptions:
+    return Interruptions(monkeypatch)
 
 
 def project(**arguments: Any) -> WorkspaceCreateProjectOperator:
@@ -62,16 +48,12 @@ def sync() -> WorkspaceSyncMembersOperator:
     )
 
 
-def dashboard(**arguments: Any) -> WorkspaceCreateDashboardOperator:
-    return WorkspaceCreateDashboardOperator(task_id="t", name="Revenue", do_xcom_push=False, **arguments)
-
-
 def test_if_exists_fail_accepts_what_a_killed_try_created(
-    connect: Connect, sandbox: SandboxServer, killed_after: Any
+    connect: Connect, sandbox: SandboxServer, interruptions: Interruptions
 ) -> None:
     connect()
     context: Any = {"task_state_store": TaskStore()}
-    killed_after("CreateProject")
+    interruptions.after("POST")
     with pytest.raises(Killed):
         project(if_exists="fail").execute(context)
     task = project(if_exists="fail")
@@ -81,10 +63,10 @@ def test_if_exists_fail_accepts_what_a_killed_try_created(
 
 
 def test_a_retry_without_task_state_counts_the_record_as_found(
-    connect: Connect, sandbox: SandboxServer, killed_after: Any
+    connect: Connect, sandbox: SandboxServer, interruptions: Interruptions
 ) -> None:
     connect()
-    killed_after("CreateProject")
+    interruptions.after("POST")
     with pytest.raises(Killed):
         project().execute({})
     task = project()
@@ -103,12 +85,12 @@ retries = pytest.mark.parametrize(
 @pytest.mark.usefixtures("no_waits")
 @retries
 def test_a_retry_creates_nothing_twice_if_the_list_lags(
-    connect: Connect, sandbox: SandboxServer, killed_after: Any, context: Any
+    connect: Connect, sandbox: SandboxServer, interruptions: Interruptions, context: Any
 ) -> None:
     connect()
     if "task_state_store" in context:
         context = {"task_state_store": TaskStore()}
-    killed_after("CreateProject")
+    interruptions.after("POST")
     with pytest.raises(Killed):
         project().execute(context)
     sandbox.inject("late_rows", "list_projects", times=1)
@@ -116,23 +98,27 @@ def test_a_retry_creates_nothing_twice_if_the_list_lags(
     assert len(sandbox.effects("create_project")) == 1
 
 
-@pytest.mark.parametrize("task", [invites, sync])
+@pytest.mark.parametrize(("task", "clock"), [(invites, 0), (invites, -1000), (sync, 0)])
 @retries
 def test_a_retry_invites_nobody_twice_if_the_list_lags(
     connect: Connect,
     sandbox: SandboxServer,
-    killed_after: Any,
+    interruptions: Interruptions,
     monkeypatch: pytest.MonkeyPatch,
     context: Any,
     task: Callable[[], Any],
+    clock: float,
 ) -> None:
+    """Also if the clock was set back since the earlier try."""
     connect()
     if "task_state_store" in context:
         context = {"task_state_store": TaskStore()}
-    killed_after("CreateInvites")
+    interruptions.after("POST")
     with pytest.raises(Killed):
         task().execute({} if "ti" in context else context)
     sandbox.inject("late_rows", "list_invites", times=None)
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + clock)
     retry = task()
     with pytest.raises(TaskDeferred) as wait:
         retry.execute(context)
@@ -164,7 +150,7 @@ def test_a_refused_create_clears_the_task_state(connect: Connect, sandbox: Sandb
     context: Any = {"task_state_store": store}
     with pytest.raises(AirflowFailException, match="403"):
         project().execute(context)
-    assert store.keys() == {LATEST_TRY}
+    assert store.keys() == {"airflow_provider_workspace.try"}
 
 
 def test_a_try_that_another_one_replaced_repeats_no_request(
@@ -184,7 +170,7 @@ def test_a_try_that_another_one_replaced_repeats_no_request(
         monkeypatch.setattr(time, "monotonic", lambda: now + 5)
         pause().execute(context)
 
-    monkeypatch.setattr(waits, "sleep", sleep)
+    monkeypatch.setattr(time, "sleep", sleep)
     with pytest.raises(AirflowFailException, match="another try of this task has taken over"):
         pause().execute(context)
     assert len(sandbox.audit("pause_batch_export")) == 1
@@ -195,28 +181,28 @@ def test_dry_run_writes_no_task_state(connect: Connect) -> None:
     store = TaskStore()
     context: Any = {"task_state_store": store}
     project(dry_run=True).execute(context)
-    dashboard(dry_run=True).execute(context)
     assert not store
 
 
-def test_an_interrupted_dashboard_create_is_not_repeated(
-    connect: Connect, sandbox: SandboxServer, killed_after: Any
-) -> None:
-    connect()
-    context: Any = {"task_state_store": TaskStore()}
-    killed_after("CreateDashboard")
-    with pytest.raises(Killed):
-        dashboard().execute(context)
-    with pytest.raises(AirflowFailException, match="was interrupted: the dashboard may exist"):
-        dashboard().execute(context)
-    assert len(sandbox.effects("create_dashboard")) == 1
-    dashboard(if_unknown="create").execute(context)
-    assert len(sandbox.effects("create_dashboard")) == 2
-
-
-def test_a_retry_returns_the_dashboard_of_an_earlier_try(connect: Connect, sandbox: SandboxServer) -> None:
-    connect()
-    context: Any = {"task_state_store": TaskStore()}
-    first, again = dashboard().execute(context), dashboard().execute(context)
-    assert first["id"] == again["id"]
-    assert len(sandbox.effects("create_dashboard")) == 1
+def test_the_progress_of_a_bulk_invite_is_an_xcom(connect: Connect, sandbox: SandboxServer) -> None:
+    """It is for the status page: what is left, why, until when, and which rows need a person."""
+    connect(bulk_invite_limit=1)
+    people = ["ada@example.com", *(f"person {number}" for number in range(30)), "lin@example.com"]
+    sandbox.inject("rate_limit", "create_invites", after=1, seconds=7200)
+    ti = TaskInstance()
+    task = WorkspaceCreateInvitesOperator(task_id="t", invites=people, on_invalid="skip")
+    with pytest.raises(TaskDeferred) as wait:
+        task.execute({"ti": ti})  # type: ignore[typeddict-item]
+    progress = ti.xcoms["progress"]
+    trigger: Any = wait.value.trigger
+    again_at = datetime.fromisoformat(progress["again_at"].replace("Z", "+00:00")).timestamp()
+    assert again_at == pytest.approx(trigger.end_at, abs=0.01)
+    assert progress["counts"] == {"invited": 1, "invalid": 30}
+    assert (progress["rows"], progress["left"], progress["organization_id"]) == (32, 1, sandbox.seed.organization_id)
+    assert "limit" in progress["why"]
+    assert len(progress["needs_person"]) == 20
+    assert progress["needs_person"][0]["row"] == 2
+    sandbox.clear_faults()
+    WorkspaceCreateInvitesOperator(task_id="t", invites=["eve@example.com"]).execute({"ti": ti})  # type: ignore[typeddict-item]
+    end = {name: ti.xcoms["progress"][name] for name in ("counts", "left", "why", "again_at", "needs_person")}
+    assert end == {"counts": {"invited": 1}, "left": 0, "why": "", "again_at": None, "needs_person": []}

@@ -10,19 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import greenlet
 
 from airflow_provider_workspace.api.retry import RetryPolicy
-from airflow_provider_workspace.state import leases
 from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Run, Window
 from airflow_provider_workspace.state.pausing import Pauser
 from airflow_provider_workspace.state.resuming import Closer, sweep
-
-# The same few leases are parsed millions of times.
-leases.load = lru_cache(100_000)(leases.load)
 
 EXPORT = "0190c0de-0000-4000-8000-0000000000e1"
 CONSISTENCY_TIME = 120.0
@@ -210,12 +205,11 @@ class World:
             self.visible("read")
         return self._seen("read", self.variables.get(key))
 
-    def add(self, key: str, value: str) -> None:
-        self.write(key, value)
-
     def write(self, key: str, value: str) -> None:
         self.visible("write")
         self.variables[key] = value
+
+    add = write
 
     def delete(self, key: str) -> None:
         self.visible("delete")

@@ -10,17 +10,19 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.state import pausing
+from airflow_provider_workspace.state import leases, pausing
 from tests.unit.state.simulation import World, build
 
 
 @pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Disable logging: millions of lines would take most of the time."""
+def fast(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Disable logging, and parse each lease once: there are millions of lines, and only a few leases."""
+    monkeypatch.setattr(leases, "load", lru_cache(100_000)(leases.load))
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
@@ -83,31 +85,21 @@ def count_paths(start: Any, following: dict[Any, list[Any]]) -> int:
 
 
 @pytest.mark.slow
-def test_every_interleaving() -> None:
-    states, ways = explore(max_kills=0)
+@pytest.mark.parametrize(
+    ("options", "at_least"),
+    [
+        ({"max_kills": 0}, 10_000),
+        # The two windows are equal, so it does not matter which one is killed before, during or after a request.
+        ({"max_kills": 1, "mortal": ("a",), "kills_anywhere": False}, 100_000),
+        # Only a part of the states is visited.
+        ({"max_kills": 1, "mortal": ("a",), "most": 20_000}, 20_000),
+    ],
+    ids=["without kills", "with a kill at a request", "with a kill anywhere"],
+)
+def test_every_interleaving(options: dict[str, Any], at_least: int) -> None:
+    states, ways = explore(**options)
     print(f"\n{states:,} states, {ways:.3e} interleavings: 0 still paused, 0 run during the work")
-    assert states > 10_000
-
-
-@pytest.mark.slow
-def test_every_interleaving_with_a_kill_at_a_request() -> None:
-    """One of the two windows is killed before, during or after a request. They are equal, so either will do."""
-    states, ways = explore(max_kills=1, mortal=("a",), kills_anywhere=False)
-    print(f"\n{states:,} states, {ways:.3e} interleavings with a kill: 0 still paused, 0 run during the work")
-    assert states > 100_000
-
-
-@pytest.mark.slow
-def test_interleavings_with_a_kill_anywhere() -> None:
-    """Only a part of the states is visited."""
-    states, ways = explore(most=20_000, max_kills=1, mortal=("a",))
-    print(f"\n{states:,} states, {ways:.3e} interleavings with a kill: 0 still paused, 0 run during the work")
-
-
-@pytest.mark.slow
-def test_many_random_kills_of_two_windows() -> None:
-    worlds = [walk(seed, max_kills=2) for seed in range(20_000)]
-    print(f"\n{sum(world.kills for world in worlds):,} kills in {len(worlds):,} worlds: 0 still paused, 0 with a gap")
+    assert states >= at_least
 
 
 def walk(seed: int, **options: Any) -> World:
@@ -123,13 +115,16 @@ def walk(seed: int, **options: Any) -> World:
     return world
 
 
-def test_random_kills() -> None:
-    """Three windows, up to four kills per world, at any step of any task."""
-    kills = worlds = 0
-    while kills < 3000:
-        kills += walk(worlds, max_kills=4, names=("a", "b", "c")).kills
+@pytest.mark.parametrize(
+    ("names", "kills"), [("abc", 3000), pytest.param("ab", 30_000, marks=pytest.mark.slow)], ids=["three", "two"]
+)
+def test_random_kills(names: str, kills: int) -> None:
+    """Up to four kills per world, at any step of any task."""
+    killed = worlds = 0
+    while killed < kills:
+        killed += walk(worlds, max_kills=4, names=tuple(names)).kills
         worlds += 1
-    print(f"\n{kills:,} kills in {worlds:,} worlds: 0 still paused, 0 with a gap, 0 run during the work")
+    print(f"\n{killed:,} kills in {worlds:,} worlds: 0 still paused, 0 with a gap, 0 run during the work")
 
 
 def test_the_simulation_finds_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,11 @@ import importlib
 import json
 import logging
 import os
+import re
 import time
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,27 +21,22 @@ import pytest
 import structlog
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TaskFailedEvent, TaskSuccessEvent
 
-from airflow_provider_workspace.api.retry import backoff
-from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.hooks import workspace_async
+from airflow_provider_workspace.hooks import connection
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
-from airflow_provider_workspace.triggers import polling
 from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
-from airflow_provider_workspace.triggers.polling import MAX_PAUSE
-from airflow_provider_workspace.triggers.shared_hook import SharedHook
 from airflow_provider_workspace.triggers.workspace import (
     WorkspaceArrivalTrigger,
     WorkspaceDomainVerifiedTrigger,
     WorkspaceWaitTrigger,
 )
-from airflow_provider_workspace.version_compat import TaskDeferred, get_connection, watchers_have_queues
+from airflow_provider_workspace.version_compat import TaskDeferred, watchers_have_queues
 from tests.events import first_event, until
+from tests.robustness.fast_forward import FastForward
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
     from tests.conftest import Connect
 
 ADA = "ada@example.com"
@@ -58,6 +56,51 @@ def waiting(**changes: Any) -> WorkspaceWaitTrigger:
         "poll_interval": INTERVAL,
     }
     return WorkspaceWaitTrigger(**{**arguments, **changes})
+
+
+def verified(domain_id: object, **changes: Any) -> WorkspaceWaitTrigger:
+    arguments = {"domain_id": str(domain_id)}
+    return waiting(**{"condition": "domain_verified", "arguments": arguments, "ask_verification": True, **changes})
+
+
+def outcome(trigger: BaseTrigger, seconds: float = 5) -> Any:
+    """Run a trigger to its event, and return the payload."""
+    return asyncio.run(asyncio.wait_for(first_event(trigger), seconds)).payload
+
+
+def statuses(waits: Callable[[], Awaitable[Any]], *steps: Callable[[], Any]) -> list[str]:
+    """Run waits; take each step a while later, before which no wait ends. Return the statuses of their events."""
+
+    async def scenario() -> Any:
+        running = asyncio.ensure_future(waits())
+        for step in steps:
+            await asyncio.sleep(4 * INTERVAL)
+            assert not running.done()
+            await asyncio.to_thread(step)
+        return await asyncio.wait_for(running, 10)
+
+    return [event.payload["status"] for event in asyncio.run(scenario())]
+
+
+def together(*triggers: BaseTrigger) -> Callable[[], Awaitable[Any]]:
+    """Run triggers without shared streams, as before Airflow 3.3."""
+    return lambda: asyncio.gather(*map(first_event, triggers))
+
+
+def invited(sandbox: SandboxServer) -> Callable[[], Any]:
+    """Invite Ada; return a function that accepts."""
+    invite = WorkspaceHook().create_invite(target_email=ADA)
+    return lambda: sandbox.accept_invite(str(invite.id))
+
+
+@contextmanager
+def fast_forward(patience: float = 0.3) -> Iterator[FastForward]:
+    """Provide an event loop that jumps over its waits."""
+    loop = FastForward(patience)
+    try:
+        yield loop
+    finally:
+        loop.close()
 
 
 @pytest.mark.parametrize(
@@ -90,161 +133,111 @@ def test_a_trigger_runs_in_the_triggerer_of_its_queue(monkeypatch: pytest.Monkey
 
 
 def test_trigger_fires_when_the_condition_holds(sandbox: SandboxServer) -> None:
-    invite = WorkspaceHook().create_invite(target_email=ADA)
-
-    async def scenario() -> Any:
-        task = asyncio.create_task(first_event(waiting()))
-        await asyncio.sleep(3 * INTERVAL)
-        assert not task.done()
-        await asyncio.to_thread(sandbox.accept_invite, str(invite.id))
-        return await asyncio.wait_for(task, 5)
-
-    event = asyncio.run(scenario())
-    assert event.payload["status"] == "done"
-    assert event.payload["result"] == {"joined": [ADA], "missing": {}}
+    accept = invited(sandbox)
+    assert statuses(together(waiting()), accept) == ["done"]
+    assert outcome(waiting())["result"] == {"joined": [ADA], "missing": {}}
 
 
-def test_a_trigger_times_out_by_the_wall_clock() -> None:
-    event = asyncio.run(asyncio.wait_for(first_event(waiting(end_at=time.time() + 2 * INTERVAL)), 5))
-    assert event.payload["status"] == "timeout"
-    assert event.payload["message"] == f"0 of 1 joined, 1 needed; missing: {ADA} (no invite)"
-
-
-def test_a_refused_key_ends_the_wait_at_once(sandbox: SandboxServer) -> None:
-    sandbox.revoke_key(SEED.admin_key)
-    event = asyncio.run(asyncio.wait_for(first_event(waiting()), 5))
-    assert event.payload["status"] == "failed"
-    assert "WorkspaceAuthenticationError" in event.payload["message"]
-    assert len(sandbox.requests()) == 1
+@pytest.mark.parametrize(
+    ("happens", "status", "message"),
+    [
+        ("nothing", "timeout", f"^0 of 1 joined, 1 needed; missing: {ADA} \\(no invite\\)$"),
+        ("outage", "timeout", "^the last poll failed: WorkspaceConnectionError"),
+        ("revoked key", "failed", "^WorkspaceAuthenticationError"),
+    ],
+)
+def test_how_a_wait_ends(sandbox: SandboxServer, connect: Connect, happens: str, status: str, message: str) -> None:
+    if happens == "outage":
+        connect(host="http://127.0.0.1:9", max_attempts=1)
+    elif happens == "revoked key":
+        sandbox.revoke_key(SEED.admin_key)
+    event = outcome(waiting(end_at=time.time() + 4 * INTERVAL))
+    assert event["status"] == status
+    assert re.search(message, event["message"])
+    assert happens != "revoked key" or len(sandbox.requests()) == 1
 
 
 def test_a_rotated_key_is_used(sandbox: SandboxServer, connect: Connect) -> None:
-    invite = WorkspaceHook().create_invite(target_email=ADA)
+    accept = invited(sandbox)
 
-    async def scenario() -> Any:
-        waits = [asyncio.create_task(first_event(waiting(poll_interval=seconds))) for seconds in (INTERVAL, 0.3)]
-        await asyncio.sleep(4 * INTERVAL)
-        await asyncio.to_thread(sandbox.revoke_key, SEED.admin_key)
+    def rotate() -> None:
+        sandbox.revoke_key(SEED.admin_key)
         connect(key=SEED.onboarding_key, max_attempts=1)
-        await asyncio.sleep(4 * INTERVAL)
-        assert not any(wait.done() for wait in waits)
-        await asyncio.to_thread(sandbox.accept_invite, str(invite.id))
-        return await asyncio.wait_for(asyncio.gather(*waits), 5)
 
-    assert [event.payload["status"] for event in asyncio.run(scenario())] == ["done"] * 2
+    waits = together(waiting(), waiting(poll_interval=3 * INTERVAL))
+    assert statuses(waits, rotate, accept) == ["done"] * 2
 
 
-def test_streams_share_a_hook_and_its_client() -> None:
-    async def scenario() -> None:
-        async with SharedHook("workspace_default") as one, SharedHook("workspace_default") as other:
-            assert one.hook is other.hook
-            client, same = await asyncio.gather(one.hook.client(), other.hook.client())
-            assert client is same
-        async with SharedHook("workspace_default") as later:
-            assert later.hook is not one.hook
+def test_waits_share_one_look_up_of_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    lookups, get = list[str](), connection.aget_connection
 
-    asyncio.run(scenario())
+    async def count(conn_id: str) -> Any:
+        lookups.append(conn_id)
+        return await get(conn_id)
 
-
-def test_an_outage_does_not_end_the_wait(connect: Connect) -> None:
-    WorkspaceHook().create_invite(target_email=ADA)
-    connect(host="http://127.0.0.1:9", max_attempts=1)
-    event = asyncio.run(asyncio.wait_for(first_event(waiting(end_at=time.time() + 3 * INTERVAL)), 5))
-    assert event.payload["status"] == "timeout"
-    assert "the last poll failed: WorkspaceConnectionError" in event.payload["message"]
+    monkeypatch.setattr(connection, "aget_connection", count)
+    end_at = time.time() + 4 * INTERVAL
+    triggers = [waiting(poll_interval=INTERVAL + number / 1000, end_at=end_at) for number in range(30)]
+    assert statuses(together(*triggers)) == ["timeout"] * 30
+    assert lookups == ["workspace_default"]
 
 
-def test_a_connection_missing_in_the_triggerer_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(polling, "MISSING_SECONDS", INTERVAL)
-    event = asyncio.run(asyncio.wait_for(first_event(waiting(workspace_conn_id="on_workers_only")), 5))
-    assert event.payload["status"] == "failed"
-    assert event.payload["message"].startswith("Define connection 'on_workers_only' where the triggerer finds it")
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.parametrize("interval", [0, 60])
+def test_a_connection_missing_in_the_triggerer_for_minutes_ends_the_wait(interval: float) -> None:
+    event = outcome(waiting(workspace_conn_id="on_workers_only", poll_interval=interval))
+    assert event["status"] == "failed"
+    assert event["message"].startswith("Define connection 'on_workers_only' where the triggerer finds it")
 
 
 def test_a_secrets_backend_that_fails_does_not_end_the_wait(
     sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    invite = WorkspaceHook().create_invite(target_email=ADA)
+    """To Airflow, a connection of a backend that fails is not defined."""
+    accept = invited(sandbox)
 
-    verified = {"condition": "domain_verified", "arguments": {"domain_id": SEED.domain_id}, "ask_verification": True}
-
-    async def scenario() -> Any:
-        triggers = [waiting(workspace_conn_id="sealed"), waiting(workspace_conn_id="sealed", **verified)]
-        all_waits = asyncio.gather(*map(first_event, triggers))
-        await asyncio.sleep(4 * INTERVAL)
-        assert not all_waits.done()
+    def unseal() -> None:
         monkeypatch.setenv("AIRFLOW_CONN_SEALED", os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"])
-        await asyncio.to_thread(sandbox.accept_invite, str(invite.id))
-        return await asyncio.wait_for(all_waits, 5)
+        accept()
 
-    assert [event.payload["status"] for event in asyncio.run(scenario())] == ["done"] * 2
+    triggers = waiting(workspace_conn_id="sealed"), verified(SEED.domain_id, workspace_conn_id="sealed")
+    assert statuses(together(*triggers), unseal) == ["done"] * 2
 
 
-def test_a_secrets_backend_that_does_not_answer_does_not_end_the_wait(
-    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    invite = WorkspaceHook().create_invite(target_email=ADA)
-    sandbox.accept_invite(str(invite.id))
-    lookups = []
+def test_a_secrets_backend_that_does_not_answer_does_not_end_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    lookups, get = list[str](), connection.aget_connection
 
     async def never_the_first_time(conn_id: str) -> Any:
         lookups.append(conn_id)
-        await asyncio.sleep(60 if len(lookups) == 1 else 0)
-        return get_connection(conn_id)
+        if len(lookups) == 1:
+            await asyncio.sleep(86_400)
+        return await get(conn_id)
 
-    monkeypatch.setattr(polling, "POLL_TIMEOUT", 1.0)
-    monkeypatch.setattr(workspace_async, "aget_connection", never_the_first_time)
-    event = asyncio.run(asyncio.wait_for(first_event(waiting()), 20))
-    assert event.payload["status"] == "done"
+    monkeypatch.setattr(connection, "aget_connection", never_the_first_time)
+    trigger = WorkspaceDomainVerifiedTrigger(domain_id=SEED.domain_id, poll_interval=60)
+    with fast_forward() as loop:
+        assert isinstance(loop.run_until_complete(first_event(trigger)), TaskSuccessEvent)
+        assert loop.time() < 1000
     assert len(lookups) == 2
 
 
-def test_a_stream_cancelled_while_renewing_its_hook_closes_it() -> None:
-    async def scenario() -> None:
-        closing = asyncio.Event()
-
-        async def close() -> None:
-            closing.set()
-            await asyncio.sleep(60)
-
-        async def renew() -> None:
-            async with SharedHook("workspace_default") as shared:
-                shared.fresh = False
-                shared.hook.aclose = close  # type: ignore[method-assign]
-                await shared.renew()
-
-        task = asyncio.create_task(renew())
-        await closing.wait()
-        task.cancel()
-        await asyncio.wait({task})
-        assert not SharedHook._parts
-        assert not SharedHook._in_use
-
-    asyncio.run(scenario())
+def new_domain(sandbox: SandboxServer, *, published: bool) -> Any:
+    domain = WorkspaceHook().create_domain(domain="new.example.com")
+    if published:
+        sandbox.publish_dns("_workspace-challenge.new.example.com", str(domain.verification_challenge))
+    return domain
 
 
 def test_each_poll_requests_verification(sandbox: SandboxServer) -> None:
-    domain = WorkspaceHook().create_domain(domain="new.example.com")
-    sandbox.publish_dns("_workspace-challenge.new.example.com", str(domain.verification_challenge))
-    trigger = waiting(condition="domain_verified", arguments={"domain_id": str(domain.id)}, ask_verification=True)
-    event = asyncio.run(asyncio.wait_for(first_event(trigger), 5))
-    assert event.payload["result"]["domain"] == "new.example.com"
+    domain = new_domain(sandbox, published=True)
+    assert outcome(verified(domain.id))["result"]["domain"] == "new.example.com"
 
 
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 def test_a_trigger_continues_if_the_key_may_not_request_verification(sandbox: SandboxServer) -> None:
-    domain = WorkspaceHook().create_domain(domain="new.example.com")
-    trigger = waiting(condition="domain_verified", arguments={"domain_id": str(domain.id)}, ask_verification=True)
-
-    async def scenario() -> Any:
-        task = asyncio.create_task(first_event(trigger))
-        await asyncio.sleep(5 * INTERVAL)
-        await asyncio.to_thread(
-            sandbox.publish_dns, "_workspace-challenge.new.example.com", str(domain.verification_challenge)
-        )
-        return await asyncio.wait_for(task, 5)
-
-    assert asyncio.run(scenario()).payload["status"] == "done"
+    domain = new_domain(sandbox, published=False)
+    publish = partial(sandbox.publish_dns, "_workspace-challenge.new.example.com", str(domain.verification_challenge))
+    assert statuses(together(verified(domain.id)), publish) == ["done"]
     assert sum(row["path"].endswith("/verify/") for row in sandbox.requests()) == 1
 
 
@@ -257,28 +250,19 @@ def test_a_trigger_continues_if_the_key_may_not_request_verification(sandbox: Sa
     ],
 )
 def test_a_refused_verification_ends_the_wait(sandbox: SandboxServer, status: int, detail: str, ends: str) -> None:
-    domain = WorkspaceHook().create_domain(domain="new.example.com")
+    domain = new_domain(sandbox, published=False)
     sandbox.inject("status_before", "verify_domain", times=None, status=status, detail=detail)
-    trigger = waiting(
-        condition="domain_verified",
-        arguments={"domain_id": str(domain.id)},
-        ask_verification=True,
-        end_at=time.time() + 5 * INTERVAL,
-    )
-    event = asyncio.run(asyncio.wait_for(first_event(trigger), 5))
-    assert event.payload["status"] == ends
-    assert detail in event.payload["message"] or ends == "timeout"
+    event = outcome(verified(domain.id, end_at=time.time() + 5 * INTERVAL))
+    assert event["status"] == ends
+    assert detail in event["message"] or ends == "timeout"
 
 
-def test_a_request_for_verification_that_hangs_does_not_hold_up_the_wait(
-    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    domain = WorkspaceHook().create_domain(domain="new.example.com")
-    sandbox.publish_dns("_workspace-challenge.new.example.com", str(domain.verification_challenge))
+def test_a_request_for_verification_that_hangs_does_not_hold_up_the_wait(sandbox: SandboxServer) -> None:
+    domain = new_domain(sandbox, published=True)
     sandbox.inject("time_out_before", "verify_domain", times=1)
-    monkeypatch.setattr(polling, "POLL_TIMEOUT", 1.0)
-    trigger = waiting(condition="domain_verified", arguments={"domain_id": str(domain.id)}, ask_verification=True)
-    event = asyncio.run(asyncio.wait_for(first_event(trigger), 20))
+    with fast_forward() as loop:
+        event = loop.run_until_complete(first_event(verified(domain.id, poll_interval=60)))
+        assert loop.time() < 1000
     assert event.payload["status"] == "done"
 
 
@@ -334,20 +318,17 @@ def test_two_hundred_waits_share_one_poll_per_interval(
     sandbox: SandboxServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    invite = WorkspaceHook().create_invite(target_email=ADA)
-    before = len(sandbox.requests())
+    accept = invited(sandbox)
+    before, began = len(sandbox.requests()), time.monotonic()
 
-    async def scenario() -> tuple[list[Any], float]:
-        task = asyncio.ensure_future(share(200))
-        began = time.monotonic()
-        await asyncio.sleep(6 * INTERVAL)
-        await asyncio.to_thread(sandbox.accept_invite, str(invite.id))
-        events = await asyncio.wait_for(task, 10)
-        return events, time.monotonic() - began
+    def accept_when_all_wait() -> None:
+        while sum(record.message.startswith("Waiting: ") for record in caplog.records) < 200:
+            assert time.monotonic() < began + 30
+            time.sleep(INTERVAL)
+        accept()
 
-    events, took = asyncio.run(scenario())
-    assert [event.payload["status"] for event in events] == ["done"] * 200
-    polls = took / INTERVAL + 1
+    assert statuses(lambda: share(200), accept_when_all_wait) == ["done"] * 200
+    polls = (time.monotonic() - began) / INTERVAL + 1
     # A poll reads one page of invites and one of members.
     assert len(sandbox.requests()) - before <= 2 * polls
     # They do not write to their logs at once.
@@ -361,18 +342,16 @@ def test_a_failed_poll_does_not_end_a_wait(connect: Connect, tmp_path: Path) -> 
     with SandboxServer(database=str(tmp_path / "workspace.db")) as server:
         connect(host=server.url, max_attempts=1)
         invite = WorkspaceHook().create_invite(target_email=ADA)
-    url, port = server.url, server.port
+    again = SandboxServer(database=str(tmp_path / "workspace.db"), port=server.port)
 
-    async def scenario() -> list[Any]:
-        waits = asyncio.ensure_future(share(5))
-        await asyncio.sleep(3 * INTERVAL)
-        assert not waits.done()
-        with SandboxServer(database=str(tmp_path / "workspace.db"), port=port) as again:
-            assert again.url == url
-            await asyncio.to_thread(again.accept_invite, str(invite.id))
-            return await asyncio.wait_for(waits, 10)
+    def restart() -> None:
+        again.__enter__()
+        again.accept_invite(str(invite.id))
 
-    assert [event.payload["status"] for event in asyncio.run(scenario())] == ["done"] * 5
+    try:
+        assert statuses(lambda: share(5), restart) == ["done"] * 5
+    finally:
+        again.__exit__(None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -392,37 +371,28 @@ def test_shared_stream_key(changes: dict[str, Any], *, shares: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("interval", "failures", "pause"), [(60, 1, 60), (60, 2, 120), (60, 99, 600), (900, 5, 900), (0.1, 3, 0.4)]
+    ("interval", "pauses"), [(60, [60, 120, 240, 480, 600, 600]), (900, [900, 900, 900]), (0.1, [0.1, 0.2, 0.4, 0.8])]
 )
-def test_polls_back_off_after_failures(interval: float, failures: int, pause: float) -> None:
-    assert max(interval, backoff(interval, failures, MAX_PAUSE)) == pause
+def test_polls_back_off_while_the_service_fails(connect: Connect, interval: float, pauses: list[float]) -> None:
+    connect(host="http://127.0.0.1:9", max_attempts=1)
+    times = list[float]()
+    handler, logger = logging.Handler(), logging.getLogger("airflow_provider_workspace")
+    handler.emit = lambda record: times.append(loop.time()) if "retried" in record.getMessage() else None  # type: ignore[method-assign]
+    logger.addHandler(handler)
 
-
-def test_a_stream_can_be_cancelled_at_the_end_of_a_poll() -> None:
     async def scenario() -> None:
-        answer = asyncio.get_running_loop().create_future()
+        wait = asyncio.ensure_future(first_event(waiting(poll_interval=interval)))
+        while len(times) <= len(pauses):  # noqa: ASYNC110 - nothing signals it
+            await asyncio.sleep(interval)
+        wait.cancel()
+        await asyncio.wait({wait})
 
-        async def poll() -> Any:
-            return await answer
-
-        polling = asyncio.ensure_future(waits.within(60, poll()))
-        await asyncio.sleep(0.01)
-        answer.set_result("rows")
-        polling.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await polling
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    asyncio.run(scenario())
-
-
-def test_a_poll_has_a_timeout() -> None:
-    async def scenario() -> None:
-        with pytest.raises(TimeoutError):
-            await waits.within(0.01, asyncio.sleep(60))
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    asyncio.run(scenario())
+    with fast_forward(patience=0.0005) as loop:
+        loop.run_until_complete(scenario())
+    logger.removeHandler(handler)
+    # Before it logs, each wait pauses a moment: not all of them at once.
+    waited = [after - before for before, after in pairwise(times)]
+    assert all(pause * 0.99 <= was <= pause + 2 * min(interval, 5) for was, pause in zip(waited, pauses, strict=False))
 
 
 class _Store:
@@ -558,21 +528,6 @@ def test_the_deadline_trigger_fires_by_the_wall_clock() -> None:
     assert event.payload == {"status": "unwatched", "state": None}
 
 
-def test_an_interval_of_zero_still_pauses_between_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(polling, "MIN_INTERVAL", 0.2)
-
-    async def read(_: WorkspaceAsyncHook) -> float:
-        return time.monotonic()
-
-    async def scenario() -> list[Any]:
-        polls: Any = polling.poll(read, workspace_conn_id="workspace_default", interval=0)
-        async with aclosing(polls) as stream:
-            return [await anext(stream) for _ in range(3)]
-
-    times = asyncio.run(scenario())
-    assert all(after - before > 0.19 for before, after in pairwise(times))
-
-
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -2, 10**400, True, "60", None, []])
 def test_invalid_numbers_are_refused(value: Any) -> None:
     with pytest.raises(WorkspaceInputError, match="poll_interval must be a number"):
@@ -595,6 +550,8 @@ def test_invalid_arguments_are_refused() -> None:
         waiting(condition="moon_full").shared_stream_key()
     with pytest.raises(WorkspaceInputError, match="organization_id must be a string"):
         waiting(organization_id=["o"]).shared_stream_key()
+    with pytest.raises(WorkspaceInputError, match="workspace_conn_id must be"):
+        outcome(waiting(workspace_conn_id=["workspace_default"]))
 
 
 @pytest.mark.parametrize("queue", ["north", 7])
@@ -622,13 +579,3 @@ def test_triggers_inherit_the_queue_of_their_task(trigger: BaseTrigger) -> None:
     """Airflow reads one attribute in 3.3 and another one since 3.4."""
     assert getattr(trigger, "supports_triggerer_queue", True)
     assert getattr(trigger, "trigger_queue_inherited_from_task", True)
-
-
-def test_a_shared_hook_refuses_an_invalid_connection() -> None:
-    conn_id: Any = ["workspace_default"]
-
-    async def share() -> None:
-        SharedHook(conn_id)
-
-    with pytest.raises(WorkspaceInputError, match="workspace_conn_id must be the id of a connection"):
-        asyncio.run(share())

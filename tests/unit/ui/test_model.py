@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Callable
@@ -12,28 +11,17 @@ from typing import Any
 import pytest
 from py_mini_racer import MiniRacer
 
-from airflow_provider_workspace.state.leases import PREFIX, SWEEP, Lease, dump, iso
 from airflow_provider_workspace.ui import plugin
+from tests.leases import PREFIX, SWEEP, iso, lease, variable
+from tests.leases import swept as swept_at
 
 MODEL = Path(plugin.__file__).with_name("static") / "model.js"
 NOW = 1_790_000_000
 HOUR = 3600
-FIRST, SECOND = (f"0190c0de-0000-4000-8000-0000000000e{number}" for number in (1, 2))
-LEASE = Lease(
-    dag_id="nightly",
-    run_id="manual__1",
-    close_task_id="window.close",
-    service="https://workspace.example.com",
-    workspace_conn_id="workspace_default",
-    organization_id="organization",
-    batch_export_id=FIRST,
-    state="paused",
-    since=NOW - HOUR,
-    until=NOW + HOUR,
-    paused_at=NOW - HOUR,
-)
-OTHER = dataclasses.replace(LEASE, run_id="manual__2", batch_export_id=SECOND)
-LATE = dataclasses.replace(OTHER, until=NOW - 1)
+SECOND = "0190c0de-0000-4000-8000-0000000000e2"
+LEASE = {"since": NOW - HOUR, "until": NOW + HOUR, "paused_at": NOW - HOUR}
+OTHER = {**LEASE, "run_id": "manual__2", "batch_export_id": SECOND}
+LATE = {**OTHER, "until": NOW - 1}
 FORBIDDEN = {"problem": {"status": 403, "message": "Forbidden"}}
 DOWN = {"problem": {"status": None, "message": "network"}}
 NOTHING = "No window holds an export and nobody waits, as far as your role sees"
@@ -68,22 +56,21 @@ def view(model: MiniRacer) -> View:
     return view_of
 
 
-def variables(*leases: Lease, sweep: Any = None, **more: str) -> dict[str, Any]:
-    values = {lease.key: dump(lease) for lease in leases} | more
+def variables(*leases: dict[str, Any], sweep: str | None = None, **more: str) -> dict[str, Any]:
+    values = dict(variable(lease(**fields)) for fields in leases) | more
     if sweep is not None:
-        values[SWEEP] = sweep if isinstance(sweep, str) else json.dumps(sweep)
+        values[SWEEP] = sweep
     return {"value": [{"key": key, "value": value} for key, value in values.items()]}
 
 
-def swept(lease: Lease, state: str, why: str = "") -> dict[str, Any]:
-    """Return what the sweep writes of a window."""
-    window = lease.window.key.removeprefix(PREFIX).rstrip(".")
-    return {"at": iso(NOW - 60), "windows": {window: {"state": state, "why": why, "since": iso(NOW - 60)}}}
+def swept(fields: dict[str, Any], state: str, why: str = "") -> str:
+    return swept_at(lease(**fields), state, why, at=NOW - 60)
 
 
-def task(task_id: str, state: str | None, lease: Lease = LEASE, **fields: Any) -> dict[str, Any]:
-    place = {"dag_id": lease.dag_id, "dag_run_id": lease.run_id, "task_id": task_id, "map_index": -1}
-    return {"id": f"{lease.run_id} {task_id}", "try_number": 1, "state": state, **place, **fields}
+def task(task_id: str, state: str | None, of: dict[str, Any] = LEASE, **fields: Any) -> dict[str, Any]:
+    run_id = lease(**of)["run_id"]
+    place = {"dag_id": "nightly", "dag_run_id": run_id, "task_id": task_id, "map_index": -1}
+    return {"id": f"{run_id} {task_id}", "try_number": 1, "state": state, **place, **fields}
 
 
 def seen(*tasks: dict[str, Any], run: str = "running") -> dict[str, Any]:
@@ -103,7 +90,7 @@ ABANDONED = variables(LEASE, sweep=swept(LEASE, "abandoned", "its run is over"))
         ({"variables": variables(LEASE, sweep=swept(LEASE, "open"))}, "1 held by windows", False),
         ({"variables": ABANDONED}, "1 abandoned (last sweep)", True),
         ({"variables": variables(LATE, sweep=swept(LATE, "overdue"))}, "1 overdue (last sweep)", True),
-        ({"variables": variables(dataclasses.replace(LATE, resumed_at=NOW))}, "1 just resumed", False),
+        ({"variables": variables({**LATE, "resumed_at": NOW})}, "1 just resumed", False),
         ({"variables": variables(LEASE, **{f"{PREFIX}broken": "{"})}, "1 unreadable · 1 held by windows", True),
         # Absence is not known to be the end of a run.
         ({"variables": variables(LEASE), "tasks": FORBIDDEN, "runs": FORBIDDEN}, "1 held by windows", False),
@@ -169,7 +156,7 @@ def test_what_was_seen_of_the_run_and_its_tasks(
     ],
 )
 def test_state_of_an_export_follows_from_its_lease(view: View, changes: dict[str, Any], state: str) -> None:
-    (row,) = view(variables=variables(dataclasses.replace(LEASE, **changes)))["windows"]["rows"]
+    (row,) = view(variables=variables(LEASE | changes))["windows"]["rows"]
     assert (row["state"], row["verdict"]) == (state, None)
 
 
@@ -181,7 +168,7 @@ def test_state_of_an_export_follows_from_its_lease(view: View, changes: dict[str
         (iso(NOW), NOW * 1000, None),
         ("[1]", None, None),
         ("null", None, None),
-        ({"at": iso(NOW), "windows": {}}, NOW * 1000, None),
+        (json.dumps({"at": iso(NOW), "windows": {}}), NOW * 1000, None),
         (swept(OTHER, "abandoned"), (NOW - 60) * 1000, None),
         (swept(LEASE, "open"), (NOW - 60) * 1000, {"state": "open", "why": "", "at": (NOW - 60) * 1000}),
         (
@@ -191,16 +178,16 @@ def test_state_of_an_export_follows_from_its_lease(view: View, changes: dict[str
         ),
     ],
 )
-def test_verdicts_are_those_of_the_last_sweep(view: View, sweep: Any, at: int | None, verdict: Any) -> None:
+def test_verdicts_are_those_of_the_last_sweep(view: View, sweep: str | None, at: int | None, verdict: Any) -> None:
     shown = view(variables=variables(LEASE, sweep=sweep))["windows"]
     (row,) = shown["rows"]
     assert (shown["sweep"]["at"], row["verdict"]) == (at, verdict)
 
 
 def test_urgent_windows_come_first_then_those_of_one_export(view: View) -> None:
-    later = dataclasses.replace(LEASE, run_id="manual__3", since=NOW)
-    between = dataclasses.replace(OTHER, since=NOW - 60)
-    late = dataclasses.replace(LATE, run_id="manual__4", since=NOW)
+    later = {**LEASE, "run_id": "manual__3", "since": NOW}
+    between = {**OTHER, "since": NOW - 60}
+    late = {**LATE, "run_id": "manual__4", "since": NOW}
     rows = view(variables=variables(later, between, LEASE, late))["windows"]["rows"]
     assert [row["lease"]["run_id"] for row in rows] == ["manual__4", "manual__1", "manual__3", "manual__2"]
 

@@ -1,4 +1,4 @@
-"""A server on a real loopback socket that misbehaves on demand, byte by byte."""
+"""The raw-socket server of all tests: it misbehaves on demand, byte by byte."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import socket
 import ssl
 import struct
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import cycle
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -82,12 +84,15 @@ SILENT = Scene(waits=True)
 SILENT_HALF_WAY = Scene(HEAD + b'Content-Length: 100\r\n\r\n{"id": 7', waits=True)
 
 
-class Loopback:
+class RawServer:
     """
-    A server that answers one connection per scene; the last one is repeated.
+    A server on loopback that plays one scene per connection, each in a thread; the last one is repeated.
 
     :param scenes: what happens
     :param tls: speak TLS with this context
+    :ivar requests: what was read, in order
+    :ivar connections: number of accepted connections
+    :ivar closed: released when a scene has ended
     """
 
     def __init__(self, *scenes: Scene, tls: ssl.SSLContext | None = None) -> None:
@@ -97,12 +102,13 @@ class Loopback:
         self.connections = 0
         self.closed = threading.Semaphore(0)
         self._over = threading.Event()
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._listener.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._threads = [threading.Thread(target=self._serve, daemon=True)]
+        self._open: set[socket.socket] = set()
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._threads[0].start()
         return self
 
     def __exit__(
@@ -111,20 +117,31 @@ class Loopback:
         self._over.set()
         # Closing the socket does not wake accept(); a connection does.
         socket.create_connection(self._listener.getsockname()).close()
-        self._thread.join()
+        self._threads[0].join()
+        for connection in [*self._open]:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
         self._listener.close()
 
     def _serve(self) -> None:
         while True:
             connection, _ = self._listener.accept()
-            with connection:
-                if self._over.is_set():
-                    return
-                scene = self.scenes[min(self.connections, len(self.scenes) - 1)]
-                self.connections += 1
-                with suppress(OSError):  # the client may disconnect first
-                    self._play(scene, connection)
-            self.closed.release()
+            if self._over.is_set():
+                connection.close()
+                return
+            scene = self.scenes[min(self.connections, len(self.scenes) - 1)]
+            self.connections += 1
+            self._open.add(connection)
+            self._threads.append(threading.Thread(target=self._handle, args=(scene, connection), daemon=True))
+            self._threads[-1].start()
+
+    def _handle(self, scene: Scene, connection: socket.socket) -> None:
+        with suppress(OSError), connection:  # the client may disconnect first
+            self._play(scene, connection)
+        self._open.discard(connection)
+        self.closed.release()
 
     def _play(self, scene: Scene, connection: socket.socket) -> None:
         connection.settimeout(5)
@@ -172,3 +189,38 @@ def closed_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port
+
+
+@contextmanager
+def full_backlog() -> Iterator[str]:
+    """Yield the URL of a host that swallows each SYN: nobody accepts, and the backlog is full."""
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):
+            filler = stack.enter_context(socket.socket())
+            filler.settimeout(0)
+            filler.connect_ex(listener.getsockname())
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def dripping(before: bytes, drops: bytes, pause: float = 0.03) -> Scene:
+    """Send ``before``, then the bytes of ``drops`` one at a time, forever."""
+
+    def play(connection: socket.socket) -> None:
+        connection.sendall(before)
+        for drop in cycle(drops):
+            connection.sendall(bytes([drop]))
+            time.sleep(pause)
+
+    return Scene(handler=play)
+
+
+def endless(before: bytes, piece: bytes) -> Scene:
+    """Send ``before``, then ``piece`` again and again as fast as possible."""
+
+    def play(connection: socket.socket) -> None:
+        connection.sendall(before)
+        while True:
+            connection.sendall(piece)
+
+    return Scene(handler=play)

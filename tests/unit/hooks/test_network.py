@@ -1,0 +1,272 @@
+"""Hosts, proxies, certificates and netrc: what is never sent says so, and what is sent goes where it should."""
+
+from __future__ import annotations
+
+import gc
+import socket
+import ssl
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_workspace.errors import (
+    WorkspaceConfigError,
+    WorkspaceConnectionError,
+    WorkspaceOutcomeUnknownError,
+)
+from tests.raw_server import (
+    CLOSED_AFTER_READING,
+    CUT,
+    RESET_AFTER_READING,
+    RawServer,
+    Scene,
+    answer,
+    closed_port,
+    dripping,
+    read_request,
+)
+from tests.unit.hooks.conftest import CREATE, DELETE, PAUSE, READ
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.hooks.conftest import Ask, Question, SetConnection
+
+pytestmark = pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
+
+FOUND = answer(200, {"id": 7})
+TLS_REFUSED = Scene(b"HTTP/1.1 400 Bad Request\r\n\r\n", reads=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+# Not sent
+
+
+@pytest.mark.parametrize("question", [READ, CREATE, PAUSE, DELETE], ids=lambda question: question[0])
+def test_a_refused_connection_is_retried(ask: Ask, question: Question) -> None:
+    asked = ask(f"http://127.0.0.1:{closed_port()}", question)
+    assert type(asked.error) is WorkspaceConnectionError
+    assert (asked.error.outcome, asked.error.attempts, len(asked.waits)) == ("not_sent", 3, 2)
+    assert "Check the host, port and proxy of connection 'workspace_default'." in str(asked.error)
+    assert [line.split()[1] for line in asked.audit] == ["outcome=not_sent"] * (question is not READ)
+
+
+@pytest.mark.parametrize("host", ["nobody.invalid", "\u0661.invalid", "xn--.invalid"])
+def test_an_unknown_or_invalid_host_name_has_outcome_not_sent(ask: Ask, host: str) -> None:
+    asked = ask(f"http://{host}", CREATE, max_attempts=1)
+    assert type(asked.error) is WorkspaceConnectionError
+    assert asked.error.outcome == "not_sent"
+
+
+# Scene behind an https:// URL, requests that arrive, whether it is retried
+HANDSHAKES = {
+    "closed": (Scene(reads=False), True),
+    "reset": (Scene(reads=False, resets=True), True),
+    "no TLS": (TLS_REFUSED, False),
+}
+
+
+@pytest.mark.parametrize("name", HANDSHAKES)
+def test_a_failed_handshake_has_outcome_not_sent(ask: Ask, name: str) -> None:
+    scene, retried = HANDSHAKES[name]
+    with RawServer(scene) as service:
+        asked = ask(service.url.replace("http:", "https:"), CREATE, verify=False)
+    assert type(asked.error) is WorkspaceConnectionError
+    assert (asked.error.outcome, asked.error.retryable) == ("not_sent", retried)
+    assert service.connections == (3 if retried else 1)
+
+
+def test_plain_bytes_after_a_request_in_tls_have_outcome_unknown(ask: Ask, server_tls: ssl.SSLContext) -> None:
+    def play(connection: socket.socket) -> None:
+        with server_tls.wrap_socket(connection.dup(), server_side=True) as wrapped:
+            read_request(wrapped)
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" * 100)
+
+    with RawServer(Scene(reads=False, handler=play)) as service:
+        asked = ask(service.url.replace("http:", "https:"), CREATE, verify=False)
+    assert isinstance(asked.error, WorkspaceOutcomeUnknownError)
+    assert service.connections == 1
+
+
+# Proxies
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_is_down_has_outcome_not_sent(ask: Ask, scheme: str) -> None:
+    asked = ask(f"{scheme}://host.invalid", CREATE, proxy=f"http://127.0.0.1:{closed_port()}")
+    assert type(asked.error) is WorkspaceConnectionError
+    assert (asked.error.outcome, asked.error.attempts) == ("not_sent", 3)
+
+
+CONNECT_FAILS = {
+    "refused": answer(407),
+    "closed": Scene(),
+    "reset": Scene(resets=True),
+    "no HTTP": Scene(b"nonsense\r\n\r\n"),
+    "no TLS behind it": Scene(b"HTTP/1.1 200 OK\r\n\r\nnonsense, and enough of it for a record of TLS"),
+    "dripping": dripping(b"", b"HTTP"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # Python 3.10, of a refused tunnel
+@pytest.mark.parametrize("name", CONNECT_FAILS)
+def test_a_proxy_that_does_not_connect_has_outcome_not_sent_and_sees_no_key(ask: Ask, name: str) -> None:
+    with RawServer(CONNECT_FAILS[name]) as proxy:
+        asked = ask("https://host.invalid", CREATE, proxy=proxy.url, max_attempts=1, total_timeout=1.0)
+    assert type(asked.error) is WorkspaceConnectionError
+    assert asked.error.outcome == "not_sent"
+    assert [request.method for request in proxy.requests] == ["CONNECT"]
+    assert "authorization" not in proxy.requests[0].headers
+    del asked
+    gc.collect()
+
+
+@pytest.mark.parametrize("scene", [CLOSED_AFTER_READING, RESET_AFTER_READING, CUT], ids=["closed", "reset", "cut"])
+def test_a_request_lost_behind_a_proxy_has_outcome_unknown(ask: Ask, scene: Scene) -> None:
+    with RawServer(scene) as proxy:
+        asked = ask("http://host.invalid", CREATE, proxy=proxy.url)
+    assert (asked.error.outcome, proxy.connections) == ("unknown", 1)
+
+
+OWN, OTHER = "{proxy}", "http://127.0.0.1:9"
+
+
+@pytest.mark.parametrize(
+    ("host", "environment", "extra", "through_proxy"),
+    [
+        ("http://host.invalid/base", {}, {"proxy": OWN}, True),
+        ("http://host.invalid/base", {"HTTP_PROXY": OTHER}, {"proxy": OWN}, True),
+        ("http://host.invalid/base", {"HTTP_PROXY": OWN}, {}, True),
+        ("http://host.invalid/base", {"http_proxy": "{proxy_host}"}, {}, True),
+        ("http://host.invalid/base", {"ALL_PROXY": OWN}, {}, True),
+        ("https://host.invalid/base", {"HTTPS_PROXY": OWN}, {}, True),
+        ("https://host.invalid/base", {"ALL_PROXY": OWN, "NO_PROXY": "host.example.org"}, {}, True),
+        ("https://host.invalid/base", {"HTTP_PROXY": OWN}, {}, False),
+        ("http://host.invalid/base", {"HTTPS_PROXY": OWN}, {}, False),
+        ("http://host.invalid/base", {"ALL_PROXY": OWN, "NO_PROXY": "invalid"}, {}, False),
+        ("http://host.invalid:8080/base", {"ALL_PROXY": OWN, "NO_PROXY": "*"}, {}, False),
+        ("http://127.0.0.1:9", {"ALL_PROXY": OWN}, {}, False),
+        ("http://localhost:9", {"HTTP_PROXY": "socks5://p:1"}, {}, False),
+        ("http://[::1]:9", {"ALL_PROXY": OWN}, {}, False),
+    ],
+)
+def test_requests_go_through_the_proxy_of_the_connection_or_the_environment(
+    ask: Ask,
+    monkeypatch: pytest.MonkeyPatch,
+    host: str,
+    environment: dict[str, str],
+    extra: dict[str, str],
+    through_proxy: bool,  # noqa: FBT001
+) -> None:
+    https = host.startswith("https")
+    with RawServer(answer(407) if https else FOUND) as proxy:
+        places = {"proxy": proxy.url, "proxy_host": proxy.url.removeprefix("http://")}
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value.format_map(places))
+        asked = ask(host, READ, max_attempts=1, **{name: value.format_map(places) for name, value in extra.items()})
+    assert len(proxy.requests) == through_proxy
+    if through_proxy:
+        target = "host.invalid:443" if https else f"{host}/api/environments/1/dashboards/7/"
+        assert proxy.requests[0].target == target
+        assert https or asked.result.id == 7
+    else:
+        assert type(asked.error) is WorkspaceConnectionError
+    del asked
+    gc.collect()
+
+
+@pytest.mark.parametrize(
+    ("proxy", "message"),
+    [
+        (
+            "socks5h://user:s3cret@p:1",
+            "Set an http:// proxy as 'proxy' in the extra of connection 'workspace_default', or name host.example.com",
+        ),
+        ("http://user:s3cret@p:x", "Correct the proxy in the environment"),
+        ("http://[p", "Correct the proxy in the environment"),
+        ("p p:1", "Correct the proxy in the environment"),
+    ],
+)
+def test_an_unusable_proxy_of_the_environment_is_refused(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, proxy: str, message: str
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    asked = ask("https://host.example.com", READ)
+    assert isinstance(asked.error, WorkspaceConfigError)
+    assert str(asked.error).startswith(message)
+    assert "s3cret" not in str(asked.error)
+
+
+def test_netrc_does_not_replace_the_key(ask: Ask, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("default login somebody password else\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    with RawServer(FOUND) as service:
+        ask(service.url, READ)
+    assert service.requests[0].headers["authorization"] == "Bearer phx_s3cret-key"
+
+
+# Certificates
+
+
+def test_a_custom_ca_is_trusted_and_verification_can_be_disabled(
+    ask: Ask, server_tls: ssl.SSLContext, certificate: Path
+) -> None:
+    with RawServer(FOUND, tls=server_tls) as service:
+        for verify in (str(certificate), False, "false"):
+            assert ask(service.url, READ, verify=verify).result.id == 7
+
+
+def test_an_untrusted_certificate_has_outcome_not_sent(ask: Ask, server_tls: ssl.SSLContext, tmp_path: Path) -> None:
+    with RawServer(FOUND, tls=server_tls) as service:
+        for verify in (True, str(tmp_path)):  # a folder of CA files, without any
+            asked = ask(service.url, CREATE, verify=verify)
+            assert type(asked.error) is WorkspaceConnectionError
+            assert (asked.error.outcome, asked.error.attempts, asked.error.retryable) == ("not_sent", 1, False)
+            assert "CERTIFICATE_VERIFY_FAILED" in str(asked.error)
+            assert "or set 'verify' in its extra" in str(asked.error)
+    assert service.requests == []
+
+
+def test_an_unreadable_ca_file_is_an_error(ask: Ask, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle.pem"
+    bundle.write_text("no certificate")
+    asked = ask("https://host.example.com", READ, verify=str(bundle))
+    assert isinstance(asked.error, WorkspaceConfigError)
+    assert str(asked.error).startswith(
+        "Correct 'verify' in the extra of the connection, or REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE, SSL_CERT_FILE in "
+        f"the environment: the CA certificates in '{bundle}' cannot be read ("
+    )
+
+
+BY_THE_ENVIRONMENT = """
+import asyncio
+from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
+
+async def read():
+    async with WorkspaceAsyncHook() as hook:
+        return await hook.get_dashboard(dashboard_id=7)
+
+with WorkspaceHook() as hook:
+    assert hook.get_dashboard(dashboard_id=7).id == asyncio.run(read()).id == 7
+"""
+
+
+def test_the_ca_of_the_environment_is_trusted(
+    set_connection: SetConnection, server_tls: ssl.SSLContext, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process of its own: the certificates are read once."""
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+    with RawServer(FOUND, tls=server_tls) as service:
+        set_connection(service.url)
+        subprocess.run([sys.executable, "-c", BY_THE_ENVIRONMENT], check=True, timeout=180)
+    assert len(service.requests) == 2

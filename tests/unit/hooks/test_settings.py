@@ -1,0 +1,300 @@
+"""Connections, as JSON and as URI, become settings or a message that names the part and the cure."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from airflow_provider_workspace.errors import WorkspaceConfigError
+from airflow_provider_workspace.get_provider_info import get_provider_info
+from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Call
+
+HOST = "https://workspace.example.com"
+PARTS: dict[str, Any] = {"conn_type": "workspace", "host": HOST, "password": "s3cret-key"}
+# The keys of the extra, in the order of the connection form.
+(FORM,) = (kind["conn-fields"] for kind in get_provider_info()["connection-types"])
+EXTRAS = tuple(FORM)
+
+
+def as_json(**parts: Any) -> str:
+    return json.dumps({**PARTS, **parts})
+
+
+def as_uri(host: str = HOST, extra: dict[str, Any] | None = None, password: str = "s3cret-key") -> str:
+    """Return the connection as Airflow's CLI writes it: JSON in the query if a value is no text."""
+    query = urlencode({"__extra__": json.dumps(extra)} if extra else {})
+    return f"workspace://:{quote(password, safe='')}@{quote(host, safe='')}/?{query}"
+
+
+@pytest.fixture
+def settings(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that sets a connection and returns the settings of the hook."""
+
+    def read(connection: str | None = None, **parts: Any) -> Any:
+        monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", connection or as_json(**parts))
+        with WorkspaceHook() as hook:
+            return hook.get_conn().settings
+
+    return read
+
+
+@pytest.fixture
+def refused(call: Call, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that sets a connection and returns the message of either hook."""
+
+    def message(connection: str | None = None, **parts: Any) -> str:
+        monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", connection or as_json(**parts))
+        with pytest.raises(WorkspaceConfigError) as error:
+            call("get_dashboard", dashboard_id=1)
+        assert "s3cret" not in str(error.value)
+        return str(error.value).replace("connection 'workspace_default'", "C")
+
+    return message
+
+
+def test_default_settings_and_those_derived_from_the_read_timeout(settings: Any) -> None:
+    found = settings()
+    assert (found.base_url, found.source) == (HOST, "connection 'workspace_default'")
+    assert (found.max_attempts, found.max_retry_wait, found.page_size, found.max_concurrency) == (5, 60.0, 100, 4)
+    assert (found.verify, found.trust_counts, found.bulk_invite_body) == (True, True, "array")
+    derived = settings(extra={"read_timeout": 30})
+    assert (derived.total_timeout, derived.consistency_time) == (300.0, 60.0)
+    assert settings(extra=dict.fromkeys(EXTRAS, ""), password=" s3cret-key\n") == found
+    assert settings(extra=dict.fromkeys(EXTRAS)) == found
+
+
+def test_every_setting_is_read_from_json_and_from_a_uri(settings: Any, tmp_path: Path) -> None:
+    bundle = tmp_path / "ca.pem"
+    bundle.touch()
+    given_and_read: dict[str, tuple[Any, Any]] = {
+        "organization_id": ("o1", "o1"),
+        "project_id": (7, "7"),
+        "connect_timeout": (1.5, 1.5),
+        "read_timeout": ("30", 30.0),
+        "total_timeout": (90, 90.0),
+        "max_response_bytes": ("1000000", 1_000_000),
+        "consistency_time": (45, 45.0),
+        "trust_counts": ("false", False),
+        "invites_per_hour": (50, 50),
+        "invites_per_day": ("200", 200),
+        "max_attempts": ("3", 3),
+        "max_retry_wait": (0, 0.0),
+        "page_size": (50.0, 50),
+        "max_concurrency": (8, 8),
+        "bulk_invite_limit": (5, 5),
+        "bulk_invite_body": ("object", "object"),
+        "verify": (str(bundle), str(bundle)),
+        "proxy": ("http://proxy.example.com:3128/", "http://proxy.example.com:3128"),
+        "web_url": ("https://app.example.com/", "https://app.example.com"),
+        "allow_http": ("TRUE", True),
+    }
+    assert set(given_and_read) == set(EXTRAS)
+    extra = {name: given for name, (given, _) in given_and_read.items()}
+    by_json = settings(host="http://workspace.example.com", extra=extra)
+    assert {name: getattr(by_json, name) for name in extra} == {
+        name: read for name, (_, read) in given_and_read.items()
+    }
+    assert settings(as_uri("http://workspace.example.com", extra)) == by_json
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "read"),
+    [
+        *(("verify", value, True) for value in (True, "true")),
+        *(("verify", value, False) for value in (False, " False ")),
+        ("web_url", *2 * ({"dashboard": "https://app.example.com/d/{dashboard_id}"},)),
+    ],
+)
+def test_values_of_other_types_are_read(settings: Any, key: str, given: Any, read: Any) -> None:
+    assert getattr(settings(extra={key: given}), key) == read
+
+
+# Host
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "schema", "base_url"),
+    [
+        ("https://workspace.example.com/", None, None, HOST),
+        (" https://workspace.example.com// ", None, None, HOST),
+        ("HTTPS://workspace.example.com", None, None, HOST),
+        ("https://workspace.example.com/base/", None, None, f"{HOST}/base"),
+        ("https://workspace.example.com:8443", None, None, f"{HOST}:8443"),
+        ("https://workspace.example.com/base", 8443, None, f"{HOST}:8443/base"),
+        ("https://workspace.example.com:9443", 8443, None, f"{HOST}:9443"),
+        ("https://Workspace.EXAMPLE.com:443/", None, None, HOST),
+        ("https://workspace.example.com", 443, "https", HOST),
+        ("http://localhost:80", 8000, None, "http://localhost"),
+        ("http://127.0.0.1:8000", None, None, "http://127.0.0.1:8000"),
+        ("http://127.8.9.1", None, None, "http://127.8.9.1"),
+        ("http://localhost", 8000, None, "http://localhost:8000"),
+        ("http://workspace.localhost", None, None, "http://workspace.localhost"),
+        ("http://[::1]", 8000, None, "http://[::1]:8000"),
+        ("workspace.example.com", None, None, HOST),
+        ("workspace.example.com", 8443, "", f"{HOST}:8443"),
+        ("workspace.example.com:8443", None, "https", f"{HOST}:8443"),
+        ("workspace.example.com/base/", 8443, "HTTPS", f"{HOST}:8443/base"),
+        ("127.0.0.1", 8765, None, "http://127.0.0.1:8765"),
+        ("localhost:8765", None, None, "http://localhost:8765"),
+        ("localhost", 8765, "https", "https://localhost:8765"),
+        ("::1", 8765, None, "http://[::1]:8765"),
+        ("[::1]:8765", None, None, "http://[::1]:8765"),
+        ("2001:db8::1", 8443, None, "https://[2001:db8::1]:8443"),
+    ],
+)
+def test_valid_hosts_are_accepted(
+    settings: Any, host: str, port: int | None, schema: str | None, base_url: str
+) -> None:
+    assert settings(host=host, port=port, schema=schema).base_url == base_url
+
+
+NOT_A_URL = "The host of C is not a URL: expected something like https://workspace.example.com."
+TOO_MUCH = "Put the API key into the password: the host of C must not contain a user, query or fragment."
+NO_HOST = "Put the URL of the service, such as https://workspace.example.com, into the host of C."
+SCHEMA = (
+    "The schema of C must be https or http, as the host has it, or be left out. As a URI: "
+    "workspace://:<key>@workspace.example.com:443/https?organization_id=<id>"
+)
+PLAIN = (
+    'Use https://, or set "allow_http": true in the extra if the network between is trusted: the host of C is plain '
+    "http://, which would send the API key unencrypted to "
+)
+
+
+@pytest.mark.parametrize(
+    ("host", "message"),
+    [
+        (None, NO_HOST),
+        (" / ", NO_HOST),
+        ("user:s3cret@workspace.example.com", TOO_MUCH),
+        ("workspace.example.com?key=s3cret", TOO_MUCH),
+        ("https://@workspace.example.com", TOO_MUCH),
+        ("https://workspace.example.com/#s3cret", TOO_MUCH),
+        *((host, NOT_A_URL) for host in ("work space", "ftp://workspace.example.com", "https://", "https://:443")),
+        *((f"https://{host}", NOT_A_URL) for host in ("[::1", "example.com:port", "example.com:99999")),
+        *((f"https://{host}", NOT_A_URL) for host in ("work space.example.com", "workspace\x7f.example.com")),
+        *((f"https://{host}", NOT_A_URL) for host in ("workspace\u200b.example.com", "workspace..example.com")),
+        *((f"https://{host}", NOT_A_URL) for host in (f"{'x' * 64}.example.com", "example.com\\@evil.example")),
+        ("https://workspace.example.com/api/", "Leave /api out of the host of C: every request adds it."),
+        *((f"http://{host}", f"{PLAIN}{host}.") for host in ("workspace.example.com", "10.0.0.1")),
+        *((f"http://{host}", f"{PLAIN}{host}.") for host in ("localhost.example.com", "127.0.0.1.example.com")),
+    ],
+)  # fmt: skip
+def test_invalid_hosts_are_refused(refused: Any, host: str | None, message: str) -> None:
+    assert refused(host=host) == message
+
+
+@pytest.mark.parametrize(("host", "schema"), [(HOST, "http"), ("workspace.example.com", "api"), (HOST, "v1")])
+def test_a_schema_that_contradicts_the_host_is_refused(refused: Any, host: str, schema: str) -> None:
+    assert refused(host=host, schema=schema) == SCHEMA
+
+
+def test_plain_http_is_allowed_only_by_name(refused: Any, settings: Any) -> None:
+    assert refused(host="workspace.example.com", schema="http") == f"{PLAIN}workspace.example.com."
+    plain = {"host": "workspace.example.com", "schema": "http", "extra": {"allow_http": True}}
+    assert settings(**plain).base_url == "http://workspace.example.com"
+
+
+# Password
+
+
+@pytest.mark.parametrize("password", [None, "", "  "])
+def test_a_missing_key_is_an_error(refused: Any, password: str | None) -> None:
+    assert refused(password=password) == "Put the personal API key into the password of C: it has no API key."
+
+
+@pytest.mark.parametrize("password", ["s3cret key", "s3cret\nkey", "s3crét", "s3cret\u200b", "s3cret\x7f"])
+def test_a_key_that_is_no_header_value_is_refused(refused: Any, password: str) -> None:
+    for connection in (as_json(password=password), as_uri(password=password)):
+        assert refused(connection) == (
+            "C: the API key in the password contains characters that cannot be sent in a header."
+        )
+
+
+# Extra
+
+PAGES = "batch_export, dashboard, domain, domains, invites, members, project, projects"
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "expected"),
+    [
+        ("organization_id", [True, [1], {"a": 1}, " "], "an id"),
+        ("project_id", [1.5, False], "an id"),
+        ("connect_timeout", [0, -1, 601, "soon", True, [1], 10**400, "nan"], "a number from 0.01 to 600"),
+        ("read_timeout", [0, 3601, "inf"], "a number from 0.01 to 3600"),
+        ("max_attempts", [0, 21], "a number from 1 to 20"),
+        ("max_attempts", [1.5, "x"], "a whole number from 1 to 20"),
+        ("max_retry_wait", [-0.1, 3601], "a number from 0 to 3600"),
+        ("page_size", [0, 10_001], "a number from 1 to 10000"),
+        ("page_size", [True], "a whole number from 1 to 10000"),
+        ("max_concurrency", [0, 101], "a number from 1 to 100"),
+        ("bulk_invite_limit", [0, 10_001], "a number from 1 to 10000"),
+        ("bulk_invite_body", ["list", ["array"], 7], "'array' or 'object'"),
+        ("verify", [1, ["x"]], "true, false, or the path of a CA file"),
+        ("verify", ["/no/such/file"], "true, false, or the path of a CA file that exists on this machine"),
+        (
+            "proxy",
+            ["proxy:3128", "socks5://p:1", "http://p:x", "http://[p", "http://p p", "http://:1", 7, {"a": 1}],
+            "a URL that begins with http:// or https://",
+        ),
+        ("web_url", ["app.example.com", 7], "a URL that begins with http:// or https://"),
+        (
+            "web_url",
+            [{"dashboards": "https://x"}, {"dashboard": "x"}, {"dashboard": 7}],
+            f"a URL, or an object of URL templates for {PAGES}",
+        ),
+        ("allow_http", ["yes", 1, ["x"]], "true or false"),
+    ],
+)
+def test_extras_of_the_wrong_type_are_refused(refused: Any, key: str, values: list[Any], expected: str) -> None:
+    for value in values:
+        for connection in (as_json(extra={key: value}), as_uri(extra={key: value})):
+            assert refused(connection) == f"The extra '{key}' of C must be {expected}."
+
+
+def test_all_mistakes_are_reported_together(refused: Any) -> None:
+    assert refused(extra={"max_attempts": 0, "verify": 1}) == (
+        "The extra 'max_attempts' of C must be a number from 1 to 20. "
+        "The extra 'verify' of C must be true, false, or the path of a CA file."
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [("organisation_id", "did you mean 'organization_id'? "), ("headers", ""), ("Verify", "did you mean 'verify'? ")],
+)
+def test_an_unknown_extra_is_an_error_that_lists_the_known_ones(refused: Any, key: str, hint: str) -> None:
+    for connection in (as_json(extra={key: "x"}), as_uri(extra={key: "x"})):
+        assert refused(connection) == (
+            f"The extra of C has an unknown key '{key}': {hint}Known are organization_id, project_id, "
+            f"{', '.join(sorted(EXTRAS, key=EXTRAS.index)[2:])}."
+        )
+
+
+# Secrets
+
+
+def test_hooks_clients_and_settings_hide_secrets(settings: Any) -> None:
+    found = settings(extra={"proxy": "http://user:s3cret@proxy.example.com:3128"})
+    with pytest.raises(ValueError, match="frozen") as error:
+        found.page_size = 1
+
+    async def shown() -> str:
+        async with WorkspaceAsyncHook() as hook:
+            client: Any = await hook.client()
+            return f"{hook!r} {client!r} {client.settings!r}"
+
+    with WorkspaceHook() as hook:
+        texts = f"{hook!r} {hook.get_conn()!r} {found} {found!r} {error.value} {asyncio.run(shown())}"
+    assert texts.count("Settings('https://workspace.example.com', source=\"connection 'workspace_default'\")") == 2
+    assert "s3cret" not in texts

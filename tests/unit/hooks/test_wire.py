@@ -1,0 +1,527 @@
+"""Both hooks against a failing service, over real sockets: fault x method x (outcome, requests, audit line)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import ssl
+import time
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk._shared.secrets_masker import redact
+
+from airflow_provider_workspace import __version__
+from airflow_provider_workspace.errors import (
+    WorkspaceBadRequestError,
+    WorkspaceNotFoundError,
+    WorkspaceOutcomeUnknownError,
+    WorkspacePaginationError,
+    WorkspacePermissionError,
+    WorkspaceRateLimitError,
+    WorkspaceRedirectError,
+    WorkspaceResponseError,
+    WorkspaceServerError,
+    WorkspaceTimeoutError,
+    WorkspaceTransportError,
+)
+from tests import raw_server
+from tests.raw_server import (
+    HEAD,
+    RESET_AFTER_READING,
+    RawServer,
+    Scene,
+    answer,
+    dripping,
+    endless,
+    read_request,
+    redirect,
+)
+from tests.unit.hooks.conftest import CHANGE, CREATE, DELETE, LIST, PAUSE, READ
+
+if TYPE_CHECKING:
+    from tests.unit.hooks.conftest import Ask, Question
+
+# Tests of TLS do not verify the certificate.
+pytestmark = pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
+
+FOUND = answer(200, {"id": 7, "name": "Sales"})
+NOT_FOUND = answer(404, {"detail": "Not found."})
+
+
+# Requests
+
+
+def test_requests_are_sent_as_documented(ask: Ask) -> None:
+    with RawServer(FOUND) as service:
+        assert ask(service.url, READ).result.name == "Sales"
+        ask(f"{service.url}/base", ("create_dashboard", {"name": "Umsätze"}))
+    read, write = service.requests
+    assert (read.method, read.target, read.body) == ("GET", "/api/environments/1/dashboards/7/", None)
+    assert read.headers["authorization"] == "Bearer phx_s3cret-key"
+    assert read.headers["user-agent"] == f"airflow-provider-workspace/{__version__}"
+    assert read.headers["accept"] == "application/json"
+    assert "gzip" in read.headers["accept-encoding"]
+    assert read.headers["host"] == service.url.removeprefix("http://")
+    assert not {"content-type", "content-length", "cookie"} & set(read.headers)
+    assert (write.method, write.target) == ("POST", "/base/api/environments/1/dashboards/")
+    assert (write.headers["content-type"], write.body) == ("application/json", {"name": "Umsätze"})
+
+
+@pytest.mark.parametrize(
+    ("value", "segment"),
+    [
+        ("a/b", "a%2Fb"),
+        ("..%2f", "..%252f"),
+        ("%2e%2e", "%252e%252e"),
+        ("a?b#c", "a%3Fb%23c"),
+        ("日本", "%E6%97%A5%E6%9C%AC"),
+        ("a b", "a%20b"),
+        ("...", "..."),
+        ('~{}|^`"<>\\', "~%7B%7D%7C%5E%60%22%3C%3E%5C"),
+    ],
+)
+def test_an_encoded_path_is_sent_unchanged(ask: Ask, value: str, segment: str) -> None:
+    with RawServer(answer(204)) as service:
+        ask(service.url, ("delete_member", {"user_uuid": value}))
+    assert [request.target for request in service.requests] == [f"/api/organizations/o/members/{segment}/"]
+
+
+# Lost responses: method, what the service answers next, number of requests, audit line
+
+AFTER_A_LOSS: dict[str, tuple[Question, Scene, int, str]] = {
+    "read": (READ, FOUND, 2, ""),
+    "create": (CREATE, FOUND, 1, "operation=CreateDashboard outcome=unknown rows=1 attempts=1"),
+    "change": (CHANGE, FOUND, 2, "operation=UpdateDashboard outcome=applied rows=1 attempts=2"),
+    "pause": (PAUSE, FOUND, 2, "operation=PauseBatchExport outcome=applied rows=1 attempts=2"),
+    "delete": (DELETE, NOT_FOUND, 2, "operation=DeleteInvite outcome=applied rows=1 attempts=2"),
+}
+# What the service says does not change the outcome to "not sent".
+WORDS = ("Tunnel connection failed: 407", "CERTIFICATE_VERIFY_FAILED", "[Errno 111] refused")
+LOST: dict[str, tuple[Scene, type, str]] = {
+    "reset before reading": (raw_server.RESET_BEFORE_READING, WorkspaceTransportError, ""),
+    "reset after reading": (RESET_AFTER_READING, WorkspaceTransportError, ""),
+    "closed after reading": (raw_server.CLOSED_AFTER_READING, WorkspaceTransportError, ""),
+    "cut": (raw_server.CUT, WorkspaceTransportError, ""),
+    "cut chunk": (raw_server.CUT_CHUNK, WorkspaceTransportError, ""),
+    "bad chunk": (raw_server.BAD_CHUNK, WorkspaceTransportError, ""),
+    "bad gzip": (raw_server.BAD_GZIP, WorkspaceTransportError, "the body cannot be decompressed"),
+    "cut gzip": (
+        answer(200, gzip.compress(b"{}" * 99)[:-9], Content_Encoding="gzip"),
+        WorkspaceTransportError,
+        "the compressed body is cut off",
+    ),
+    "br": (
+        answer(200, b"{}", Content_Encoding="br"),
+        WorkspaceTransportError,
+        "unexpected Content-Encoding br",
+    ),
+    "two encodings": (
+        answer(200, b"{}", Content_Encoding="gzip, gzip"),
+        WorkspaceTransportError,
+        "unexpected Content-Encoding gzip, gzip",
+    ),
+    "not HTTP": (raw_server.NOT_HTTP, WorkspaceTransportError, ""),
+    "101": (Scene(b"HTTP/1.1 101 Switching\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"), WorkspaceTransportError, ""),
+    "silent": (raw_server.SILENT, WorkspaceTimeoutError, "Raise read_timeout in the extra of"),
+    "silent half-way": (raw_server.SILENT_HALF_WAY, WorkspaceTimeoutError, "Raise read_timeout in the extra of"),
+    "cut JSON": (answer(200, b'{"id": 7'), WorkspaceResponseError, "JSON that is cut off or broken"),
+    "login page": (answer(200, b"<html>Log in</html>"), WorkspaceResponseError, "an HTML or XML page"),
+    "408": (answer(408), None, "returned 408"),  # type: ignore[dict-item]
+    "500": (answer(500), WorkspaceServerError, "returned 500"),
+    "503": (answer(503, b"busy"), WorkspaceServerError, "returned 503: busy"),
+    **{f"500 {words}": (Scene(f"HTTP/1.1 500 {words}\r\n\r\n".encode()), WorkspaceServerError, "") for words in WORDS},
+    **{f"junk {words}": (Scene(f"{words}\r\n\r\n".encode()), WorkspaceTransportError, "") for words in WORDS},
+}
+
+
+@pytest.mark.parametrize("method", AFTER_A_LOSS)
+@pytest.mark.parametrize("fault", LOST)
+def test_a_lost_response_is_asked_for_again_unless_that_could_create_twice(ask: Ask, fault: str, method: str) -> None:
+    scene, kind, says = LOST[fault]
+    question, then, requests, audit = AFTER_A_LOSS[method]
+    if (fault, method) == ("cut JSON", "delete"):  # its result is None, whatever the body
+        then, requests, audit = scene, 1, audit.replace("attempts=2", "attempts=1")
+    patience = {"read_timeout": 0.2} if scene.waits else {}
+    with RawServer(scene, then) as service:
+        asked = ask(service.url, question, **patience)
+    assert (service.connections, asked.audit) == (requests, [audit] if audit else [])
+    if method == "create":
+        assert isinstance(asked.error, WorkspaceOutcomeUnknownError)
+        assert kind is None or type(asked.error.__cause__) is kind
+        assert says in str(asked.error)
+        assert (asked.error.attempts, asked.error.outcome, asked.waits) == (1, "unknown", [])
+    else:
+        assert asked.error is None
+        assert asked.result is None or asked.result.id == 7
+        assert len(asked.waits) == requests - 1
+
+
+@pytest.mark.parametrize("fault", LOST)
+def test_responses_that_are_always_lost_fail_after_the_last_attempt(ask: Ask, fault: str) -> None:
+    scene, kind, says = LOST[fault]
+    patience = {"read_timeout": 0.2} if scene.waits else {}
+    for question, audit in (
+        (READ, []),
+        (CHANGE, ["operation=UpdateDashboard outcome=unknown rows=1 attempts=2"]),
+    ):
+        with RawServer(scene) as service:
+            asked = ask(service.url, question, max_attempts=2, **patience)
+        assert kind is None or type(asked.error) is kind
+        assert says in str(asked.error)
+        assert (asked.error.attempts, asked.error.outcome, service.connections) == (2, "unknown", 2)
+        assert asked.audit == audit
+
+
+# Refusals: scenes, method, error, outcome, requests, the end of the audit line, words
+
+REFUSED = {
+    "400": ([answer(400, {"detail": "Too long.", "attr": "name"})], CREATE, WorkspaceBadRequestError, "rejected", 1,
+            "(field 'name'): Too long"),
+    "403": ([answer(403, {"detail": "no"})], CREATE, WorkspacePermissionError, "rejected", 1, "returned 403"),
+    "404 on a first delete": ([NOT_FOUND], DELETE, WorkspaceNotFoundError, "rejected", 1, "returned 404"),
+    "404 after a 429": ([answer(429), NOT_FOUND], DELETE, WorkspaceNotFoundError, "rejected", 2, "returned 404"),
+    "404 of a proxy after a loss": ([RESET_AFTER_READING, answer(404, b"no route")], DELETE, WorkspaceNotFoundError,
+                                    "unknown", 2, "returned 404"),
+    "403 after a loss": ([RESET_AFTER_READING, answer(403)], PAUSE, WorkspacePermissionError, "unknown", 2,
+                         "An earlier attempt got no clear answer, so PauseBatchExport may have been applied."),
+    "429 for an hour": ([answer(429, Retry_After="3600")], CREATE, WorkspaceRateLimitError, "rejected", 1,
+                        "retry in 3600 s"),
+    "429 again and again": ([answer(429)], CREATE, WorkspaceRateLimitError, "rejected", 3, "Rate limit exceeded"),
+    "redirect of a write": ([redirect("/moved/", 308), FOUND], CHANGE, WorkspaceRedirectError, "rejected", 1,
+                            "The redirect to another path was not followed."),
+    "redirect in a loop": ([redirect("{url}/moved/")], READ, WorkspaceRedirectError, "unknown", 6, "redirect"),
+    "endless list": ([answer(200, {"next": "?offset=0", "results": [{"id": "a"}]})], LIST, WorkspacePaginationError,
+                     "rejected", 1, "never ends"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal_is_final(ask: Ask, name: str) -> None:
+    scenes, question, kind, outcome, requests, says = REFUSED[name]
+    with RawServer(*scenes) as service:
+        asked = ask(service.url, question)
+    assert type(asked.error) is kind
+    assert says in str(asked.error)
+    assert (asked.error.outcome, service.connections) == (outcome, requests)
+    reads = question in (READ, LIST)
+    assert [line.partition(" outcome=")[2] for line in asked.audit] == (
+        [] if reads else [f"{outcome} rows=1 attempts={requests}"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "least", "most"),
+    [("7", 7, 8), (timedelta(seconds=30), 25, 31), (timedelta(seconds=-60), 0, 1), ("soon", 0.2, 0.5)],
+    ids=["seconds", "date", "past date", "nonsense"],
+)
+@pytest.mark.parametrize("question", [READ, CREATE], ids=["read", "create"])
+def test_429_waits_for_retry_after(
+    ask: Ask, question: Question, retry_after: str | timedelta, least: float, most: float
+) -> None:
+    if isinstance(retry_after, timedelta):
+        retry_after = format_datetime(datetime.now(timezone.utc) + retry_after, usegmt=True)
+    with RawServer(answer(429, Retry_After=retry_after), FOUND) as service:
+        asked = ask(service.url, question)
+    assert asked.result.id == 7
+    assert least <= asked.waits[0] <= most
+
+
+def test_max_attempts_and_max_retry_wait_are_settings(ask: Ask) -> None:
+    with RawServer(answer(500)) as service:
+        assert ask(service.url, READ, max_attempts=1).error.attempts == 1
+        assert ask(service.url, READ, max_attempts=6, max_retry_wait=0.0).waits == [0.0] * 5
+
+
+# Audit lines
+
+
+def test_the_audit_line_names_rows_request_and_target_and_no_secret(ask: Ask) -> None:
+    webhook = "https://hook.example.com/s3"
+    project: Question = ("create_project", {"name": "Northwind", "slack_incoming_webhook": webhook})
+    with RawServer(answer(201, {"id": 7}, X_Request_Id="req 42")) as service:
+        (line,) = [line for line in ask(service.url, project).log if line.startswith("operation=")]
+    assert line.startswith("operation=CreateProject outcome=applied rows=1 attempts=1 seconds=")
+    assert line.endswith(" request_id=req42 target=/api/organizations/o/projects/")
+    with RawServer(answer(201, {"id": 7}, X_Request_Id=f"phx_s3cret-key-{webhook}")) as service:
+        assert " request_id=***-*** " in ask(service.url, project).log[-1]
+
+
+# Redirects
+
+
+@pytest.mark.parametrize("location", ["{url}/moved/?a=b", "/moved/?a=b", "../../../../../moved/?a=b#c"])
+def test_a_read_follows_redirects_within_the_origin(ask: Ask, location: str) -> None:
+    with RawServer(redirect(location), FOUND) as service:
+        assert ask(service.url, READ).result.id == 7
+    assert [request.target for request in service.requests][1] == "/moved/?a=b"
+    assert service.requests[1].headers["authorization"] == "Bearer phx_s3cret-key"
+
+
+@pytest.mark.parametrize("question", [READ, CREATE, CHANGE, DELETE], ids=lambda question: question[0])
+def test_redirects_to_another_origin_are_not_followed(ask: Ask, question: Question) -> None:
+    with RawServer(FOUND) as other_host, RawServer(redirect(f"{other_host.url}/steal/", 307)) as service:
+        asked = ask(service.url, question)
+    assert (other_host.connections, service.connections) == (0, 1)
+    assert type(asked.error) is WorkspaceRedirectError
+    assert f"The redirect to {other_host.url} was not followed." in str(asked.error)
+
+
+@pytest.mark.parametrize(
+    "location", ["http://[::1", "{url}:port/", "?\xff", "http://\x7f/", "//", "http:///", "http://a b/", "%", "\xa0"]
+)
+def test_a_redirect_to_an_invalid_url_has_outcome_unknown(ask: Ask, location: str) -> None:
+    with RawServer(redirect(location)) as service:
+        for question in (READ, CREATE):
+            assert ask(service.url, question, max_attempts=1).error.outcome == "unknown"
+
+
+# Time limits
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+EARLY_HINTS = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+DRIPPING = {
+    "status line": dripping(b"", b"HTTP"),
+    "head": dripping(OK, b"X-A: b\r\n"),
+    "long header": dripping(OK + b"X-A: ", b"b"),
+    "100 Continue": dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "103 Early Hints": dripping(b"", EARLY_HINTS),
+    "body": dripping(HEAD + b"Content-Length: 1000000\r\n\r\n", b" "),
+    "body without length": dripping(HEAD + b"\r\n", b" "),
+    "chunks": dripping(CHUNKED, b"1\r\n \r\n"),
+    "chunk size": dripping(CHUNKED, b"0"),
+    "trailers": dripping(CHUNKED + b"0\r\n", b"X-A: b\r\n"),
+    "body of an error": dripping(b"HTTP/1.1 400 Bad\r\nContent-Length: 1000000\r\n\r\n", b" "),
+    "gzip": dripping(HEAD + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"{}")[:10], b"\x00\x00\x00\xff\xff"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "tls"),
+    [*((name, False) for name in DRIPPING), ("head", True), ("body", True), ("chunks", True), ("gzip", True)],
+)
+def test_a_slow_drip_ends_at_the_total_timeout(ask: Ask, server_tls: ssl.SSLContext, name: str, *, tls: bool) -> None:
+    total = 1.0 if tls else 0.4
+    limits = {"read_timeout": total + 0.1, "total_timeout": total, "max_attempts": 1, "verify": False}
+    with RawServer(DRIPPING[name], tls=server_tls if tls else None) as service:
+        began = time.monotonic()
+        asked = ask(service.url, CREATE, **limits)
+        seconds = time.monotonic() - began
+    assert isinstance(asked.error, WorkspaceOutcomeUnknownError)
+    assert type(asked.error.__cause__) is WorkspaceTimeoutError
+    assert "Raise total_timeout in the extra of " in str(asked.error)
+    assert f"no complete response arrived: not within {total:g} s (" in str(asked.error)
+    assert total - 0.05 < seconds < total + 5
+
+
+ENDLESS = {
+    "100 Continue": endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000),
+    "103 Early Hints": endless(b"", EARLY_HINTS * 1000),
+    "body": endless(HEAD + b"\r\n", b" " * 10_000),
+    "chunks": endless(CHUNKED, b"4\r\nnull\r\n" * 1000),
+    "head": endless(OK, b"X-A: b\r\n" * 1000),
+    "body of an error": endless(b"HTTP/1.1 400 Bad\r\n\r\n", b" " * 10_000),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_an_endless_response_ends(ask: Ask, name: str) -> None:
+    with RawServer(ENDLESS[name]) as service:
+        began = time.monotonic()
+        asked = ask(service.url, CREATE, total_timeout=1.0, max_response_bytes=200_000)
+        seconds = time.monotonic() - began
+    assert isinstance(asked.error, WorkspaceOutcomeUnknownError)
+    assert seconds < 30
+
+
+def test_a_service_that_does_not_read_ends_at_the_total_timeout(ask: Ask) -> None:
+    many: Question = ("create_dashboard", {"name": "x" * 30_000_000})
+    with RawServer(Scene(reads=False, handler=lambda _: time.sleep(0.8))) as service:
+        asked = ask(service.url, many, total_timeout=0.4, max_attempts=1)
+    assert type(asked.error.__cause__) is WorkspaceTimeoutError
+
+
+def test_a_refusal_during_the_upload_is_read(ask: Ask) -> None:
+    def refuse(connection: socket.socket) -> None:
+        connection.sendall(b'HTTP/1.1 413 Too Large\r\nContent-Length: 16\r\n\r\n{"detail":"big"}')
+        connection.shutdown(socket.SHUT_WR)
+        with suppress(OSError):
+            while connection.recv(65536):
+                pass
+
+    with RawServer(Scene(reads=False, handler=refuse)) as service:
+        asked = ask(service.url, ("create_dashboard", {"name": "x" * 3_000_000}))
+    assert "returned 413: big" in str(asked.error)
+
+
+# Size limits
+
+LIMIT = 1_000_000
+
+
+def body_of(size: int, *, status: int = 200, packed: bool = False) -> Scene:
+    return answer(status, b" " * (size - 2) + b"{}", packed=packed)
+
+
+def deflated(body: bytes, *, wrapped: bool = True) -> Scene:
+    packer = zlib.compressobj(wbits=15 if wrapped else -15)
+    return answer(200, packer.compress(body) + packer.flush(), Content_Encoding="deflate")
+
+
+ABOVE = {
+    "length": body_of(LIMIT + 1),
+    "gzip": body_of(LIMIT + 1, packed=True),
+    "deflate": deflated(b" " * LIMIT + b"{}"),
+    "error": body_of(LIMIT + 1, status=400),
+    "error in gzip": body_of(LIMIT * 50, status=400, packed=True),
+    "gzip twice": answer(200, gzip.compress(b" " * LIMIT) + gzip.compress(b"{}"), Content_Encoding="gzip"),
+}
+WITHIN = {
+    "length": body_of(LIMIT),
+    "gzip": body_of(LIMIT, packed=True),
+    "deflate": deflated(b" " * (LIMIT - 2) + b"{}"),
+    "raw deflate": deflated(b" " * (LIMIT - 2) + b"{}", wrapped=False),
+    "x-gzip twice": answer(200, gzip.compress(b" " * 9) + gzip.compress(b"{}"), Content_Encoding="x-gzip"),
+    "identity": answer(200, b"{}", Content_Encoding="identity"),
+}
+
+
+@pytest.mark.parametrize("name", ABOVE)
+def test_a_response_above_the_limit_is_an_error(ask: Ask, name: str) -> None:
+    with RawServer(ABOVE[name]) as service:
+        asked = ask(service.url, READ, max_response_bytes=LIMIT)
+    assert type(asked.error) is WorkspaceResponseError
+    assert (asked.error.outcome, asked.error.retryable, service.connections) == ("unknown", False, 1)
+    assert str(asked.error) == (
+        "Raise max_response_bytes in the extra of connection 'workspace_default' if the service really returns that "
+        "much. GetDashboard returned more than 1,000,000 bytes (GET /api/environments/1/dashboards/7/)."
+    )
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_a_response_at_the_limit_is_read(ask: Ask, name: str) -> None:
+    with RawServer(WITHIN[name]) as service:
+        assert ask(service.url, READ, max_response_bytes=LIMIT).error is None
+
+
+# Which response belongs to which request: the three pages of a list
+
+
+def responses(replies: Callable[[int], bytes], late: float = 0.0) -> Scene:
+    """Respond to one request after the other on one connection; the first request was read already."""
+
+    def play(connection: socket.socket) -> None:
+        for number in range(1, 9):
+            for part in replies(number).split(b"|"):
+                connection.sendall(part)
+                time.sleep(late)
+            read_request(connection)
+
+    return Scene(handler=play)
+
+
+def reply(number: int) -> bytes:
+    row, more = {"id": str(number)}, f"?offset={number}" if number < 3 else None
+    body = json.dumps({"next": more, "results": [row]}).encode()
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+@pytest.mark.parametrize(
+    ("replies", "late", "ids", "connections"),
+    [
+        (reply, 0, ["1", "2", "3"], 1),
+        (lambda number: EARLY_HINTS + b"|" + reply(number), 0.05, ["1", "2", "3"], 1),
+        (
+            lambda number: b"HTTP/1.1 102 Wait\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n|" + reply(number),
+            0.05,
+            ["1", "2", "3"],
+            1,
+        ),
+    ],
+    ids=["keep-alive", "103", "102 and 100"],
+)
+def test_provisional_responses_are_skipped(
+    ask: Ask, replies: Callable[[int], bytes], late: float, ids: list[str], connections: int
+) -> None:
+    with RawServer(responses(replies, late)) as service:
+        asked = ask(service.url, ("list_members", {"limit": 1}))
+        assert [row.id for row in asked.result] == ids
+        assert service.connections == connections
+
+
+@pytest.mark.parametrize("surplus", [reply(99), b"{}"], ids=["response", "junk"])
+def test_a_connection_with_surplus_bytes_is_not_reused(ask: Ask, surplus: bytes) -> None:
+    pages = [responses(lambda _, number=number: reply(number) + surplus) for number in (1, 2, 3)]  # type: ignore[misc]
+    with RawServer(*pages) as service:
+        asked = ask(service.url, ("list_members", {"limit": 1}))
+    assert [row.id for row in asked.result] == ["1", "2", "3"]
+    assert service.connections == 3
+
+
+# Lists and secrets
+
+
+def test_rows_are_read_page_by_page(ask: Ask) -> None:
+    pages = [
+        answer(200, {"next": "https://other.example/?offset=9", "results": [{"id": "a"}, {"id": "b"}]}, Set_Cookie="a"),
+        answer(503),
+        answer(200, {"next": None, "results": [{"id": "c"}]}),
+    ]
+    with RawServer(*pages) as service:
+        asked = ask(service.url, LIST)
+    assert [row.id for row in asked.result] == ["a", "b", "c"]
+    path = "/api/organizations/o/members/?limit=2&offset="
+    assert [request.target for request in service.requests] == [f"{path}0", f"{path}2", f"{path}2"]
+    assert not any("cookie" in request.headers for request in service.requests)
+
+
+@pytest.mark.parametrize("count", [3, None])
+def test_pages_without_next_are_followed_by_offset(ask: Ask, count: int | None) -> None:
+    rows: list[list[dict[str, str]]] = [[{"id": "a"}, {"id": "b"}], [{"id": "c"}], []]
+    with RawServer(*(answer(200, {"count": count, "results": page} if count else page) for page in rows)) as service:
+        assert [row.id for row in ask(service.url, LIST).result] == ["a", "b", "c"]
+    assert len(service.requests) == (2 if count else 3)
+    with RawServer(answer(200, rows[0])) as service:  # a service without pages
+        assert [row.id for row in ask(service.url, LIST).result] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("question", "body"),
+    [
+        (("get_dashboard_sharing", {"dashboard_id": 7}), {"access_token": "t0ken-{}-a"}),
+        (("list_projects", {}), {"results": [{"api_token": "t0ken-{}-a"}, {"api_token": "t0ken-{}-b"}]}),
+        (LIST, {"results": [{"level": 1}, {"session_token": "t0ken-{}-a"}]}),
+        (
+            ("create_project", {"name": "Shop", "slack_incoming_webhook": "t0ken-{}-b"}),
+            {"id": 1, "live_events_token": "t0ken-{}-a"},
+        ),
+    ],
+    ids=["sharing", "projects", "unknown field", "argument"],
+)
+def test_secrets_are_masked_in_logs(
+    ask: Ask, request: pytest.FixtureRequest, question: Question, body: dict[str, Any]
+) -> None:
+    run = str(abs(hash(request.node.name)))
+    method, arguments = question
+    given = {
+        name: str(value).replace("{}", run) if name.startswith("slack") else value for name, value in arguments.items()
+    }
+    text = json.dumps(body).replace("{}", run)
+    with RawServer(answer(200, text.encode())) as service:
+        assert ask(service.url, (method, given)).error is None
+    secrets = [f"t0ken-{run}-{letter}" for letter in "ab" if f"t0ken-{run}-{letter}" in text + str(given)]
+    assert redact(" ".join(secrets)) == " ".join("***" for _ in secrets)
+
+
+def test_errors_contain_no_secret_echoed_by_the_service(ask: Ask) -> None:
+    project: Question = ("create_project", {"name": "Shop", "slack_incoming_webhook": "https://h/t0"})
+    with RawServer(answer(400, {"detail": "Bad key phx_s3cret-key, bad hook https://h/t0"})) as service:
+        asked = ask(service.url, project)
+    assert str(asked.error).endswith(": Bad key ***, bad hook *** (POST /api/organizations/o/projects/).")

@@ -1,0 +1,310 @@
+"""Dashboards remembered in Variables, because the interface cannot list them: reused, never mixed up or made twice."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
+from airflow_provider_workspace.sandbox.faults import FaultContext, FaultKind
+from airflow_provider_workspace.sandbox.responses import json_response
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.sandbox.server import SandboxServer
+from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.interruptions import Interruptions
+from tests.task_instance import Killed, TaskStore
+from tests.variables import Variables, install
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from tests.conftest import Connect
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+NOTE = "workspace_creating."
+
+
+@pytest.fixture(params=["3.3", "3.2"])
+def variables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, connect: Connect) -> Variables:
+    connect(max_attempts=1)
+    return install(monkeypatch, release=request.param)
+
+
+@pytest.fixture
+def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Skip the waits, and record them."""
+    seconds: list[float] = []
+    monkeypatch.setattr(time, "sleep", seconds.append)
+    return seconds
+
+
+@pytest.fixture
+def interruptions(monkeypatch: pytest.MonkeyPatch) -> Interruptions:
+    return Interruptions(monkeypatch)
+
+
+def create(task: str = "first", number: int = 1, *, store: Any = None, **arguments: Any) -> tuple[Any, bool | None]:
+    """Run a try of a task; return the id of its dashboard, and whether it created it."""
+    ti = SimpleNamespace(
+        dag_id="dag", run_id="run", task_id=task, map_index=-1, try_number=number, xcom_push=lambda **_: None
+    )
+    context: Any = {"ti": ti} if store is None else {"ti": ti, "task_state_store": store}
+    operator = WorkspaceCreateDashboardOperator(
+        **{"task_id": task, "name": "Sales", "variable_key": "sales", **arguments}
+    )
+    return operator.execute(context)["id"], operator.created
+
+
+def created(sandbox: SandboxServer) -> int:
+    return len(sandbox.effects("create_dashboard"))
+
+
+def notes(variables: Variables) -> list[str]:
+    return [key for key in variables.values if key.startswith(NOTE)]
+
+
+def value(sandbox: SandboxServer, dashboard_id: int) -> dict[str, Any]:
+    where = {"service": sandbox.url, "project_id": "1", "organization_id": SEED.organization_id}
+    return {**where, "name": "Sales", "dashboard_id": dashboard_id}
+
+
+@pytest.mark.usefixtures("waited")
+def test_a_dashboard_is_created_once_and_registered(sandbox: SandboxServer, variables: Variables) -> None:
+    assert [create(task) for task in ("first", "second", "third")] == [(2, True), (2, False), (2, False)]
+    assert json.loads(variables.values["sales"]) == value(sandbox, 2)
+    assert not notes(variables)
+    with WorkspaceHook() as hook:
+        hook.update_dashboard(dashboard_id=2, deleted=True)
+    assert create() == (3, True)
+    assert created(sandbox) == 2
+
+
+@pytest.mark.usefixtures("waited")
+@pytest.mark.parametrize(
+    ("connection", "arguments", "difference"),
+    [
+        ({"host": "localhost"}, {}, "and not 'http://localhost"),
+        ({"project_id": 2}, {}, "and not '2'"),
+        ({"organization_id": SEED.other_organization_id}, {}, f"and not '{SEED.other_organization_id}'"),
+        ({}, {"name": "Costs"}, "and not 'Costs'"),
+        ({"organization_id": None}, {}, None),
+        ({}, {"name": " Sales "}, None),
+        ({}, {"name": None}, None),
+    ],
+)
+@pytest.mark.parametrize("key", ["sales", None])
+def test_a_registered_dashboard_of_another_place_or_name_is_an_error(
+    sandbox: SandboxServer,
+    variables: Variables,
+    connect: Connect,
+    key: str | None,
+    connection: dict[str, Any],
+    arguments: dict[str, Any],
+    difference: str | None,
+) -> None:
+    store = TaskStore()
+    assert create(store=store, variable_key=key) == (2, True)
+    before = dict(variables.values)
+    if "host" in connection:
+        connection = {"host": sandbox.url.replace("127.0.0.1", "localhost")}
+    connect(**connection)
+    if difference is None:
+        assert create(store=store, variable_key=key, **arguments) == (2, False)
+    else:
+        cure = "Use another variable_key" if key else "Set the connection"
+        with pytest.raises(AirflowFailException, match=rf"^WorkspaceInputError: {cure}.*{difference}"):
+            create(store=store, variable_key=key, **arguments)
+    assert created(sandbox) == 1
+    assert variables.values == before
+
+
+def test_ids_written_by_people_are_checked_by_name(sandbox: SandboxServer, variables: Variables) -> None:
+    variables.values["sales"] = '{"project_id": 1, "dashboard_id": 1}'
+    assert create(name="Weekly overview") == (1, False)
+    cure = json.dumps(value(sandbox, 1))
+    with pytest.raises(AirflowFailException, match="name 'Weekly overview' and not 'Sales'") as error:
+        create()
+    assert f"put {cure} into the Airflow Variable 'sales'" in str(error.value)
+    variables.values["sales"] = cure
+    assert create() == (1, False)
+
+
+@pytest.mark.parametrize("text", ["1", "[]", "no JSON", "{}"])
+def test_a_variable_with_another_value_is_an_error(sandbox: SandboxServer, variables: Variables, text: str) -> None:
+    variables.values["sales"] = text
+    with pytest.raises(AirflowFailException, match=r"Put .* into the Airflow Variable 'sales', or delete it"):
+        create()
+    assert created(sandbox) == 0
+
+
+@pytest.mark.usefixtures("variables", "waited")
+def test_a_404_of_a_proxy_is_an_error(sandbox: SandboxServer) -> None:
+    create()
+    sandbox.inject("status_before", "retrieve_dashboard", status=404, body="html")
+    with pytest.raises(AirflowFailException, match=r"Check the host of the connection"):
+        create()
+    assert created(sandbox) == 1
+
+
+@pytest.mark.usefixtures("waited")
+def test_the_instructions_after_a_lost_create_work(sandbox: SandboxServer, variables: Variables) -> None:
+    sandbox.inject("reset_after", "create_dashboard")
+    for task in ("first", "first", "another"):
+        with pytest.raises(
+            AirflowFailException, match=r"Look for dashboard 'Sales' in project 1\. If it exists"
+        ) as lost:
+            create(task)
+    assert created(sandbox) == 1
+    (note,) = notes(variables)
+    told = re.search(r"put its id into the Airflow Variable 'sales' as (.*); if not, delete the Variable '(.*)'\. Then "
+                     r"clear this task\.", str(lost.value))  # fmt: skip
+    assert told is not None
+    assert told[2] == note
+
+    before = dict(variables.values)
+    variables.values["sales"] = told[1].replace("123", "2")
+    assert create() == (2, False)
+    assert not notes(variables)
+
+    variables.values = before
+    variables.delete(note)
+    assert create() == (3, True)
+
+
+async def without_id(context: FaultContext) -> Response:
+    """Create the dashboard, and leave out its id."""
+    return json_response({**json.loads(bytes(context.handle().body)), "id": None})
+
+
+@pytest.mark.usefixtures("waited")
+@pytest.mark.parametrize("key", ["sales", None])
+def test_a_create_whose_response_has_no_id_is_not_repeated(
+    connect: Connect, variables: Variables, key: str | None
+) -> None:
+    with SandboxServer(fault_kinds=[FaultKind(without_id)]) as sandbox:
+        connect(host=sandbox.url)
+        sandbox.inject("without_id", "create_dashboard")
+        store = TaskStore()
+        for why in ("The response to CreateDashboard has no id", "was interrupted"):
+            with pytest.raises(AirflowFailException, match=f"Look for dashboard 'Sales'.*{why}"):
+                create(store=store, variable_key=key)
+        assert created(sandbox) == 1
+    assert len(notes(variables)) == (key is not None)
+
+
+@pytest.mark.usefixtures("waited")
+def test_a_refused_create_forgets_its_note(sandbox: SandboxServer, variables: Variables) -> None:
+    for key in ("sales", None):
+        store = TaskStore()
+        sandbox.inject("status_before", "create_dashboard", status=403)
+        with pytest.raises(AirflowFailException, match="403"):
+            create(store=store, variable_key=key)
+        assert not notes(variables)
+        assert create(number=2, store=store, variable_key=key)[1]
+
+
+@pytest.mark.parametrize(
+    ("key", "store", "again", "error"),
+    [
+        ("sales", True, ("first", 2), "first / -1 try 1 was interrupted: the dashboard may exist"),
+        ("sales", True, ("another", 1), "first / -1 try 1 was interrupted: the dashboard may exist"),
+        ("sales", False, ("first", 2), "first / -1 try 1 was interrupted: the dashboard may exist"),
+        (None, True, ("first", 2), "An earlier try was interrupted: the dashboard may exist"),
+        (None, False, ("first", 2), "if not, set if_unknown='create'"),
+    ],
+)
+def test_a_killed_create_is_not_repeated(
+    sandbox: SandboxServer,
+    variables: Variables,
+    interruptions: Interruptions,
+    waited: list[float],
+    key: str | None,
+    again: tuple[str, int],
+    error: str,
+    *,
+    store: bool,
+) -> None:
+    memory = TaskStore() if store else None
+    interruptions.after("POST")
+    with pytest.raises(Killed):
+        create(store=memory, variable_key=key)
+    waited.clear()
+    with pytest.raises(AirflowFailException, match=error):
+        create(*again, store=memory, variable_key=key)
+    assert created(sandbox) == 1
+    # The task waits for another one, which may be at work.
+    assert (30 < sum(seconds for seconds in waited if seconds > 1.5) < 120) == (again[0] == "another")
+    assert create("third", 3, store=memory, variable_key=key, if_unknown="create") == (3, True)
+    assert not notes(variables)
+
+
+def test_only_one_of_two_concurrent_tasks_creates(
+    sandbox: SandboxServer, variables: Variables, interruptions: Interruptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits, done = threading.Event(), threading.Event()
+    second: list[Any] = []
+    thread = threading.Thread(target=lambda: second.append(create("second")))
+
+    def sleep(_: float) -> None:
+        if threading.current_thread() is thread:
+            waits.set()
+            done.wait(30)
+
+    def begin_second() -> None:
+        thread.start()
+        assert waits.wait(30)
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    interruptions.before("POST", begin_second)
+    first = create()
+    done.set()
+    thread.join(30)
+    assert (first, second) == ((2, True), [(2, False)])
+    assert created(sandbox) == 1
+    assert not notes(variables)
+
+
+def test_of_two_tasks_with_simultaneous_notes_neither_creates_first(
+    sandbox: SandboxServer, variables: Variables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, others = variables.set, list[str]()
+
+    def write_both(name: str, text: str, description: str | None = None) -> None:
+        write(name, text, description)
+        if name.startswith(NOTE) and not others:  # the other task writes at the same moment
+            others.append(f"{name.rpartition('.')[0]}.other")
+            write(others[0], '["second", "1", "sales"]')
+        index = json.loads(variables.values.get("workspace_creating", "null"))
+        if others and index and others[0] not in index and others[0] in variables.values:
+            write("workspace_creating", json.dumps([*index, others[0]]))
+
+    def sleep(seconds: float) -> None:
+        if seconds > 1.5:  # not that of the index before 3.3
+            assert notes(variables) in (others, [])
+            assert created(sandbox) == 0
+            variables.delete(others[0])
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(variables, "set", write_both)
+    assert create() == (2, True)
+    assert others
+
+
+@pytest.mark.usefixtures("waited")
+def test_a_variable_changed_during_the_create_is_an_error_with_both_ids(
+    sandbox: SandboxServer, variables: Variables, interruptions: Interruptions
+) -> None:
+    def change() -> None:
+        variables.values["sales"] = json.dumps(value(sandbox, 77))
+
+    interruptions.after("POST", change)
+    with pytest.raises(AirflowFailException, match=r"Keep one of two dashboards: this task created 2 .* 77"):
+        create()
+    assert created(sandbox) == 1

@@ -1,0 +1,138 @@
+"""Maintenance windows whose tasks a test runs one by one, with Airflow's Variables in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG
+
+from airflow_provider_workspace.operators.window_closing import WorkspaceResumeAbandonedExportsOperator
+from airflow_provider_workspace.task_groups import maintenance_window
+from tests.task_instance import TaskStore
+from tests.variables import install, install_runs
+
+if TYPE_CHECKING:
+    import pytest
+
+GROUP = "maintenance_window"
+CLOSE = f"{GROUP}.close"
+SWEEP = "workspace_window_sweep"
+
+
+class Airflow:
+    """Airflow's Variables, and what it tells about runs."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, release: str = "3.3") -> None:
+        self.variables = install(monkeypatch, release=release)
+        self.runs = install_runs(monkeypatch)
+
+    def end(self, run_id: str, why: str) -> None:
+        """End a window: ``its run is over``, ``its closing task is failed``, …."""
+        what, _, state = why.rpartition(" is ")
+        if what == "its run":
+            self.runs.over[run_id] = state
+        else:
+            self.runs.tasks[run_id] = {CLOSE: state}
+
+    def lease_keys(self) -> list[str]:
+        """Return the keys of all leases."""
+        return [key for key in self.variables.values if key.startswith("workspace_lease.")]
+
+    def leases(self) -> list[dict[str, Any]]:
+        """Return all leases."""
+        return [json.loads(self.variables.values[key]) for key in self.lease_keys()]
+
+    def edit(self, key: str, **changes: Any) -> None:
+        """Change fields of a lease; those that are ``...`` are deleted."""
+        lease = {**json.loads(self.variables.values[key]), **changes}
+        self.variables.values[key] = json.dumps({name: value for name, value in lease.items() if value is not ...})
+
+    @property
+    def swept(self) -> Any:
+        """What the last sweep noted."""
+        return json.loads(self.variables.values[SWEEP])
+
+
+class Window:
+    """A maintenance window, built as an author builds it; its Dag run is simulated."""
+
+    def __init__(
+        self, *export_ids: str, run_id: str = "run", dag_id: str = "dag", default_args: Any = None, **arguments: Any
+    ) -> None:
+        arguments.setdefault("batch_export_ids", list(export_ids))
+        with DAG(dag_id, schedule=None, default_args=default_args or {}) as self.dag, maintenance_window(**arguments):
+            EmptyOperator(task_id="first") >> EmptyOperator(task_id="rebuild")
+        self.run_id = run_id
+        self.map_index = -1
+        self.max_tries = 15
+        self.tasks: dict[str, str] = {}
+        self.state: TaskStore | None = TaskStore()
+        self.results: dict[str, Any] = {}
+
+    def context(self, task_id: str) -> Any:
+        """Return the context of a task."""
+        ti = SimpleNamespace(
+            dag_id=self.dag.dag_id,
+            run_id=self.run_id,
+            task_id=task_id,
+            map_index=self.map_index,
+            try_number=1,
+            max_tries=self.max_tries,
+            xcom_pull=lambda task_ids, **_: self.results.get(task_ids),
+            xcom_push=lambda **_: None,
+            get_task_states=self._states,
+        )
+        return {"ti": ti, **({} if self.state is None else {"task_state_store": self.state})}
+
+    def _states(self, *, run_ids: list[str], map_index: int | None = None, **_: Any) -> Any:
+        index = "" if map_index is None else f"_{map_index}"
+        return {run_ids[0]: {name: state for name, state in self.tasks.items() if name.endswith(index)}}
+
+    def execute(self, name: str, event: Any = None) -> Any:
+        """Execute a task of the window, or its end after a deferral."""
+        task_id = f"{GROUP}.{name}"
+        task: Any = self.dag.get_task(task_id)
+        task._carried = {}
+        context = self.context(task_id)
+        self.results[task_id] = task.execute(context) if event is None else task.execute_complete(context, event)
+        return self.results[task_id]
+
+    def open(self) -> Any:
+        """Open the window."""
+        return self.execute("open")
+
+    def pause(self) -> Any:
+        """Pause its exports."""
+        return self.execute("pause")
+
+    def close(self, event: Any = None) -> Any:
+        """Close it."""
+        return self.execute("close", event)
+
+    def guard(self, status: str | None = None) -> Any:
+        """Wait for its end, or resume after that with a status of the trigger."""
+        return self.execute("guard", None if status is None else {"status": status})
+
+    def work(self) -> None:
+        """Begin a task of the work."""
+        check: Callable[[Any], None] = self.dag.get_task("rebuild")._pre_execute_hook  # type: ignore[assignment]
+        check(self.context("rebuild"))
+
+
+def opened(*export_ids: str, **arguments: Any) -> Window:
+    """Return a window whose exports are paused."""
+    window = Window(*export_ids, **arguments)
+    window.open()
+    window.pause()
+    return window
+
+
+def sweep(**arguments: Any) -> Any:
+    """Run the sweep."""
+    task = WorkspaceResumeAbandonedExportsOperator(task_id="sweep", **arguments)
+    ti = SimpleNamespace(dag_id="sweep", run_id="now", task_id="sweep", try_number=1, xcom_push=lambda **_: None)
+    return task.execute({"ti": ti})  # type: ignore[typeddict-item]

@@ -71,14 +71,14 @@ def plan(args: Namespace) -> None:
         return
     from airflow_provider_workspace.hooks.files import file_at
     from airflow_provider_workspace.operators.arguments import parse_access_level
-    from airflow_provider_workspace.procedures.member_sync import read_and_plan
+    from airflow_provider_workspace.procedures.members import plan_members
     from airflow_provider_workspace.procedures.roster_files import read_roster
 
     with _open_hook(args.conn_id) as hook:
-        planned = read_and_plan(
+        planned = plan_members(
             hook.client,
-            read_roster(None, file_at(args.file)),
             hook.organization_or_default(args.organization_id),
+            read_roster(None, file_at(args.file)),
             protected=args.protected,
             owner_level=parse_access_level("--owner-level", args.owner_level),
         )
@@ -89,8 +89,8 @@ def _plan_organizations(args: Namespace) -> None:
     """Compare each organization of a file; exit with status 2 if one differs."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
     from airflow_provider_workspace.hooks.files import file_at
+    from airflow_provider_workspace.procedures.organization import plan_organization
     from airflow_provider_workspace.procedures.organization_file import load_organizations
-    from airflow_provider_workspace.procedures.organization_plan import plan_organization
     from airflow_provider_workspace.state.organization_memory import organization_reader
 
     plans: dict[str, Any] = {}
@@ -128,7 +128,7 @@ def _note_template(text: str) -> str:
 def import_organization(args: Namespace) -> None:
     """Print an organization file that describes an organization."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
-    from airflow_provider_workspace.procedures.organization_import import describe_organization
+    from airflow_provider_workspace.procedures.organization import describe_organization
     from airflow_provider_workspace.state.organization_memory import PREFIX, remembered_dashboards
 
     with _open_hook(args.conn_id) as hook:

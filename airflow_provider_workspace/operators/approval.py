@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.dry_run import PlannedWrite
-    from airflow_provider_workspace.procedures.plan import Change
+    from airflow_provider_workspace.procedures.plan import Plan
     from airflow_provider_workspace.state.task_state import TaskState
 
 REJECT = "Reject"
@@ -107,35 +107,31 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         self._grant.write({"plan": plan, "changes": changes, "by": who, "at": at, "max_tries": self._max_tries})
         return self.execute(context)
 
-    def await_approval(
-        self, subject: str, plan: str, changes: Sequence[Change], planned_for: str, report: object = None
-    ) -> None:
+    def await_approval(self, subject: str, plan: Plan[Any], text: str = "", report: object = None) -> None:
         """
         Return if these changes are approved or need no approval; else ask, and defer the task.
 
         Call it before the first write, in each try.
 
         :param subject: headline of the question
-        :param plan: the changes for people, in lines
-        :param changes: the same changes
-        :param planned_for: the service and the organization
+        :param text: the plan for people, in lines; by default its table
         :param report: the file with the plan, if there is one
         :raises WorkspaceInputError: if a change was not approved, or the question cannot be asked
         """
         from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.procedures.plan import check_approved
 
-        if not self.require_approval or self.is_dry_run or not any(change.sends for change in changes):
+        if not self.require_approval or self.is_dry_run or not any(change.sends for change in plan.changes):
             return
         granted = self._granted()
         if granted is None:
-            self._ask(subject, plan, [change.digest(planned_for) for change in changes], report)
+            digests = [change.digest(plan.planned_for) for change in plan.changes]
+            self._ask(subject, text or plan.table(), digests, report)
         cure = (
             f"Start a new run to have the plan approved as it is now, instead of plan {granted['plan']}, which "
             f"{granted['by']} approved"
         )
         try:
-            check_approved(changes, planned_for, granted["changes"], cure)
+            plan.check_approved(granted["changes"], cure)
         except WorkspaceInputError:
             self.task_state.forget()  # first: without a grant it forgets nothing
             self._grant.forget()
@@ -178,7 +174,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run or asks, clock=time.time)
 
     def _await_approval_of(self, planned: PlannedWrite, where: str, planned_for: str) -> None:
-        from airflow_provider_workspace.procedures.plan import Change
+        from airflow_provider_workspace.procedures.plan import Change, Plan
 
         plan = planned.to_dict(return_secrets=False)
         lines = [f"{plan['action']}  {plan['request']}", f"  why: {plan['why']}"]
@@ -189,7 +185,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         change = Change(
             plan["action"], self.resource_kind, plan["request"], why=planned.why, operation=planned.operation
         )
-        self.await_approval(f"Send this change to {where}?", text, [change], planned_for)
+        self.await_approval(f"Send this change to {where}?", Plan(planned_for, [change]), text)
 
     def _ask(self, subject: str, plan: str, changes: Sequence[str | None], report: object) -> NoReturn:
         from airflow_provider_workspace.errors import WorkspaceInputError

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.api.models import Member
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.procedures.member_sync import MemberPlan
+    from airflow_provider_workspace.procedures.members import MemberPlan
 
 
 class WorkspaceListMembersOperator(WorkspaceOrganizationListOperator):
@@ -136,7 +136,7 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
         from airflow_provider_workspace.api.operations.members import DeleteMember, ListMembers
         from airflow_provider_workspace.operators.arguments import parse_access_level
         from airflow_provider_workspace.procedures.changes import delete_if_present
-        from airflow_provider_workspace.procedures.member_sync import check_removal
+        from airflow_provider_workspace.procedures.members import check_removal
         from airflow_provider_workspace.procedures.roster_files import rows_of_value
         from airflow_provider_workspace.procedures.snapshot import read_rows
         from airflow_provider_workspace.procedures.users import check_no_member, find_by_uuid, find_user
@@ -266,7 +266,7 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.hooks.files import open_report
-        from airflow_provider_workspace.procedures.member_sync import NEEDS_ATTENTION, REPORT_FIELDS, apply
+        from airflow_provider_workspace.procedures.members import NEEDS_ATTENTION, REPORT_FIELDS, apply
 
         organization_id = hook.organization_or_default(self.organization_id)
         file = open_report(self.report_path, "changes", REPORT_FIELDS, NEEDS_ATTENTION)
@@ -274,18 +274,10 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         if file and self.require_approval:
             file.write(plan.report(planned=True))
         where = described(hook.client.settings, organization_id)
-        changes = [change for change in plan.planned() if change]
-        self.await_approval(
-            f"Make these changes to the members of {where}?", plan.table(), changes, plan.planned_for, file
-        )
+        self.await_approval(f"Make these changes to the members of {where}?", plan, report=file)
         if not self.is_dry_run:
             try:
-                apply(
-                    hook.client,
-                    plan,
-                    organization_id,
-                    lambda rows: self.invite_people(rows, hook, organization_id),
-                )
+                apply(hook.client, plan, organization_id, lambda rows: self.invite_people(rows, hook, organization_id))
             except WorkspaceError:
                 if file:
                     self.push_report(file, plan.report(planned=False))
@@ -300,8 +292,7 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.operators.arguments import parse_access_level, parse_maximum
         from airflow_provider_workspace.procedures.bulk_invites import wait_for_consistency
-        from airflow_provider_workspace.procedures.member_sync import read_and_plan
-        from airflow_provider_workspace.procedures.plan import check_approved_plan
+        from airflow_provider_workspace.procedures.members import plan_members
         from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_value
 
         max_removals = parse_maximum("max_removals", self.max_removals)
@@ -313,16 +304,15 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         elif self.roster is not None or self.path is not None:
             raise WorkspaceInputError("Give either leavers=… or a roster")
         wait_for_consistency(hook.client, self.task_state)
-        plan = read_and_plan(
+        plan = plan_members(
             hook.client,
-            roster,
             organization_id,
+            roster,
             protected=rows_of_value(self.protected, "protected"),
             owner_level=owner_level,
             leavers=leavers,
         )
         self.log.info("%s", plan.table())
         plan.check_removals(max_removals)
-        changes = [change for change in plan.planned() if change]
-        check_approved_plan(changes, plan.planned_for, self.approved, "the task with dry_run=True")
+        plan.check_approved_plan(self.approved, "the task with dry_run=True")
         return plan

@@ -1,10 +1,10 @@
-"""A snapshot of the lists of an organization, by e-mail address or id."""
+"""Read the lists of an organization: all rows, one row, or a snapshot by e-mail address or id."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key
@@ -13,7 +13,7 @@ from airflow_provider_workspace.api.request_errors import describe
 from airflow_provider_workspace.errors import WorkspaceIncompleteListError
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.api.models import Domain, Invite, Member, Page, ProjectItem, Resource
+    from airflow_provider_workspace.api.models import Domain, Page, ProjectItem, Resource
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
 
@@ -70,60 +70,37 @@ def take_snapshot(
     :raises WorkspaceIncompleteListError: if ``complete`` is set and a list has fewer rows than it counts
     """
     seen = Snapshot(consistency_time=client.settings.consistency_time)
-    page_size = client.settings.page_size
-    try:
-        if subject == "domains":
-            _each_row(
-                client,
-                ops.domains.ListDomains(organization_id=organization_id, limit=page_size),
-                lambda row: seen.domains.__setitem__(str(row.id).lower(), row),
-            )
-        elif subject == "projects":
-            _each_row(
-                client,
-                ops.projects.ListProjects(organization_id=organization_id, limit=page_size),
-                lambda row: seen.projects.__setitem__(str(row.id), row),
-            )
-        elif subject == "people":
-            _read_people(client, seen, organization_id, previous, wanted, complete=complete)
-        else:
-            raise ValueError(subject)
-    except WorkspaceIncompleteListError as error:
-        if complete:
-            raise
-        seen.incomplete = str(error)
-    return seen
+    where: dict[str, Any] = {"organization_id": organization_id, "limit": client.settings.page_size}
 
+    def rows(first: Operation[Page[R]], page: Page[R] | None = None) -> Iterator[R]:
+        """Yield the rows; note that there are too few, or fail."""
+        try:
+            yield from _each_row(client, first, page)
+        except WorkspaceIncompleteListError as error:
+            if complete:
+                raise
+            seen.incomplete = str(error)
 
-def _read_people(
-    client: WorkspaceClient,
-    seen: Snapshot,
-    organization_id: str,
-    previous: Snapshot | None,
-    wanted: Collection[str] | None,
-    *,
-    complete: bool,
-) -> None:
-    """
-    Read the invites, and the members only as far as needed.
-
-    A person joins by accepting an invite, which then disappears, or in another way that adds a member. If neither
-    happened since the previous snapshot, its members are still valid, and one page is enough to know.
-    """
-    page_size = client.settings.page_size
-    invites = ops.invites.ListInvites(organization_id=organization_id, limit=page_size)
-    try:
-        _each_row(client, invites, lambda row: _note_invite(seen, row))
-    except WorkspaceIncompleteListError as error:
-        if complete:
-            raise
-        seen.incomplete = str(error)
+    if subject == "domains":
+        seen.domains.update((str(row.id).lower(), row) for row in rows(ops.domains.ListDomains(**where)))
+        return seen
+    if subject == "projects":
+        seen.projects.update((str(row.id), row) for row in rows(ops.projects.ListProjects(**where)))
+        return seen
+    for invite in rows(ops.invites.ListInvites(**where)):
+        key = address_key(invite.target_email or "")
+        seen.invite_count += 1
+        seen.invited_at += [invite.created_at] if invite.created_at else []
+        if key:
+            seen.invites[key] = bool(invite.is_expired) and seen.invites.get(key, True)
     open_invites = seen.open_invites()
     if wanted is not None and open_invites.issuperset(wanted):
-        return
-    members = ops.members.ListMembers(organization_id=organization_id, limit=page_size)
+        return seen
+    members = ops.members.ListMembers(**where)
     first = client.send(members)
     seen.member_count = first.count
+    # A person joins by accepting an invite, which then disappears, or in another way that adds a member. If neither
+    # happened since the previous snapshot, its members are still valid, and one page is enough to know.
     if (
         previous is not None
         and not previous.incomplete
@@ -132,23 +109,10 @@ def _read_people(
         and previous.open_invites() <= open_invites
     ):
         seen.members = previous.members
-        return
-    _each_row(client, members, lambda row: _note_member(seen, row), first)
-
-
-def _note_invite(seen: Snapshot, invite: Invite) -> None:
-    """Add an invite; of several for one address an open one counts."""
-    key = address_key(invite.target_email or "")
-    seen.invite_count += 1
-    if invite.created_at:
-        seen.invited_at.append(invite.created_at)
-    if key:
-        seen.invites[key] = bool(invite.is_expired) and seen.invites.get(key, True)
-
-
-def _note_member(seen: Snapshot, member: Member) -> None:
-    if member.user and member.user.email:
-        seen.members.add(address_key(member.user.email))
+    else:
+        emails = (row.user.email for row in rows(members, first) if row.user and row.user.email)
+        seen.members.update(map(address_key, emails))
+    return seen
 
 
 def _label(row: Resource) -> str | None:
@@ -158,25 +122,15 @@ def _label(row: Resource) -> str | None:
 def _each_row(
     client: WorkspaceClient,
     first: Operation[Page[R]],
-    note: Callable[[R], object],
     page: Page[R] | None = None,
-    *,
     identity: Callable[[R], object] = _label,
-) -> None:
-    """
-    Read all pages of a list.
-
-    :param note: called with each row once; reading stops when it returns true
-    :param page: the first page, if it was read already
-    :param identity: returns what identifies a row, by default its label
-    :raises WorkspaceIncompleteListError: if the list has fewer rows than it counts, or no row shows its identity
-    """
+) -> Iterator[R]:
+    """Yield the rows of all pages, each once; ``page`` is the first one if it was read already."""
     rows = identified = 0
     for row in client.rows(first, page):
         rows += 1
         identified += bool(identity(row))
-        if note(row):
-            return
+        yield row
     if rows and not identified:
         msg = (
             "Check that the owner of the API key may see names and addresses: "
@@ -196,9 +150,12 @@ def read_rows(
     :param identity: returns what identifies a row, by default its label
     :raises WorkspaceIncompleteListError: if the list has fewer rows than it counts, or no row shows its identity
     """
-    rows: list[R] = []
-    _each_row(client, first, rows.append, identity=identity)
-    return rows
+    return list(_each_row(client, first, identity=identity))
+
+
+def read_list(client: WorkspaceClient, kind: Callable[..., Operation[Page[R]]], organization_id: str) -> list[R]:
+    """Return all rows of a list of an organization; ``kind`` is the class of its operation."""
+    return read_rows(client, kind(organization_id=organization_id, limit=client.settings.page_size))
 
 
 def find_row(
@@ -215,12 +172,4 @@ def find_row(
     :raises WorkspaceIncompleteListError: if it is not found, and the list has fewer rows than it counts or no row shows
         its identity
     """
-    found: list[R] = []
-
-    def note(row: R) -> bool:
-        if wanted(row):
-            found.append(row)
-        return bool(found)
-
-    _each_row(client, first, note, identity=identity)
-    return found[0] if found else None
+    return next(filter(wanted, _each_row(client, first, identity=identity)), None)

@@ -278,7 +278,7 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
 
     def ask(self, hook: WorkspaceHook) -> None:
         """Request the verification; stop doing so if the service does not accept it from this kind of key."""
-        from airflow_provider_workspace.procedures.verification import ask_verification
+        from airflow_provider_workspace.procedures.conditions import ask_verification
 
         self.ask_verification = ask_verification(hook.client, self._organization_id, self.domain_id)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.hooks.files import file_at
-from airflow_provider_workspace.procedures.organization_plan import OrganizationReader
+from airflow_provider_workspace.procedures.organization import OrganizationReader
 from airflow_provider_workspace.procedures.resources import project_key
 from airflow_provider_workspace.state.dashboard_registry import DashboardIdentity, DashboardRegistry
 from airflow_provider_workspace.state.lease_store import VariableStore
@@ -19,10 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_workspace.api.models import Dashboard
+    from airflow_provider_workspace.api.operations.dashboards import CreateDashboard
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.procedures.organization_file import DashboardEntry
     from airflow_provider_workspace.state.leases import LeaseStore
+
+log = logging.getLogger(__name__)
 
 # Prefix of the Variables that remember the dashboards of organization files.
 PREFIX = "workspace_dashboard_"
@@ -37,23 +41,30 @@ def variable_key(organization_id: str, project: str, entry: DashboardEntry) -> s
     return f"{PREFIX}{readable}_{digest(organization_id, *names)[:8]}"
 
 
-def identity_of(settings: Settings, organization_id: str, project_id: str, entry: DashboardEntry) -> DashboardIdentity:
-    """Return the identity of a dashboard of an organization file."""
-    return DashboardIdentity(settings.base_url, project_id, organization_id, entry.name)
-
-
 def organization_reader(
-    client: WorkspaceClient, organization_id: str, store: Callable[[], LeaseStore] = VariableStore
+    client: WorkspaceClient,
+    organization_id: str,
+    store: Callable[[], LeaseStore] = VariableStore,
+    owner: tuple[str, int] = ("", 1),
 ) -> OrganizationReader:
-    """Return the reader of an organization; ``store`` makes the store of Variables."""
+    """Return the reader of an organization; ``store`` makes the store of Variables, ``owner`` is the task's try."""
     settings = client.settings
 
-    def find_dashboard(project: str, project_id: str, entry: DashboardEntry) -> Dashboard | None:
+    def dashboards(
+        project: str, project_id: object, entry: DashboardEntry, task: TaskState, **how: Any
+    ) -> DashboardRegistry:
         key = variable_key(organization_id, project, entry)
-        identity = identity_of(settings, organization_id, project_id, entry)
+        identity = DashboardIdentity(settings.base_url, str(project_id), organization_id, entry.name)
+        return DashboardRegistry(key, identity, task, owner, **how)
+
+    def find_dashboard(project: str, project_id: str, entry: DashboardEntry) -> Dashboard | None:
         nobody = TaskState({}, dry_run=True)
-        registry = DashboardRegistry(key, identity, nobody, ("", 1), read_only=True, variables=store())
-        return registry.find(client)
+        return dashboards(project, project_id, entry, nobody, read_only=True, variables=store()).find(client)
+
+    def create_dashboard(project: str, create: CreateDashboard, entry: DashboardEntry, memory: TaskState) -> None:
+        registry = dashboards(project, create.project_id, entry, memory)
+        dashboard, created = registry.get_or_create(client, create, "fail")
+        log.info("%s dashboard %s, '%s'.", "Created" if created else "Found", dashboard.id, dashboard.name)
 
     @cache
     def registry() -> LeaseRegistry:
@@ -66,9 +77,9 @@ def organization_reader(
         client,
         organization_id,
         find_dashboard,
+        create_dashboard,
         window_of=window_of,
         file_at=file_at,
-        planned_for=settings.place(organization_id),
     )
 
 

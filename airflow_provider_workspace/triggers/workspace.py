@@ -165,7 +165,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         """
         from airflow_provider_workspace.client import waits
         from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError
-        from airflow_provider_workspace.procedures.verification import ask_verification
+        from airflow_provider_workspace.procedures.conditions import ask_verification
         from airflow_provider_workspace.triggers.polling import POLL_TIMEOUT
         from airflow_provider_workspace.triggers.shared_hook import SharedHook
         from airflow_provider_workspace.version_compat import AirflowNotFoundException

@@ -14,8 +14,8 @@ from airflow_provider_workspace.client.client import WorkspaceClient
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator, WorkspaceUpdateMemberOperator
-from airflow_provider_workspace.procedures import member_sync
-from airflow_provider_workspace.procedures.member_sync import MAX_REFUSALS
+from airflow_provider_workspace.procedures import members
+from airflow_provider_workspace.procedures.members import MAX_REFUSALS
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects, writes
@@ -252,14 +252,14 @@ def test_a_member_who_leaves_meanwhile_is_no_error(
     sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect()
-    apply = member_sync.apply
+    apply = members.apply
 
     def leave_first(*arguments: Any, **options: Any) -> Any:
         WorkspaceHook().delete_member(user_uuid=SEED.member_uuid)
         return apply(*arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(member_sync, "apply", leave_first)
+        patch.setattr(members, "apply", leave_first)
         sync()
     assert "update_member" not in effects(sandbox)
     assert [change["email"] for change in sync(dry_run=True)["changes"] if change["action"] == "invite"] == [

@@ -110,8 +110,8 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.procedures.organization_file import template_line
 
         if not self.render_file:
-            line = None if self.render_file is False else template_line(text)
-            if line:
+            line = template_line(text)
+            if line and self.render_file is None:
                 raise WorkspaceInputError(
                     f"Set render_file=True if {self.file_name} is a Jinja template that only authors of Dags write, "
                     f"else render_file=False: line {line} holds '{{{{' or '{{%'"

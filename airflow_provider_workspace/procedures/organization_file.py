@@ -154,13 +154,9 @@ class Organization(_Entry):
     def refusal(self, mistakes: Mapping[tuple[str | int, ...], str]) -> WorkspaceInputError:
         """Return the error for mistakes that the service shows, by their paths in the file."""
         name, root, above = self._source
-        return _wrong(
-            name,
-            [
-                (_line(_find(root, (*above, *path))), f"{'.'.join(map(str, path))}: {message}")
-                for path, message in mistakes.items()
-            ],
-        )
+        lines = {path: _line(_find(root, (*above, *path))) for path in mistakes}
+        named = [(lines[path], f"{'.'.join(map(str, path))}: {message}") for path, message in mistakes.items()]
+        return _wrong(name, named)
 
     @model_validator(mode="after")
     def consistent(self) -> Self:
@@ -273,8 +269,8 @@ def choose_organization(found: Mapping[str, Organization], organization: str | N
         return found[organization]
     close = get_close_matches(organization or "", found, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"one of {', '.join(found)}"
-    msg = f"Set organization ({hint}): there is no '{organization}' in {name}" if organization else ""
-    raise WorkspaceInputError(msg or f"Set organization ({hint}): there are several in {name}")
+    there = f"there is no '{organization}' in {name}" if organization else f"there are several in {name}"
+    raise WorkspaceInputError(f"Set organization ({hint}): {there}")
 
 
 def load_organizations(
@@ -295,22 +291,18 @@ def load_organizations(
         return read_organizations(file, "the organization")
     folder, _, name = file.rpartition("/")
     found = read_organizations(render(_read_text(file_at(file))), name)
-    return {key: _resolve_roster(one, folder or ".") for key, one in found.items()}
+    for key, one in found.items():
+        roster = one.members and one.members.roster
+        if one.members and roster and not roster.startswith("/") and "://" not in roster:
+            members = one.members.model_copy(update={"roster": f"{folder or '.'}/{roster}"})
+            found[key] = one.model_copy(update={"members": members})
+    return found
 
 
 def template_line(text: str) -> int | None:
     """Return the number of the first line that looks like a Jinja template; ``None`` if there is none."""
     found = re.search(r"\{[{%]", text)
     return found and text.count("\n", 0, found.start()) + 1
-
-
-def _resolve_roster(found: Organization, folder: str) -> Organization:
-    """Return an organization with the path of its roster resolved against a folder."""
-    roster = found.members and found.members.roster
-    if not found.members or not roster or roster.startswith("/") or "://" in roster:
-        return found
-    members = found.members.model_copy(update={"roster": f"{folder}/{roster}"})
-    return found.model_copy(update={"members": members})
 
 
 def _read_text(path: Any) -> str:

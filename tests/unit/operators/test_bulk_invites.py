@@ -113,9 +113,7 @@ CASES = {
         600,
         r"Not everybody was invited \(3 rows: 3 unknown\): .* The next try sends only the missing invites\.",
     ),
-    "others go on while some are unknown": Case(
-        40, [("reset_before", {"after": 1})], {"invited": 40}, [4] * 11, 120
-    ),
+    "others go on while some are unknown": Case(40, [("reset_before", {"after": 1})], {"invited": 40}, [4] * 11, 120),
     "a bad row": Case(8, [BAD], {"invited": 7, "failed": 1}, [4, 2, 2, 1, 1, 4]),
     "a named row": Case(
         12,
@@ -124,11 +122,12 @@ CASES = {
         [4, 4, 1, 3, 4],
     ),
     "the first rows may be forbidden": Case(
-        8, [("refuse_address", {"email": "p1@example.com", "status": 403})], {"invited": 7, "failed": 1}, [4, 1, 1, 2, 4]
+        8,
+        [("refuse_address", {"email": "p1@example.com", "status": 403})],
+        {"invited": 7, "failed": 1},
+        [4, 1, 1, 2, 4],
     ),
-    "partly applied and refused": Case(
-        4, [("say", {"rows": 2, "status": 400, "body": {}})], {"invited": 4}, [4, 1, 1]
-    ),
+    "partly applied and refused": Case(4, [("say", {"rows": 2, "status": 400, "body": {}})], {"invited": 4}, [4, 1, 1]),
     "refused at a rate limit": Case(
         4,
         [("rate_limit", {"after": 1, "seconds": 1}), BAD],
@@ -164,10 +163,18 @@ CASES = {
         8, [("say", {"rows": 3, "body": entries(*PEOPLE[:4])})], {"invited": 7, "failed": 1}, [4, 4], 120
     ),
     "entries without addresses": Case(
-        8, [("say", {"rows": 3, "body": entries(None, None, None, None, id="x")})], {"invited": 7, "failed": 1}, [4, 4], 120
+        8,
+        [("say", {"rows": 3, "body": entries(None, None, None, None, id="x")})],
+        {"invited": 7, "failed": 1},
+        [4, 4],
+        120,
     ),
     "a repeated entry": Case(
-        8, [("say", {"rows": 3, "body": entries(*PEOPLE[:3], PEOPLE[0], id="x")})], {"invited": 7, "failed": 1}, [4, 4], 120
+        8,
+        [("say", {"rows": 3, "body": entries(*PEOPLE[:3], PEOPLE[0], id="x")})],
+        {"invited": 7, "failed": 1},
+        [4, 4],
+        120,
     ),
 }
 

@@ -238,9 +238,7 @@ def test_a_member_sync_invites_100_people_at_the_rates_of_the_service(
     connect()
     protected = ["adam.admin@example.com"]
     ended = run(
-        lambda: WorkspaceSyncMembersOperator(
-            task_id="sync", roster=people(100), protected=protected, max_removals=None
-        )
+        lambda: WorkspaceSyncMembersOperator(task_id="sync", roster=people(100), protected=protected, max_removals=None)
     )
     check_everybody_is_invited_once(sandbox, people(100))
     assert ended.hours <= 4

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.unit.client.loopback import Loopback, Received, Scene, answer
+from tests.raw_server import RawServer, Received, Scene, answer, read_request
 
 
-class ScriptedService(Loopback):
+class ScriptedService(RawServer):
     """
     A service that responds to each request by a function.
 
@@ -21,11 +21,13 @@ class ScriptedService(Loopback):
     """
 
     def __init__(self, respond: Callable[[Received], Scene]) -> None:
-        super().__init__(Scene(handler=self._answer))
+        super().__init__(Scene(reads=False, handler=self._answer))
         self.respond = respond
 
     def _answer(self, connection: socket.socket) -> None:
-        scene = self.respond(self.requests[-1])
+        request = read_request(connection)
+        self.requests.append(request)
+        scene = self.respond(request)
         if scene.resets:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         else:
@@ -90,6 +92,9 @@ def endless(sent: PageContent) -> None:
     sent.following = sent.offset + sent.limit
 
 
+Fault = Callable[[PageContent], object]
+
+
 def email(number: int) -> str:
     return f"person{number}@example.com"
 
@@ -124,7 +129,7 @@ class ListService(ScriptedService):
     def __init__(self, **lists: int) -> None:
         super().__init__(self._respond)
         self.lists = {name: list(range(1, lists.get(name, 0) + 1)) for name in ROWS}
-        self.faults: dict[str, Callable[[PageContent], object]] = {}
+        self.faults: dict[str, Fault] = {}
         self.reads = dict.fromkeys(ROWS, 0)
         self.chance = random.Random(7)  # noqa: S311 - the same each time
         self.writes: list[str] = []

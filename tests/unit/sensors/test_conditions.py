@@ -154,7 +154,11 @@ def test_a_domain_that_is_not_verified_shows_its_challenge(sandbox: SandboxServe
 @pytest.mark.parametrize(
     ("cls", "arguments", "message"),
     [
-        (WorkspaceDomainVerifiedSensor, {"domain_id": SEED.absent_uuid, "ask_verification": False}, f"domain {SEED.absent_uuid} not found"),
+        (
+            WorkspaceDomainVerifiedSensor,
+            {"domain_id": SEED.absent_uuid, "ask_verification": False},
+            f"domain {SEED.absent_uuid} not found",
+        ),
         (EVENTS, {"project_id": "9"}, "project 9 not found"),
         (ONBOARDED, {"project_id": 9}, "project 9 not found"),
         (*joined(), "emails must be a list with at least one address"),

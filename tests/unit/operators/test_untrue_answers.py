@@ -60,7 +60,7 @@ def delete(operation: str) -> Any:
 def test_a_delete_without_effect_is_an_error(sandbox: SandboxServer, clock: Clock, operation: str) -> None:
     sandbox.inject("said_otherwise", operation)
     with pytest.raises(
-        WorkspaceNotAppliedError, match="the service says that the .* was deleted, but did not sh"
+        WorkspaceNotAppliedError, match=r"the service says that the .* was deleted, but did not sh"
     ) as no:
         delete(operation)
     assert not no.value.permanent

@@ -34,6 +34,23 @@ class ScriptedService(RawServer):
             connection.sendall(scene.answer(self.url) if callable(scene.answer) else scene.answer)
 
 
+class Recorder(ScriptedService):
+    """
+    A service that responds to each request alike.
+
+    :ivar answer: status, headers and body
+    """
+
+    def __init__(self) -> None:
+        super().__init__(lambda _: answer(self.answer[0], self.answer[2], **self.answer[1]))
+        self.answer: tuple[int, dict[str, str], bytes] = (200, {}, b"{}")
+
+    @property
+    def received(self) -> list[bytes]:
+        """The text of every request."""
+        return [repr(request).encode() for request in self.requests]
+
+
 @dataclass
 class PageContent:
     """

@@ -440,7 +440,9 @@ def test_the_report_is_plain_json_and_a_table_of_printable_lines(invite: Invite)
     told = json.loads(json.dumps(report.to_dict()))
     assert told["counts"] == {
         **dict.fromkeys(told["counts"], 0),
-        "rows": 61, "invited": 1, "invalid": 60,
+        "rows": 61,
+        "invited": 1,
+        "invalid": 60,
     }
     assert told["addresses"][2].items() >= {"row": 3, "email": PEOPLE[1], "status": "invited", "reason": ""}.items()
     lines = report.table().splitlines()

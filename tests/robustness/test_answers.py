@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,11 +17,13 @@ from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestEr
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sensors.workspace import WorkspaceMembersJoinedSensor
 from airflow_provider_workspace.version_compat import AirflowFailException
-from tests.conftest import Call
 from tests.contract.parts import arguments, operation_of
 from tests.contract.reference import EXPECTED
 from tests.robustness.values import texts
 from tests.scripted_service import Recorder
+
+if TYPE_CHECKING:
+    from tests.conftest import Call
 
 KEY = "phx_s3cret-key"
 METHODS = [item for item in EXPECTED if item.hook_method and item.hook_method != "create_invites"]

@@ -324,7 +324,7 @@ def test_a_listed_project_without_an_id_is_an_error_and_nothing_is_created(
 ) -> None:
     connect()
     sandbox.inject("say", "list_projects", body={"count": 1, "next": None, "results": [{"name": " Northwind"}]})
-    with pytest.raises(AirflowFailException, match="WorkspaceResponseError: .* 'Northwind' without a numeric id"):
+    with pytest.raises(AirflowFailException, match=r"WorkspaceResponseError: .* 'Northwind' without a numeric id"):
         task("create_project").execute({})
     assert sent(sandbox, "create_project") == 0
 

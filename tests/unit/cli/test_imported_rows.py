@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
+from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
 from tests.variables import install
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ def test_people_count_once_and_what_cannot_be_written_is_left_out(
 ) -> None:
     variables = install(monkeypatch)
     connect()
+    file: Any = {"projects": [{"name": "Default project", "dashboards": [{"name": "kept"}, {"name": "gone"}]}]}
+    WorkspaceApplyOrganizationOperator(task_id="dashboards", part="dashboards", file=file).execute({})
+    gone = sandbox.effects("create_dashboard")[-1]["target"]
     with WorkspaceHook() as hook:
-        for key in ("kept", "deleted"):
-            create = WorkspaceCreateDashboardOperator(task_id="create", name=key, variable_key=key, do_xcom_push=False)
-            made = create.execute({})["id"]
-        hook.delete_dashboard(dashboard_id=made)
+        hook.delete_dashboard(dashboard_id=gone)
         hook.create_project(name="North")
         numbers = [hook.create_project(name=f"p{number}").id for number in range(len(UNWRITABLE))]
     for number, name in zip(numbers, UNWRITABLE, strict=True):
@@ -58,7 +58,7 @@ def test_people_count_once_and_what_cannot_be_written_is_left_out(
     found = yaml.safe_load(run.stdout)
     assert found["members"]["people"] == [{"email": "ada@example.com", "level": "admin"}]
     assert [project["name"] for project in found["projects"]] == ["Default project", "North"]
-    assert found["projects"][0]["dashboards"] == [{"name": "kept", "variable_key": "kept"}]
+    assert [dashboard["name"] for dashboard in found["projects"][0]["dashboards"]] == ["kept"]
     sandbox.inject("status_before", "retrieve_dashboard", status=404, body="html")
     run = airflow_cli.run("workspace", "import", home=tmp_path)
     assert run.returncode == 1

@@ -114,7 +114,7 @@ async def say(context: FaultContext, body: Any = None, status: int = 200, rows: 
 
 
 async def refuse_address(
-    context: FaultContext, email: str = "", status: int = 400, names_row: bool = False
+    context: FaultContext, *, email: str = "", status: int = 400, names_row: bool = False
 ) -> Response:
     """Refuse each bulk request with this address as a whole."""
     emails = [row["target_email"] for row in context.body]

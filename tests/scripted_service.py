@@ -42,7 +42,7 @@ class Recorder(ScriptedService):
     """
 
     def __init__(self) -> None:
-        super().__init__(lambda _: answer(self.answer[0], self.answer[2], **self.answer[1]))
+        super().__init__(lambda _: answer(self.answer[0], self.answer[2], packed=False, **self.answer[1]))
         self.answer: tuple[int, dict[str, str], bytes] = (200, {}, b"{}")
 
     @property

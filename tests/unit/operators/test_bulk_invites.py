@@ -415,8 +415,8 @@ def test_sends_are_noted_every_few_seconds_and_after_a_lost_response(
     connect(bulk_invite_limit=4)
     for kind in faults:
         sandbox.inject(kind, "create_invites", after=1)
-    task = WorkspaceCreateInvitesOperator(task_id="invites", invites=PEOPLE[:12])
-    task.execute({"task_state_store": store})  # type: ignore[typeddict-unknown-key]
+    context: Any = {"task_state_store": store}
+    WorkspaceCreateInvitesOperator(task_id="invites", invites=PEOPLE[:12]).execute(context)
     assert sum(clock.waited) < 5
     assert store.writes == notes
 

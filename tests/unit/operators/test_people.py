@@ -223,7 +223,7 @@ def test_a_dashboard_look_up_needs_no_members(
     assert f"Cannot check that {SEED.absent_uuid} is the id of a user and not of a membership" in caplog.text
 
 
-DELETES = [
+DELETES: list[tuple[type[Any], dict[str, Any], str]] = [
     (domains.WorkspaceDeleteDomainOperator, {"domain_id": SEED.domain_id}, "delete_domain"),
     (invites.WorkspaceDeleteInviteOperator, {"invite_id": SEED.invite_id}, "delete_invite"),
     (members.WorkspaceDeleteMemberOperator, {"user_uuid": SEED.member_uuid}, "delete_member"),

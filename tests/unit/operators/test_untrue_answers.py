@@ -79,7 +79,7 @@ def test_a_delete_that_cannot_be_checked_is_a_warning(
 
 @deletes
 def test_an_incomplete_list_does_not_prove_a_delete(sandbox: SandboxServer, operation: str) -> None:
-    body = {"count": 1, "next": None, "results": []}
+    body: Any = {"count": 1, "next": None, "results": []}
     sandbox.inject("say", DELETES[operation][2], body=body, times=None, after=reads_first(operation))
     with pytest.raises(WorkspaceNotAppliedError, match=r"The list is too short to tell\.$") as short:
         delete(operation)

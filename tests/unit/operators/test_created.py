@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.api.operations import CreateProject, GetProject
-from airflow_provider_workspace.api.procedure import send_one
-from airflow_provider_workspace.errors import WorkspaceOutcomeUnknownError
 from airflow_provider_workspace.operators.dashboards import (
     WorkspaceAddDashboardCollaboratorOperator,
     WorkspaceCreateDashboardOperator,
@@ -17,16 +14,12 @@ from airflow_provider_workspace.operators.domains import WorkspaceCreateDomainOp
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator
 from airflow_provider_workspace.operators.organization import WorkspacePlanOrganizationOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator, WorkspaceGetProjectOperator
-from airflow_provider_workspace.procedures.create_or_get import create_or_get
 from airflow_provider_workspace.sandbox.seed import SEED
-from airflow_provider_workspace.state.task_state import TaskState
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.task_instance import TaskInstance
-from tests.unit.procedures.drive import drive
 from tests.variables import Variables, install
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
@@ -67,40 +60,6 @@ def test_other_operators_push_no_xcom_created(connect: Connect) -> None:
     ti = TaskInstance()
     WorkspaceGetProjectOperator(task_id="task", project_id=1).execute({"ti": ti})
     assert ti.xcoms == {"id": 1}
-
-
-def test_a_record_found_after_a_lost_answer_counts_as_created() -> None:
-    made: list[str] = []
-
-    def answer(operation: Operation[Any]) -> Any:
-        if isinstance(operation, GetProject):
-            return next(iter(made), None)
-        made.append("it")
-        return WorkspaceOutcomeUnknownError("The answer was lost.", operation="CreateProject", retryable=False)
-
-    procedure = create_or_get(
-        "thing",
-        CreateProject(organization_id="o", name="thing"),
-        find=lambda: send_one(GetProject(organization_id="o", project_id=1)),
-        if_exists="return",
-        memory=TaskState({}),
-        consistency_time=0.0,
-    )
-    assert drive(procedure, answer) == ("it", True)
-
-
-@pytest.mark.usefixtures("no_waits")
-@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-def test_concurrent_creates_return_the_same_record(connect: Connect, sandbox: SandboxServer) -> None:
-    """The list does not show the first record yet."""
-    connect()
-    first, second = (
-        WorkspaceCreateDomainOperator(task_id=name, domain="race.example.com") for name in ("first", "second")
-    )
-    made = first.execute({})
-    sandbox.inject("late_rows", "list_domains", times=1)
-    assert second.execute({})["id"] == made["id"]
-    assert (first.created, second.created) == (True, False)
 
 
 @pytest.mark.usefixtures("no_waits")

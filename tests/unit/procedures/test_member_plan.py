@@ -1,4 +1,4 @@
-"""Plans of the member sync, and rosters that are refused."""
+"""Plans of the member sync: a table of rosters, members and invites; and rosters that are refused."""
 
 from __future__ import annotations
 
@@ -7,21 +7,14 @@ from uuid import NAMESPACE_URL, uuid5
 
 import pytest
 
-from airflow_provider_workspace.api.models import Invite, Member, Page, User
-from airflow_provider_workspace.api.operations import ListInvites, ListMembers, UpdateMember
-from airflow_provider_workspace.client.settings import Settings
-from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotAppliedError
-from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
+from airflow_provider_workspace.api.models import Invite, Member, User
+from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.procedures.member_sync import (
     ACTIONS,
     MemberPlan,
-    apply,
     plan_leavers,
     plan_members,
 )
-from airflow_provider_workspace.procedures.plan import MAX_LINES
-from airflow_provider_workspace.procedures.roster import Entry
-from tests.unit.procedures.drive import drive
 
 
 def id_of(kind: str, email: str | None) -> str:
@@ -198,10 +191,10 @@ def test_the_plan_table_shows_each_change_and_reason() -> None:
 
 
 def test_a_long_plan_table_is_truncated_with_a_note() -> None:
-    planned = plan([f"p{number}@example.com" for number in range(MAX_LINES + 3)])
-    assert len(planned.table().splitlines()) == MAX_LINES + 4
-    lines = planned.table(limit=MAX_LINES).splitlines()
-    assert len(lines) == MAX_LINES + 2
+    planned = plan([f"p{number}@example.com" for number in range(203)])
+    assert len(planned.table().splitlines()) == 204
+    lines = planned.table(limit=200).splitlines()
+    assert len(lines) == 202
     assert lines[-1].split() == ["invite", "…", "and", "3", "more"]
 
 
@@ -236,51 +229,3 @@ def test_only_leavers_are_removed() -> None:
 def test_leavers_without_a_valid_address_are_refused(leavers: list[Any], protected: list[str], message: str) -> None:
     with pytest.raises(WorkspaceInputError, match=message):
         plan_leavers(leavers, [], [], protected=protected, owner_level=None)
-
-
-def applied(planned: MemberPlan, *left: Member | Invite, invites: Any = None) -> list[str]:
-    """Apply a plan. Afterwards the lists show these members and invites. Return the requests in order."""
-    asked: list[str] = []
-
-    def answer(operation: Any) -> Any:
-        asked.append(type(operation).__name__)
-        if isinstance(operation, ListInvites):
-            return Page[Invite](results=[record for record in left if isinstance(record, Invite)], next=None)
-        if isinstance(operation, ListMembers):
-            return Page[Member](results=[record for record in left if isinstance(record, Member)], next=None)
-        return Member() if isinstance(operation, UpdateMember) else None
-
-    drive(apply(planned, "o", invites, Settings("http://127.0.0.1", "key", consistency_time=8)), answer)
-    return asked
-
-
-def test_applied_changes_are_checked_in_the_lists() -> None:
-    withdrawn = plan(OTHER, member("lin@example.com"), invite("bo@example.com"))
-    assert applied(withdrawn) == ["DeleteInvite", "ListInvites"]
-    changed = plan([ADA], member(), member("bo@example.com"))
-    assert applied(changed, member(level=8), Member(id="m")) == ["DeleteMember", "UpdateMember", "ListMembers"]
-    assert [row["status"] for row in changed.report(planned=False)["changes"]] == ["done", "done"]
-    assert applied(plan([ADA], member(level=8))) == []
-
-
-@pytest.mark.parametrize("left", [[member(level=1)], [member(level=8), member("bo@example.com")]])
-def test_changes_missing_from_the_lists_are_named(left: list[Member]) -> None:
-    planned = plan([ADA], member(), member("bo@example.com"))
-    who = "change_level ada@example.com" if len(left) == 1 else "remove bo@example.com"
-    with pytest.raises(WorkspaceNotAppliedError, match=f"^Not done: {who}. Check it in the workspace"):
-        applied(planned, *left)
-    assert sorted(row["status"] for row in planned.report(planned=False)["changes"]) == ["done", "refused"]
-
-
-def test_refused_invites_are_noted_in_the_plan() -> None:
-    planned = plan([ADA])
-
-    def refuse(_rows: Any) -> Any:
-        report = InvitesReport(1)
-        report.add(Entry(1, "Ada@Example.com", "failed", "no seats"))
-        raise WorkspaceInvitesIncompleteError("1 of 1", report)
-        yield
-
-    with pytest.raises(WorkspaceInvitesIncompleteError):
-        applied(planned, invites=refuse)
-    assert [row["status"] for row in planned.report(planned=False)["changes"]] == ["failed"]

@@ -214,7 +214,8 @@ def maintenance_window(
         work >> outcome
         # Whoever clears the work clears its setups and their teardowns too: drain and guard begin again with it.
         close.as_teardown(setups=setups, on_failure_fail_dagrun=True)
-        opened.work_task_ids = sorted(close.upstream_task_ids - {setup.task_id for setup in setups})
+        close.setup_task_ids = frozenset(setup.task_id for setup in setups)
+        opened.work_task_ids = sorted(close.upstream_task_ids - close.setup_task_ids)
         if max_length is not None:
             guard = WorkspaceGuardMaintenanceWindowOperator(
                 task_id="guard",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from importlib.metadata import version
@@ -104,6 +105,37 @@ def call(request: pytest.FixtureRequest) -> Call:
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip all waits of the package."""
     monkeypatch.setattr(waits, "scale", 0.0)
+
+
+class Clock:
+    """
+    The clocks of worker and sandbox; waits of the worker advance them and take no time.
+
+    :ivar ahead: seconds that the worker's clock is ahead of the real time
+    :ivar waited: seconds of each wait
+    """
+
+    def __init__(self, sandbox: SandboxServer) -> None:
+        self.ahead = 0.0
+        self.waited: list[float] = []
+        self._sandbox = sandbox
+
+    def advance(self, seconds: float) -> None:
+        self.ahead += seconds
+        self._sandbox.advance_clock(seconds)
+
+    def wait(self, seconds: float) -> None:
+        self.waited.append(seconds)
+        self.advance(seconds)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch, sandbox: SandboxServer) -> Clock:
+    """Simulate the time of worker and sandbox."""
+    clock, real = Clock(sandbox), time.time
+    monkeypatch.setattr(time, "time", lambda: real() + clock.ahead)
+    monkeypatch.setattr(waits, "sleep", clock.wait)
+    return clock
 
 
 @pytest.fixture(scope="session")

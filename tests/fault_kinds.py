@@ -104,6 +104,26 @@ async def next_relative(context: FaultContext) -> Response:
     return with_next(context, lambda following: following and following.removeprefix(origin))
 
 
+async def say(context: FaultContext, body: Any = None, status: int = 200, rows: int | None = None) -> Response:
+    """Respond with this JSON and status; apply the request, or only so many rows of a bulk request."""
+    if rows is None:
+        context.handle()
+    elif rows:
+        context.handle(body=context.body[:rows])
+    return json_response(body, status)
+
+
+async def refuse_address(
+    context: FaultContext, *, email: str = "", status: int = 400, names_row: bool = False
+) -> Response:
+    """Refuse each bulk request with this address as a whole."""
+    emails = [row["target_email"] for row in context.body]
+    if email not in emails:
+        return context.handle()
+    attr = f"{emails.index(email)}__target_email" if names_row else None
+    return json_response({"detail": "no such mailbox", "attr": attr}, status)
+
+
 async def large_list(context: FaultContext, rows: int = 100_000) -> Response:
     """Respond with pages of a large list. Its rows copy the first row, with different ids and addresses."""
     limit, offset = page_asked_for(context.request)
@@ -234,5 +254,7 @@ TEST_FAULTS = (
     FaultKind(short_pages, operations=LISTS),
     FaultKind(moving_rows, times=None, operations=LISTS),
     FaultKind(said_otherwise, operations=WRITES),
+    FaultKind(say),
+    FaultKind(refuse_address, times=None, operations=("create_invites",)),
     FaultKind(large_list, times=None, operations=LISTS),
 )

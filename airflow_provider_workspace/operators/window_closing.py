@@ -34,6 +34,8 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
     :param outcome_task_id: the task that fails if the work fails; ``None`` if there is none
     """
 
+    setup_task_ids: frozenset[str] = frozenset()
+
     def __init__(self, *, open_task_id: str | None = None, outcome_task_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**{"close_task_id": "", **kwargs})
         self.open_task_id = open_task_id
@@ -87,9 +89,8 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
                 "Correct resume_fields, and fill what the exports have missed by hand: they are resumed, but the "
                 f"service refused these fields. {named}"
             )
-        setups = {task.task_id for task in self.upstream_list if task.is_setup}
-        work = self.upstream_task_ids - setups
-        if self.outcome_task_id and marked_as_failed(ti, self.outcome_task_id, setups, work):
+        setups = self.setup_task_ids
+        if self.outcome_task_id and marked_as_failed(ti, self.outcome_task_id, setups, self.upstream_task_ids - setups):
             raise AirflowFailException(f"The run was marked as failed. Its exports are resumed: {resumed}.")
         return {name: value for name, value in state.items() if name != "fields_refused"}
 

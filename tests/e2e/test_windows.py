@@ -139,6 +139,8 @@ def test_clearing_only_the_failed_tasks_does_not_run_the_work(airflow: LiveAirfl
     assert "Clear 'maintenance_window.open' with all that follows" in log
 
 
+# In 3.1 the API server fails for cleared tasks of a mapped group: apache/airflow#58499.
+@pytest.mark.needs_airflow("3.2", "cleared tasks of a mapped group start")
 def test_clearing_the_work_of_one_mapped_window_pauses_no_other(airflow: LiveAirflow, server: SandboxServer) -> None:
     run_id = airflow.trigger("window_mapped")
     assert airflow.finish("window_mapped", run_id) == "success"

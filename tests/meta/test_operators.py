@@ -94,7 +94,9 @@ def is_ours(cls: type[Any]) -> bool:
     return cls.__module__.startswith("airflow_provider_workspace") and "__init__" in vars(cls)
 
 
-@pytest.mark.parametrize("cls", [*TASKS, *TRIGGERS, *{base for cls in TASKS for base in cls.__mro__ if is_ours(base)}])
+@pytest.mark.parametrize(
+    "cls", dict.fromkeys(base for cls in (*TASKS, *TRIGGERS) for base in cls.__mro__ if is_ours(base))
+)
 def test_every_own_argument_is_documented(cls: type[Any]) -> None:
     own = inspect.signature(cls.__init__).parameters if "__init__" in vars(cls) else {}
     documented = re.findall(r":param (\w+):", inspect.getdoc(cls) or "")

@@ -1,30 +1,32 @@
-"""Any response leads to a result of the documented type or to an error of the package, with both clients."""
+"""Any response leads to a result of the documented type or to an error of the package, with both hooks."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
-import greenback
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_workspace.api.models import Page, Resource
+from airflow_provider_workspace.api.models import Resource
 from airflow_provider_workspace.api.operations import OPERATIONS
-from airflow_provider_workspace.api.response import UnreadableResponseError, decode
-from airflow_provider_workspace.client.client import WorkspaceClient
-from airflow_provider_workspace.client.loop import LoopBackend
-from airflow_provider_workspace.client.settings import Settings
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.procedures.snapshot import take_snapshot
-from tests.contract.parts import BODIES, IDS
-from tests.robustness.service import Recorder
+from airflow_provider_workspace.sensors.workspace import WorkspaceMembersJoinedSensor
+from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.contract.parts import arguments, operation_of
+from tests.contract.reference import EXPECTED
 from tests.robustness.values import texts
+from tests.scripted_service import Recorder
+
+if TYPE_CHECKING:
+    from tests.conftest import Call
+
+KEY = "phx_s3cret-key"
+METHODS = [item for item in EXPECTED if item.hook_method and item.hook_method != "create_invites"]
 
 # Known field names, so that generated values are not ignored as unknown fields.
 NAMES = sorted(
@@ -80,27 +82,12 @@ RAW = [
 bodies = st.sampled_from(RAW) | (values | pages).map(lambda value: json.dumps(value).encode()) | st.binary(max_size=30)
 
 
-def operation_of(operation: Any) -> Any:
-    """Return an operation with valid arguments."""
-    body = BODIES.get(operation.__name__) or {}
-    given_ids = {name: value for name, value in IDS.items() if name in operation.model_fields}
-    if operation.__name__ == "CreateInvites":
-        body = {"invites": [body]}
-    return operation(**(given_ids | {name: body[name] for name in body if name in operation.model_fields}))
-
-
-SENT = [operation_of(operation) for operation in OPERATIONS]
-
-
 def check_result(answer: Any, result: Any) -> None:
     """Check the type, and that the result can be printed and become an XCom."""
     if answer is None:
         assert result is None
         return
-    if isinstance(result, Page):
-        assert isinstance(result.results, list)
-    rows = result.results if isinstance(result, Page) else result if isinstance(result, list) else [result]
-    for row in rows:
+    for row in result if isinstance(result, list) else [result]:
         assert isinstance(row, Resource) or (row is None and type(None) in get_args(answer))
         if row is not None:
             json.dumps(row.to_dict(), allow_nan=False, ensure_ascii=False).encode()
@@ -108,43 +95,18 @@ def check_result(answer: Any, result: Any) -> None:
             assert all(isinstance(secret, str) for secret in row.secrets())
 
 
-@settings(max_examples=200)
-@given(operation=st.sampled_from(OPERATIONS), body=bodies)
-def test_any_body_is_parsed_or_a_workspace_error(operation: Any, body: bytes) -> None:
-    with suppress(UnreadableResponseError):
-        check_result(operation.endpoint.result, decode(operation.endpoint.result, body))
-
-
-Read = Callable[[Any], Any]
-
-
 @pytest.fixture(scope="module")
 def service() -> Iterator[Recorder]:
-    with Recorder() as recorder:
+    """A service with the connection to it."""
+    with Recorder() as recorder, pytest.MonkeyPatch.context() as patch:
+        extra = {"max_attempts": 1, "organization_id": "o", "project_id": "1"}
+        connection = {"conn_type": "workspace", "host": recorder.url, "password": KEY, "extra": extra}
+        patch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", json.dumps(connection))
         yield recorder
 
 
-@pytest.fixture(scope="module", params=["requests", "httpx"])
-def read(request: pytest.FixtureRequest, service: Recorder) -> Iterator[Read]:
-    """Send an operation or read a list with one of the clients."""
-    wanted = Settings(service.url, "phx_key", max_attempts=1)
-    if request.param == "requests":
-        with WorkspaceClient(wanted) as client:
-            yield lambda op: [*client.rows(op)] if is_list(op) else client.send(op)
-        return
-    loop = asyncio.new_event_loop()
-
-    def run(function: Any, *arguments: Any) -> Any:
-        return loop.run_until_complete(greenback.with_portal_run_sync(function, *arguments))
-
-    async_client = WorkspaceClient(wanted, backend=run(LoopBackend, wanted))
-    yield lambda op: run(list, async_client.rows(op)) if is_list(op) else run(async_client.send, op)
-    run(async_client.close)
-    loop.close()
-
-
-def is_list(op: Any) -> bool:
-    return isinstance(op.endpoint.result, type) and issubclass(op.endpoint.result, Page)
+def safe(headers: dict[str, str]) -> dict[str, str]:
+    return {name.replace("-", "_"): value for name, value in headers.items()}
 
 
 # Statuses with and without a body.
@@ -162,42 +124,34 @@ headers = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=100)
-@given(op=st.sampled_from(SENT), status=statuses, headers=headers, body=bodies)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(item=st.sampled_from(METHODS), status=statuses, headers=headers, body=bodies)
 def test_any_response_is_a_result_or_a_workspace_error(
-    read: Read, service: Recorder, op: Any, status: int, headers: dict[str, str], body: bytes
+    call: Call, service: Recorder, item: Any, status: int, headers: dict[str, str], body: bytes
 ) -> None:
-    if status in (204, 304):
-        body = b""
-    service.answer = (status, headers, body)
+    service.answer = (status, safe(headers), b"" if status in (204, 304) else body)
     try:
-        result = read(op)
+        result = call(item.hook_method, **arguments(item))
     except WorkspaceRequestError as error:
         text = str(error)
         text.encode()
-        assert type(op).__name__ in text
+        assert item.operation in text
         assert len(text) < 2500
-        assert "phx_key" not in text
+        assert KEY not in text
         assert error.retry_after is None or error.retry_after >= 0  # noqa: PT017 - one of two good ends
-        return
-    if not is_list(op):
-        check_result(op.endpoint.result, result)
+    else:
+        check_result(operation_of(item).endpoint.result, result)
 
 
-@settings(max_examples=60)
+@pytest.mark.usefixtures("no_waits")
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=(pages | values).map(lambda value: json.dumps(value).encode()) | st.sampled_from(RAW), data=st.data())
-def test_bulk_invites_and_snapshots_survive_any_list(service: Recorder, body: bytes, data: st.DataObject) -> None:
-    """Bulk invites and polls of sensors read lists in their own way."""
+def test_bulk_invites_and_sensors_survive_any_list(service: Recorder, body: bytes, data: st.DataObject) -> None:
+    """They read lists in their own way."""
     service.answer = (200, {}, body)
-    connection = {"conn_type": "workspace", "host": service.url, "password": "k", "extra": {"max_attempts": 1}}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", json.dumps(connection))
-        hook = WorkspaceHook(organization_id="o")
-        hook.client._backend.sleep = lambda _: None  # type: ignore[method-assign]
-        with suppress(WorkspaceError):
-            if data.draw(st.booleans()):
+    with suppress(WorkspaceError, AirflowFailException):
+        if data.draw(st.booleans()):
+            with WorkspaceHook() as hook:
                 hook.create_invites(["a@example.com", "b@example.com"], on_invalid="skip").to_dict()
-            else:
-                subject = data.draw(st.sampled_from(["domains", "projects", "people"]))
-                take_snapshot(hook.client, subject, "o")
-        hook.close()
+        else:
+            WorkspaceMembersJoinedSensor(task_id="joined", emails=["a@example.com"]).poke({})

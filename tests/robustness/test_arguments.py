@@ -13,12 +13,13 @@ import io
 import json
 import math
 import re
+import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import airflow.sdk
 import pytest
@@ -26,7 +27,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_workspace.cli.definition import get_workspace_commands
-from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import (
     WorkspaceConfigError,
     WorkspaceConnectionError,
@@ -37,8 +37,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceServerError,
     WorkspaceTransportError,
 )
-from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
-from airflow_provider_workspace.operators.arguments import read_arguments
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.__main__ import _parser as sandbox_parser
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -53,6 +52,9 @@ from tests.contract.reference import EXPECTED
 from tests.meta.test_operators import SENSORS, TASKS, TRIGGERS
 from tests.robustness.values import Made, anything, build, json_values, texts
 from tests.variables import install, install_runs
+
+if TYPE_CHECKING:
+    from tests.conftest import Call
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 
@@ -145,42 +147,13 @@ def signature(method: str) -> dict[str, inspect.Parameter]:
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
-@EXAMPLES
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_argument_of_a_hook_method_is_sent_or_a_workspace_error(
-    watched: Watched, method: str, data: st.DataObject
+    watched: Watched, call: Call, method: str, data: st.DataObject
 ) -> None:
     kwargs = build(data.draw(spoiled(arguments_of(method))))
-    hook = WorkspaceHook()
-
-    def call() -> None:
-        answer = getattr(hook, method)(**kwargs)
-        if isinstance(answer, Iterator):
-            list(answer)
-
-    try:
-        watched.attempt(call)
-    finally:
-        hook.close()
-
-
-@pytest.mark.parametrize("method", sorted(METHODS))
-@EXAMPLES
-@given(data=st.data())
-def test_any_argument_of_an_async_hook_method_is_sent_or_a_workspace_error(
-    watched: Watched, method: str, data: st.DataObject
-) -> None:
-    kwargs = build(data.draw(spoiled(arguments_of(method))))
-
-    async def call() -> None:
-        async with WorkspaceAsyncHook() as hook:
-            answer = getattr(hook, method)(**kwargs)
-            if isinstance(answer, AsyncIterator):
-                assert len([row async for row in answer]) >= 0
-            else:
-                await answer
-
-    watched.attempt(lambda: asyncio.run(call()))
+    watched.attempt(lambda: call(method, **kwargs))
 
 
 @EXAMPLES
@@ -256,6 +229,11 @@ def parameters(cls: type[Any]) -> dict[str, inspect.Parameter]:
     return found
 
 
+def leave(_: float) -> None:
+    """Do not wait for the next poke."""
+    raise StillWaitingError
+
+
 def run_task(cls: type[Any], kwargs: dict[str, Any]) -> None:
     """Set the arguments after the operator is built, as rendering does, and run it."""
     vars(airflow.sdk.Variable)["values"].clear()
@@ -277,12 +255,10 @@ def run_task(cls: type[Any], kwargs: dict[str, Any]) -> None:
         get_task_states=lambda **_: {},
     )
     try:
-        if cls in SENSORS:
-            read_arguments(task)
-            if not task.deferrable:  # it would poke until its timeout
-                task.poll_once(first=True)
-                return
-        task.execute({"ti": ti} if cls.__module__.endswith((".windows", ".window_closing")) else {})
+        with pytest.MonkeyPatch.context() as patch:
+            if cls in SENSORS:  # it would poke until its timeout
+                patch.setattr("airflow.sdk.bases.sensor.time", SimpleNamespace(monotonic=time.monotonic, sleep=leave))
+            task.execute({"ti": ti} if cls.__module__.endswith((".windows", ".window_closing")) else {})
     except RuntimeError as error:
         if "is not verified" not in str(error):  # expected with fail_unverified=True
             raise
@@ -424,11 +400,10 @@ def fuzz(watched: Watched, run: Run, examples: int) -> tuple[int, dict[str, str]
 
 
 @pytest.fixture
-def airflow_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def airflow_in_memory(monkeypatch: pytest.MonkeyPatch, no_waits: None) -> None:  # noqa: ARG001 - a fixture
     """Variables in memory; environment changes by commands are undone."""
     install(monkeypatch)
     install_runs(monkeypatch)
-    monkeypatch.setattr(waits, "scale", 0.0)
     monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "client")
 
 

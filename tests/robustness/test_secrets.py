@@ -20,7 +20,7 @@ from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.fault_kinds import TEST_FAULTS
-from tests.robustness.service import Recorder
+from tests.scripted_service import Recorder
 
 pytestmark = pytest.mark.slow
 

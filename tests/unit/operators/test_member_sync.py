@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.api.operations import UpdateMember
-from airflow_provider_workspace.client.client import WorkspaceClient
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator, WorkspaceUpdateMemberOperator
-from airflow_provider_workspace.procedures import members
-from airflow_provider_workspace.procedures.members import MAX_REFUSALS
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects, writes
+from tests.task_instance import Killed
+from tests.worker_requests import before_each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -190,16 +188,13 @@ def test_a_retry_continues_after_a_killed_try(
     connect()
     whole = sync(dry_run=True)
 
-    send = WorkspaceClient.send
-
-    def kill(self: WorkspaceClient, operation: Any, **options: Any) -> Any:
-        if isinstance(operation, UpdateMember):
-            raise KeyboardInterrupt
-        return send(self, operation, **options)
+    def kill(request: Any) -> None:
+        if request.method == "PATCH":
+            raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(WorkspaceClient, "send", kill)
-        with pytest.raises(KeyboardInterrupt):
+        before_each(patch, kill)
+        with pytest.raises(Killed):
             sync(approved=whole)
     assert effects(sandbox) == CHANGES[:2]
     assert sync(approved=whole)["pending"] == 2
@@ -240,26 +235,68 @@ def test_a_level_that_is_not_applied_does_not_stop_the_others(sandbox: SandboxSe
     ]
 
 
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize(
+    ("kind", "operation", "options", "says", "status"),
+    [
+        (
+            "said_otherwise",
+            "delete_member",
+            {},
+            "Not done: remove noah.newton@example.com. Check it in the workspace",
+            "refused",
+        ),
+        (
+            "say",
+            "update_member",
+            {"rows": 0, "body": {}},
+            "Not done: change_level .* Check it in the workspace",
+            "refused",
+        ),
+        ("refuse_address", "create_invites", {"email": "ada@example.com"}, "no such mailbox", "failed"),
+    ],
+)
+def test_a_change_that_is_not_done_is_named_in_error_and_report(
+    sandbox: SandboxServer,
+    connect: Connect,
+    tmp_path: Path,
+    kind: str,
+    operation: str,
+    options: dict[str, Any],
+    says: str,
+    status: str,
+) -> None:
+    connect(consistency_time=8)
+    sandbox.inject(kind, operation, **options)
+    report = tmp_path / "report.json"
+    with pytest.raises((WorkspaceError, AirflowFailException), match=says):
+        sync(report_path=str(report))
+    statuses = [row["status"] for row in json.loads(report.read_text())["changes"] if row["action"] != "skip"]
+    assert sorted(set(statuses) - {"done", "invited"}) == [status]
+    assert statuses.count(status) == 1
+
+
 def test_many_refusals_stop_the_sync(sandbox: SandboxServer, connect: Connect) -> None:
     connect(key=SEED.reader_key)
-    sandbox.add_members(MAX_REFUSALS + 3)
-    with pytest.raises(AirflowFailException, match=f"refused {MAX_REFUSALS} changes"):
+    sandbox.add_members(8)
+    with pytest.raises(AirflowFailException, match="refused 5 changes"):
         sync(max_removals=None)
-    assert len(writes(sandbox)) == MAX_REFUSALS
+    assert len(writes(sandbox)) == 5
 
 
 def test_a_member_who_leaves_meanwhile_is_no_error(
     sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect()
-    apply = members.apply
+    left: list[Any] = []
 
-    def leave_first(*arguments: Any, **options: Any) -> Any:
-        WorkspaceHook().delete_member(user_uuid=SEED.member_uuid)
-        return apply(*arguments, **options)
+    def leave(request: Any) -> None:
+        if request.method != "GET" and not left:
+            left.append(request)
+            WorkspaceHook().delete_member(user_uuid=SEED.member_uuid)
 
     with monkeypatch.context() as patch:
-        patch.setattr(members, "apply", leave_first)
+        before_each(patch, leave)
         sync()
     assert "update_member" not in effects(sandbox)
     assert [change["email"] for change in sync(dry_run=True)["changes"] if change["action"] == "invite"] == [

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import traceback
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from unittest.mock import MagicMock
 
 import pytest
 
-from airflow_provider_workspace.api.models import Dashboard
 from airflow_provider_workspace.errors import WorkspaceConnectionError
 from airflow_provider_workspace.operators import batch_exports, dashboards, domains, invites, members, projects
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -378,12 +376,3 @@ def test_a_refused_verification_says_what_to_do(sandbox: SandboxServer, connect:
     sandbox.inject("status_before", "verify_domain", status=403, detail="No.")
     with pytest.raises(AirflowFailException, match=r"WorkspacePermissionError: .*VerifyDomain .* 403: No"):
         run(domains.WorkspaceVerifyDomainOperator, domain_id=SEED.domain_id)
-
-
-def test_an_update_with_deleted_false_is_read_back(connect: Connect) -> None:
-    connect()
-    update = dashboards.WorkspaceUpdateDashboardOperator(task_id="task", dashboard_id=1, name="Other", deleted="False")
-    answers = {"UpdateDashboard": Dashboard(id=1), "GetDashboard": Dashboard(id=1, name="Other", deleted=False)}
-    with closing(update.hook) as hook:
-        hook.client.send = lambda operation: answers[type(operation).__name__]  # type: ignore[method-assign,assignment]
-        assert update.write(hook)["name"] == "Other"

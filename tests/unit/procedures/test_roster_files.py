@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import codecs
+import csv
+import io
 import json
 import os
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
-from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
+from airflow_provider_workspace.procedures import roster_files
 from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_value
-from airflow_provider_workspace.version_compat import AirflowFailException
-
-if TYPE_CHECKING:
-    from airflow_provider_workspace.sandbox.server import SandboxServer
-    from tests.conftest import Connect
-
-ROSTER = Path(__file__).resolve().parents[3] / "tests" / "data" / "roster.csv"
+from tests.robustness.values import NASTY_TEXTS, texts
 
 
 def write(folder: Path, name: str, content: str | bytes) -> str:
@@ -59,6 +58,11 @@ def test_roster_files_are_read(tmp_path: Path, name: str, content: str, rows: li
     assert list(read_roster(None, write(tmp_path, name, content))) == rows
 
 
+# Before Python 3.11 the csv module does not support NUL.
+TAKES_NUL = sys.version_info >= (3, 11)
+OF_NUL = "has the unknown column 'e\\x00m\\x00" if TAKES_NUL else "line 1: line contains NUL"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
@@ -80,6 +84,23 @@ def test_roster_files_are_read(tmp_path: Path, name: str, content: str, rows: li
         ("a.json", '{"email": "a@example.com"}', "must hold a JSON array of rows"),
         ("a.json", "[", "cannot be read"),
         ("a.xlsx", "", "is not a roster: expected a name that ends in .csv, .json, .jsonl"),
+        ("a.csv", b"email,email\na@example.com,b@example.com\n", "has the column 'email' more than once"),
+        ("a.csv", b"email,target_email\na@example.com,b@example.com\n", "both columns 'email' and 'target_email'"),
+        ("a.csv", "email\nada@example.com\n".encode("utf-16"), "is not in UTF-8 (byte 0)"),
+        ("a.csv", "email\nada@example.com\n".encode("utf-16-le"), OF_NUL),
+        ("a.csv", codecs.BOM_UTF8, "is empty: expected a header"),
+        ("a.csv", b"email\n" + b"x" * 2_000_000, "line 2 is longer than 1,000,000 characters"),
+        ("a.csv", b"x" * 2_000_000, "line 1 is longer than 1,000,000 characters"),
+        ("a.csv", b"email,message\na@example.com," + b"x" * 200_000, "line 2: field larger than field limit"),
+        ("a.csv", b"email,private_project_access\na@example.com," + b"[" * 90_000, "row 2: private_project_access"),
+        ("a.json", b"[" * 100_000, "row 1 is nested too deeply"),
+        ("a.json", b'["a@example.com" "b@example.com"]', "expected a comma or the end of the array after row 1"),
+        ("a.json", b'["a@example.com"] []', "unexpected text after the array"),
+        ("a.json", b'["a@example.com", {"email": "a", "email": "b"}]', "row 2: the key 'email' is repeated"),
+        ("a.json", b'["' + b"x" * 2_000_000 + b'"]', "row 1 is not JSON, or longer than 1,000,000 characters"),
+        ("a.json", b"", "the file is not JSON"),
+        ("a.jsonl", b'{"email": "a", "email": "b"}', "line 1: the key 'email' is repeated"),
+        ("a.jsonl", b'"a@example.com"\n' + b"[" * 100_000, "line 2: JSON that is nested too deeply"),
     ],
 )
 def test_file_errors_name_the_line(tmp_path: Path, name: str, content: str | bytes, says: str) -> None:
@@ -87,6 +108,7 @@ def test_file_errors_name_the_line(tmp_path: Path, name: str, content: str | byt
         list(read_roster(None, write(tmp_path, name, content)))
     assert says in str(caught.value)
     assert str(caught.value).endswith("Nothing was sent.")
+    assert str(caught.value).isprintable()
 
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
@@ -139,68 +161,6 @@ def test_defaults_fill_missing_cells() -> None:
     assert list(rows) == [{"target_email": "a@example.com", "level": 8}, {"email": "b@example.com", "level": 8}]
 
 
-@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-@pytest.mark.parametrize("sandbox", ["strict", "lenient"], indirect=True)
-class TestInvitingARoster:
-    """``WorkspaceCreateInvitesOperator`` with the roster of the examples."""
-
-    def test_invites_everybody_once(self, sandbox: SandboxServer, connect: Connect) -> None:
-        connect()
-        operator = WorkspaceCreateInvitesOperator(task_id="invite", path=str(ROSTER), on_invalid="skip")
-        report = operator.execute({})
-        counts = {status: count for status, count in report["counts"].items() if count}
-        assert counts == {"rows": 250, "invited": 228, "member": 1, "duplicate": 11, "invalid": 10}
-        assert len(report["addresses"]) == 250
-        assert len(sandbox.effects("create_invite")) == 228
-        json.dumps(report)
-
-        again = operator.execute({})
-        assert again["counts"]["invited"] == 0
-        assert again["counts"]["already_invited"] == 228
-        assert len(sandbox.effects("create_invite")) == 228
-
-    def test_an_invalid_row_fails_before_sending(self, sandbox: SandboxServer, connect: Connect) -> None:
-        connect()
-        with pytest.raises(AirflowFailException) as caught:
-            WorkspaceCreateInvitesOperator(task_id="invite", path=str(ROSTER)).execute({})
-        assert (
-            "invalid rows (10), or leave them out with on_invalid='skip': row 32 (elo.barksted@example.com.):"
-            in str(caught.value)
-        )
-        assert sandbox.requests() == []
-
-    @pytest.mark.parametrize(
-        ("name", "text", "numbers"),
-        [
-            ("a.csv", "email,level,first_name\n,,\na@example.com,1,Ada\n \t,,\n\nb@example.com,1,\n,,,,\n", [3, 6]),
-            ("a.jsonl", '\n"a@example.com"\n\n  \n"b@example.com"\n\n', [2, 5]),
-        ],
-    )
-    def test_blank_rows_are_skipped_and_counted_and_rows_have_the_numbers_of_the_file(
-        self, connect: Connect, tmp_path: Path, name: str, text: str, numbers: list[int]
-    ) -> None:
-        connect()
-        path = write(tmp_path, name, text)
-        invite = WorkspaceCreateInvitesOperator(task_id="invite", path=path, defaults={"send_email": False})
-        report = invite.execute({})
-        assert [(entry["row"], entry["status"]) for entry in report["addresses"]] == [
-            (number, "invited") for number in numbers
-        ]
-        assert {key: count for key, count in report["counts"].items() if count} == {
-            "rows": 2,
-            "invited": 2,
-            "blank": 4,
-        }
-        sync = WorkspaceSyncMembersOperator(task_id="sync", path=path, protected=[], dry_run=True)
-        assert sync.execute({})["counts"]["blank"] == 4
-
-    def test_a_row_with_too_many_cells_is_invalid(self, tmp_path: Path, connect: Connect) -> None:
-        connect()
-        path = write(tmp_path, "a.csv", "email,level\na@example.com,1,surplus\n")
-        with pytest.raises(AirflowFailException, match=r"row 2 .*cells beyond the last column"):
-            WorkspaceCreateInvitesOperator(task_id="invite", path=path).execute({})
-
-
 def test_a_repeated_key_in_a_rendered_list_is_refused() -> None:
     with pytest.raises(WorkspaceInputError, match="invites: the key 'email' is repeated in one object"):
         list(read_roster('[{"email": "a@example.com", "email": "b@example.com"}]'))
@@ -209,3 +169,152 @@ def test_a_repeated_key_in_a_rendered_list_is_refused() -> None:
 def test_json_text_of_a_single_address_is_refused() -> None:
     with pytest.raises(WorkspaceInputError, match="protected must be a list of rows or addresses"):
         rows_of_value('"ada@example.com"', "protected")
+
+
+# Any file
+
+# One folder for all examples; each rewrites the file.
+ANY = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+CELLS = (
+    *(text for text in NASTY_TEXTS if text != "\ud800"),
+    "ada@example.com",
+    "=1+1",
+    '=HYPERLINK("http://evil.example")',
+    "+1",
+    "-1",
+    "@SUM(A1)",
+    "\u200fada@example.com",
+    "ada@example.com\u200b",
+    "ada@xn--mnchen-3ya.example",
+    "ada@पंचायत.भारत",
+    'say "hello"',
+    "two\nlines",
+    "two\r\nlines",
+    "a;b\tc,d",
+    "x" * 140_000,
+)  # fmt: skip
+cells = (st.sampled_from(CELLS) | st.text(max_size=20)).filter(lambda cell: TAKES_NUL or "\0" not in cell)
+columns = st.lists(
+    st.sampled_from(["email", "target_email", "first_name", "level", "message", "private_project_access"]),
+    min_size=1, max_size=4,
+)  # fmt: skip
+ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "cp1252", "cp437")
+
+
+def attempt(path: Path) -> list[Any] | None:
+    """Return the rows of a roster, or check the message of its error."""
+    try:
+        return list(read_roster(None, str(path)))
+    except WorkspaceInputError as error:
+        text = str(error)
+        text.encode()
+        assert str(path) in text
+        assert text.endswith("Nothing was sent.")
+        assert text.isprintable(), text
+        assert len(text) < 1000
+        return None
+
+
+@ANY
+@given(names=columns, rows=st.lists(st.lists(cells, max_size=5), max_size=5), data=st.data())
+def test_a_csv_file_is_read_as_written(
+    tmp_path: Path, names: list[str], rows: list[list[str]], data: st.DataObject
+) -> None:
+    # The header determines the delimiter, which a single column does not show.
+    delimiter = data.draw(st.sampled_from(",;\t")) if len(names) > 1 else ","
+    encoding = data.draw(st.sampled_from(ENCODINGS))
+    written = io.StringIO(newline="")
+    # Before Python 3.13 a lone \\r is quoted only if it is part of the line terminator.
+    quoting = csv.QUOTE_ALL if any("\r" in cell for row in rows for cell in row) else csv.QUOTE_MINIMAL
+    line_end = data.draw(st.sampled_from(["\n", "\r\n"]))
+    writer = csv.writer(written, delimiter=delimiter, lineterminator=line_end, quoting=quoting)
+    writer.writerow(names)
+    writer.writerows(rows)
+    path = tmp_path / "roster.csv"
+    path.write_bytes(written.getvalue().encode(encoding, "replace"))
+    found = attempt(path)
+    if found is None or encoding not in ("utf-8", "utf-8-sig") or data.draw(st.booleans()):
+        return
+    meant = [row[0] if any(cell.strip() for cell in row) else "" for row in rows]
+    assert names[0] == "private_project_access" or [row.get(names[0], "") for row in found] == meant
+
+
+@ANY
+@given(content=st.binary(max_size=200), suffix=st.sampled_from([".csv", ".json", ".jsonl"]))
+def test_any_bytes_are_rows_or_a_workspace_error(tmp_path: Path, content: bytes, suffix: str) -> None:
+    path = tmp_path / f"roster{suffix}"
+    path.write_bytes(content)
+    attempt(path)
+
+
+rows_of_json = st.lists(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | texts | cells,
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["email", "target_email", "level"]) | texts, inner, max_size=3)
+        ),
+        max_leaves=8,
+    ),
+    max_size=6,
+)  # fmt: skip
+
+
+@ANY
+@given(
+    rows=rows_of_json,
+    indent=st.sampled_from([None, 0, 7]),
+    chunk=st.integers(1, 9),
+    encoding=st.sampled_from(ENCODINGS),
+)
+def test_a_json_array_is_read_as_by_the_json_module(
+    tmp_path: Path, rows: list[Any], indent: int | None, chunk: int, encoding: str
+) -> None:
+    """Reading in pieces gives the same rows, wherever a piece ends."""
+    text = json.dumps(rows, indent=indent)
+    path = tmp_path / "roster.json"
+    path.write_bytes(text.encode(encoding))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(roster_files, "CHUNK", chunk)
+        found = attempt(path)
+    if found is not None:
+        assert json.dumps(found) == json.dumps(rows)
+    else:
+        assert encoding not in ("utf-8", "utf-8-sig", "latin-1", "cp1252", "cp437")
+
+
+@ANY
+@given(rows=rows_of_json, at=st.integers(0, 400), junk=st.sampled_from(["", ",", "]", "}", "[", '"', "x", "\x00", "1"]))
+def test_a_damaged_json_array_is_a_workspace_error(tmp_path: Path, rows: list[Any], at: int, junk: str) -> None:
+    """It is refused exactly if it is no JSON."""
+    text = json.dumps(rows)
+    damaged = text[: at % (len(text) + 1)] + junk + text[at % (len(text) + 1) + 1 :]
+    path = tmp_path / "roster.json"
+    path.write_text(damaged)
+    found = attempt(path)
+    try:
+        whole = json.loads(damaged, object_pairs_hook=roster_files.reject_repeated_keys)
+    except ValueError:
+        whole = None
+    assert json.dumps(found) == json.dumps(whole if isinstance(whole, list) else None)
+
+
+@ANY
+@given(value=rows_of_json | texts | rows_of_json.map(json.dumps) | st.integers() | st.none() | st.just(b"[]"))
+def test_any_xcom_value_is_rows_or_a_workspace_error(value: Any) -> None:
+    try:
+        assert len(list(read_roster(value, defaults={"level": 1}))) >= 0
+    except WorkspaceInputError as error:
+        assert str(error).endswith("Nothing was sent.")  # noqa: PT017 - one of two good ends
+
+
+@ANY
+@given(
+    path=texts
+    | st.integers()
+    | st.sampled_from(["\x00.csv", "a/" * 3000 + ".csv", ".csv", "/.json", "x\ud800.csv", ["a.csv"]])
+)
+def test_any_path_is_read_or_a_workspace_error(path: Any) -> None:
+    with pytest.raises(WorkspaceInputError, match=r"Nothing was sent\.$"):
+        list(read_roster(None, path))

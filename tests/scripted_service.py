@@ -1,18 +1,54 @@
-"""A server with incomplete, changing or endless lists that records every write."""
+"""Services whose answers a test decides: by a function, or lists in memory whose pages a fault changes."""
 
 from __future__ import annotations
 
-import json
 import random
-import threading
+import socket
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from tests.raw_server import RawServer, Received, Scene, answer, read_request
+
+
+class ScriptedService(RawServer):
+    """
+    A service that responds to each request by a function.
+
+    :param respond: returns what happens to a request: a response, or a reset
+    """
+
+    def __init__(self, respond: Callable[[Received], Scene]) -> None:
+        super().__init__(Scene(reads=False, handler=self._answer))
+        self.respond = respond
+
+    def _answer(self, connection: socket.socket) -> None:
+        request = read_request(connection)
+        self.requests.append(request)
+        scene = self.respond(request)
+        if scene.resets:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        else:
+            connection.sendall(scene.answer(self.url) if callable(scene.answer) else scene.answer)
+
+
+class Recorder(ScriptedService):
+    """
+    A service that responds to each request alike.
+
+    :ivar answer: status, headers and body
+    """
+
+    def __init__(self) -> None:
+        super().__init__(lambda _: answer(self.answer[0], self.answer[2], packed=False, **self.answer[1]))
+        self.answer: tuple[int, dict[str, str], bytes] = (200, {}, b"{}")
+
+    @property
+    def received(self) -> list[bytes]:
+        """The text of every request."""
+        return [repr(request).encode() for request in self.requests]
 
 
 @dataclass
@@ -97,67 +133,36 @@ ROWS: dict[str, Callable[[int], dict[str, Any]]] = {
 }
 
 
-class ListService:
+class ListService(ScriptedService):
     """
     Lists of organization ``o``; their rows are numbered from 1.
 
     :ivar lists: the numbers of the rows of each list
     :ivar faults: the fault of each list
     :ivar reads: number of requested pages of each list
-    :ivar writes: method and path of every other request
+    :ivar writes: method and path of every other request; each is refused
     """
 
     def __init__(self, **lists: int) -> None:
+        super().__init__(self._respond)
         self.lists = {name: list(range(1, lists.get(name, 0) + 1)) for name in ROWS}
         self.faults: dict[str, Fault] = {}
         self.reads = dict.fromkeys(ROWS, 0)
         self.chance = random.Random(7)  # noqa: S311 - the same each time
         self.writes: list[str] = []
-        service = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+    def _respond(self, request: Received) -> Scene:
+        if request.method != "GET":
+            self.writes.append(f"{request.method} {request.target}")
+            return answer(403, {"detail": "nothing is written here"})
+        url = urlsplit(request.target)
+        *_, kind, name = url.path.rstrip("/").split("/")
+        query = {key: int(values[0]) for key, values in parse_qs(url.query).items()}
+        return answer(
+            body=self._page(name, query.get("offset", 0), query["limit"]) if name in ROWS else ROWS[kind](int(name))
+        )
 
-            def do_GET(self) -> None:
-                url = urlsplit(self.path)
-                *_, kind, name = url.path.rstrip("/").split("/")
-                query = {key: int(values[0]) for key, values in parse_qs(url.query).items()}
-                if name in ROWS:
-                    answer = service.page(name, query.get("offset", 0), query["limit"])
-                else:
-                    answer = ROWS[kind](int(name))
-                self.answer(200, json.dumps(answer).encode())
-
-            def do_POST(self) -> None:
-                self.rfile.read(int(self.headers["Content-Length"] or 0))
-                service.writes.append(f"{self.command} {self.path}")
-                self.answer(403, b'{"detail": "nothing is written here"}')
-
-            do_PATCH = do_DELETE = do_POST  # noqa: N815 - the names of http.server
-
-            def answer(self, status: int, body: bytes) -> None:
-                head = f"HTTP/1.1 {status} -\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-                self.wfile.write(head.encode() + body)
-
-            def log_message(self, *_: object) -> None:
-                """Write nothing to the terminal."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-    def page(self, name: str, offset: int, limit: int) -> dict[str, Any]:
-        """Return a page of a list."""
+    def _page(self, name: str, offset: int, limit: int) -> dict[str, Any]:
         self.reads[name] += 1
         everything = self.lists[name]
         following = offset + limit if offset + limit < len(everything) else None

@@ -1,0 +1,186 @@
+"""Rosters through the operators that read them: which rows are valid, what is sent, and what the report says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
+from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
+from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.audit import writes
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
+    pytest.mark.parametrize("sandbox", ["lenient"], indirect=True),
+]
+ROSTER = Path(__file__).resolve().parents[3] / "tests" / "data" / "roster.csv"
+VALID = [
+    "ivo@example.com",
+    "ivo.sample+tag@example.co.uk",
+    "o'neil%x@example.com",
+    "a@b.de",
+    "ivo@exämple.com",
+    "ivo@例え.テスト",
+    "ivo@उदाहरण.परीक्षा",
+    "jürgen@example.com",
+    "i_v-o@xn--exmple-cua.org",
+    f"{'x' * 64}@example.com",
+    f"ivo@{'x' * 63}.com",
+]
+LOCAL = "the part before the @ is invalid"
+LENGTH = "the part before the @ must have 1 to 64 characters"
+REQUIRED = "field 'target_email' is required"
+INVALID: list[tuple[Any, str]] = [
+    ("ivo", "the address needs exactly one @"),
+    ("ivo@@example.com", "the address needs exactly one @"),
+    ("ivo@example.com,mara@example.com", "the address needs exactly one @"),
+    ("@example.com", LENGTH),
+    (f"{'x' * 65}@example.com", LENGTH),
+    (f"ivo@{'x.' * 130}com", "the address is longer than 254 characters"),
+    *((f"{part}@example.com", LOCAL) for part in (".ivo", "ivo.", "i..vo", "<ivo>", '"ivo"')),
+    *(
+        (f"ivo@{domain}", f"{domain!r} is not a domain")
+        for domain in ("example", "", ".com", "example..com", "-example.com", "example-.com", "exam_ple.com")
+    ),
+    ("ivo@example.com\uff0c", "'example.com\uff0c' is not a domain"),
+    ("ivo@127.0.0.1", "'127.0.0.1' is not a domain"),
+    (f"ivo@{'x' * 64}.com", f"'{'x' * 64}.com' is not a domain"),
+    ("i vo@example.com", "the address contains a blank"),
+    ("ivo@example.com\u2003x", "the address contains a blank"),
+    ("\ufeffivo@example.com", "the address contains an invisible character (U+FEFF)"),
+    ("ivo\u200b@example.com", "the address contains an invisible character (U+200B)"),
+    ("ivo@example.com\x00", "the address contains an invisible character (U+0000)"),
+    ("ivo\n@example.com", "the address contains an invisible character (U+000A)"),
+    ("ivo\ue000@example.com", "the address contains an invisible character (U+E000)"),
+    (
+        "ivo\ud800@example.com",
+        "field 'target_email': Input should be a valid string, unable to parse raw data as a unicode string",
+    ),
+    *((empty, REQUIRED) for empty in ({"email": ""}, ["ivo@example.com"], 7)),
+    ({"email": 7}, "field 'target_email': Input should be a valid string"),
+    ({"email": "ivo@example.com", "levle": 1}, "unknown field 'levle' (did you mean 'level'?)"),
+    (
+        {"\ufefftarget_email": "ivo@example.com", "email": "ivo@example.com"},
+        "unknown field '\\ufefftarget_email' (did you mean 'target_email'?)",
+    ),
+    (
+        {"email": "ivo@example.com", "level": "boss"},
+        "field 'level': expected a whole number, or member (1) or admin (8) or owner (15)",
+    ),
+    ({"email": "ivo@example.com", "first_name": float("nan")}, "field 'first_name': Input should be a valid string"),
+    (
+        {"email": "ivo@example.com", "private_project_access": "all"},
+        "field 'private_project_access': Input should be a valid list",
+    ),
+    ({"email": "ivo@example.com", None: ["beyond", "the header"]}, "field 'None': Keys should be strings"),
+]
+
+
+def test_each_row_is_valid_or_its_reason_is_in_the_report(connect: Connect) -> None:
+    connect()
+    report = WorkspaceHook().create_invites([*VALID, *(row for row, _ in INVALID)], on_invalid="skip")
+    found = [(entry.status, entry.reason) for entry in report.entries]
+    assert found == [("invited", "")] * len(VALID) + [("invalid", reason) for _, reason in INVALID]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Ivo@Example.COM", "ivo@example.com", True),
+        (" ivo@example.com\n", "ivo@example.com", True),
+        ("ju\u0308rgen@example.com", "jürgen@example.com", True),
+        ("Ivo@BÜCHER.example.com", "ivo@xn--bcher-kva.example.com", True),
+        ("ivo@faß.example", "IVO@XN--FA-HIA.example", True),
+        ("ivo@faß.example", "ivo@FAẞ.example", True),
+        ("ivo@faß.example", "ivo@fass.example", False),
+        ("ivo@βόλος.example", "ivo@βόλοσ.example", False),
+        ("bücher@example.com", "xn--bcher-kva@example.com", False),
+        ("ivo@example.com", "ivo@example.org", False),
+        ("ivo+a@example.com", "ivo@example.com", False),
+    ],
+)
+def test_spellings_of_one_address_are_one_invite(connect: Connect, one: str, other: str, *, same: bool) -> None:
+    connect()
+    first, second = WorkspaceHook().create_invites([one, {"email": other}]).entries
+    assert first.status == "invited"
+    assert (second.status, second.reason) == (("duplicate", "same address as row 1") if same else ("invited", ""))
+
+
+def test_cells_become_the_fields_of_an_invite(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    WorkspaceHook().create_invites(
+        [
+            " Ivo.Sample@EXAMPLE.com ",
+            {"email": "mara@example.com", "level": " 8 ", "send_email": "false", "first_name": "  Mara "},
+            {"target_email": "n@example.com", "first_name": "", "message": None, "private_project_access": [{"id": 5}]},
+        ]
+    )
+    (sent,) = writes(sandbox)
+    assert sent["body"] == [
+        {"target_email": "Ivo.Sample@example.com"},
+        {"target_email": "mara@example.com", "level": 8, "send_email": False, "first_name": "Mara"},
+        {"target_email": "n@example.com", "private_project_access": [{"id": 5}]},
+    ]
+
+
+@pytest.mark.parametrize("rows", ["ada@example.com", b"ada", {"email": "ada@example.com"}, 5, None])
+def test_a_value_that_is_no_list_of_rows_is_refused(connect: Connect, rows: Any) -> None:
+    connect()
+    with pytest.raises(WorkspaceInputError, match="invites must be rows or addresses"):
+        WorkspaceHook().create_invites(rows)
+
+
+def test_the_roster_of_the_examples_invites_everybody_once(sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    operator = WorkspaceCreateInvitesOperator(task_id="invite", path=str(ROSTER), on_invalid="skip")
+    report = json.loads(json.dumps(operator.execute({})))
+    counts = {status: count for status, count in report["counts"].items() if count}
+    assert counts == {"rows": 250, "invited": 228, "member": 1, "duplicate": 11, "invalid": 10}
+    assert len(report["addresses"]) == 250
+    again = operator.execute({})["counts"]
+    assert (again["invited"], again["already_invited"]) == (0, 228)
+    assert len(sandbox.effects("create_invite")) == 228
+
+
+def test_an_invalid_row_of_a_file_fails_before_sending(
+    sandbox: SandboxServer, connect: Connect, tmp_path: Path
+) -> None:
+    connect()
+    says = r"invalid rows \(10\), or leave them out with on_invalid='skip': row 32 \(elo.barksted@example.com.\):"
+    with pytest.raises(AirflowFailException, match=says):
+        WorkspaceCreateInvitesOperator(task_id="invite", path=str(ROSTER)).execute({})
+    (tmp_path / "a.csv").write_text("email,level\na@example.com,1,surplus\n")
+    with pytest.raises(AirflowFailException, match=r"row 2 .*cells beyond the last column"):
+        WorkspaceCreateInvitesOperator(task_id="invite", path=str(tmp_path / "a.csv")).execute({})
+    assert sandbox.requests() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "numbers"),
+    [
+        ("a.csv", "email,level,first_name\n,,\na@example.com,1,Ada\n \t,,\n\nb@example.com,1,\n,,,,\n", [3, 6]),
+        ("a.jsonl", '\n"a@example.com"\n\n  \n"b@example.com"\n\n', [2, 5]),
+    ],
+)
+def test_blank_rows_are_skipped_and_counted_and_rows_have_the_numbers_of_the_file(
+    connect: Connect, tmp_path: Path, name: str, text: str, numbers: list[int]
+) -> None:
+    connect()
+    (tmp_path / name).write_text(text)
+    path = str(tmp_path / name)
+    report = WorkspaceCreateInvitesOperator(task_id="invite", path=path, defaults={"send_email": False}).execute({})
+    assert [(row["row"], row["status"]) for row in report["addresses"]] == [(number, "invited") for number in numbers]
+    counts = {key: count for key, count in report["counts"].items() if count}
+    assert counts == {"rows": 2, "invited": 2, "blank": 4}
+    sync = WorkspaceSyncMembersOperator(task_id="sync", path=path, protected=[], dry_run=True)
+    assert sync.execute({})["counts"]["blank"] == 4

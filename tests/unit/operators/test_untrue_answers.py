@@ -1,0 +1,189 @@
+"""Changes and deletes whose answers or lists are untrue: green means done, and nothing is decided by a missing row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import requests
+
+from airflow_provider_workspace.errors import WorkspaceIncompleteListError, WorkspaceNotAppliedError
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.operators import dashboards, domains, invites, members, projects
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.audit import effects, writes
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Clock, Connect
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+
+
+@pytest.fixture(autouse=True)
+def connected(connect: Connect, clock: Clock) -> Clock:
+    connect()
+    return clock
+
+
+def run(cls: type[Any], **arguments: Any) -> Any:
+    return cls(task_id="task", **arguments).execute({})
+
+
+# Deletes
+
+DELETES: dict[str, tuple[type[Any], dict[str, Any], str]] = {
+    "delete_domain": (domains.WorkspaceDeleteDomainOperator, {"domain_id": SEED.domain_id.upper()}, "list_domains"),
+    "delete_invite": (invites.WorkspaceDeleteInviteOperator, {"invite_id": SEED.invite_id.upper()}, "list_invites"),
+    "delete_member": (members.WorkspaceDeleteMemberOperator, {"user_uuid": SEED.member_uuid}, "list_members"),
+    "remove_dashboard_collaborator": (
+        dashboards.WorkspaceRemoveDashboardCollaboratorOperator,
+        {"dashboard_id": 1, "user_uuid": SEED.analyst_uuid},
+        "list_dashboard_collaborators",
+    ),
+}
+deletes = pytest.mark.parametrize("operation", DELETES)
+
+
+def reads_first(operation: str) -> int:
+    """Return how often a delete reads its list before it is sent: who is an owner is asked first."""
+    return int(operation == "delete_member")
+
+
+def delete(operation: str) -> Any:
+    cls, arguments, _ = DELETES[operation]
+    return run(cls, **arguments)
+
+
+@deletes
+def test_a_delete_without_effect_is_an_error(sandbox: SandboxServer, clock: Clock, operation: str) -> None:
+    sandbox.inject("said_otherwise", operation)
+    with pytest.raises(
+        WorkspaceNotAppliedError, match=r"the service says that the .* was deleted, but did not sh"
+    ) as no:
+        delete(operation)
+    assert not no.value.permanent
+    assert sum(clock.waited) == pytest.approx(60, abs=1)
+    assert delete(operation)["deleted"]
+
+
+@deletes
+def test_a_delete_that_cannot_be_checked_is_a_warning(
+    sandbox: SandboxServer, caplog: pytest.LogCaptureFixture, operation: str
+) -> None:
+    sandbox.inject("status_before", DELETES[operation][2], status=403, times=None, after=reads_first(operation))
+    assert delete(operation)["deleted"]
+    assert "this API key may not check it" in caplog.text
+
+
+@deletes
+def test_an_incomplete_list_does_not_prove_a_delete(sandbox: SandboxServer, operation: str) -> None:
+    body: Any = {"count": 1, "next": None, "results": []}
+    sandbox.inject("say", DELETES[operation][2], body=body, times=None, after=reads_first(operation))
+    with pytest.raises(WorkspaceNotAppliedError, match=r"The list is too short to tell\.$") as short:
+        delete(operation)
+    assert short.value.outcome == "unknown"
+
+
+def test_a_delete_is_done_when_the_record_leaves_the_list(sandbox: SandboxServer, clock: Clock) -> None:
+    url = f"{sandbox.url}/api/organizations/{SEED.organization_id}/invites/"
+    listed = requests.get(url, headers={"Authorization": f"Bearer {SEED.admin_key}"}, timeout=5).json()
+    sandbox.inject("say", "list_invites", body=listed, times=2)
+    assert delete("delete_invite")["deleted"]
+    assert clock.waited == [0.5, 5.0]
+
+
+# Updates
+
+UPDATE = {"domain_id": SEED.domain_id, "jit_provisioning_enabled": True}
+
+
+def update(**more: Any) -> Any:
+    return run(domains.WorkspaceUpdateDomainOperator, **UPDATE, **more)
+
+
+def test_an_update_shown_in_its_response_is_not_read_back(sandbox: SandboxServer) -> None:
+    assert update()["jit_provisioning_enabled"] is True
+    assert [entry["operation"] for entry in sandbox.requests()] == ["update_domain"]
+
+
+@pytest.mark.parametrize("body", [{}, {"id": SEED.domain_id}])
+def test_an_update_not_shown_in_its_response_is_read_back(
+    sandbox: SandboxServer, clock: Clock, body: dict[str, Any]
+) -> None:
+    sandbox.inject("say", "update_domain", body=body)
+    sandbox.inject("say", "retrieve_domain", body={"id": SEED.domain_id, "jit_provisioning_enabled": False}, times=2)
+    assert update()["jit_provisioning_enabled"] is True
+    assert clock.waited == [0.5, 5.0]
+
+
+def test_an_update_without_effect_is_an_error(sandbox: SandboxServer) -> None:
+    sandbox.inject("say", "update_domain", rows=0, body={})
+    with pytest.raises(WorkspaceNotAppliedError, match="UpdateDomain was done"):
+        update()
+
+
+def test_an_update_that_cannot_be_checked_is_a_warning(
+    sandbox: SandboxServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    shown = {"id": SEED.domain_id, "domain": "example.com"}
+    sandbox.inject("say", "update_domain", body={}, times=None)
+    sandbox.inject("say", "retrieve_domain", body=shown)
+    assert update()["domain"] == "example.com"
+    assert "does not show these fields: jit_provisioning_enabled" in caplog.text
+    caplog.clear()
+    sandbox.inject("status_before", "retrieve_domain", status=403)
+    update()
+    assert "this API key may not check it" in caplog.text
+
+
+def test_an_update_with_deleted_false_is_read_back(sandbox: SandboxServer) -> None:
+    sandbox.inject("say", "update_dashboard", body={"id": 1})
+    changed = run(dashboards.WorkspaceUpdateDashboardOperator, dashboard_id=1, name="Other", deleted="False")
+    assert changed["name"] == "Other"
+
+
+# Lists
+
+LOOK_UPS: dict[str, tuple[type[Any], dict[str, Any], dict[str, Any]]] = {
+    "list_projects": (projects.WorkspaceCreateProjectOperator, {"name": "Sales"}, {"id": 1, "Name": "Sales"}),
+    "list_domains": (domains.WorkspaceCreateDomainOperator, {"domain": "a.example.com"}, {"id": "d", "hostname": "a"}),
+    "list_invites": (
+        invites.WorkspaceCreateInviteOperator,
+        {"target_email": "ada@example.com"},
+        {"id": "i", "targetEmail": "ada@example.com"},
+    ),
+    "list_members": (
+        members.WorkspaceDeleteMemberOperator,
+        {"user_email": "ada@example.com"},
+        {"id": "m", "email": "ada@example.com"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOOK_UPS)
+def test_a_list_whose_rows_show_no_name_decides_nothing(sandbox: SandboxServer, name: str) -> None:
+    cls, arguments, row = LOOK_UPS[name]
+    sandbox.inject("say", name, body={"count": 2, "next": None, "results": [row, {**row, "id": 2}]}, times=None)
+    with pytest.raises(AirflowFailException, match="none of which shows its name, address or id"):
+        run(cls, **arguments)
+    assert writes(sandbox) == []
+
+
+def test_a_look_up_ends_at_the_first_match(sandbox: SandboxServer, connect: Connect) -> None:
+    with WorkspaceHook() as hook:
+        for number in range(5):
+            hook.create_project(name=f"Project {number}")
+    connect(page_size=2)
+    before = len(sandbox.requests())
+    assert run(projects.WorkspaceCreateProjectOperator, name="Project 1")["name"] == "Project 1"
+    listed = [entry["operation"] for entry in sandbox.requests()[before:]].count("list_projects")
+    assert listed == 2
+
+
+def test_nobody_is_invited_while_a_list_is_incomplete(sandbox: SandboxServer) -> None:
+    sandbox.inject("short_pages", "list_members", missing="newest", times=None)
+    with pytest.raises(WorkspaceIncompleteListError, match="trust_counts"):
+        run(invites.WorkspaceCreateInvitesOperator, invites=["ada@example.com"])
+    assert effects(sandbox) == []

@@ -12,7 +12,7 @@ from airflow_provider_workspace.operators import dashboards, domains, invites, p
 from airflow_provider_workspace.sandbox.seed import SEED
 from tests.audit import effects, writes
 from tests.meta.test_operators import OPERATORS
-from tests.unit.operators.test_operators import ONCE, run
+from tests.unit.operators.test_operators import CHANGES, NO_CHANGES, run
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 live = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 
-WRITING = [row for row in ONCE if "is_dry_run" in row[0].template_fields]
+WRITING = [row for row in (*CHANGES, *NO_CHANGES) if "is_dry_run" in row[0].template_fields]
 READS = re.compile(r"Workspace(Get|List)\w+Operator")
 
 
@@ -33,14 +33,9 @@ def test_every_operator_that_writes_has_dry_run(cls: type[Any]) -> None:
 
 
 @live
-@pytest.mark.parametrize(("cls", "arguments", "holds", "changes"), WRITING)
+@pytest.mark.parametrize(("cls", "arguments", "holds"), WRITING)
 def test_dry_run_shows_the_request_that_is_sent(
-    sandbox: SandboxServer,
-    connect: Connect,
-    cls: type[Any],
-    arguments: dict[str, Any],
-    holds: dict[str, Any],
-    changes: list[str],
+    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], holds: dict[str, Any]
 ) -> None:
     connect(key=SEED.session_key)
     plan = run(cls, **arguments, dry_run=True)
@@ -48,7 +43,7 @@ def test_dry_run_shows_the_request_that_is_sent(
     assert writes(sandbox) == []
     result = run(cls, **arguments)
     if plan["action"] == "skip":
-        assert changes == []
+        assert effects(sandbox) == []
         assert plan["found"] == result
     else:
         sent = writes(sandbox)[0]

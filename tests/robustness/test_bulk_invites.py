@@ -14,8 +14,8 @@ from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesO
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.interruptions import Interruptions, kill
 from tests.task_instance import Killed, TaskInstance, TaskStore
-from tests.worker_requests import before_each, is_bulk
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -38,6 +38,14 @@ def mailed(sandbox: SandboxServer) -> Counter[str]:
     """Return the number of invites per address after all requests have taken effect."""
     sandbox.advance_clock(600)
     return Counter(effect["target"] for effect in sandbox.audit("create_invite"))
+
+
+def before_bulk_request(number: int, patch: pytest.MonkeyPatch, act: Callable[[], object] = kill) -> None:
+    """Call a function before the bulk request of this number; the default is a kill."""
+    interruptions = Interruptions(patch)
+    for _ in range(number - 1):
+        interruptions.before("/bulk/", lambda: None)
+    interruptions.before("/bulk/", act)
 
 
 @pytest.mark.parametrize("answer", ["504", "reset", "never applied"])
@@ -68,15 +76,11 @@ def test_an_immediate_retry_after_a_kill_invites_nobody_twice(
     sandbox.inject("slow_effect", "create_invites", seconds=8, answer="reset", times=None, after=3)
     context: Any = {"task_state_store": TaskStore()} if remembered else {}
 
-    def die(_: Any) -> None:
-        if len([entry for entry in sandbox.requests() if entry["operation"] == "create_invites"]) > 3:
-            raise Killed
-
     def task() -> WorkspaceCreateInvitesOperator:
         return WorkspaceCreateInvitesOperator(task_id="invites", invites=PEOPLE, do_xcom_push=False)
 
     with pytest.MonkeyPatch.context() as patch:
-        before_each(patch, die)
+        before_bulk_request(4, patch)
         with pytest.raises(Killed):
             task().execute(context)
     assert 0 < len(sandbox.audit("create_invite")) < len(PEOPLE)
@@ -96,19 +100,6 @@ INVITERS: dict[str, Callable[[], Any]] = {
         task_id="task", part="members", file={"members": {"people": [{"email": email} for email in PEOPLE]}}
     ),
 }
-
-
-def before_the_third_bulk_request(act: Callable[[], object]) -> Callable[[Any], None]:
-    """Return a function for :func:`before_each` that calls another one once."""
-    bulk: list[Any] = []
-
-    def count(request: Any) -> None:
-        if is_bulk(request):
-            bulk.append(request)
-            if len(bulk) == 3:
-                act()
-
-    return count
 
 
 @pytest.mark.parametrize("inviter", INVITERS)
@@ -135,7 +126,7 @@ def test_a_try_that_wakes_stops_if_another_one_has_begun(
         for name, then in began.items():  # what the second try took does not count
             shift(name, then - getattr(time, name)() + (seconds if name == clock_name else 0))
 
-    before_each(monkeypatch, before_the_third_bulk_request(sleep))
+    before_bulk_request(3, monkeypatch, sleep)
     with pytest.raises(AirflowFailException, match="another try of this task has taken over"):
         INVITERS[inviter]().execute(context)
     twice = [email for email, times in mailed(sandbox).items() if times > 1]
@@ -154,7 +145,7 @@ def test_a_resumed_process_sends_only_its_current_requests(
         with WorkspaceHook() as other:
             other.create_invites(PEOPLE)
 
-    before_each(monkeypatch, before_the_third_bulk_request(sleep))
+    before_bulk_request(3, monkeypatch, sleep)
     with WorkspaceHook() as hook:
         report = hook.create_invites(PEOPLE)
     twice = [email for email, times in mailed(sandbox).items() if times > 1]

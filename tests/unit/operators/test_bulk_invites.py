@@ -17,8 +17,8 @@ from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputErro
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.version_compat import TaskDeferred
+from tests.interruptions import Interruptions
 from tests.task_instance import TaskStore
-from tests.worker_requests import before_each, is_bulk
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -76,21 +76,11 @@ def mailed(sandbox: SandboxServer) -> Counter[str]:
     return Counter(effect["target"] for effect in sandbox.effects("create_invite"))
 
 
-class Case(NamedTuple):
-    """
-    A fault and its outcome.
+BULK = "create_invites"
+BAD = (BULK, "refuse_address", {"email": "p3@example.com"})
 
-    :param rows: number of people to invite
-    :param seconds: sum of all waits
-    :param says: part of the error
-    """
-
-    rows: int
-    faults: list[tuple[str, dict[str, Any]]]
-    statuses: dict[str, int]
-    sizes: list[int]
-    seconds: float = 0.0
-    says: str = ""
+# After the first three pages
+FORBIDDEN = {"status": 403, "after": 3, "times": None}
 
 
 def entries(*emails: str | None, **more: Any) -> list[dict[str, Any]]:
@@ -98,99 +88,112 @@ def entries(*emails: str | None, **more: Any) -> list[dict[str, Any]]:
     return [{"target_email": email, **more} for email in emails]
 
 
-BAD = ("refuse_address", {"email": "p3@example.com"})
-CASES = {
-    "no fault": Case(10, [], {"invited": 10}, [4, 4, 2]),
-    "an empty response": Case(4, [("say", {"body": []})], {"invited": 4}, [4]),
-    "empty responses": Case(10, [("say", {"body": [], "times": None})], {"invited": 10}, [4, 4, 2]),
-    "a lost response": Case(4, [("reset_after", {})], {"invited": 4}, [4], 0.5),
-    "lost requests": Case(4, [("reset_before", {"times": 2})], {"invited": 4}, [4, 4, 4], 240),
-    "always lost": Case(
-        3,
-        [("reset_before", {"times": None})],
-        {"unknown": 3},
-        [3] * 5,
-        600,
+def say(rows: int, *emails: str | None, **more: Any) -> tuple[str, str, dict[str, Any]]:
+    """Return the fault that applies a number of rows and responds with these entries."""
+    return BULK, "say", {"rows": rows, "body": entries(*emails, **more)}
+
+
+# Name, number of people, faults, rows by status, sizes of the requests, sum of all waits, part of the error.
+Fault = tuple[str, str, dict[str, Any]]
+CASES: list[tuple[str, int, list[Fault], dict[str, int], list[int], float, str]] = [
+    ("no fault", 10, [], {"invited": 10}, [4, 4, 2], 0, ""),
+    ("empty responses", 10, [(BULK, "say", {"body": [], "times": None})], {"invited": 10}, [4, 4, 2], 0, ""),
+    ("a lost response", 4, [(BULK, "reset_after", {})], {"invited": 4}, [4], 0.5, ""),
+    ("lost requests", 4, [(BULK, "reset_before", {"times": 2})], {"invited": 4}, [4, 4, 4], 240, ""),
+    (
+        *("always lost", 3, [(BULK, "reset_before", {"times": None})], {"unknown": 3}, [3] * 5, 600),
         r"Not everybody was invited \(3 rows: 3 unknown\): .* The next try sends only the missing invites\.",
     ),
-    "others go on while some are unknown": Case(40, [("reset_before", {"after": 1})], {"invited": 40}, [4] * 11, 120),
-    "a bad row": Case(8, [BAD], {"invited": 7, "failed": 1}, [4, 2, 2, 1, 1, 4]),
-    "a named row": Case(
-        12,
-        [("refuse_address", {"email": "p6@example.com", "names_row": True})],
-        {"invited": 11, "failed": 1},
-        [4, 4, 1, 3, 4],
+    ("some are unknown", 40, [(BULK, "reset_before", {"after": 1})], {"invited": 40}, [4] * 11, 120, ""),
+    ("a bad row", 8, [BAD], {"invited": 7, "failed": 1}, [4, 2, 2, 1, 1, 4], 0, ""),
+    *(
+        (
+            *("a named row", 12),
+            [(BULK, "refuse_address", {"email": "p6@example.com", "names_row": True, "status": status})],
+            *({"invited": 11, "failed": 1}, [4, 4, 1, 3, 4], 0, ""),
+        )
+        for status in (400, 403, 409, 422)
     ),
-    "the first rows may be forbidden": Case(
-        8,
-        [("refuse_address", {"email": "p1@example.com", "status": 403})],
-        {"invited": 7, "failed": 1},
-        [4, 1, 1, 2, 4],
+    (
+        *("a forbidden row", 8, [(BULK, "refuse_address", {"email": "p1@example.com", "status": 403})]),
+        *({"invited": 7, "failed": 1}, [4, 1, 1, 2, 4], 0, ""),
     ),
-    "partly applied and refused": Case(4, [("say", {"rows": 2, "status": 400, "body": {}})], {"invited": 4}, [4, 1, 1]),
-    "refused at a rate limit": Case(
-        4,
-        [("rate_limit", {"after": 1, "seconds": 1}), BAD],
-        {"invited": 3, "failed": 1},
-        [4, 2, 2, 2, 1, 1],
-        3,
+    (
+        *("partly applied", 4, [(BULK, "say", {"rows": 2, "status": 400, "body": {}})]),
+        *({"invited": 4}, [4, 1, 1], 0, ""),
     ),
-    "unknown rows at a rate limit": Case(
+    (
+        *("a bad row at a rate limit", 4, [(BULK, "rate_limit", {"after": 1, "seconds": 1}), BAD]),
+        *({"invited": 3, "failed": 1}, [4, 2, 2, 2, 1, 1], 3, ""),
+    ),
+    (
+        "unknown rows at a rate limit",
         16,
         [
-            ("reset_after", {"after": 1}),
-            ("rate_limit", {"after": 2}),
-            ("late_rows", {"operation": "list_invites", "seconds": 20}),
+            (BULK, "reset_after", {"after": 1}),
+            (BULK, "rate_limit", {"after": 2}),
+            ("list_invites", "late_rows", {"seconds": 20}),
         ],
-        {"invited": 16},
-        [4, 4, 4, 2, 2, 2, 2],
-        32,
+        *({"invited": 16}, [4, 4, 4, 2, 2, 2, 2], 32, ""),
     ),
-    "a key that may not invite": Case(
-        12, [("status_before", {"status": 403, "times": None})], {"failed": 2, "not_sent": 10}, [4, 1, 1], 0, "403"
+    (
+        *("a key that may not invite", 12, [(BULK, "status_before", {"status": 403, "times": None})]),
+        *({"failed": 2, "not_sent": 10}, [4, 1, 1], 0, "403"),
     ),
-    "a revoked key": Case(
-        20, [("status_before", {"status": 401, "after": 3})], {"invited": 12, "not_sent": 8}, [4] * 4, 0, "401"
+    (
+        *("a revoked key", 20, [(BULK, "status_before", {"status": 401, "after": 3})]),
+        *({"invited": 12, "not_sent": 8}, [4] * 4, 0, "401"),
     ),
-    "an invite missing from the response": Case(
-        8, [("said_otherwise", {"how": "other_answer", "rows": 1})], {"invited": 8}, [4, 4], 0.5
+    (
+        *("an invite missing from the response", 8, [(BULK, "said_otherwise", {"how": "other_answer", "rows": 1})]),
+        *({"invited": 8}, [4, 4], 0.5, ""),
     ),
-    "an invite that was not made": Case(
-        8, [("said_otherwise", {"how": "not_done", "rows": 1})], {"invited": 7, "failed": 1}, [4, 4], 120
+    (
+        *("an invite that was not made", 8, [(BULK, "said_otherwise", {"how": "not_done", "rows": 1})]),
+        *({"invited": 7, "failed": 1}, [4, 4], 120, ""),
     ),
-    "success without effect": Case(4, [("say", {"rows": 0, "body": []})], {"failed": 4}, [4], 120),
-    "entries without ids": Case(
-        8, [("say", {"rows": 3, "body": entries(*PEOPLE[:4])})], {"invited": 7, "failed": 1}, [4, 4], 120
+    ("success without effect", 4, [say(0)], {"failed": 4}, [4], 120, ""),
+    ("entries without ids", 8, [say(3, *PEOPLE[:4])], {"invited": 7, "failed": 1}, [4, 4], 120, ""),
+    ("entries without addresses", 8, [say(3, *[None] * 4, id="x")], {"invited": 7, "failed": 1}, [4, 4], 120, ""),
+    (
+        *("a repeated entry", 8, [say(3, *PEOPLE[:3], PEOPLE[0], id="x")]),
+        *({"invited": 7, "failed": 1}, [4, 4], 120, ""),
     ),
-    "entries without addresses": Case(
-        8,
-        [("say", {"rows": 3, "body": entries(None, None, None, None, id="x")})],
-        {"invited": 7, "failed": 1},
-        [4, 4],
-        120,
+    *(
+        ("unreadable lists", 10, [(BULK, *fault), ("list_*", "status_before", FORBIDDEN)], statuses, sizes, 0, "403")
+        for fault, statuses, sizes in (
+            (("reset_after", {"after": 1}), {"invited": 4, "unknown": 4, "not_sent": 2}, [4, 4]),
+            (("say", {"after": 1, "status": 400, "rows": 2}), {"invited": 4, "unknown": 4, "not_sent": 2}, [4, 4]),
+            (("said_otherwise", {"after": 1, "rows": 1}), {"invited": 9, "unknown": 1}, [4, 4, 2]),
+        )
     ),
-    "a repeated entry": Case(
-        8,
-        [("say", {"rows": 3, "body": entries(*PEOPLE[:3], PEOPLE[0], id="x")})],
-        {"invited": 7, "failed": 1},
-        [4, 4],
-        120,
-    ),
-}
+]
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_each_fault_has_its_outcome(sandbox: SandboxServer, clock: Clock, invite: Invite, name: str) -> None:
-    case = CASES[name]
-    for kind, options in case.faults:
-        sandbox.inject(kind, **{"operation": "create_invites", **options})
-    found = invite(PEOPLE[: case.rows])
-    assert re.search(case.says, str(found.error))
-    assert bool(found.error) == bool(case.says)
-    assert found.statuses == case.statuses
-    assert found.sizes == case.sizes
-    assert sum(clock.waited) == pytest.approx(case.seconds, abs=1)
-    check_report(found, mailed(sandbox), case.rows)
+@pytest.mark.parametrize(
+    ("_", "rows", "faults", "statuses", "sizes", "seconds", "says"), CASES, ids=[case[0] for case in CASES]
+)
+def test_each_fault_has_its_outcome(
+    sandbox: SandboxServer,
+    clock: Clock,
+    invite: Invite,
+    _: str,
+    rows: int,
+    faults: list[Fault],
+    statuses: dict[str, int],
+    sizes: list[int],
+    seconds: float,
+    says: str,
+) -> None:
+    for operation, kind, options in faults:
+        sandbox.inject(kind, operation, **options)
+    found = invite(PEOPLE[:rows])
+    assert re.search(says, str(found.error))
+    assert bool(found.error) == bool(says)
+    assert found.statuses == statuses
+    assert found.sizes == sizes
+    assert sum(clock.waited) == pytest.approx(seconds, abs=1)
+    check_report(found, mailed(sandbox), rows)
 
 
 def check_report(found: Outcome, sent: Counter[str], rows: int) -> None:
@@ -227,41 +230,12 @@ def test_any_faults_invite_nobody_twice(
 # Rows
 
 
-@pytest.mark.parametrize("status", [400, 403, 409, 422])
-def test_a_row_that_the_service_refuses_is_named(sandbox: SandboxServer, invite: Invite, status: int) -> None:
-    sandbox.inject("refuse_address", "create_invites", email="p6@example.com", status=status, names_row=True)
-    found = invite(PEOPLE[:8], "fail")
-    assert str(found.error) == (
-        "The service refused 1 of 8 rows; the others are done. row 6 (p6@example.com): no such mailbox."
-    )
-    assert found.error.permanent
-    assert (found.report.entries[5].status, found.report.entries[5].reason) == ("failed", "no such mailbox")
-    assert found.statuses == {"invited": 7, "failed": 1}
-
-
 def test_many_consecutive_refusals_end_the_bulk_invite(sandbox: SandboxServer, invite: Invite) -> None:
     sandbox.inject("status_before", "create_invites", status=400, times=None)
     found = invite(PEOPLE, bulk_invite_limit=20)
     assert "400" in str(found.error)
     assert len(found.sizes) <= 23
     assert not mailed(sandbox)
-
-
-def test_members_invited_people_and_wrong_rows_are_left_out(sandbox: SandboxServer, invite: Invite) -> None:
-    found = invite(
-        ["Mina.Member@example.com", "LIV.invited@example.com", "exp.ired@example.com", "EXP.ired@example.com", "wrong"]
-    )
-    assert [(entry.status, entry.reason) for entry in found.report.entries] == [
-        ("member", "is a member already"),
-        ("already_invited", "holds an invite that has not expired"),
-        ("invited", ""),
-        ("duplicate", "same address as row 3"),
-        ("invalid", "the address needs exactly one @"),
-    ]
-    assert mailed(sandbox) == Counter(["exp.ired@example.com"])
-    again = invite(["exp.ired@example.com"])
-    assert again.statuses == {"already_invited": 1}
-    assert again.sizes == [1]
 
 
 def test_invalid_rows_and_options_fail_before_anything_is_sent(sandbox: SandboxServer, connect: Connect) -> None:
@@ -281,109 +255,53 @@ def test_invalid_rows_and_options_fail_before_anything_is_sent(sandbox: SandboxS
     assert sandbox.requests() == []
 
 
-# Others, and lists that cannot be read
+# Others
 
 
-def test_a_person_who_joins_meanwhile_counts_as_member(
-    sandbox: SandboxServer, invite: Invite, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("status", ["member", "invited"])
+def test_what_others_do_meanwhile_counts(
+    sandbox: SandboxServer, invite: Invite, monkeypatch: pytest.MonkeyPatch, status: str
 ) -> None:
-    def join(_: Any) -> None:
-        if sandbox.effects() and not joined:
-            joined.append(sandbox.accept_invite(sandbox.effects()[0]["detail"]["invite_id"]))
-
-    joined: list[Any] = []
-    sandbox.inject("reset_after", "create_invites")
-    before_each(monkeypatch, join)
-    assert invite(PEOPLE[:1]).statuses == {"member": 1}
-
-
-def test_a_refused_row_that_others_invited_counts_as_invited(
-    sandbox: SandboxServer, invite: Invite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def invite_it(request: Any) -> None:
-        if is_bulk(request):
-            sent.append(request)
-        elif sent:
-            sent.clear()
-            WorkspaceHook().create_invite(target_email=PEOPLE[0])
-
-    sent: list[Any] = []
-    sandbox.inject("status_before", "create_invites", status=409)
-    before_each(monkeypatch, invite_it)
-    assert invite(PEOPLE[:1]).statuses == {"invited": 1}
-
-
-def test_nothing_is_sent_if_the_lists_cannot_be_read(sandbox: SandboxServer, connect: Connect) -> None:
-    connect(max_attempts=1)
-    sandbox.inject("reset_before", "list_members")
-    with pytest.raises(WorkspaceError, match="ListMembers was sent, but no complete response arrived"):
-        WorkspaceHook().create_invites(["ada@example.com"])
-    assert not mailed(sandbox)
-
-
-@pytest.mark.parametrize(
-    ("kind", "options", "statuses"),
-    [
-        ("reset_after", {"after": 1}, {"invited": 4, "unknown": 4, "not_sent": 2}),
-        ("say", {"after": 1, "status": 400, "rows": 2}, {"invited": 4, "unknown": 4, "not_sent": 2}),
-        ("said_otherwise", {"after": 1, "rows": 1}, {"invited": 9, "unknown": 1}),
-    ],
-)
-def test_rows_are_unknown_if_the_lists_cannot_be_read_afterwards(
-    sandbox: SandboxServer, invite: Invite, kind: str, options: dict[str, Any], statuses: dict[str, int]
-) -> None:
-    sandbox.inject(kind, "create_invites", **options)
-    sandbox.inject("status_before", "list_*", status=403, after=2, times=None)
-    found = invite(PEOPLE[:10], page_size=100)
-    assert "403" in str(found.error)
-    assert found.statuses == statuses
+    """An invited person joins before the look-up; a row is refused because somebody else has just invited it."""
+    acts: dict[str, tuple[str, Callable[[], Any]]] = {
+        "member": ("reset_after", lambda: sandbox.accept_invite(sandbox.effects()[0]["detail"]["invite_id"])),
+        "invited": ("status_before", lambda: WorkspaceHook().create_invite(target_email=PEOPLE[0])),
+    }
+    kind, act = acts[status]
+    sandbox.inject(kind, "create_invites", **({"status": 409} if status == "invited" else {}))
+    interruptions = Interruptions(monkeypatch)
+    interruptions.before("/bulk/", lambda: interruptions.before("GET", act))
+    assert invite(PEOPLE[:1]).statuses == {status: 1}
 
 
 # Time
 
 
-@pytest.mark.parametrize("seconds", [3600, -3600])
+@pytest.mark.parametrize("seconds", [3600, -3600, 40])
 def test_a_clock_that_is_set_resolves_no_unknown_outcome(
     sandbox: SandboxServer, clock: Clock, invite: Invite, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    """The invites take effect 100 s after the lost response."""
-    steps = [seconds]
-
-    def set_clock(request: Any) -> None:
-        if not is_bulk(request) and clock.waited and steps:
-            clock.ahead += steps.pop()
-
-    sandbox.inject("slow_effect", "create_invites", seconds=100, answer="reset")
-    before_each(monkeypatch, set_clock)
-    found = invite(PEOPLE[:3])
-    assert (found.statuses, found.sizes, steps) == ({"invited": 3}, [3], [])
-    assert sum(clock.waited) < 130
-    assert len(clock.waited) < 15
-
-
-def test_a_clock_that_is_set_forward_during_a_wait_resolves_no_unknown_outcome(
-    sandbox: SandboxServer, clock: Clock, invite: Invite, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    """It is set during the second wait; the invites take effect 100 s after the lost response."""
     advance = clock.advance
 
-    def advance_too_far(seconds: float) -> None:
-        advance(seconds)
-        clock.ahead += 40 if len(clock.waited) == 2 else 0
+    def advance_and_set(by: float) -> None:
+        advance(by)
+        clock.ahead += seconds if len(clock.waited) == 2 else 0
 
     sandbox.inject("slow_effect", "create_invites", seconds=100, answer="reset")
-    monkeypatch.setattr(clock, "advance", advance_too_far)
+    monkeypatch.setattr(clock, "advance", advance_and_set)
     found = invite(PEOPLE[:3])
     assert (found.statuses, found.sizes) == ({"invited": 3}, [3])
+    assert sum(clock.waited) < 130
+    assert 2 <= len(clock.waited) < 15
 
 
 def test_a_process_suspended_while_reading_reads_again_a_few_times(
     sandbox: SandboxServer, clock: Clock, invite: Invite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def sleep(request: Any) -> None:
-        if "/members/" in request.url:
-            clock.advance(3600)
-
-    before_each(monkeypatch, sleep)
+    interruptions = Interruptions(monkeypatch)
+    for _ in range(9):
+        interruptions.before("/members/", lambda: clock.advance(3600))
     assert invite(PEOPLE[:4], page_size=100).statuses == {"invited": 4}
     assert [entry["operation"] for entry in sandbox.requests()].count("list_members") == 3
 

@@ -10,7 +10,6 @@ import json
 import multiprocessing
 import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -80,38 +79,37 @@ def sent(sandbox: SandboxServer, kind: str) -> int:
 
 @kinds
 @pytest.mark.parametrize(
-    ("fault", "options", "lag", "sends", "least", "most"),
+    ("fault", "lag", "sends", "waits"),
     [
-        ("slow_effect", {"answer": "time_out", "seconds": 8}, 0, 1, 8, 30),
-        ("slow_effect", {"answer": "504", "seconds": 10}, 0, 1, 10, 30),
-        ("slow_effect", {"answer": "reset", "seconds": 70}, 0, 1, 70, 120),
-        ("slow_effect", {"answer": "504", "seconds": 110}, 0, 1, 110, 120),
-        ("reset_after", {}, 20, 1, 20, 60),
-        ("say", {"status": 201, "body": {}}, 8, 1, 8, 30),  # a response without an id
-        ("reset_before", {}, 0, 2, 119, 121),
+        (("slow_effect", {"answer": "time_out", "seconds": 8}), 0, 1, (8, 30)),
+        (("slow_effect", {"answer": "504", "seconds": 10}), 0, 1, (10, 30)),
+        (("slow_effect", {"answer": "reset", "seconds": 70}), 0, 1, (70, 120)),
+        (("slow_effect", {"answer": "504", "seconds": 110}), 0, 1, (110, 120)),
+        (("reset_after", {}), 20, 1, (20, 60)),
+        (("say", {"status": 201, "body": {}}), 8, 1, (8, 30)),  # a response without an id
+        (("reset_before", {}), 0, 2, (119, 121)),
     ],
 )
 def test_a_create_without_a_clear_response_is_found_or_sent_again(
+    clock: Clock,
     sandbox: SandboxServer,
     connect: Connect,
-    clock: Clock,
     kind: str,
-    fault: str,
-    options: dict[str, Any],
-    lag: float,
+    fault: Any,
+    options: Any,
+    lag: int,
     sends: int,
-    least: float,
-    most: float,
+    waits: Any,
 ) -> None:
     connect(read_timeout=0.3, consistency_time=CONSISTENCY_TIME)
     sandbox.advance_clock(3600)  # the seed is old enough to be listed
     if lag:
         sandbox.inject("late_rows", KINDS[kind][2], seconds=lag, times=None)
-    sandbox.inject(fault, kind, **options)
+    sandbox.inject(fault[0], kind, **fault[1])
     assert finish(clock, kind, {})[0].created
     sandbox.advance_clock(3600)
     assert (sent(sandbox, kind), len(sandbox.audit(kind))) == (sends, 1)
-    assert least <= sum(clock.waited) <= most
+    assert waits[0] <= sum(clock.waited) <= waits[1]
 
 
 @pytest.mark.parametrize(
@@ -181,12 +179,12 @@ def test_a_retry_after_a_kill_finds_the_create_or_sends_it_again(
     connect: Connect,
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
-    *,
-    stored: bool,
     takes_effect: float | None,
     passes: float,
     sends: int,
     waits: tuple[float, float],
+    *,
+    stored: bool,
 ) -> None:
     """The first try is killed when it waits for its create; without a store, it is unknown when it was sent."""
     connect()
@@ -210,43 +208,22 @@ def test_a_retry_after_a_kill_finds_the_create_or_sends_it_again(
         assert sum(clock.waited) <= CONSISTENCY_TIME + 1
 
 
-class FileStore:
-    """Airflow's task state store in a file, which outlives a killed process."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def read(self) -> dict[str, Any]:
-        return json.loads(self.path.read_text()) if self.path.exists() else {}
-
-    def get(self, key: str) -> Any:
-        return self.read().get(key)
-
-    def set(self, key: str, value: Any) -> None:
-        self.path.write_text(json.dumps({**self.read(), key: value}))
-
-    def delete(self, key: str) -> None:
-        self.path.write_text(json.dumps({name: value for name, value in self.read().items() if name != key}))
-
-
-def run(kind: str, connection: str, context: Any) -> None:
+def run(kind: str, connection: str) -> None:
     """Run the task once in this process."""
     os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"] = connection
-    task(kind).execute(context)
+    task(kind).execute({})
 
 
 @kinds
-@pytest.mark.parametrize("memory", ["stored", "none"])
 @pytest.mark.slow
 def test_an_immediate_retry_after_kill_9_creates_nothing_twice(
-    sandbox: SandboxServer, connect: Connect, kind: str, tmp_path: Path, memory: str
+    sandbox: SandboxServer, connect: Connect, kind: str
 ) -> None:
     connect(consistency_time=60)
     sandbox.inject("slow_effect", kind, seconds=8)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.robustness.test_consistency_time"])
-    store = {"task_state_store": FileStore(tmp_path / "store")} if memory == "stored" else {}
-    worker = context.Process(target=run, args=(kind, os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"], store))
+    worker = context.Process(target=run, args=(kind, os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"]))
     worker.start()
     while worker.is_alive() and not any(fault["hits"] for fault in sandbox.faults()):
         time.sleep(0.01)
@@ -254,8 +231,8 @@ def test_an_immediate_retry_after_kill_9_creates_nothing_twice(
     worker.kill()
     worker.join()
     operator = task(kind)
-    operator.execute({"ti": TaskInstance(2), **store})
-    assert operator.created == (memory == "stored")  # without a store, the creator is unknown
+    operator.execute({"ti": TaskInstance(2)})
+    assert not operator.created, "without a store, the creator is unknown"
     sandbox.advance_clock(3600)
     assert len(sandbox.audit(kind)) == 1
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
-from airflow_provider_workspace.version_compat import TaskDeferred
 from tests.interruptions import Interruptions
 from tests.task_instance import TaskStore
 
@@ -304,24 +302,6 @@ def test_a_process_suspended_while_reading_reads_again_a_few_times(
         interruptions.before("/members/", lambda: clock.advance(3600))
     assert invite(PEOPLE[:4], page_size=100).statuses == {"invited": 4}
     assert [entry["operation"] for entry in sandbox.requests()].count("list_members") == 3
-
-
-@pytest.mark.parametrize(("seconds", "waits"), [(20, 105), (200, None)])
-def test_a_retry_waits_until_the_lists_show_the_invites_of_the_try_before(
-    connect: Connect, clock: Clock, seconds: float, waits: float | None
-) -> None:
-    connect()
-    context: Any = {"task_state_store": TaskStore()}
-    task = WorkspaceCreateInvitesOperator(task_id="invites", invites=PEOPLE[:8])
-    task.execute(context)
-    clock.advance(seconds)
-    if waits is None:
-        assert task.execute(context)["counts"]["already_invited"] == 8
-    else:
-        with pytest.raises(TaskDeferred) as deferred:
-            task.execute(context)
-        trigger: Any = deferred.value.trigger
-        assert trigger.end_at - time.time() == pytest.approx(waits, abs=1)
 
 
 @pytest.mark.parametrize(("faults", "notes"), [([], 2), (["reset_after"], 3)])

@@ -62,16 +62,6 @@ def test_other_operators_push_no_xcom_created(connect: Connect) -> None:
     assert ti.xcoms == {"id": 1}
 
 
-@pytest.mark.usefixtures("no_waits")
-@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-def test_a_domain_of_another_organization_is_refused(connect: Connect, sandbox: SandboxServer) -> None:
-    connect(key=sandbox.seed.research_key, organization_id=sandbox.seed.other_organization_id)
-    WorkspaceCreateDomainOperator(task_id="first", domain="taken.example.com").execute({})
-    connect()
-    with pytest.raises(AirflowFailException, match="already exists"):
-        WorkspaceCreateDomainOperator(task_id="second", domain="taken.example.com").execute({})
-
-
 def test_xcom_not_applied_lists_fields_with_other_values(
     sandbox: SandboxServer, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotFoundError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.operators import dashboards, domains, invites, members, organization
+from airflow_provider_workspace.operators import dashboards, domains, members, organization
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects
@@ -56,12 +56,9 @@ def test_both_spellings_of_an_internationalized_domain_are_one_and_sharp_s_is_no
     sandbox: SandboxServer, connect: Connect
 ) -> None:
     connect()
-    people = ["ada@faß.example", "Ada@XN--FA-HIA.example", "ada@fass.example"]
-    report = run(invites.WorkspaceCreateInvitesOperator, invites=people)
-    assert [entry["status"] for entry in report["addresses"]] == ["invited", "duplicate", "invited"]
-    first = run(domains.WorkspaceCreateDomainOperator, domain="xn--fa-hia.example")
-    assert run(domains.WorkspaceCreateDomainOperator, domain="FAß.example")["id"] == first["id"]
-    assert run(domains.WorkspaceCreateDomainOperator, domain="fass.example")["id"] != first["id"]
+    names = ("xn--fa-hia.example", "FAß.example", "fass.example")
+    first, same, other = (run(domains.WorkspaceCreateDomainOperator, domain=name)["id"] for name in names)
+    assert first == same != other
     assert len(sandbox.effects("create_domain")) == 2
 
 
@@ -187,9 +184,7 @@ def test_a_member_that_is_not_found_is_looked_up_in_the_list(
     ("given", "says"),
     [
         (UUIDS[1], "Try again: the list of collaborators still shows"),
-        (UUIDS[2].upper(), "Try again: the list of collaborators still shows"),
         (user(1)["id"].lower(), f"Pass user_uuid='{UUIDS[1]}': the id that was passed belongs to the collaborator"),
-        (user(2)["id"], f"Pass user_uuid='{UUIDS[2]}': the id that was passed belongs to the collaborator"),
         (user(3)["id"], f"Pass user_uuid='{UUIDS[3]}': the id that was passed belongs to the membership"),
         (UUIDS[3], ""),
         (UUIDS[9], ""),
@@ -221,62 +216,3 @@ def test_a_dashboard_look_up_needs_no_members(
     remove = dashboards.WorkspaceRemoveDashboardCollaboratorOperator
     assert run(remove, dashboard_id=1, user_uuid=SEED.absent_uuid)["deleted"] is False
     assert f"Cannot check that {SEED.absent_uuid} is the id of a user and not of a membership" in caplog.text
-
-
-DELETES: list[tuple[type[Any], dict[str, Any], str]] = [
-    (domains.WorkspaceDeleteDomainOperator, {"domain_id": SEED.domain_id}, "delete_domain"),
-    (invites.WorkspaceDeleteInviteOperator, {"invite_id": SEED.invite_id}, "delete_invite"),
-    (members.WorkspaceDeleteMemberOperator, {"user_uuid": SEED.member_uuid}, "delete_member"),
-    (
-        dashboards.WorkspaceRemoveDashboardCollaboratorOperator,
-        {"dashboard_id": 1, "user_uuid": SEED.analyst_uuid},
-        "remove_dashboard_collaborator",
-    ),
-]
-
-
-@pytest.mark.parametrize(("cls", "arguments", "operation"), DELETES)
-@pytest.mark.parametrize("body", ["html", "empty", "json"])
-def test_a_404_of_a_proxy_does_not_count_as_deleted(
-    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], operation: str, body: str
-) -> None:
-    """The list still has the record; a retry may reach the service."""
-    connect()
-    sandbox.inject("status_before", operation, status=404, body=body)
-    with pytest.raises(WorkspaceNotFoundError, match=r"^Try again: the list of"):
-        run(cls, **arguments)
-    assert effects(sandbox) == []
-    assert run(cls, **arguments)["deleted"]
-
-
-@pytest.mark.parametrize("body", ["html", "empty"])
-def test_a_404_of_a_proxy_does_not_delete_a_dashboard(sandbox: SandboxServer, connect: Connect, body: str) -> None:
-    """Without a list, only the service's own 404 counts."""
-    connect()
-    sandbox.inject("status_before", "update_dashboard", status=404, body=body)
-    with pytest.raises(AirflowFailException, match="Check the host of the connection: this 404 may be that of a proxy"):
-        run(dashboards.WorkspaceDeleteDashboardOperator, dashboard_id=1)
-    assert effects(sandbox) == []
-
-
-@pytest.mark.parametrize(("cls", "arguments", "operation"), DELETES)
-def test_a_404_of_a_proxy_after_a_lost_response_is_looked_up(
-    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], operation: str
-) -> None:
-    connect()
-    sandbox.inject("status_after", operation, status=503)
-    sandbox.inject("status_before", operation, status=404, body="html", after=1)
-    assert run(cls, **arguments, if_missing="fail")["deleted"]
-    assert effects(sandbox) == [operation]
-
-
-@pytest.mark.parametrize(
-    ("cls", "arguments"), [(cls, arguments) for cls, arguments, _ in DELETES if "dashboard_id" not in arguments]
-)
-def test_a_404_for_a_wrong_organization_is_an_error(
-    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any]
-) -> None:
-    connect()
-    with pytest.raises(AirflowFailException, match=r"List\w+ returned 40[34]|returned 403"):
-        run(cls, **arguments, organization_id=SEED.other_organization_id)
-    assert effects(sandbox) == []

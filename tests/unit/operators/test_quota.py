@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -17,7 +16,6 @@ from airflow_provider_workspace.sandbox.limits import DAY, HOUR, Rate
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
-from tests.events import first_event
 from tests.task_instance import TaskInstance
 
 if TYPE_CHECKING:
@@ -243,22 +241,3 @@ def test_a_member_sync_invites_100_people_at_the_rates_of_the_service(
     check_everybody_is_invited_once(sandbox, people(100))
     assert ended.hours <= 4
     assert ended.refused <= 2
-
-
-@pytest.mark.parametrize("value", [0, -1, 1.5, True, [-(10**4400)]])
-@pytest.mark.parametrize("name", ["max_per_hour", "max_per_day"])
-def test_an_invalid_limit_fails_before_anything_is_sent(
-    connect: Connect, sandbox: SandboxServer, name: str, value: Any
-) -> None:
-    connect()
-    with pytest.raises(AirflowFailException, match=f"{name} must be a whole number of at least 1"):
-        inviting(people(1), **{name: value})().execute({})
-    assert not sandbox.requests()
-
-
-def test_the_deferral_is_plain_json_with_a_wall_clock_deadline(sandbox: SandboxServer) -> None:
-    path, arguments = WorkspaceDeadlineTrigger(end_at=0.0, state={"invites": {}}).serialize()
-    assert path == "airflow_provider_workspace.triggers.deadline.WorkspaceDeadlineTrigger"
-    event = asyncio.run(first_event(WorkspaceDeadlineTrigger(**arguments)))
-    assert event.payload == {"status": "over", "state": {"invites": {}}}
-    assert not sandbox.requests()

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.errors import (
-    WorkspaceNotAppliedError,
-    WorkspaceOutcomeUnknownError,
-)
+from airflow_provider_workspace.errors import WorkspaceNotAppliedError, WorkspaceOutcomeUnknownError
 from airflow_provider_workspace.operators.dashboards import WorkspaceAddDashboardCollaboratorOperator
 from airflow_provider_workspace.operators.domains import WorkspaceCreateDomainOperator
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator
+from airflow_provider_workspace.operators.organization import WorkspacePlanOrganizationOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
@@ -49,6 +47,11 @@ KINDS: dict[str, tuple[type[Any], dict[str, Any], str]] = {
 }
 kinds = pytest.mark.parametrize("kind", KINDS)
 CONSISTENCY_TIME = 120.0
+
+
+@pytest.fixture(autouse=True)
+def connected(connect: Connect) -> None:
+    connect()
 
 
 def task(kind: str, **more: Any) -> Any:
@@ -91,15 +94,7 @@ def sent(sandbox: SandboxServer, kind: str) -> int:
     ],
 )
 def test_a_create_without_a_clear_response_is_found_or_sent_again(
-    clock: Clock,
-    sandbox: SandboxServer,
-    connect: Connect,
-    kind: str,
-    fault: Any,
-    options: Any,
-    lag: int,
-    sends: int,
-    waits: Any,
+    clock: Clock, sandbox: SandboxServer, connect: Connect, kind: str, fault: Any, lag: int, sends: int, waits: Any
 ) -> None:
     connect(read_timeout=0.3, consistency_time=CONSISTENCY_TIME)
     sandbox.advance_clock(3600)  # the seed is old enough to be listed
@@ -123,9 +118,8 @@ def test_a_create_without_a_clear_response_is_found_or_sent_again(
     ],
 )
 def test_look_ups_of_a_lost_create_become_rarer(
-    sandbox: SandboxServer, connect: Connect, clock: Clock, seconds: float, waits: list[float]
+    sandbox: SandboxServer, clock: Clock, seconds: float, waits: list[float]
 ) -> None:
-    connect()
     sandbox.inject("slow_effect", "create_project", answer="reset", seconds=seconds)
     assert finish(clock, "create_project", {})[0].created
     assert clock.waited == pytest.approx(waits, abs=0.5)
@@ -176,7 +170,6 @@ def test_a_create_that_never_takes_effect_is_an_error(
 )
 def test_a_retry_after_a_kill_finds_the_create_or_sends_it_again(
     sandbox: SandboxServer,
-    connect: Connect,
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
     takes_effect: float | None,
@@ -187,7 +180,6 @@ def test_a_retry_after_a_kill_finds_the_create_or_sends_it_again(
     stored: bool,
 ) -> None:
     """The first try is killed when it waits for its create; without a store, it is unknown when it was sent."""
-    connect()
     fault: tuple[str, dict[str, Any]] = ("slow_effect", {"answer": "reset", "seconds": takes_effect})
     kind, options = fault if takes_effect is not None else ("reset_before", {})
     sandbox.inject(kind, "create_project", **options)
@@ -241,10 +233,7 @@ def test_an_immediate_retry_after_kill_9_creates_nothing_twice(
 
 
 @kinds
-def test_a_create_that_is_never_shown_is_an_error(
-    sandbox: SandboxServer, connect: Connect, clock: Clock, kind: str
-) -> None:
-    connect()
+def test_a_create_that_is_never_shown_is_an_error(sandbox: SandboxServer, clock: Clock, kind: str) -> None:
     sandbox.inject("say", kind, status=201, body={}, rows=0)
     with pytest.raises(WorkspaceNotAppliedError, match="was created, but did not show it within 120 s"):
         finish(clock, kind, {})
@@ -268,10 +257,7 @@ def test_a_response_with_another_domain_is_looked_up(
     assert sent(sandbox, "create_domain") == 1
 
 
-def test_a_listed_project_without_an_id_is_an_error_and_nothing_is_created(
-    sandbox: SandboxServer, connect: Connect
-) -> None:
-    connect()
+def test_a_listed_project_without_an_id_is_an_error_and_nothing_is_created(sandbox: SandboxServer) -> None:
     sandbox.inject("say", "list_projects", body={"count": 1, "next": None, "results": [{"name": " Northwind"}]})
     with pytest.raises(AirflowFailException, match=r"WorkspaceResponseError: .* 'Northwind' without a numeric id"):
         task("create_project").execute({})
@@ -285,9 +271,8 @@ UNIQUE = {"type": "validation_error", "code": "unique", "detail": "It exists alr
 @pytest.mark.parametrize("if_exists", ["return", "fail"])
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_record_that_somebody_creates_at_the_same_time_is_reused(
-    sandbox: SandboxServer, connect: Connect, clock: Clock, status: int, if_exists: str, *, exists: bool
+    sandbox: SandboxServer, clock: Clock, status: int, if_exists: str, *, exists: bool
 ) -> None:
-    connect()
     if exists:
         task("create_domain").execute({})
     sandbox.inject("late_rows", "list_domains", seconds=3)
@@ -303,9 +288,8 @@ def test_a_record_that_somebody_creates_at_the_same_time_is_reused(
 
 
 def test_a_create_that_takes_effect_after_the_consistency_time_is_found_by_its_unique_name(
-    sandbox: SandboxServer, connect: Connect, clock: Clock
+    sandbox: SandboxServer, clock: Clock
 ) -> None:
-    connect()
     sandbox.inject("slow_effect", "create_domain", answer="reset", seconds=123)
     sandbox.inject("say", "create_domain", status=400, body=UNIQUE, rows=0, after=1)
     assert finish(clock, "create_domain", {}, if_exists="fail")[0].created
@@ -315,18 +299,18 @@ def test_a_create_that_takes_effect_after_the_consistency_time_is_found_by_its_u
 # Names
 
 
+def named(name: str) -> Any:
+    return WorkspaceCreateProjectOperator(task_id="t", name=name, do_xcom_push=False)
+
+
 @pytest.mark.parametrize("name", ["Cafe\u0301  Nord", "  Café Nord ", "Café\tNord"])
-def test_a_normalized_name_is_found_again(sandbox: SandboxServer, connect: Connect, name: str) -> None:
-    connect()
+def test_a_normalized_name_is_found_again(sandbox: SandboxServer, name: str) -> None:
     sandbox.inject("said_otherwise", "create_project", how="normalized", times=None)
-    ids = {
-        WorkspaceCreateProjectOperator(task_id="t", name=name, do_xcom_push=False).execute({})["id"] for _ in range(3)
-    }
+    ids = {named(name).execute({})["id"] for _ in range(3)}
     assert len(ids) == len(sandbox.audit("create_project")) == 1
 
 
-def test_two_concurrent_creates_raise_a_duplicate_error(sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
+def test_two_concurrent_creates_raise_a_duplicate_error(sandbox: SandboxServer) -> None:
     task("create_project").execute({})
     sandbox.inject("late_rows", "list_projects", times=1)  # the other task had looked before the first one created
     with pytest.raises(AirflowFailException, match="project 'Northwind' exists 2 times, as ") as caught:
@@ -343,16 +327,29 @@ def test_two_concurrent_creates_raise_a_duplicate_error(sandbox: SandboxServer, 
     ],
 )
 def test_a_list_without_the_new_project_is_a_warning(
-    sandbox: SandboxServer,
-    connect: Connect,
-    caplog: pytest.LogCaptureFixture,
-    kind: str,
-    options: dict[str, Any],
-    says: str,
+    sandbox: SandboxServer, caplog: pytest.LogCaptureFixture, kind: str, options: dict[str, Any], says: str
 ) -> None:
-    connect()
     sandbox.inject(kind, "list_projects", after=1, times=None, **options)
     created = task("create_project")
     created.execute({})
     assert created.created
     assert says in caplog.text
+
+
+def test_a_service_that_cuts_names_gets_one_project_in_all_runs(sandbox: SandboxServer) -> None:
+    name = "Northwind-" * 10
+    sandbox.inject("said_otherwise", "create_project", how="normalized", times=None)
+    for _ in range(3):
+        with pytest.raises(AirflowFailException, match=r"^WorkspaceNotAppliedError: Set name='Northwind-"):
+            named(name).execute({})
+    with pytest.raises(AirflowFailException, match=r"Set name='North.* the first 60 characters of this one \(100\)"):
+        WorkspacePlanOrganizationOperator(task_id="p", file={"projects": [{"name": name}]}).execute({})
+    assert len(sandbox.audit("create_project")) == 1
+    named(f"Other {name}"[:60]).execute({})
+    assert len(sandbox.audit("create_project")) == 2
+
+
+def test_a_name_that_begins_like_another_is_created(sandbox: SandboxServer) -> None:
+    for name in ("Northwind", "Northwind Europe", "N" * 80, "N" * 61, f"{'N' * 61} 2"):
+        named(name).execute({})
+    assert len(sandbox.audit("create_project")) == 5

@@ -87,11 +87,15 @@ INVALID: list[tuple[type[Any], str, list[Any], str]] = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def connected(connect: Connect) -> None:
+    connect()
+
+
 @pytest.mark.parametrize(("cls", "name", "values", "says"), INVALID)
 def test_invalid_arguments_are_refused(
-    sandbox: SandboxServer, connect: Connect, cls: type[Any], name: str, values: list[Any], says: str
+    sandbox: SandboxServer, cls: type[Any], name: str, values: list[Any], says: str
 ) -> None:
-    connect()
     required = {"user_uuid": SEED.member_uuid} if cls is WorkspaceDeleteMemberOperator else {}
     required |= {key: "x" for key in REQUIRED if key in cls.template_fields and key != "project_id"}
     required |= {"project_id": "x"} if cls is WorkspaceGetProjectOperator else {}
@@ -107,10 +111,7 @@ def test_invalid_arguments_are_refused(
     ("fields", "names"),
     [("level", ["level"]), ('["level", "id"]', ["level", "id"]), (("level", "id"), ["level", "id"])],
 )
-def test_names_numbers_and_mappings_may_be_texts(
-    sandbox: SandboxServer, connect: Connect, fields: Any, names: list[str]
-) -> None:
-    connect()
+def test_names_numbers_and_mappings_may_be_texts(sandbox: SandboxServer, fields: Any, names: list[str]) -> None:
     rows = WorkspaceListMembersOperator(task_id="list", fields=fields, max_rows=" 5 ").execute({})
     assert [*rows[0]] == names
     settings: Any = ' {"week_start_day": 1}'
@@ -141,10 +142,9 @@ def rendered(cls: type[Any], *, switch: Any, native: bool = False, **arguments: 
     ],
 )
 def test_a_rendered_switch_is_read_as_people_write_it(
-    sandbox: SandboxServer, connect: Connect, switch: Any, *, is_on: bool, native: bool
+    sandbox: SandboxServer, switch: Any, *, is_on: bool, native: bool
 ) -> None:
     """Any text is true in Python."""
-    connect()
     task = rendered(WorkspaceCreateProjectOperator, switch=switch, native=native, name="Northwind", dry_run=SWITCH)
     assert task.execute({}).get("dry_run", False) is is_on
     assert effects(sandbox) == ([] if is_on else ["create_project"])
@@ -158,8 +158,7 @@ def test_return_secrets_is_a_boolean_of_the_dag_file(switch: Any) -> None:
     assert "return_secrets" not in WorkspaceGetDashboardSharingOperator.template_fields
 
 
-def test_templates_of_sensor_switches(sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
+def test_templates_of_sensor_switches(sandbox: SandboxServer) -> None:
     domain_id = WorkspaceHook().create_domain(domain="fresh.example.com").id
     arguments = {"domain_id": domain_id, "ask_verification": SWITCH, "timeout": 0}
     task = rendered(WorkspaceDomainVerifiedSensor, switch=False, deferrable=True, **arguments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,8 +16,11 @@ from hypothesis import strategies as st
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
-from tests.interruptions import Interruptions
-from tests.task_instance import TaskStore
+from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
+from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.interruptions import Interruptions, kill
+from tests.task_instance import Killed, TaskInstance, TaskStore
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -48,18 +52,23 @@ class Outcome(NamedTuple):
 Invite = Callable[..., Outcome]
 
 
+@pytest.fixture(autouse=True)
+def without_limits(sandbox: SandboxServer, clock: Clock) -> Clock:  # the clock first: all tests simulate it
+    sandbox.change_settings(rate_limit=False)
+    return clock
+
+
 @pytest.fixture
 def invite(sandbox: SandboxServer, connect: Connect, clock: Clock) -> Invite:
-    """Invite people in requests of four, one at a time; no wait takes time."""
+    """Invite people in requests of four, one at a time."""
 
-    def run(rows: Any, on_invalid: Any = "skip", **extra: Any) -> Outcome:
-        sandbox.change_settings(rate_limit=False)
+    def run(rows: Any, **extra: Any) -> Outcome:
         connect(**{"bulk_invite_limit": 4, "page_size": 3, "max_concurrency": 1, **extra})
         clock.waited.clear()
         error: Any = None
         with WorkspaceHook() as hook:
             try:
-                report = hook.create_invites(rows, on_invalid=on_invalid)
+                report = hook.create_invites(rows, on_invalid="skip")
             except WorkspaceError as ended:
                 report, error = ended.report, ended  # type: ignore[attr-defined]
         counts = {status: count for status, count in report.counts.items() if count and status != "rows"}
@@ -70,8 +79,9 @@ def invite(sandbox: SandboxServer, connect: Connect, clock: Clock) -> Invite:
 
 
 def mailed(sandbox: SandboxServer) -> Counter[str]:
-    """Return the number of invites by address."""
-    return Counter(effect["target"] for effect in sandbox.effects("create_invite"))
+    """Return the number of invites by address after all requests have taken effect."""
+    sandbox.advance_clock(600)
+    return Counter(effect["target"] for effect in sandbox.audit("create_invite"))
 
 
 BULK = "create_invites"
@@ -304,31 +314,6 @@ def test_a_process_suspended_while_reading_reads_again_a_few_times(
     assert [entry["operation"] for entry in sandbox.requests()].count("list_members") == 3
 
 
-@pytest.mark.parametrize(("faults", "notes"), [([], 2), (["reset_after"], 3)])
-def test_sends_are_noted_every_few_seconds_and_after_a_lost_response(
-    sandbox: SandboxServer, connect: Connect, clock: Clock, faults: list[str], notes: int
-) -> None:
-    """Each note is a request to Airflow. The first one says which try is running."""
-    store = CountingStore()
-    connect(bulk_invite_limit=4)
-    for kind in faults:
-        sandbox.inject(kind, "create_invites", after=1)
-    context: Any = {"task_state_store": store}
-    WorkspaceCreateInvitesOperator(task_id="invites", invites=PEOPLE[:12]).execute(context)
-    assert sum(clock.waited) < 5
-    assert store.writes == notes
-
-
-class CountingStore(TaskStore):
-    """Counts what is written."""
-
-    writes = 0
-
-    def set(self, key: str, value: Any) -> None:
-        self.writes += 1
-        super().set(key, value)
-
-
 # The report
 
 
@@ -336,12 +321,7 @@ def test_the_report_is_plain_json_and_a_table_of_printable_lines(invite: Invite)
     injected = "p1@example.com\n25 rows: 25 invited\x1b[2J"
     report = invite([injected, "", PEOPLE[1], *["nobody"] * 58]).report
     told = json.loads(json.dumps(report.to_dict()))
-    assert told["counts"] == {
-        **dict.fromkeys(told["counts"], 0),
-        "rows": 61,
-        "invited": 1,
-        "invalid": 60,
-    }
+    assert {name: count for name, count in told["counts"].items() if count} == {"rows": 61, "invited": 1, "invalid": 60}
     assert told["addresses"][2].items() >= {"row": 3, "email": PEOPLE[1], "status": "invited", "reason": ""}.items()
     lines = report.table().splitlines()
     assert lines[0] == "61 rows: 1 invited, 60 invalid"
@@ -349,3 +329,122 @@ def test_the_report_is_plain_json_and_a_table_of_printable_lines(invite: Invite)
     assert len(lines) == 52
     assert lines[-1] == "  … and 10 more, all in the report"
     assert "".join(lines).isprintable()
+
+
+# Services that are slow, and workers that stop or sleep
+
+EVERYBODY = [f"person-{number}@example.com" for number in range(200)]
+
+
+def before_bulk_request(number: int, patch: pytest.MonkeyPatch, act: Callable[[], object] = kill) -> None:
+    """Call a function before the bulk request of this number; the default is a kill."""
+    interruptions = Interruptions(patch)
+    for _ in range(number - 1):
+        interruptions.before("/bulk/", lambda: None)
+    interruptions.before("/bulk/", act)
+
+
+@pytest.mark.parametrize("answer", ["504", "reset", "never applied"])
+@pytest.mark.parametrize("lag", [0, 20])
+def test_nobody_is_invited_twice_if_requests_take_effect_late(
+    sandbox: SandboxServer, connect: Connect, answer: str, lag: int
+) -> None:
+    connect(consistency_time=60)
+    if answer == "never applied":
+        sandbox.inject("reset_before", "create_invites", times=3, after=1)
+    else:
+        sandbox.inject("slow_effect", "create_invites", seconds=8, answer=answer, times=3, after=1)
+    if lag:
+        sandbox.inject("late_rows", "list_invites", seconds=lag)
+    with WorkspaceHook() as hook:
+        report = hook.create_invites(EVERYBODY)
+    assert report.counts["invited"] == len(EVERYBODY)
+    assert mailed(sandbox) == Counter(EVERYBODY)
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_an_immediate_retry_after_a_kill_invites_nobody_twice(
+    sandbox: SandboxServer, connect: Connect, clock: Clock, *, remembered: bool
+) -> None:
+    """The service applies the running requests 8 s after the worker was killed."""
+    connect(consistency_time=30)
+    sandbox.inject("slow_effect", "create_invites", seconds=8, answer="reset", times=None, after=3)
+    context: Any = {"task_state_store": TaskStore()} if remembered else {}
+
+    def task() -> WorkspaceCreateInvitesOperator:
+        return WorkspaceCreateInvitesOperator(task_id="invites", invites=EVERYBODY, do_xcom_push=False)
+
+    with pytest.MonkeyPatch.context() as patch:
+        before_bulk_request(4, patch)
+        with pytest.raises(Killed):
+            task().execute(context)
+    assert 0 < len(sandbox.audit("create_invite")) < len(EVERYBODY)
+    sandbox.clear_faults()
+    if not remembered:
+        context = {"ti": TaskInstance(2)}
+    clock.advance(0.1)
+    report = task().execute(context)
+    assert report["counts"]["invited"] > 0
+    assert mailed(sandbox) == Counter(EVERYBODY)
+
+
+INVITERS: dict[str, Callable[[], Any]] = {
+    "invites": lambda: WorkspaceCreateInvitesOperator(task_id="task", invites=EVERYBODY),
+    "members": lambda: WorkspaceSyncMembersOperator(task_id="task", roster=EVERYBODY, protected=[], max_removals=100),
+    "organization": lambda: WorkspaceApplyOrganizationOperator(
+        task_id="task", part="members", file={"members": {"people": [{"email": email} for email in EVERYBODY]}}
+    ),
+}
+
+
+@pytest.mark.parametrize("inviter", INVITERS)
+@pytest.mark.parametrize(("clock_name", "seconds"), [("time", 300), ("monotonic", 5)])
+def test_a_try_that_wakes_stops_if_another_one_has_begun(
+    sandbox: SandboxServer,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+    inviter: str,
+    clock_name: str,
+    seconds: float,
+) -> None:
+    """The first try is suspended before a request, and only one clock shows it; the second try invites everybody."""
+    connect(max_concurrency=2, consistency_time=1)
+    context: Any = {"task_state_store": TaskStore()}
+
+    def shift(name: str, by: float) -> None:
+        now = getattr(time, name)
+        monkeypatch.setattr(time, name, lambda: now() + by)
+
+    def sleep() -> None:
+        began = {name: getattr(time, name)() for name in ("time", "monotonic")}
+        INVITERS[inviter]().execute(context)
+        for name, then in began.items():  # what the second try took does not count
+            shift(name, then - getattr(time, name)() + (seconds if name == clock_name else 0))
+
+    before_bulk_request(3, monkeypatch, sleep)
+    with pytest.raises(AirflowFailException, match="another try of this task has taken over"):
+        INVITERS[inviter]().execute(context)
+    twice = [email for email, times in mailed(sandbox).items() if times > 1]
+    assert set(mailed(sandbox)) == set(EVERYBODY)
+    assert len(twice) <= 2 * 20, "more than the requests under way"
+
+
+def test_a_resumed_process_sends_only_its_current_requests(
+    sandbox: SandboxServer, connect: Connect, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process is suspended at its third request; another run invites everybody meanwhile."""
+    connect(max_concurrency=2)
+
+    def sleep() -> None:
+        clock.advance(300)
+        with WorkspaceHook() as other:
+            other.create_invites(EVERYBODY)
+
+    before_bulk_request(3, monkeypatch, sleep)
+    with WorkspaceHook() as hook:
+        report = hook.create_invites(EVERYBODY)
+    twice = [email for email, times in mailed(sandbox).items() if times > 1]
+    assert set(mailed(sandbox)) == set(EVERYBODY)
+    assert max(mailed(sandbox).values()) <= 2
+    assert 0 < len(twice) <= 2 * 20
+    assert report.counts["already_invited"] >= len(EVERYBODY) - 4 * 20

@@ -39,6 +39,11 @@ ROSTER: list[Any] = [
 CHANGES = ["delete_invite", "delete_member", "update_member", "create_invite"]
 
 
+@pytest.fixture(autouse=True)
+def connected(connect: Connect) -> None:
+    connect()
+
+
 def sync(roster: Any = ROSTER, *, protected: Any = (), **arguments: Any) -> Any:
     operator = WorkspaceSyncMembersOperator(task_id="sync", roster=roster, protected=protected, **arguments)
     return operator.execute({})
@@ -48,8 +53,7 @@ def done(plan: dict[str, Any]) -> dict[str, int]:
     return {action: count for action, count in plan["counts"].items() if count}
 
 
-def test_member_sync_is_idempotent(sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
+def test_member_sync_is_idempotent(sandbox: SandboxServer) -> None:
     plan = sync()
     assert done(plan) == {"withdraw": 1, "remove": 1, "change_level": 1, "invite": 1, "skip": 1, "keep": 2}
     assert plan["pending"] == 4
@@ -79,8 +83,7 @@ def test_dry_run_returns_the_plan_of_the_run_and_needs_no_write_scope(sandbox: S
     assert effects(sandbox) == CHANGES
 
 
-def test_an_unapproved_change_fails_the_task(sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
+def test_an_unapproved_change_fails_the_task(sandbox: SandboxServer) -> None:
     plan = sync(dry_run=True)
     with pytest.raises(AirflowFailException, match=r"- member grace\.analyst@example\.com +level: 1, not on"):
         sync([row for row in ROSTER if row != "grace.analyst@example.com"], approved=plan)
@@ -88,7 +91,6 @@ def test_an_unapproved_change_fails_the_task(sandbox: SandboxServer, connect: Co
 
 
 def test_an_approved_plan_is_valid_only_for_its_organization(sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
     plan = sync([*ROSTER, "nobody.yet@example.com"], dry_run=True)
     connect(host=sandbox.url.replace("127.0.0.1", "localhost"))
     with pytest.raises(
@@ -98,8 +100,7 @@ def test_an_approved_plan_is_valid_only_for_its_organization(sandbox: SandboxSer
     assert effects(sandbox) == []
 
 
-def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
+def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: SandboxServer) -> None:
     others = ["adam.admin@example.com", "noah.newton@example.com"]
     assert done(sync(["mina.member@example.com"], protected=others)) == {
         "withdraw": 1,
@@ -142,17 +143,15 @@ def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: S
 )
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_implausible_changes_are_refused(
-    sandbox: SandboxServer, connect: Connect, name: str, values: list[Any], message: str, *, dry_run: bool
+    sandbox: SandboxServer, name: str, values: list[Any], message: str, *, dry_run: bool
 ) -> None:
-    connect()
     for value in values:
         with pytest.raises(AirflowFailException, match=message):
             sync(**({"roster": None} if name == "leavers" else {}) | {name: value}, dry_run=dry_run)
     assert writes(sandbox) == []
 
 
-def test_arguments_may_be_rendered_templates(sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
+def test_arguments_may_be_rendered_templates(sandbox: SandboxServer) -> None:
     plan = sync(
         '["ada@example.com", {"email": "mina.member@example.com", "level": "admin"}]',
         protected='["adam.admin@example.com"]',
@@ -165,10 +164,7 @@ def test_arguments_may_be_rendered_templates(sandbox: SandboxServer, connect: Co
     assert made["detail"]["level"] == 1
 
 
-def test_a_retry_continues_after_a_killed_try(
-    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    connect()
+def test_a_retry_continues_after_a_killed_try(sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = sync(dry_run=True)
     Interruptions(monkeypatch).before("PATCH")
     with pytest.raises(Killed):
@@ -179,8 +175,7 @@ def test_a_retry_continues_after_a_killed_try(
 
 
 @pytest.mark.usefixtures("no_waits")
-def test_lost_responses_repeat_no_change(sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
+def test_lost_responses_repeat_no_change(sandbox: SandboxServer) -> None:
     for operation in ("delete_invite", "delete_member", "update_member", "create_invites"):
         sandbox.inject("reset_after", operation)
     sync()
@@ -240,10 +235,7 @@ def test_many_refusals_stop_the_sync(sandbox: SandboxServer, connect: Connect) -
     assert len(writes(sandbox)) == 5
 
 
-def test_a_member_who_leaves_meanwhile_is_no_error(
-    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    connect()
+def test_a_member_who_leaves_meanwhile_is_no_error(sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> None:
     leave = partial(WorkspaceHook().delete_member, user_uuid=SEED.member_uuid)
     Interruptions(monkeypatch).before("DELETE", leave)
     sync()
@@ -263,8 +255,7 @@ def test_an_outage_is_left_to_task_retries(sandbox: SandboxServer, connect: Conn
     assert effects(sandbox) == CHANGES
 
 
-def test_invites_of_a_sync_are_a_campaign_on_the_status_page(sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
+def test_invites_of_a_sync_are_a_campaign_on_the_status_page(sandbox: SandboxServer) -> None:
     for told in ([{"invited": 1}], []):
         ti: Any = TaskInstance()
         WorkspaceSyncMembersOperator(task_id="sync", roster=ROSTER, protected=()).execute({"ti": ti})

@@ -148,10 +148,7 @@ SENT: list[tuple[str, type[Any], dict[str, Any], Any]] = [
     (
         "so are those of JSON text",
         WorkspaceCreateInvitesOperator,
-        {
-            "invites": f'[{{"email": "{ADA}", "message": "{NONE}"}}]',
-            "defaults": f'{{"first_name": "{NONE}"}}',
-        },
+        {"invites": f'[{{"email": "{ADA}", "message": "{NONE}"}}]', "defaults": f'{{"first_name": "{NONE}"}}'},
         [{"target_email": ADA}],
     ),
     (

@@ -12,9 +12,12 @@ from airflow_provider_workspace.errors import WorkspaceConnectionError
 from airflow_provider_workspace.operators import batch_exports, dashboards, domains, invites, members, projects
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
-from tests.audit import effects
+from tests.audit import effects, writes
 from tests.contract.parts import operation_of, operator_of
 from tests.contract.reference import EXPECTED
+from tests.meta.test_operators import OPERATORS
+from tests.task_instance import TaskInstance
+from tests.variables import install
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -24,6 +27,11 @@ pytestmark = [
     pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True),
     pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def connected(connect: Connect) -> None:
+    connect()
 
 
 def run(cls: type[Any], **arguments: Any) -> Any:
@@ -93,12 +101,20 @@ NOT_LOOKED_UP = [operator_of(item) for item in EXPECTED if operation_of(item).en
 def test_an_operator_makes_its_change_once(
     sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], holds: dict[str, Any]
 ) -> None:
+    """Creates push the XComs ``id`` and ``created``."""
     connect(key=SEED.session_key)
-    assert run(cls, **arguments).items() >= holds.items()
+    first, again = TaskInstance(), TaskInstance()
+    result = cls(task_id="task", **arguments).execute({"ti": first})
+    assert result.items() >= holds.items()
     assert effects(sandbox) == [operation(cls)], f"request.audit(…) of its handler in sandbox/routes/ of {cls.__name__}"
     if cls not in NOT_LOOKED_UP and "Update" not in cls.__name__:
-        run(cls, **arguments)
+        cls(task_id="task", **arguments).execute({"ti": again})
         assert effects(sandbox) == [operation(cls)]
+        if operation(cls).startswith(("create", "add")):
+            assert (first.xcoms["created"], again.xcoms["created"]) == (True, False)
+            assert first.xcoms["id"] == again.xcoms["id"] == result["id"]
+        else:
+            assert "created" not in first.xcoms
 
 
 @pytest.mark.parametrize(("cls", "arguments", "holds"), NO_CHANGES)
@@ -116,10 +132,7 @@ def test_an_operator_with_nothing_to_change_changes_nothing(
 
 
 @pytest.mark.parametrize("context", [None, {"ti": MagicMock()}], ids=["no context", "mock"])
-def test_the_contexts_of_other_peoples_tests_are_accepted(
-    sandbox: SandboxServer, connect: Connect, context: Any
-) -> None:
-    connect()
+def test_the_contexts_of_other_peoples_tests_are_accepted(sandbox: SandboxServer, context: Any) -> None:
     projects.WorkspaceCreateProjectOperator(task_id="task", name="Northwind").execute(context)
     assert effects(sandbox) == ["create_project"]
 
@@ -137,9 +150,8 @@ def test_the_contexts_of_other_peoples_tests_are_accepted(
     ],
 )
 def test_if_exists_fail_refuses_an_existing_record(
-    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any]
+    sandbox: SandboxServer, cls: type[Any], arguments: dict[str, Any]
 ) -> None:
-    connect()
     with pytest.raises(AirflowFailException, match=r"Set if_exists='return' to reuse .* already"):
         run(cls, **arguments, if_exists="fail")
     assert effects(sandbox) == []
@@ -188,16 +200,14 @@ def test_transient_errors_are_left_to_task_retries(connect: Connect) -> None:
         run(projects.WorkspaceGetProjectOperator, project_id=1)
 
 
-def test_secrets_are_returned_only_with_return_secrets(connect: Connect) -> None:
-    connect()
+def test_secrets_are_returned_only_with_return_secrets() -> None:
     secrets = {"api_token", "live_events_token", "slack_incoming_webhook"}
     assert not secrets & set(run(projects.WorkspaceGetProjectOperator, project_id=1))
     assert run(projects.WorkspaceGetProjectOperator, project_id=1, return_secrets=True)["api_token"]
     assert "access_token" not in run(dashboards.WorkspaceGetDashboardSharingOperator, dashboard_id=1)
 
 
-def test_fields_named_in_set_null_are_sent_as_null(sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
+def test_fields_named_in_set_null_are_sent_as_null(sandbox: SandboxServer) -> None:
     run(dashboards.WorkspaceUpdateDashboardOperator, dashboard_id=1, set_null=["description"])
     assert sandbox.requests()[-1]["body"] == {"description": None}
 
@@ -236,3 +246,80 @@ def test_the_extra_link_points_to_the_record_or_the_status_page(
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com/prod/")
     assert link(*export) == f"https://airflow.example.com/prod/plugin/workspace#{EXPORT}"
     assert link(*export, web_url="https://app.example.com").startswith("https://app.example.com/organization/")
+
+
+# Dry runs
+
+WRITING = [row for row in (*CHANGES, *NO_CHANGES) if "is_dry_run" in row[0].template_fields]
+READS = re.compile(r"Workspace(Get|List)\w+Operator")
+
+
+def test_every_operator_that_writes_has_dry_run(sandbox: SandboxServer) -> None:
+    plain = [cls for cls in OPERATORS if not cls.__module__.endswith((".windows", ".window_closing"))]
+    assert [cls for cls in plain if ("is_dry_run" in cls.template_fields) is bool(READS.fullmatch(cls.__name__))] == []
+    assert effects(sandbox) == []
+
+
+@pytest.mark.parametrize(("cls", "arguments", "holds"), WRITING)
+def test_dry_run_shows_the_request_that_is_sent(
+    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], holds: dict[str, Any]
+) -> None:
+    connect(key=SEED.session_key)
+    plan = run(cls, **arguments, dry_run=True)
+    assert plan["dry_run"] is True
+    assert writes(sandbox) == []
+    result = run(cls, **arguments)
+    if plan["action"] == "skip":
+        assert effects(sandbox) == []
+        assert plan["found"] == result
+    else:
+        sent = writes(sandbox)[0]
+        assert f"{sent['method']} {sent['path']}" == plan["request"]
+        assert plan["action"] in ("create", "change", "remove")
+    assert result.items() >= holds.items()
+
+
+def test_dry_run_logs_the_request_and_the_reason(sandbox: SandboxServer) -> None:
+    path = f"/api/organizations/{SEED.organization_id}/projects/"
+    assert run(projects.WorkspaceCreateProjectOperator, name="Northwind", timezone="UTC", dry_run=True) == {
+        "dry_run": True,
+        "action": "create",
+        "why": "there is no project 'Northwind'",
+        "operation": "CreateProject",
+        "request": f"POST {path}",
+        "fields": {"name": "Northwind", "timezone": "UTC"},
+    }
+    found = run(projects.WorkspaceCreateProjectOperator, name="Default project", dry_run=True)
+    assert (found["action"], found["id"], found["why"]) == ("skip", 1, "it exists already")
+    gone = run(dashboards.WorkspaceDeleteDashboardOperator, dashboard_id=1, dry_run=True)
+    assert (gone["action"], gone["fields"]) == ("remove", {"deleted": True})
+    assert sandbox.effects() == []
+
+
+def test_dry_run_shows_no_secrets() -> None:
+    arguments = {"domain_id": SEED.domain_id, "saml_x509_cert": "a-certificate", "dry_run": True}
+    assert run(domains.WorkspaceUpdateDomainOperator, **arguments)["fields"] == {}
+    shown = run(domains.WorkspaceUpdateDomainOperator, **arguments, return_secrets=True)
+    assert shown["fields"] == {"saml_x509_cert": "a-certificate"}
+
+
+def test_dry_run_of_bulk_invites_returns_the_report(sandbox: SandboxServer, connect: Connect) -> None:
+    connect(key=SEED.reader_key)
+    rows = ["ada@example.com", "liv.invited@example.com", "grace.analyst@example.com", "Ada@example.com", "nobody"]
+    report = run(invites.WorkspaceCreateInvitesOperator, invites=rows, on_invalid="skip", dry_run=True)
+    assert [entry["status"] for entry in report["addresses"]] == [
+        "planned",
+        "already_invited",
+        "member",
+        "duplicate",
+        "invalid",
+    ]
+    assert writes(sandbox) == []
+
+
+def test_dry_run_does_not_register_a_dashboard(sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = install(monkeypatch)
+    plan = run(dashboards.WorkspaceCreateDashboardOperator, name="Sales", variable_key="sales_dashboard", dry_run=True)
+    assert plan["action"] == "create"
+    assert variables.values == {}
+    assert effects(sandbox) == []

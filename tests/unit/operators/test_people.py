@@ -25,6 +25,11 @@ pytestmark = [
 MEMBER = "Mina.Member@example.com"
 
 
+@pytest.fixture(autouse=True)
+def connected(connect: Connect) -> None:
+    connect()
+
+
 def run(cls: type[Any], context: Any = None, **arguments: Any) -> Any:
     return cls(task_id="task", **arguments).execute(context or {})
 
@@ -52,10 +57,7 @@ def test_operators_find_people_by_address(sandbox: SandboxServer, connect: Conne
 
 
 @pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
-def test_both_spellings_of_an_internationalized_domain_are_one_and_sharp_s_is_not_ss(
-    sandbox: SandboxServer, connect: Connect
-) -> None:
-    connect()
+def test_both_spellings_of_an_internationalized_domain_are_one_and_sharp_s_is_not_ss(sandbox: SandboxServer) -> None:
     names = ("xn--fa-hia.example", "FAß.example", "fass.example")
     first, same, other = (run(domains.WorkspaceCreateDomainOperator, domain=name)["id"] for name in names)
     assert first == same != other
@@ -63,10 +65,7 @@ def test_both_spellings_of_an_internationalized_domain_are_one_and_sharp_s_is_no
 
 
 @pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
-def test_owners_and_protected_people_are_removed_only_if_an_argument_says_so(
-    sandbox: SandboxServer, connect: Connect
-) -> None:
-    connect()
+def test_owners_and_protected_people_are_removed_only_if_an_argument_says_so(sandbox: SandboxServer) -> None:
     delete, olive = members.WorkspaceDeleteMemberOperator, "olive.owner@example.com"
     for arguments, message in (
         ({"user_email": olive}, f"Set owner_level=None if {olive} is to be removed: an owner .owner_level=15.. A key"),
@@ -90,10 +89,7 @@ def test_owners_and_protected_people_are_removed_only_if_an_argument_says_so(
     assert [effect["target"] for effect in sandbox.effects()] == [SEED.member_uuid, SEED.owner_uuid]
 
 
-def test_an_unknown_address_is_an_error_unless_an_earlier_try_removed_it(
-    sandbox: SandboxServer, connect: Connect
-) -> None:
-    connect()
+def test_an_unknown_address_is_an_error_unless_an_earlier_try_removed_it(sandbox: SandboxServer) -> None:
     context = {"task_state_store": TaskStore()}
     with pytest.raises(AirflowFailException, match="Check user_email: no members have the address"):
         run(members.WorkspaceDeleteMemberOperator, context, user_email="mina.mamber@example.com")
@@ -105,8 +101,7 @@ def test_an_unknown_address_is_an_error_unless_an_earlier_try_removed_it(
 
 
 @pytest.mark.parametrize("given", ["mina.member@example.com", "17"])
-def test_an_invalid_user_uuid_is_refused_before_sending(sandbox: SandboxServer, connect: Connect, given: str) -> None:
-    connect()
+def test_an_invalid_user_uuid_is_refused_before_sending(sandbox: SandboxServer, given: str) -> None:
     hook = WorkspaceHook()
     with pytest.raises(WorkspaceInputError, match=r"expected the UUID of a user, not a.*pass user_email"):
         hook.delete_member(user_uuid=given)
@@ -145,9 +140,8 @@ UUIDS = [f"0190c0de-0000-4000-8000-0000000000c{number}" for number in range(10)]
     ],
 )
 def test_an_address_of_none_or_several_members_is_an_error(
-    sandbox: SandboxServer, connect: Connect, arguments: dict[str, Any], says: str
+    sandbox: SandboxServer, arguments: dict[str, Any], says: str
 ) -> None:
-    connect()
     hidden = {"id": UUIDS[4], "user": {"uuid": None, "email": "hidden@example.com"}}
     people = [user(1, "ada@example.com"), user(2, "twin@example.com"), user(3, "TWIN@example.com")]
     say(sandbox, "list_members", *people, hidden, {"id": UUIDS[5]})
@@ -171,9 +165,8 @@ def test_an_address_of_none_or_several_members_is_an_error(
     ],
 )
 def test_a_member_that_is_not_found_is_looked_up_in_the_list(
-    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], given: str, says: str
+    sandbox: SandboxServer, cls: type[Any], arguments: dict[str, Any], given: str, says: str
 ) -> None:
-    connect()
     say(sandbox, "list_members", user(1, "ada@example.com"))
     with pytest.raises((AirflowFailException, WorkspaceNotFoundError), match=says):
         run(cls, user_uuid=given, **arguments)
@@ -191,9 +184,8 @@ def test_a_member_that_is_not_found_is_looked_up_in_the_list(
     ],
 )
 def test_a_collaborator_that_is_not_found_is_looked_up_in_both_lists(
-    sandbox: SandboxServer, connect: Connect, given: str, says: str
+    sandbox: SandboxServer, given: str, says: str
 ) -> None:
-    connect()
     by_uuid = {"id": user(2)["id"], "user_uuid": UUIDS[2]}
     sandbox.inject("say", "list_dashboard_collaborators", body=[user(1, "ada@example.com"), by_uuid], times=None)
     say(sandbox, "list_members", user(1, "ada@example.com"), user(3, "lin@example.com"))

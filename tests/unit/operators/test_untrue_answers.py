@@ -8,7 +8,6 @@ import pytest
 import requests
 
 from airflow_provider_workspace.errors import (
-    WorkspaceIncompleteListError,
     WorkspaceNotAppliedError,
     WorkspaceNotFoundError,
 )
@@ -17,6 +16,7 @@ from airflow_provider_workspace.operators import dashboards, domains, invites, m
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects, writes
+from tests.task_instance import TaskInstance
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -178,6 +178,27 @@ def test_an_update_with_deleted_false_is_read_back(sandbox: SandboxServer) -> No
     assert changed["name"] == "Other"
 
 
+def test_xcom_not_applied_lists_fields_with_other_values(
+    sandbox: SandboxServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The create succeeds, and so does reusing a record that differs."""
+
+    def not_applied(**arguments: Any) -> Any:
+        ti = TaskInstance()
+        dashboards.WorkspaceAddDashboardCollaboratorOperator(
+            task_id="add", dashboard_id=1, user_uuid=SEED.member_uuid, **arguments
+        ).execute({"ti": ti})  # type: ignore[typeddict-item]
+        return ti.xcoms.get("not_applied")
+
+    sandbox.inject("said_otherwise", "add_dashboard_collaborator", how="other_answer")
+    row = not_applied(level=37)[-1]
+    assert (row["field"], row["asked"], row["got"] != 37) == ("level", 37, True)
+    assert "AddDashboardCollaborator was applied with differences: " in caplog.text
+    assert not_applied(level="37") is None
+    assert not_applied() is None
+    assert not_applied(level=21) == [{"field": "level", "asked": 21, "got": 37}]
+
+
 # Lists
 
 LOOK_UPS: dict[str, tuple[type[Any], dict[str, Any], dict[str, Any]]] = {
@@ -214,10 +235,3 @@ def test_a_look_up_ends_at_the_first_match(sandbox: SandboxServer, connect: Conn
     assert run(projects.WorkspaceCreateProjectOperator, name="Project 1")["name"] == "Project 1"
     listed = [entry["operation"] for entry in sandbox.requests()[before:]].count("list_projects")
     assert listed == 2
-
-
-def test_nobody_is_invited_while_a_list_is_incomplete(sandbox: SandboxServer) -> None:
-    sandbox.inject("short_pages", "list_members", missing="newest", times=None)
-    with pytest.raises(WorkspaceIncompleteListError, match="trust_counts"):
-        run(invites.WorkspaceCreateInvitesOperator, invites=["ada@example.com"])
-    assert effects(sandbox) == []

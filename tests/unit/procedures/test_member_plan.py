@@ -9,12 +9,7 @@ import pytest
 
 from airflow_provider_workspace.api.models import Invite, Member, User
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.member_sync import (
-    ACTIONS,
-    MemberPlan,
-    plan_leavers,
-    plan_members,
-)
+from airflow_provider_workspace.procedures.member_sync import ACTIONS, MemberPlan, plan_leavers, plan_members
 
 
 def id_of(kind: str, email: str | None) -> str:
@@ -30,10 +25,7 @@ def invite(email: str | None = "ada@example.com", **fields: Any) -> Invite:
 
 
 def plan(
-    rows: list[Any],
-    *records: Member | Invite,
-    protected: tuple[str, ...] = (),
-    owner_level: int | None = 15,
+    rows: list[Any], *records: Member | Invite, protected: tuple[str, ...] = (), owner_level: int | None = 15
 ) -> MemberPlan:
     return plan_members(
         rows,

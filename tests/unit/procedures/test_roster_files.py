@@ -217,14 +217,6 @@ def test_a_csv_file_is_read_as_written(
     assert names[0] == "private_project_access" or [row.get(names[0], "") for row in found] == meant
 
 
-@ANY
-@given(content=st.binary(max_size=200), suffix=st.sampled_from([".csv", ".json", ".jsonl"]))
-def test_any_bytes_are_rows_or_a_workspace_error(tmp_path: Path, content: bytes, suffix: str) -> None:
-    path = tmp_path / f"roster{suffix}"
-    path.write_bytes(content)
-    attempt(path)
-
-
 rows_of_json = st.lists(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | texts | cells,

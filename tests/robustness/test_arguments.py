@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 import airflow.sdk
 import pytest
-from airflow.sdk import DAG
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -203,8 +202,7 @@ def task_instance() -> Any:
 def run_task(cls: type[Any], kwargs: dict[str, Any]) -> None:
     """Set the arguments after the operator is built, as rendering does, and run it."""
     vars(airflow.sdk.Variable)["values"].clear()
-    with DAG("dag", schedule=None):
-        task = cls(task_id="task", **own_arguments(cls))
+    task = cls(task_id="task", **own_arguments(cls))
     # Not with setattr, where Airflow searches for XComArgs at any depth.
     vars(task).update({"is_dry_run" if name == "dry_run" else name: value for name, value in kwargs.items()})
     if cls in SENSORS:  # no templates, so Airflow has checked that they are numbers

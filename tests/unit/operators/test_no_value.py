@@ -11,23 +11,15 @@ from airflow.sdk import DAG
 
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.operators.batch_exports import WorkspaceUnpauseBatchExportOperator
-from airflow_provider_workspace.operators.dashboards import (
-    WorkspaceCreateDashboardOperator,
-    WorkspaceUpdateDashboardOperator,
+from airflow_provider_workspace.operators import (
+    batch_exports,
+    dashboards,
+    invites,
+    members,
+    organization,
+    projects,
+    window_closing,
 )
-from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator, WorkspaceCreateInvitesOperator
-from airflow_provider_workspace.operators.members import (
-    WorkspaceDeleteMemberOperator,
-    WorkspaceListMembersOperator,
-    WorkspaceSyncMembersOperator,
-)
-from airflow_provider_workspace.operators.organization import (
-    WorkspaceApplyOrganizationOperator,
-    WorkspacePlanOrganizationOperator,
-)
-from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
-from airflow_provider_workspace.operators.window_closing import WorkspaceGuardMaintenanceWindowOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.triggers.workspace import WorkspaceDomainVerifiedTrigger
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
@@ -62,7 +54,7 @@ EVERY = [
     (cls, "dry_run" if name == "is_dry_run" else name)
     for cls in TASKS
     for name in cls.template_fields
-    if cls is not WorkspaceGuardMaintenanceWindowOperator  # each lease names its connection
+    if cls is not window_closing.WorkspaceGuardMaintenanceWindowOperator  # each lease names its connection
 ]
 
 
@@ -112,13 +104,13 @@ ADA = "a@example.com"
 SENT: list[tuple[str, type[Any], dict[str, Any], Any]] = [
     (
         "optional fields are left out",
-        WorkspaceCreateInviteOperator,
+        invites.WorkspaceCreateInviteOperator,
         {"target_email": ADA, "first_name": NONE, "message": f" {NONE} ", "level": NONE, "send_email": NONE},
         {"target_email": ADA},
     ),
     (
         "entries of settings are left out",
-        WorkspaceCreateProjectOperator,
+        projects.WorkspaceCreateProjectOperator,
         {
             "name": "Northwind",
             "app_urls": NONE,
@@ -129,37 +121,37 @@ SENT: list[tuple[str, type[Any], dict[str, Any], Any]] = [
     ),
     (
         "entries of resume_fields are left out",
-        WorkspaceUnpauseBatchExportOperator,
+        batch_exports.WorkspaceUnpauseBatchExportOperator,
         {"batch_export_id": SEED.batch_export_ids[0], "resume_fields": {"backfill": NONE}},
         {},
     ),
     (
         "entries of lists of mappings are left out",
-        WorkspaceCreateInviteOperator,
+        invites.WorkspaceCreateInviteOperator,
         {"target_email": ADA, "private_project_access": [{"id": 1, "level": NONE}]},
         {"target_email": ADA, "private_project_access": [{"id": 1}]},
     ),
     (
         "cells and defaults are left out",
-        WorkspaceCreateInvitesOperator,
+        invites.WorkspaceCreateInvitesOperator,
         {"invites": [{"email": ADA, "first_name": NONE}], "defaults": {"message": NONE, "level": 1}},
         [{"target_email": ADA, "level": 1}],
     ),
     (
         "so are those of JSON text",
-        WorkspaceCreateInvitesOperator,
+        invites.WorkspaceCreateInvitesOperator,
         {"invites": f'[{{"email": "{ADA}", "message": "{NONE}"}}]', "defaults": f'{{"first_name": "{NONE}"}}'},
         [{"target_email": ADA}],
     ),
     (
         "an empty text is a value",
-        WorkspaceUpdateDashboardOperator,
+        dashboards.WorkspaceUpdateDashboardOperator,
         {"dashboard_id": SEED.dashboard_id, "description": "{{ params.nothing or '' }}"},
         {"description": ""},
     ),
     (
         "one of two ids is enough",
-        WorkspaceDeleteMemberOperator,
+        members.WorkspaceDeleteMemberOperator,
         {"user_uuid": NONE, "user_email": "noah.newton@example.com"},
         None,
     ),
@@ -182,13 +174,17 @@ ROSTER = {"protected": [], "roster": [ADA]}
 @pytest.mark.parametrize(
     ("cls", "arguments", "name"),
     [
-        (WorkspaceCreateDashboardOperator, {"name": "Sales", "tags": ["a", NONE]}, "tags"),
-        (WorkspaceListMembersOperator, {"where": {"user.email": NONE}}, "where"),
-        (WorkspaceListMembersOperator, {"where": {"user.email": [ADA, NONE]}}, "where"),
-        (WorkspacePlanOrganizationOperator, {"file": {"projects": [{"name": "Sales", "timezone": NONE}]}}, "file"),
-        (WorkspaceApplyOrganizationOperator, {"file": {"max_removals": NONE}, "part": "members"}, "file"),
-        (WorkspaceSyncMembersOperator, {**ROSTER, "protected": ["ada@example.com", NONE]}, "protected"),
-        (WorkspaceCreateInvitesOperator, {"invites": [ADA, NONE]}, "row"),
+        (dashboards.WorkspaceCreateDashboardOperator, {"name": "Sales", "tags": ["a", NONE]}, "tags"),
+        (members.WorkspaceListMembersOperator, {"where": {"user.email": NONE}}, "where"),
+        (members.WorkspaceListMembersOperator, {"where": {"user.email": [ADA, NONE]}}, "where"),
+        (
+            organization.WorkspacePlanOrganizationOperator,
+            {"file": {"projects": [{"name": "Sales", "timezone": NONE}]}},
+            "file",
+        ),
+        (organization.WorkspaceApplyOrganizationOperator, {"file": {"max_removals": NONE}, "part": "members"}, "file"),
+        (members.WorkspaceSyncMembersOperator, {**ROSTER, "protected": ["ada@example.com", NONE]}, "protected"),
+        (invites.WorkspaceCreateInvitesOperator, {"invites": [ADA, NONE]}, "row"),
     ],
 )
 def test_items_filters_and_files_without_a_value_are_refused(
@@ -201,8 +197,8 @@ def test_items_filters_and_files_without_a_value_are_refused(
 
 
 def test_none_as_written_in_the_dag_file_is_kept_where_it_means_something(sandbox: SandboxServer) -> None:
-    assert run(WorkspaceListMembersOperator, native=True, where={"is_2fa_enabled": None}, count_only=True) == 0
-    run(WorkspacePlanOrganizationOperator, native=True, file={"projects": [], "max_removals": None})
+    assert run(members.WorkspaceListMembersOperator, native=True, where={"is_2fa_enabled": None}, count_only=True) == 0
+    run(organization.WorkspacePlanOrganizationOperator, native=True, file={"projects": [], "max_removals": None})
     assert writes(sandbox) == []
 
 
@@ -211,11 +207,11 @@ def test_files_are_data_and_their_templates_need_a_value(sandbox: SandboxServer,
     plan: dict[str, Any] = {"native": False, "file": str(file), "render_file": True}
     file.write_text(f"projects:\n  - name: Sales {NONE}\n")
     with pytest.raises(AirflowFailException, match=r"organization file.*returned no value; give it a default"):
-        run(WorkspacePlanOrganizationOperator, **plan)
+        run(organization.WorkspacePlanOrganizationOperator, **plan)
     file.write_text("projects:\n  - {name: Sales, timezone: {{ params.nothing | tojson }}}\n")
-    assert run(WorkspacePlanOrganizationOperator, **plan)["pending"] == 1
+    assert run(organization.WorkspacePlanOrganizationOperator, **plan)["pending"] == 1
     team.write_text(f"email,first_name\n{ADA},None\n")
-    run(WorkspaceCreateInvitesOperator, native=False, path=str(team))
+    run(invites.WorkspaceCreateInvitesOperator, native=False, path=str(team))
     assert bodies(sandbox) == [[{"target_email": ADA, "first_name": "None"}]]
 
 

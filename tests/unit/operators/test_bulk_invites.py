@@ -200,7 +200,7 @@ def test_each_fault_has_its_outcome(
     assert bool(found.error) == bool(says)
     assert found.statuses == statuses
     assert found.sizes == sizes
-    assert sum(clock.waited) == pytest.approx(seconds, abs=1)
+    assert sum(clock.waited) == pytest.approx(seconds, abs=1, rel=0.05)  # some of it is real time
     check_report(found, mailed(sandbox), rows)
 
 

@@ -227,4 +227,6 @@ def test_hooks_and_tasks_that_start_in_the_triggerer_refuse_ids_without_a_value(
         asyncio.run(asyncio.wait_for(first_event(trigger), 5))
     with pytest.raises(WorkspaceInputError, match="Check the task that organization_id comes from"):
         list(WorkspaceHook().list_members(organization_id="None"))
+    with pytest.raises(WorkspaceInputError, match="organization_id exceeds Python's integer string limit"):
+        list(WorkspaceHook().list_members(organization_id=10**4400))  # type: ignore[arg-type]
     assert sandbox.requests() == []

@@ -279,9 +279,8 @@ def test_a_single_delete_is_approved_and_sent(sandbox: SandboxServer, task: Task
     with pytest.raises(AirflowFailException, match=other):
         task.answer(remove("mina.member@example.com"), approve)
     assert effects(sandbox) == []
-    assert "airflow_provider_workspace" not in task.context.get("task_state_store", ()), (
-        "a refused plan is not remembered for a retry"
-    )
+    remembered = task.context.get("task_state_store", ())
+    assert "airflow_provider_workspace" not in remembered, "a refused plan is not remembered for a retry"
     assert task.answer(remove(), approve) == {"user_uuid": SEED.absent_uuid, "deleted": True}
     assert effects(sandbox) == ["delete_member"]
 

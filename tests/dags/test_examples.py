@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from airflow.sdk import DAG, Param
 
 from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.audit import effects
+from tests.dag_bag import DagBag
 from tests.dags.human import api_server, approving
 from tests.windows import Airflow, Window
 
@@ -140,6 +142,28 @@ def test_example_makes_the_documented_changes_and_no_others(
     assert Counter(effects(server)) == EFFECTS[dag_id]
     assert dag_id not in files or files[dag_id].read_text().startswith("email,finding,since\n")
     assert server.seed.admin_key not in log
+
+
+@pytest.fixture(scope="module")
+def examples() -> dict[str, DAG]:
+    bag = DagBag(EXAMPLES)
+    assert not bag.import_errors
+    return dict(bag.dags)
+
+
+@pytest.mark.parametrize("dag_id", EFFECTS)
+def test_every_dag_param_and_task_of_the_examples_is_documented(examples: dict[str, DAG], dag_id: str) -> None:
+    assert len(examples[dag_id].doc_md or "") > 150
+    for name in examples[dag_id].params:
+        param = examples[dag_id].params.get_param(name)
+        assert isinstance(param, Param)
+        assert param.schema.get("type"), f"{name} needs a type"
+        assert param.schema.get("title"), f"{name} needs a title"
+        assert str(param.description).endswith("."), f"{name} needs a description"
+        assert param.resolve() == param.value, f"{name} needs a default that is allowed"
+    for task in examples[dag_id].tasks:
+        assert task.task_display_name != task.task_id, f"{task.task_id} needs a task_display_name"
+        assert task.doc_md, f"{task.task_id} needs a doc_md"
 
 
 @pytest.mark.per_airflow

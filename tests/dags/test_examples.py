@@ -1,4 +1,4 @@
-"""Every example Dag runs with ``airflow dags test`` and makes only the documented changes."""
+"""Every example Dag runs with ``airflow dags test`` and makes only the documented changes; then each command works."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from airflow.sdk import DAG, Param
 
+from airflow_provider_workspace.cli.definition import get_workspace_commands
+from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.audit import effects
+from tests.dag_bag import DagBag
 from tests.dags.human import api_server, approving
+from tests.windows import Airflow, Window
 
 if TYPE_CHECKING:
     from tests.airflow_cli import AirflowCli
@@ -139,6 +144,28 @@ def test_example_makes_the_documented_changes_and_no_others(
     assert server.seed.admin_key not in log
 
 
+@pytest.fixture(scope="module")
+def examples() -> dict[str, DAG]:
+    bag = DagBag(EXAMPLES)
+    assert not bag.import_errors
+    return dict(bag.dags)
+
+
+@pytest.mark.parametrize("dag_id", EFFECTS)
+def test_every_dag_param_and_task_of_the_examples_is_documented(examples: dict[str, DAG], dag_id: str) -> None:
+    assert len(examples[dag_id].doc_md or "") > 150
+    for name in examples[dag_id].params:
+        param = examples[dag_id].params.get_param(name)
+        assert isinstance(param, Param)
+        assert param.schema.get("type"), f"{name} needs a type"
+        assert param.schema.get("title"), f"{name} needs a title"
+        assert str(param.description).endswith("."), f"{name} needs a description"
+        assert param.resolve() == param.value, f"{name} needs a default that is allowed"
+    for task in examples[dag_id].tasks:
+        assert task.task_display_name != task.task_id, f"{task.task_id} needs a task_display_name"
+        assert task.doc_md, f"{task.task_id} needs a doc_md"
+
+
 @pytest.mark.per_airflow
 def test_onboarding_is_idempotent_and_drift_is_detected(server: SandboxServer, run_dag: RunDag) -> None:
     server.reset()
@@ -154,3 +181,45 @@ def test_onboarding_is_idempotent_and_drift_is_detected(server: SandboxServer, r
     in_step = run_dag("check_organization")
     assert in_step.returncode == 0, in_step.stdout[-3000:]
     assert server.effects() == before
+
+
+# Each command with its arguments, and a text that it prints.
+COMMANDS = [
+    ("ping", (), "accepts the API key"),
+    ("whoami", (), "Scopes confirmed by reading"),
+    ("plan", (EXAMPLES / "data" / "members.csv",), " keep\n"),
+    ("plan", (EXAMPLES / "data" / "northwind.yaml",), "0 to create"),
+    ("import", (), "members:"),
+    ("windows", (), "ABANDONED"),
+    ("windows", ("--resume",), "Abandoned window maintenance_window / "),
+    ("resume", (SEED.batch_export_ids[1],), "Resumed batch export"),
+]
+
+
+@pytest.mark.per_airflow
+@pytest.mark.needs_airflow("3.2", "commands of providers")
+def test_every_command_works_after_real_tasks(
+    server: SandboxServer, run_dag: RunDag, airflow_cli: AirflowCli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A window of a run that is over has left a lease."""
+    (group,) = get_workspace_commands()
+    # The sandbox starts another program, and reads nothing of Airflow.
+    assert {command.name for command in group.subcommands} == {name for name, *_ in COMMANDS} | {"sandbox"}
+
+    def run(*arguments: str | Path) -> str:
+        done = airflow_cli.run(*arguments, home=home, AIRFLOW_CONN_WORKSPACE_DEFAULT=server.connection())
+        assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
+        return str(done.stdout)
+
+    server.reset()
+    for dag_id in ("onboard_organization", "maintenance_window"):
+        assert run_dag(dag_id).returncode == 0
+    run_id = json.loads(run("dags", "list-runs", "maintenance_window", "-o", "json"))[0]["run_id"]
+    monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", server.connection())
+    airflow = Airflow(monkeypatch)
+    Window(SEED.batch_export_ids[0], dag_id="maintenance_window", run_id=run_id).open()
+    (key,) = airflow.lease_keys()
+    airflow.edit(key, state="paused", paused_at=airflow.leases()[0]["since"])
+    run("variables", "set", key, airflow.variables.values[key])
+    for name, arguments, said in COMMANDS:
+        assert said in run("workspace", name, *arguments), name

@@ -122,10 +122,6 @@ class LiveAirflow:
             return self.kill("triggerer")
         return kill_tree(find_child(self.processes["standalone"].pid, "triggerer"))
 
-    def kill_scheduler(self) -> int:
-        """Kill the scheduler and its tasks with SIGKILL; return the number of processes."""
-        return kill_tree(find_child(self.processes["standalone"].pid, "scheduler"))
-
     def kill(self, name: str) -> int:
         """Kill a started process and its children with SIGKILL; return the number of processes."""
         process = self.processes.pop(name)

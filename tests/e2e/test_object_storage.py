@@ -24,6 +24,7 @@ from airflow_provider_workspace.operators.organization import (
 )
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.e2e.services import free_port, wait_for_port
+from tests.raw_server import RawServer, answer
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -139,33 +140,13 @@ def test_an_unreachable_store_is_a_transient_error(monkeypatch: pytest.MonkeyPat
         invite_from("s3://down@bucket/team.csv")
 
 
-REFUSE = """
-import http.server
-class Refuse(http.server.BaseHTTPRequestHandler):
-    def do_HEAD(self):
-        self.send_response(403); self.send_header("Content-Length", "0"); self.end_headers()
-    do_GET = do_PUT = do_POST = do_HEAD
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refuse)
-print(server.server_address[1], flush=True)
-server.serve_forever()
-"""
-
-
-@pytest.fixture
-def refusing() -> Iterator[str]:
-    """Start a store that refuses all requests, and return its URL."""
-    with subprocess.Popen([sys.executable, "-c", REFUSE], stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        yield f"http://127.0.0.1:{int(server.stdout.readline())}"
-        server.terminate()
-
-
-def test_missing_permissions_are_a_permanent_error(refusing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_POOR", connection(refusing))
-    with pytest.raises(AirflowFailException, match=r"Permission denied: 's3://poor@bucket/team.csv' cannot be read"):
-        invite_from("s3://poor@bucket/team.csv")
-    with pytest.raises(AirflowFailException, match=r"Permission denied: .* cannot be written with connection 'poor'"):
-        invite_from(None, invites=["ada@example.com"], report_path="s3://poor@bucket/report.csv")
+def test_missing_permissions_are_a_permanent_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with RawServer(answer(403)) as refusing:
+        monkeypatch.setenv("AIRFLOW_CONN_POOR", connection(refusing.url))
+        with pytest.raises(AirflowFailException, match=r"Permission denied: 's3://poor@bucket/team\.csv' cannot be"):
+            invite_from("s3://poor@bucket/team.csv")
+        with pytest.raises(AirflowFailException, match=r"Permission denied: .* be written with connection 'poor'"):
+            invite_from(None, invites=["ada@example.com"], report_path="s3://poor@bucket/report.csv")
 
 
 def test_a_replaced_file_is_known_by_its_metadata(bucket: Any) -> None:

@@ -7,7 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -114,23 +114,23 @@ def paused_in(server: SandboxServer) -> set[str]:
     return {row["id"] for row in server.batch_exports() if row["paused"]}
 
 
-def patched(airflow: LiveAirflow, path: str, below: str, body: Any) -> bool:
-    """Change a state. A database locked by the scheduler leads to a 500."""
-    try:
-        airflow.call("PATCH", f"{path}{below}", body)
-    except urllib.error.HTTPError as error:
-        if error.code != 500:
-            raise
-        return False
-    return True
-
-
 def abandon(airflow: LiveAirflow) -> str:
     """Open a window, skip its closing task, and return its run."""
     run_id = airflow.trigger("abandoned")
     airflow.wait_for(lambda: airflow.tasks("abandoned", run_id)["work"] == "running", 200, "the work")
     path = f"dags/abandoned/dagRuns/{run_id}/taskInstances/maintenance_window.close"
-    airflow.wait_for(lambda: patched(airflow, path, "", {"new_state": "skipped"}), 60, "the state")
+
+    def skipped() -> bool:
+        """A database locked by the scheduler leads to a 500."""
+        try:
+            airflow.call("PATCH", path, {"new_state": "skipped"})
+        except urllib.error.HTTPError as error:
+            if error.code != 500:
+                raise
+            return False
+        return True
+
+    airflow.wait_for(skipped, 60, "the state")
     return run_id
 
 
@@ -142,23 +142,18 @@ def note_sweep(airflow: LiveAirflow, run_id: str) -> None:
 
 
 def test_empty_sections_explain_themselves(page: Page) -> None:
+    """The page is in the navigation."""
     page.open()
+    page.browser.driver.switch_to.default_content()
+    page.browser.open(page.airflow.url)
+    page.browser.press("Browse")
+    page.browser.click("//a[normalize-space()='Workspace'] | //*[@role='menuitem'][normalize-space()='Workspace']")
+    page.enter()
     assert "No maintenance window holds a batch export" in page.section("windows")
     assert "No sweep ran in this Airflow" in page.section("windows")
     assert "No bulk invite ran yet" in page.section("invites")
     assert "No sensor waits" in page.section("waits")
     assert "No dashboard is remembered" in page.section("dashboards")
-
-
-def test_the_page_is_in_the_navigation(page: Page) -> None:
-    driver = page.browser.driver
-    page.open()
-    driver.switch_to.default_content()
-    page.browser.open(page.airflow.url)
-    page.browser.press("Browse")
-    page.browser.click("//a[normalize-space()='Workspace'] | //*[@role='menuitem'][normalize-space()='Workspace']")
-    page.enter()
-    assert "Paused by maintenance windows" in page.section("windows")
 
 
 def test_a_window_campaigns_waits_and_dashboards_are_shown(page: Page, server: SandboxServer) -> None:
@@ -200,6 +195,14 @@ def test_a_window_campaigns_waits_and_dashboards_are_shown(page: Page, server: S
     page.picture("status_page_dark", HEIGHT + 100)
     page.browser.driver.switch_to.default_content()
     page.browser.driver.execute_script("document.documentElement.className = 'light'")
+    page.enter()
+    width = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    page.browser.resize(HEIGHT, PHONE)
+    scrolled, seen = page.browser.driver.execute_script(width)
+    page.browser.resize(HEIGHT, WIDTH)
+    assert scrolled <= seen <= PHONE, "the page fits on a phone"
+    page.browser.click("//*[@id='windows']//a[contains(@href, '/dags/abandoned/runs/')]")
+    page.browser.wait_for(lambda: "/dags/abandoned/runs/" in page.browser.driver.current_url, "the page of the run")
 
 
 @pytest.mark.skipif(TAKES_PICTURES, reason="the pictures show plain names")
@@ -213,21 +216,6 @@ def test_markup_in_names_is_escaped(page: Page) -> None:
     assert driver.find_elements(By.CSS_SELECTOR, "main img") == []
     assert driver.title != "markup ran"
     assert "markup" not in driver.execute_script("return document.title")
-
-
-def test_the_page_fits_on_a_phone(page: Page) -> None:
-    page.open()
-    width = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
-    page.browser.resize(HEIGHT, PHONE)
-    scrolled, seen = page.browser.driver.execute_script(width)
-    page.browser.resize(HEIGHT, WIDTH)
-    assert scrolled <= seen <= PHONE
-
-
-def test_links_lead_to_the_run(page: Page) -> None:
-    page.open()
-    page.browser.click("//*[@id='windows']//a[contains(@href, '/dags/abandoned/runs/')]")
-    page.browser.wait_for(lambda: "/dags/abandoned/runs/" in page.browser.driver.current_url, "the page of the run")
 
 
 @pytest.mark.parametrize("user", ["viewer", "user"])
@@ -267,11 +255,7 @@ def test_the_sweep_is_run_from_the_page(page: Page, server: SandboxServer) -> No
     page.browser.read("Started resume_abandoned_exports", selector="#said")
     page.until(lambda: page.paused() == {FIRST, SECOND}, "the export to be resumed", 200)
     assert paused_in(server) == {FIRST, SECOND}
-
-
-def test_nothing_is_paused_after_the_window(page: Page, server: SandboxServer) -> None:
-    page.open()
-    (page.airflow.home / "go_on").write_text("")
+    (airflow.home / "go_on").write_text("")
     page.until(lambda: "No maintenance window holds a batch export" in page.section("windows"), "the end", 200)
     assert paused_in(server) == set()
 

@@ -1,4 +1,4 @@
-"""Task retries in a complete Airflow: after Retry-After, deferred, or not at all."""
+"""Task retries in a complete Airflow: after Retry-After, and after a kill."""
 
 from __future__ import annotations
 
@@ -48,22 +48,6 @@ def test_a_retry_waits_for_retry_after(airflow: LiveAirflow, server: SandboxServ
     assert tries(airflow, "told_to_come_back", run_id, "project") == (2 if uses_up_a_retry else 1)
 
 
-def test_bulk_invites_defer_until_retry_after_and_continue(airflow: LiveAirflow, server: SandboxServer) -> None:
-    server.inject("rate_limit", "create_invites", seconds=LATER, after=1)
-    run_id = airflow.trigger("too_many_invites")
-    airflow.wait_for(
-        lambda: airflow.tasks("too_many_invites", run_id)["invites"] == "deferred", 120, "the task to be deferred"
-    )
-    sent = len(server.effects("create_invite"))
-    assert airflow.finish("too_many_invites", run_id, 240) == "success"
-    print(f"\n{sent} of 60 invites were out when the task gave its worker back, 60 of 60 in the end, in one try")
-    assert 0 < sent < 60
-    assert sorted(effect["target"] for effect in server.effects("create_invite")) == sorted(
-        f"person-{number}@example.com" for number in range(60)
-    )
-    assert tries(airflow, "too_many_invites", run_id, "invites") == 1
-
-
 @pytest.mark.needs_airflow("3.3", "the task state store")
 def test_a_retry_finds_what_a_killed_try_created(airflow: LiveAirflow, server: SandboxServer) -> None:
     """Both creates take effect without a response; then the workers are killed."""
@@ -81,12 +65,6 @@ def test_a_retry_finds_what_a_killed_try_created(airflow: LiveAirflow, server: S
     assert states == {"project": "success", "dashboard": "failed"}
     assert sorted(item["operation"] for item in server.effects()) == ["create_dashboard", "create_project"]
     assert "was interrupted: the dashboard may exist" in airflow.log("killed_creates", run_id, "dashboard")
-
-
-def test_a_permanent_error_fails_without_retry(airflow: LiveAirflow) -> None:
-    run_id = airflow.trigger("wrong_key")
-    assert airflow.finish("wrong_key", run_id) == "failed"
-    assert tries(airflow, "wrong_key", run_id, "project") == 1
 
 
 def kill_workers(server: SandboxServer) -> int:

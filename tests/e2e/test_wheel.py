@@ -176,19 +176,13 @@ def test_the_first_dags_of_readme_and_guides_succeed(away: Path, tmp_path: Path)
     assert re.findall(r"^(\S+) ended: (\S+)$", said, re.MULTILINE) == [(page, "success") for page in pages]
 
 
-def test_builds_are_reproducible(built: dict[str, Path], tmp_path: Path) -> None:
+def test_builds_are_reproducible_and_have_exactly_the_expected_files(built: dict[str, Path], tmp_path: Path) -> None:
     again = build(tmp_path)
     assert set(built) == set(again) == {".whl", ".gz"}
     for kind, path in built.items():
         assert path.name == again[kind].name
         assert hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(again[kind].read_bytes()).digest()
-
-
-def test_twine_accepts_the_distributions(built: dict[str, Path], tmp_path: Path) -> None:
     run(sys.executable, "-m", "twine", "check", "--strict", *built.values(), cwd=tmp_path)
-
-
-def test_the_wheel_has_exactly_the_expected_files(built: dict[str, Path]) -> None:
     with zipfile.ZipFile(built[".whl"]) as wheel:
         inside = {name for name in wheel.namelist() if ".dist-info/" not in name}
     tracked = run("git", "ls-files", "airflow_provider_workspace", "example_dags", cwd=ROOT).split()

@@ -1,35 +1,79 @@
-"""Maintenance windows in a complete Airflow: exports are resumed, or the run fails and names those still paused."""
+"""Maintenance windows in a complete Airflow: what closes them, what only the sweep closes, and what does not run."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
-
-if TYPE_CHECKING:
-    from tests.e2e.live_airflow import LiveAirflow
+from tests.e2e.live_airflow import LiveAirflow
+from tests.fault_kinds import TEST_FAULTS
 
 pytestmark = pytest.mark.e2e
 
-FIRST = "0190c0de-0000-4000-8000-0000000000e1"
-SECOND = "0190c0de-0000-4000-8000-0000000000e2"
+DAGS = Path(__file__).parent / "dags"
+FIRST, SECOND = SEED.batch_export_ids[:2]
+SWEEP = "variables/workspace_window_sweep"
+# A Dag whose file is edited or deleted during the work.
+WITH_WINDOW = f"""
+from airflow.sdk import DAG, task
+from airflow_provider_workspace.task_groups import maintenance_window
+from pathlib import Path
+import os, time
+
+HOME = Path(os.environ["AIRFLOW_HOME"])
+
+@task
+def long():
+    (HOME / "long.pid").write_text(str(os.getpid()))
+    while not (HOME / "end").exists():
+        time.sleep(0.2)
+
+with DAG("window_edited", schedule=None), maintenance_window(batch_export_ids=["{FIRST}"]):
+    long()
+"""
+WITHOUT_WINDOW = WITH_WINDOW.replace(f', maintenance_window(batch_export_ids=["{FIRST}"])', "")
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[SandboxServer]:
-    with SandboxServer("live", rate_limit=False) as running:
+    with SandboxServer("live", rate_limit=False, fault_kinds=TEST_FAULTS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
+    dags = tmp_path_factory.mktemp("dags")
+    shutil.copy(DAGS / "windows.py", dags)
+    for name in ("edited", "deleted"):
+        (dags / f"{name}.py").write_text(WITH_WINDOW.replace("window_edited", f"window_{name}"))
+    settings = {
+        "AIRFLOW_CONN_WORKSPACE_DEFAULT": server.connection(read_timeout=5.0, max_attempts=3),
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "2",
+        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "2",
+        "AIRFLOW__DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL": "1",
+    }
+    with LiveAirflow(tmp_path_factory.mktemp("airflow"), dags, server, **settings) as running:
         yield running
 
 
 @pytest.fixture(autouse=True)
-def reset_sandbox(server: SandboxServer) -> None:
+def begin_again(server: SandboxServer, airflow: LiveAirflow) -> None:
     server.reset()
+    for file in ("long.pid", "end"):
+        (airflow.home / file).unlink(missing_ok=True)
+    with suppress(OSError, ValueError):  # no sweep ran; the response is empty
+        airflow.call("DELETE", SWEEP)
 
 
 def paused(server: SandboxServer) -> set[str]:
@@ -40,56 +84,55 @@ def history(server: SandboxServer, export: str) -> list[str]:
     return [effect["operation"].split("_")[0] for effect in server.effects() if effect["target"] == export]
 
 
-def begin_long_work(airflow: LiveAirflow, dag_id: str) -> tuple[str, int]:
-    """Start a run; return its id and the process of its work after it has started."""
-    pid_file = airflow.home / "long.pid"
-    pid_file.unlink(missing_ok=True)
+def begin(airflow: LiveAirflow, dag_id: str) -> tuple[str, int]:
+    """Start a run; return its id and the process of its work after that has started."""
     run_id = airflow.trigger(dag_id)
-    airflow.wait_for(pid_file.exists, 120, "the work to begin")
+    return run_id, process_of_work(airflow)
+
+
+def process_of_work(airflow: LiveAirflow) -> int:
+    airflow.wait_for((airflow.home / "long.pid").exists, 200, "the work to begin")
     time.sleep(0.5)
-    return run_id, int(pid_file.read_text())
+    return int((airflow.home / "long.pid").read_text())
 
 
-@pytest.mark.parametrize(
-    ("dag_id", "state"),
-    [
-        ("window_success", "success"),
-        ("window_exception", "failed"),
-        ("window_timeout", "failed"),
-        ("window_hold", "success"),
-    ],
-)
-def test_a_window_closes_after_the_work(airflow: LiveAirflow, server: SandboxServer, dag_id: str, state: str) -> None:
-    run_id = airflow.trigger(dag_id)
-    assert airflow.finish(dag_id, run_id) == state
+def clear(airflow: LiveAirflow, dag_id: str, run_id: str, **which: Any) -> None:
+    body = {"dry_run": False, "dag_run_id": run_id, "only_failed": False, **which}
+    airflow.call("POST", f"dags/{dag_id}/clearTaskInstances", body)
+
+
+def sweep(airflow: LiveAirflow) -> str:
+    """Run the sweep once; return its state and log."""
+    run_id = airflow.trigger("window_sweep")
+    state = airflow.finish("window_sweep", run_id)
+    return f"[{state}] " + airflow.log("window_sweep", run_id, "sweep")
+
+
+@pytest.mark.parametrize("dag_id", ["window_success", "window_hold"])
+def test_a_window_closes_after_the_work(airflow: LiveAirflow, server: SandboxServer, dag_id: str) -> None:
+    assert airflow.finish(dag_id, airflow.trigger(dag_id)) == "success"
     assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause"]
 
 
-def test_a_window_closes_after_the_work_was_killed(airflow: LiveAirflow, server: SandboxServer) -> None:
-    run_id, pid = begin_long_work(airflow, "window_long")
+@pytest.mark.parametrize("end", ["the work is killed", "the work is marked as failed", "the run is marked as failed"])
+def test_a_window_closes_after_its_work_was_ended(airflow: LiveAirflow, server: SandboxServer, end: str) -> None:
+    run_id, pid = begin(airflow, "window_long")
     assert paused(server) == {FIRST, SECOND}
-    os.kill(pid, signal.SIGKILL)
-    assert airflow.finish("window_long", run_id) == "failed"
-    assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause"]
-
-
-def test_a_window_closes_after_the_work_was_marked_as_failed(airflow: LiveAirflow, server: SandboxServer) -> None:
-    run_id, _ = begin_long_work(airflow, "window_long")
-    airflow.call("PATCH", f"dags/window_long/dagRuns/{run_id}/taskInstances/long", {"new_state": "failed"})
-    assert airflow.finish("window_long", run_id) == "failed"
-    assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause"]
-
-
-def test_a_window_closes_after_the_run_was_marked_as_failed(airflow: LiveAirflow, server: SandboxServer) -> None:
-    run_id, _ = begin_long_work(airflow, "window_long")
-    airflow.call("PATCH", f"dags/window_long/dagRuns/{run_id}", {"state": "failed"})
+    if end == "the work is killed":
+        os.kill(pid, signal.SIGKILL)
+    elif end == "the work is marked as failed":
+        airflow.call("PATCH", f"dags/window_long/dagRuns/{run_id}/taskInstances/long", {"new_state": "failed"})
+    else:
+        airflow.call("PATCH", f"dags/window_long/dagRuns/{run_id}", {"state": "failed"})
     airflow.wait_for(lambda: not paused(server), 120, "the exports to be resumed")
     assert airflow.finish("window_long", run_id) == "failed"
+    assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause"]
 
 
 def test_close_is_retried_until_the_service_accepts(airflow: LiveAirflow, server: SandboxServer) -> None:
-    run_id, _ = begin_long_work(airflow, "window_refused")
+    run_id, _ = begin(airflow, "window_refused")
     server.revoke_key(server.seed.admin_key)
+    (airflow.home / "end").touch()
     airflow.wait_for(
         lambda: airflow.log("window_refused", run_id, "maintenance_window.close").count("STILL PAUSED") >= 3,
         180,
@@ -101,37 +144,32 @@ def test_close_is_retried_until_the_service_accepts(airflow: LiveAirflow, server
     assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause"]
 
 
-def test_a_window_closes_at_its_maximum_length(airflow: LiveAirflow, server: SandboxServer) -> None:
-    run_id, pid = begin_long_work(airflow, "window_overdue")
-    airflow.wait_for(lambda: not paused(server), 60, "the exports to be resumed")
-    os.kill(pid, 0)  # the work continues
-    assert airflow.tasks("window_overdue", run_id)["long"] == "running"
-    assert airflow.finish("window_overdue", run_id) == "failed"
-    log = airflow.log("window_overdue", run_id, "maintenance_window.guard")
-    assert "The window is overdue" in log
-    assert "window_overdue: The window is overdue" in (airflow.home / "overdue.txt").read_text()
-    assert not paused(server)
-
-
-def test_a_window_whose_work_is_cleared_is_guarded_again(airflow: LiveAirflow, server: SandboxServer) -> None:
-    run_id, pid = begin_long_work(airflow, "window_overdue")
+def test_a_window_closes_at_its_maximum_length_also_after_its_work_is_cleared(
+    airflow: LiveAirflow, server: SandboxServer
+) -> None:
+    run_id, pid = begin(airflow, "window_overdue")
+    for _ in range(2):
+        airflow.wait_for(lambda: not paused(server), 60, "the exports to be resumed")
+        os.kill(pid, 0)  # the work continues
+        assert airflow.tasks("window_overdue", run_id)["long"] == "running"
+        os.kill(pid, signal.SIGKILL)
+        assert airflow.finish("window_overdue", run_id) == "failed"
+        assert "The window is overdue" in airflow.log("window_overdue", run_id, "maintenance_window.guard")
+        assert "window_overdue: The window is overdue" in (airflow.home / "overdue.txt").read_text()
+        for file in ("long.pid", "overdue.txt"):
+            (airflow.home / file).unlink()
+        clear(airflow, "window_overdue", run_id, task_ids=["long"])
+        pid = process_of_work(airflow)
+        assert paused(server) == {FIRST, SECOND}
     os.kill(pid, signal.SIGKILL)
     assert airflow.finish("window_overdue", run_id) == "failed"
-    (airflow.home / "long.pid").unlink()
-    body = {"dry_run": False, "dag_run_id": run_id, "task_ids": ["long"], "only_failed": False}
-    airflow.call("POST", "dags/window_overdue/clearTaskInstances", body)
-    airflow.wait_for((airflow.home / "long.pid").exists, 120, "the work")
-    assert paused(server) == {FIRST, SECOND}
-    airflow.wait_for(lambda: not paused(server), 60, "the exports to be resumed")
-    assert airflow.tasks("window_overdue", run_id)["long"] == "running"
-    assert airflow.finish("window_overdue", run_id) == "failed"
+    assert not paused(server)
 
 
 def test_clearing_only_the_failed_tasks_does_not_run_the_work(airflow: LiveAirflow, server: SandboxServer) -> None:
     run_id = airflow.trigger("window_exception")
     assert airflow.finish("window_exception", run_id) == "failed"
-    body = {"dry_run": False, "dag_run_id": run_id, "only_failed": True}
-    airflow.call("POST", "dags/window_exception/clearTaskInstances", body)
+    clear(airflow, "window_exception", run_id, only_failed=True)
     assert airflow.finish("window_exception", run_id) == "failed"
     assert history(server, FIRST) == ["pause", "unpause"]
     log = airflow.log("window_exception", run_id, "exception")
@@ -144,9 +182,113 @@ def test_clearing_only_the_failed_tasks_does_not_run_the_work(airflow: LiveAirfl
 def test_clearing_the_work_of_one_mapped_window_pauses_no_other(airflow: LiveAirflow, server: SandboxServer) -> None:
     run_id = airflow.trigger("window_mapped")
     assert airflow.finish("window_mapped", run_id) == "success"
-    body = {"dry_run": False, "dag_run_id": run_id, "task_ids": [["well", 1]], "only_failed": False}
     # With what follows, Airflow clears the teardown of this window alone, but the setups of both.
-    airflow.call("POST", "dags/window_mapped/clearTaskInstances", {**body, "include_downstream": True})
+    clear(airflow, "window_mapped", run_id, task_ids=[["well", 1]], include_downstream=True)
     assert airflow.finish("window_mapped", run_id) == "success"
     assert history(server, FIRST) == ["pause", "unpause"]
     assert history(server, SECOND) == ["pause", "unpause", "pause", "unpause"]
+
+
+# Accidents: without the sweep nothing stays paused without an error; with it nothing stays paused.
+
+
+def edited(airflow: LiveAirflow, server: SandboxServer) -> tuple[str, str]:  # noqa: ARG001
+    run_id, _ = begin(airflow, "window_edited")
+    (Path(airflow.env["AIRFLOW__CORE__DAGS_FOLDER"]) / "edited.py").write_text(WITHOUT_WINDOW)
+    airflow.wait_for(lambda: "maintenance_window.close" not in task_ids(airflow, "window_edited"), 180, "the edit")
+    (airflow.home / "end").touch()
+    return "window_edited", run_id
+
+
+def task_ids(airflow: LiveAirflow, dag_id: str) -> set[str]:
+    return {row["task_id"] for row in airflow.call("GET", f"dags/{dag_id}/tasks")["tasks"]}
+
+
+def deleted(airflow: LiveAirflow, server: SandboxServer) -> tuple[str, str]:
+    run_id, _ = begin(airflow, "window_deleted")
+    (Path(airflow.env["AIRFLOW__CORE__DAGS_FOLDER"]) / "deleted.py").unlink()
+    airflow.wait_for(lambda: airflow.call("GET", "dags/window_deleted")["is_stale"], 180, "the deletion")
+    end_work(airflow, server, "window_deleted", run_id)
+    return "window_deleted", run_id
+
+
+def dag_paused(airflow: LiveAirflow, server: SandboxServer) -> tuple[str, str]:
+    run_id, _ = begin(airflow, "window_dag_paused")
+    airflow.call("PATCH", "dags/window_dag_paused", {"is_paused": True})
+    end_work(airflow, server, "window_dag_paused", run_id)
+    return "window_dag_paused", run_id
+
+
+def end_work(airflow: LiveAirflow, server: SandboxServer, dag_id: str, run_id: str) -> None:
+    """End the work, let a first sweep see that, and let some minutes pass by its Variable."""
+    (airflow.home / "end").touch()
+    airflow.wait_for(lambda: airflow.tasks(dag_id, run_id)["long"] == "success", 120, "the work")
+    before = paused(server)
+    assert sweep(airflow).startswith("[success]")
+    assert paused(server) == before
+    note = json.loads(airflow.call("GET", SWEEP)["value"])
+    (window,) = note["windows"].values()
+    assert (window["state"], window["why"]) == ("closing", "its work has ended and its closing task has not begun")
+    window["since"] = "2026-01-01T00:00:00.000Z"
+    airflow.call("PATCH", SWEEP, {"key": "workspace_window_sweep", "value": json.dumps(note)})
+
+
+def timed_out(airflow: LiveAirflow, server: SandboxServer) -> tuple[str, str]:  # noqa: ARG001
+    return "window_run_timeout", begin(airflow, "window_run_timeout")[0]
+
+
+def killed(airflow: LiveAirflow, server: SandboxServer) -> tuple[str, str]:
+    """The pause takes 9 s; its process is killed, and the run is marked as failed before the retry."""
+    server.inject("slow_effect", "pause_batch_export", seconds=9)
+    run_id = airflow.trigger("window_success")
+    path, pause, close = f"dags/window_success/dagRuns/{run_id}", "maintenance_window.pause", "maintenance_window.close"
+    airflow.wait_for(
+        lambda: any(row["path"].endswith("/pause/") for row in server.requests()), 120, "the pause", every=0.1
+    )
+    os.kill(airflow.call("GET", f"{path}/taskInstances/{pause}")["pid"], signal.SIGKILL)
+    state = lambda task: airflow.tasks("window_success", run_id)[task]  # noqa: E731
+    airflow.wait_for(lambda: state(pause) == "up_for_retry", 60, "the retry", every=0.1)
+    airflow.call("PATCH", path, {"state": "failed"})
+    airflow.wait_for(lambda: paused(server), 30, "the late pause", every=0.1)
+    airflow.wait_for(lambda: state(close) in ("success", "failed"), 120, "the second resume")
+    return "window_success", run_id
+
+
+@pytest.mark.parametrize(
+    ("accident", "state", "stays"),
+    [
+        (edited, "success", True),
+        (deleted, "running", True),
+        (dag_paused, "running", True),
+        (timed_out, "failed", True),
+        (killed, "failed", False),
+    ],
+)
+def test_an_accident_leaves_no_export_paused(
+    airflow: LiveAirflow,
+    server: SandboxServer,
+    accident: Callable[[LiveAirflow, SandboxServer], tuple[str, str]],
+    state: str,
+    *,
+    stays: bool,
+) -> None:
+    """``stays``: whether an export stays paused until the sweep."""
+    dag_id, run_id = accident(airflow, server)
+    ended = airflow.run(dag_id, run_id) if state == "running" else airflow.finish(dag_id, run_id)
+    time.sleep(0 if state == "running" else 4)  # close runs shortly after the run was marked as failed
+    assert (ended, bool(paused(server))) == (state, stays)
+    said = "".join(airflow.log(dag_id, run_id, task_id) for task_id in airflow.tasks(dag_id, run_id))
+    assert not stays or ended == "failed" or "nobody " in said, "still paused in silence"
+    swept = sweep(airflow)
+    assert not paused(server)
+    if stays:
+        assert swept.startswith("[failed]")
+        assert f"Abandoned window {dag_id} / {run_id}" in swept
+
+
+def test_what_the_sweep_has_resumed_is_not_resumed_again(airflow: LiveAirflow, server: SandboxServer) -> None:
+    """The Dag that was paused goes on."""
+    run_id = airflow.call("GET", "dags/window_dag_paused/dagRuns")["dag_runs"][0]["dag_run_id"]
+    airflow.call("PATCH", "dags/window_dag_paused", {"is_paused": False})
+    assert airflow.finish("window_dag_paused", run_id) == "success"
+    assert server.effects() == []

@@ -56,28 +56,13 @@ pages = st.fixed_dictionaries(
     optional={"next": scalars | values, "count": scalars, "previous": scalars},
 )
 RAW = [
-    b"",
-    b" ",
-    b"null",
-    b"\xff\xfe[\x00]\x00",
-    "[{}]".encode("utf-16"),
-    b"\xef\xbb\xbf{}",
-    b'{"name": "\xfc"}',
-    b'{"id": 1, "id": 2, "name": "a", "name": [1]}',
-    b'{"results": [{"id": 1}], "results": {"id": 2}, "next": "x"}',
-    b'{"name": "\\ud800", "\\udc00": 1}',
-    b'{"id": 1, "modifiers": "\\ud800"}',
-    b'{"results": [{"id": 1, "x": "\\ud800"}]}',
-    b'{"id": NaN, "modifiers": [Infinity, -Infinity, 1e999]}',
-    b'{"id": ' + b"9" * 5000 + b"}",
-    b"[" * 100_000,
-    b'{"modifiers": ' + b"[" * 150 + b"]" * 150 + b"}",
-    b'{"modifiers": ' + b"[" * 900 + b"]" * 900 + b"}",
-    b'{"user": ' * 500 + b"1" + b"}" * 500,
-    b"<html>",
-    b"{} trailing",
-    b"'{}'",
-    b'{"a": 01}',
+    *(b"", b" ", b"null", b"\xff\xfe[\x00]\x00", "[{}]".encode("utf-16"), b"\xef\xbb\xbf{}", b'{"name": "\xfc"}'),
+    *(b'{"id": 1, "id": 2, "name": "a", "name": [1]}', b'{"results": [{"id": 1}], "results": {"id": 2}, "next": "x"}'),
+    *(b'{"name": "\\ud800", "\\udc00": 1}', b'{"id": 1, "modifiers": "\\ud800"}'),
+    *(b'{"results": [{"id": 1, "x": "\\ud800"}]}', b'{"id": NaN, "modifiers": [Infinity, -Infinity, 1e999]}'),
+    *(b'{"id": ' + b"9" * 5000 + b"}", b"[" * 100_000, b'{"user": ' * 500 + b"1" + b"}" * 500),
+    *(b'{"modifiers": ' + b"[" * depth + b"]" * depth + b"}" for depth in (150, 900)),
+    *(b"<html>", b"{} trailing", b"'{}'", b'{"a": 01}'),
 ]
 bodies = st.sampled_from(RAW) | (values | pages).map(lambda value: json.dumps(value).encode()) | st.binary(max_size=30)
 
@@ -105,10 +90,6 @@ def service() -> Iterator[Recorder]:
         yield recorder
 
 
-def safe(headers: dict[str, str]) -> dict[str, str]:
-    return {name.replace("-", "_"): value for name, value in headers.items()}
-
-
 # Statuses with and without a body.
 statuses = st.sampled_from([200, 200, 200, 201, 204, 301, 302, 304, 400, 401, 403, 404, 405, 418, 429, 500, 503])
 # Valid header values.
@@ -116,10 +97,10 @@ header_values = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_
 headers = st.fixed_dictionaries(
     {},
     optional={
-        "Content-Type": st.sampled_from(["application/json", "text/html", "", "x" * 3000, "a/b; charset=utf-99"]),
-        "Retry-After": header_values | st.sampled_from(["9" * 400, "-1", "nan", "inf", "Wed, 99 Foo 9999"]),
+        "Content_Type": st.sampled_from(["application/json", "text/html", "", "x" * 3000, "a/b; charset=utf-99"]),
+        "Retry_After": header_values | st.sampled_from(["9" * 400, "-1", "nan", "inf", "Wed, 99 Foo 9999"]),
         "Location": header_values | st.sampled_from(["//", "http://[", "http://:99999/", "\\\\evil", "javascript:1"]),
-        "X-Request-Id": header_values | st.just("x" * 3000),
+        "X_Request_Id": header_values | st.just("x" * 3000),
     },
 )  # fmt: skip
 
@@ -129,7 +110,7 @@ headers = st.fixed_dictionaries(
 def test_any_response_is_a_result_or_a_workspace_error(
     call: Call, service: Recorder, item: Any, status: int, headers: dict[str, str], body: bytes
 ) -> None:
-    service.answer = (status, safe(headers), b"" if status in (204, 304) else body)
+    service.answer = (status, headers, b"" if status in (204, 304) else body)
     try:
         result = call(item.hook_method, **arguments(item))
     except WorkspaceRequestError as error:

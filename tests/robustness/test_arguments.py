@@ -14,7 +14,6 @@ import json
 import math
 import re
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -49,6 +48,7 @@ from airflow_provider_workspace.version_compat import (
 )
 from tests.contract.parts import IDS, arguments
 from tests.contract.reference import EXPECTED
+from tests.hook_calls import CALLS
 from tests.meta.test_operators import SENSORS, TASKS, TRIGGERS
 from tests.robustness.values import Made, anything, build, json_values, texts
 from tests.variables import install, install_runs
@@ -61,71 +61,71 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outsi
 # A path value is one segment, even if the service decodes it.
 PATHS = [re.compile(f"{row.method} {re.sub('{.*?}', '[^/?#]+', row.path).rstrip('/')}/") for row in EXPECTED]
 METHODS = {expected.hook_method: expected for expected in EXPECTED if expected.hook_method}
-EXAMPLES = settings(max_examples=10)
-# 20,000 calls in total.
-EXAMPLES_OF_EACH = 235
+# They say that the service got or answered an invalid request.
+NOT_REFUSED = (
+    *(WorkspaceTransportError, WorkspaceConnectionError, WorkspaceResponseError),
+    *(WorkspaceServerError, WorkspaceOutcomeUnknownError),
+)
 
 
 class StillWaitingError(Exception):
     """A trigger is still waiting; its last request is cut off."""
 
 
-class Watched:
-    """A sandbox and the requests that it receives."""
+def requests(server: SandboxServer) -> list[dict[str, Any]]:
+    assert server._listener is not None
+    return list(server._listener.service.log)
 
-    def __init__(self, server: SandboxServer) -> None:
-        assert server._listener is not None
-        self.server = server
-        self.service = server._listener.service
 
-    def attempt(self, action: Callable[[], Any]) -> None:
-        """Call a function. It must return or raise an error of the package, and send only valid requests."""
-        before = self.service.request_total
-        refused = None
-        try:
-            action()
-        except StillWaitingError:
+def attempt(server: SandboxServer, action: Callable[[], Any]) -> None:
+    """Call a function. It must return or raise an error of the package, and send only valid requests."""
+    assert server._listener is not None
+    server._listener.service.log.clear()
+    refused = None
+    try:
+        action()
+    except StillWaitingError:
+        return
+    except (TaskDeferred, AirflowSkipException, AirflowNotFoundException):  # of a connection
+        pass
+    except WorkspaceError as error:
+        refused = error
+    except AirflowFailException as error:
+        if not isinstance(error.__context__, WorkspaceError):
+            if "max_rows" not in str(error):
+                raise
             return
-        except (TaskDeferred, AirflowSkipException, AirflowNotFoundException):  # of a connection
-            pass
-        except WorkspaceError as error:
-            refused = error
-        except AirflowFailException as error:
-            if not isinstance(error.__context__, WorkspaceError):
-                if "max_rows" not in str(error):
-                    raise
-                return
-            refused = error.__context__
-        sent = self.service.request_total - before
-        entries = list(self.service.log)[len(self.service.log) - sent :]
-        for entry in entries:
-            assert any(path.fullmatch(f"{entry['method']} {entry['path']}") for path in PATHS), entry
-        assert [entry for entry in entries if entry["handled"] == 500] == []
-        if refused is None:
-            return
-        str(refused).encode()
-        assert "\x00" not in str(refused)
-        assert len(str(refused)) < 12_000
-        # Statuses of invalid requests.
-        assert not isinstance(
-            refused,
-            WorkspaceTransportError
-            | WorkspaceConnectionError
-            | WorkspaceResponseError
-            | WorkspaceServerError
-            | WorkspaceOutcomeUnknownError,
-        )
-        if isinstance(refused, WorkspaceInputError | WorkspaceConfigError):
-            assert [entry for entry in entries if entry["method"] != "GET"] == [], "refused after a write"
+        refused = error.__context__
+    for entry in (entries := requests(server)):
+        assert any(path.fullmatch(f"{entry['method']} {entry['path']}") for path in PATHS), entry
+    assert [entry for entry in entries if entry["handled"] == 500] == []
+    if refused is None:
+        return
+    str(refused).encode()
+    assert "\x00" not in str(refused)
+    assert len(str(refused)) < 12_000
+    assert not isinstance(refused, NOT_REFUSED)
+    if isinstance(refused, WorkspaceInputError | WorkspaceConfigError):
+        assert [entry for entry in entries if entry["method"] != "GET"] == [], "refused after a write"
 
 
 @pytest.fixture(scope="module")
-def watched() -> Iterator[Watched]:
+def server() -> Iterator[SandboxServer]:
     with SandboxServer("strict") as server, pytest.MonkeyPatch.context() as patch:
         extra = {"organization_id": SEED.organization_id, "project_id": SEED.project_id, "max_attempts": 1}
         connection = {"conn_type": "workspace", "host": server.url, "password": SEED.admin_key, "extra": extra}
         patch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", json.dumps(connection))
-        yield Watched(server)
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def airflow_in_memory(monkeypatch: pytest.MonkeyPatch, server: SandboxServer, no_waits: None) -> None:  # noqa: ARG001 - a fixture
+    """Variables in memory; environment changes by commands are undone."""
+    install(monkeypatch)
+    install_runs(monkeypatch)
+    monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "client")
+    assert server._listener is not None
+    server._listener.service.log.clear()
 
 
 @st.composite
@@ -135,73 +135,31 @@ def spoiled(draw: st.DrawFn, given_arguments: dict[str, Any]) -> dict[str, Any]:
     return given_arguments | {name: draw(anything) for name in names}
 
 
-def arguments_of(method: str) -> dict[str, Any]:
-    """Return every argument of a hook method with a valid value."""
-    optional = {"organization_id": SEED.organization_id} if "organization_id" in signature(method) else {}
-    optional |= {"project_id": SEED.project_id} if "project_id" in signature(method) else {}
-    return optional | arguments(METHODS[method]) | ({"on_invalid": "fail"} if method == "create_invites" else {})
+def hook_arguments(method: str) -> dict[str, Any]:
+    """Return every argument of a hook method with a valid value, and those of the hook."""
+    ids = {"organization_id": SEED.organization_id, "project_id": SEED.project_id}
+    taken = inspect.signature(getattr(WorkspaceHook, method)).parameters
+    return {name: ids[name] for name in ids if name in taken} | arguments(METHODS[method])
 
 
-def signature(method: str) -> dict[str, inspect.Parameter]:
-    return dict(inspect.signature(getattr(WorkspaceHook, method)).parameters)
-
-
-@pytest.mark.parametrize("method", sorted(METHODS))
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_any_argument_of_a_hook_method_is_sent_or_a_workspace_error(
-    watched: Watched, call: Call, method: str, data: st.DataObject
-) -> None:
-    kwargs = build(data.draw(spoiled(arguments_of(method))))
-    watched.attempt(lambda: call(method, **kwargs))
-
-
-@EXAMPLES
-@given(data=st.data(), organization_id=anything, project_id=anything)
-def test_any_argument_of_the_hook_is_accepted_or_a_workspace_error(
-    watched: Watched, data: st.DataObject, organization_id: Any, project_id: Any
-) -> None:
-    def call() -> None:
-        hook = WorkspaceHook(**build({"organization_id": organization_id, "project_id": project_id}))
-        try:
-            if data.draw(st.booleans()):
-                list(hook.list_domains())
-            else:
-                hook.get_dashboard(dashboard_id=SEED.dashboard_id)
-        finally:
-            hook.close()
-
-    watched.attempt(call)
-
-
-# Arguments that Airflow defines.
-NOT_OURS = {"self", "kwargs"}
+# Valid arguments without a default, or whose default sends nothing.
 GOOD: dict[str, Any] = {
     **IDS,
     "workspace_conn_id": "workspace_default",
     "target_email": "new@example.com",
-    "emails": ["ada@example.com"],
-    "invites": ["ada@example.com"],
-    "members": ["ada@example.com"],
     "level": 1,
     "name": "Sales",
+    **{name: ["ada@example.com"] for name in ("emails", "invites", "members")},
     "domain": "example.org",
-    "limit": 5,
-    "fields": ["id"],
     "max_rows": 100,
-    "if_exists": "return",
-    "if_missing": "ignore",
-    "on_invalid": "fail",
-    "if_unknown": "fail",
-    "join": "all",
     "batch_export_ids": list(SEED.batch_export_ids[:1]),
     "close_task_id": "window.close",
     "opened_at": 0.0,
     "length": 60.0,
+    "end_at": 0.0,
     "condition": "domain_verified",
     "arguments": {"domain_id": SEED.domain_id},
     "what": "project",
-    "end_at": 0.0,
     "file": {"projects": [{"name": "Sales"}]},
     "part": "projects",
 }
@@ -218,20 +176,27 @@ def own_arguments(cls: type[Any]) -> dict[str, Any]:
 
 
 def parameters(cls: type[Any]) -> dict[str, inspect.Parameter]:
+    """Return the arguments that the package defines."""
     found: dict[str, inspect.Parameter] = {}
     for base in cls.__mro__:
         if base.__module__.startswith("airflow_provider_workspace") and "__init__" in vars(base):
-            for name, parameter in inspect.signature(base.__init__).parameters.items():
-                if name not in NOT_OURS:
-                    found.setdefault(name, parameter)
-            if "kwargs" not in inspect.signature(base.__init__).parameters:
+            own = dict(inspect.signature(base.__init__).parameters)
+            found = {**own, **found}
+            if "kwargs" not in own:
                 break
-    return found
+    return {name: parameter for name, parameter in found.items() if name not in ("self", "kwargs")}
 
 
 def leave(_: float) -> None:
     """Do not wait for the next poke."""
     raise StillWaitingError
+
+
+def task_instance() -> Any:
+    """Return what a task may ask of its task instance."""
+    ids = {"dag_id": "dag", "run_id": "run", "task_id": "task", "map_index": -1, "try_number": 1}
+    methods = {name: lambda **_: None for name in ("xcom_pull", "xcom_push")}
+    return SimpleNamespace(**ids, **methods, get_task_states=lambda **_: {})
 
 
 def run_task(cls: type[Any], kwargs: dict[str, Any]) -> None:
@@ -241,24 +206,14 @@ def run_task(cls: type[Any], kwargs: dict[str, Any]) -> None:
     # Not with setattr, where Airflow searches for XComArgs at any depth.
     vars(task).update({"is_dry_run" if name == "dry_run" else name: value for name, value in kwargs.items()})
     if cls in SENSORS:  # no templates, so Airflow has checked that they are numbers
-        for name, default in (("poke_interval", 60.0), ("timeout", 600.0)):
-            if not isinstance(getattr(task, name), int | float):
-                vars(task)[name] = default
-    ti = SimpleNamespace(
-        dag_id="dag",
-        run_id="run",
-        task_id="task",
-        map_index=-1,
-        try_number=1,
-        xcom_pull=lambda **_: None,
-        xcom_push=lambda **_: None,
-        get_task_states=lambda **_: {},
-    )
+        for name in ("poke_interval", "timeout"):
+            vars(task)[name] = getattr(task, name) if isinstance(getattr(task, name), int | float) else 60.0
     try:
         with pytest.MonkeyPatch.context() as patch:
             if cls in SENSORS:  # it would poke until its timeout
                 patch.setattr("airflow.sdk.bases.sensor.time", SimpleNamespace(monotonic=time.monotonic, sleep=leave))
-            task.execute({"ti": ti} if cls.__module__.endswith((".windows", ".window_closing")) else {})
+            is_window = cls.__module__.endswith((".windows", ".window_closing"))
+            task.execute({"ti": task_instance()} if is_window else {})
     except RuntimeError as error:
         if "is not verified" not in str(error):  # expected with fail_unverified=True
             raise
@@ -362,10 +317,20 @@ def targets(folder: Path) -> dict[str, Run]:
 
         return call
 
+    def method_call(call: Call, method: str) -> Run:
+        return lambda data: call(method, **build(data.draw(spoiled(hook_arguments(method)))))
+
+    def hook_call(data: st.DataObject) -> None:
+        hook = build(data.draw(spoiled({"organization_id": SEED.organization_id, "project_id": SEED.project_id})))
+        for method, ids in (("list_domains", {}), ("get_dashboard", {"dashboard_id": SEED.dashboard_id})):
+            CALLS["requests"](method, hook=hook, **ids)
+
     def command_run(command: Any) -> Run:
         return lambda data: run_command(command, data.draw(command_lines(command, folder)))
 
     return {
+        "the hook": hook_call,
+        **{f"{method} {way}": method_call(call, method) for way, call in CALLS.items() for method in METHODS},
         **{f"run {cls.__name__}": spoil(run_task, cls) for cls in TASKS},
         **{f"build {cls.__name__}": shallow(cls) for cls in TASKS},
         **{f"run {cls.__name__}": spoil(run_trigger, cls) for cls in TRIGGERS},
@@ -373,61 +338,20 @@ def targets(folder: Path) -> dict[str, Run]:
     }
 
 
-NAMES = sorted(targets(Path()))
-
-
-def fuzz(watched: Watched, run: Run, examples: int) -> tuple[int, dict[str, str]]:
-    """Call a target many times; return the number of calls and an example of each raw error."""
-    calls, raw = 0, dict[str, str]()
+@pytest.mark.parametrize("examples", [5, pytest.param(235, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", sorted(targets(Path())))
+def test_any_argument_is_sent_or_a_workspace_error(
+    server: SandboxServer, name: str, tmp_path: Path, examples: int
+) -> None:
+    run = targets(tmp_path)[name]
 
     # The few calls of a normal test run are always the same.
     @settings(max_examples=examples, derandomize=examples < 100, database=None, suppress_health_check=list(HealthCheck))
     @given(data=st.data())
     def call(data: st.DataObject) -> None:
-        nonlocal calls
-        calls += 1
-        try:
-            watched.attempt(lambda: run(data))
-        except Exception as error:
-            if type(error).__module__.startswith("hypothesis"):
-                raise
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            place = f"{type(error).__name__} in {Path(frame.filename).name}:{frame.lineno}"
-            raw.setdefault(place, "".join(traceback.format_exception(error))[-1500:])
+        attempt(server, lambda: run(data))
 
     call()
-    return calls, raw
-
-
-@pytest.fixture
-def airflow_in_memory(monkeypatch: pytest.MonkeyPatch, no_waits: None) -> None:  # noqa: ARG001 - a fixture
-    """Variables in memory; environment changes by commands are undone."""
-    install(monkeypatch)
-    install_runs(monkeypatch)
-    monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "client")
-
-
-@pytest.mark.usefixtures("airflow_in_memory")
-@pytest.mark.parametrize("name", NAMES)
-def test_any_argument_is_sent_or_a_workspace_error(watched: Watched, name: str, tmp_path: Path) -> None:
-    assert fuzz(watched, targets(tmp_path)[name], 5)[1] == {}
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("airflow_in_memory")
-def test_twenty_thousand_calls_succeed_or_raise_a_workspace_error(watched: Watched, tmp_path: Path) -> None:
-    calls, raw = 0, dict[str, dict[str, str]]()
-    for name, run in targets(tmp_path).items():
-        count, errors = fuzz(watched, run, EXAMPLES_OF_EACH)
-        calls += count
-        if errors:
-            raw[name] = errors
-    print(f"{calls} calls of {len(NAMES)} operators, sensors, triggers and commands")
-    for name, errors in raw.items():
-        for place, told in errors.items():
-            print(f"== {name}: {place}\n{told}")
-    assert raw == {}
-    assert calls >= 20_000
 
 
 # A huge limit means no limit.
@@ -440,19 +364,13 @@ NUMBERS = [
 ]
 
 
-@pytest.mark.usefixtures("airflow_in_memory")
 @pytest.mark.parametrize(("cls", "name"), NUMBERS, ids=lambda value: getattr(value, "__name__", value))
-def test_invalid_numbers_are_refused(watched: Watched, cls: Any, name: str) -> None:
+def test_invalid_numbers_are_refused(server: SandboxServer, cls: Any, name: str) -> None:
+    run = run_trigger if cls in TRIGGERS else run_task
     wrong: list[Any] = [math.nan, math.inf, -math.inf, True, [1]]
     wrong += [] if name.endswith("_id") else ["nan", "inf"]  # an id may be any text
     wrong += [] if name in ANY_WHOLE_NUMBER else [10**400, -(10**400)]
     for value in wrong:
-        before = watched.service.request_total
-        with pytest.raises((WorkspaceInputError, AirflowFailException), match=name) as refused:
-            run_trigger(cls, own_arguments(cls) | {name: value}) if cls in TRIGGERS else run_task(
-                cls, own_arguments(cls) | {name: value}
-            )
-        assert "Nothing was sent." in str(refused.value)
-        sent = watched.service.request_total - before
-        entries = list(watched.service.log)[len(watched.service.log) - sent :]
-        assert [entry for entry in entries if entry["method"] != "GET"] == []
+        with pytest.raises((WorkspaceInputError, AirflowFailException), match=f"(?s){name}.*Nothing was sent\\."):
+            run(cls, own_arguments(cls) | {name: value})
+    assert [entry for entry in requests(server) if entry["method"] != "GET"] == []

@@ -10,22 +10,19 @@ import json
 import multiprocessing
 import os
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.errors import (
-    WorkspaceNotAppliedError,
-    WorkspaceOutcomeUnknownError,
-)
+from airflow_provider_workspace.errors import WorkspaceNotAppliedError, WorkspaceOutcomeUnknownError
 from airflow_provider_workspace.operators.dashboards import WorkspaceAddDashboardCollaboratorOperator
 from airflow_provider_workspace.operators.domains import WorkspaceCreateDomainOperator
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator
+from airflow_provider_workspace.operators.organization import WorkspacePlanOrganizationOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
+from tests.interruptions import kill
 from tests.task_instance import Killed, TaskInstance, TaskStore
 
 if TYPE_CHECKING:
@@ -52,13 +49,14 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 CONSISTENCY_TIME = 120.0
 
 
+@pytest.fixture(autouse=True)
+def connected(connect: Connect) -> None:
+    connect()
+
+
 def task(kind: str, **more: Any) -> Any:
     operator, arguments, _ = KINDS[kind]
     return operator(task_id="t", do_xcom_push=False, **arguments, **more)
-
-
-def list_of(kind: str) -> str:
-    return KINDS[kind][2]
 
 
 def finish(clock: Clock, kind: str, context: Any, **more: Any) -> tuple[Any, int]:
@@ -83,62 +81,36 @@ def sent(sandbox: SandboxServer, kind: str) -> int:
 
 
 @kinds
-@pytest.mark.parametrize(("answer", "seconds"), [("time_out", 8), ("504", 10), ("reset", 70), ("504", 110)])
-def test_a_late_effect_is_not_created_twice(
-    sandbox: SandboxServer, connect: Connect, kind: str, answer: str, seconds: float
-) -> None:
-    connect(read_timeout=0.3, consistency_time=CONSISTENCY_TIME)
-    sandbox.inject("slow_effect", kind, answer=answer, seconds=seconds)
-    operator = task(kind)
-    operator.execute({})
-    assert operator.created
-    sandbox.advance_clock(3600)
-    assert len(sandbox.audit(kind)) == 1
-
-
 @pytest.mark.parametrize(
-    ("seconds", "waits"),
+    ("fault", "lag", "sends", "waits"),
     [
-        (0, [0.5]),
-        (5, [0.5, 5.0]),
-        (10, [0.5, 5.0, 5.5]),
-        (20, [0.5, 5.0, 5.5, 11.0]),
-        (120, [0.5, 5.0, 5.5, 11.0, 22.0, 44.0, 32.0]),
+        (("slow_effect", {"answer": "time_out", "seconds": 8}), 0, 1, (8, 30)),
+        (("slow_effect", {"answer": "504", "seconds": 10}), 0, 1, (10, 30)),
+        (("slow_effect", {"answer": "reset", "seconds": 70}), 0, 1, (70, 120)),
+        (("slow_effect", {"answer": "504", "seconds": 110}), 0, 1, (110, 120)),
+        (("reset_after", {}), 20, 1, (20, 60)),
+        (("say", {"status": 201, "body": {}}), 8, 1, (8, 30)),  # a response without an id
+        (("reset_before", {}), 0, 2, (119, 121)),
     ],
 )
-def test_look_ups_of_a_lost_create_become_rarer(
-    sandbox: SandboxServer, connect: Connect, clock: Clock, seconds: float, waits: list[float]
+def test_a_create_without_a_clear_response_is_found_or_sent_again(
+    clock: Clock, sandbox: SandboxServer, connect: Connect, kind: str, fault: Any, lag: int, sends: int, waits: Any
 ) -> None:
-    connect()
-    sandbox.inject("slow_effect", "create_project", answer="reset", seconds=seconds)
-    assert finish(clock, "create_project", {})[0].created
-    assert clock.waited == pytest.approx(waits, abs=0.5)
-
-
-@kinds
-def test_a_lagging_list_causes_no_second_create(
-    sandbox: SandboxServer, connect: Connect, kind: str, clock: Clock
-) -> None:
-    connect()
+    connect(read_timeout=0.3, consistency_time=CONSISTENCY_TIME)
     sandbox.advance_clock(3600)  # the seed is old enough to be listed
-    sandbox.inject("late_rows", list_of(kind), seconds=20, times=None)
-    sandbox.inject("reset_after", kind)
-    operator = task(kind)
-    operator.execute({})
-    assert operator.created
-    assert len(sandbox.audit(kind)) == 1
-    assert 20 <= sum(clock.waited) < 60
-
-
-@kinds
-def test_a_lost_create_is_sent_again_after_the_consistency_time(
-    sandbox: SandboxServer, connect: Connect, kind: str, clock: Clock
-) -> None:
-    connect()
-    sandbox.inject("reset_before", kind)
+    if lag:
+        sandbox.inject("late_rows", KINDS[kind][2], seconds=lag, times=None)
+    sandbox.inject(fault[0], kind, **fault[1])
     assert finish(clock, kind, {})[0].created
-    assert (sent(sandbox, kind), len(sandbox.audit(kind))) == (2, 1)
-    assert sum(clock.waited) == pytest.approx(CONSISTENCY_TIME, abs=1)
+    sandbox.advance_clock(3600)
+    assert (sent(sandbox, kind), len(sandbox.audit(kind))) == (sends, 1)
+    assert waits[0] <= sum(clock.waited) <= waits[1]
+
+
+def test_look_ups_of_a_lost_create_become_rarer(sandbox: SandboxServer, clock: Clock) -> None:
+    sandbox.inject("slow_effect", "create_project", answer="reset", seconds=120)
+    assert finish(clock, "create_project", {})[0].created
+    assert clock.waited == pytest.approx([0.5, 5.0, 5.5, 11.0, 22.0, 44.0, 32.0], abs=0.5)
 
 
 @kinds
@@ -171,99 +143,67 @@ def test_a_create_that_never_takes_effect_is_an_error(
 # Retries after a kill
 
 
-@pytest.fixture
-def killed(
-    sandbox: SandboxServer, connect: Connect, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., None]:
-    """Kill the first try when it waits for its create, which takes effect later or never; then let time pass."""
-
-    def die(_: float) -> None:
-        raise Killed
-
-    def first_try(context: Any, takes_effect_after: float | None, passes: float) -> None:
-        connect()
-        if takes_effect_after is None:
-            sandbox.inject("reset_before", "create_project")
-        else:
-            sandbox.inject("slow_effect", "create_project", answer="reset", seconds=takes_effect_after)
-        with monkeypatch.context() as patch:
-            patch.setattr(clock, "advance", die)
-            with pytest.raises(Killed):
-                task("create_project").execute(context)
-        clock.advance(passes)
-
-    return first_try
-
-
-@pytest.mark.parametrize("passes", [0.0, 3.0, 50.0, 119.0])
-@pytest.mark.parametrize("seconds", [0.0, 8.0, 20.0, 119.5])
-def test_a_retry_after_a_kill_looks_the_create_up(
-    sandbox: SandboxServer, clock: Clock, killed: Callable[..., None], passes: float, seconds: float
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize(
+    ("takes_effect", "passes", "sends", "waits"),
+    [
+        (0.0, 0.0, 1, (0, 1)),
+        (8.0, 3.0, 1, (5, 118)),
+        (20.0, 50.0, 1, (0, 1)),
+        (119.5, 0.0, 1, (119, 121)),
+        (119.5, 119.0, 1, (0, 2)),
+        (None, 100.0, 2, (19, 21)),
+        (None, 200.0, 2, (0, 1)),
+    ],
+)
+def test_a_retry_after_a_kill_finds_the_create_or_sends_it_again(
+    sandbox: SandboxServer,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    takes_effect: float | None,
+    passes: float,
+    sends: int,
+    waits: tuple[float, float],
+    *,
+    stored: bool,
 ) -> None:
-    context: Any = {"task_state_store": TaskStore()}
-    killed(context, seconds, passes)
-    assert finish(clock, "create_project", context, if_exists="fail")[0].created
-    assert sent(sandbox, "create_project") == 1
-    assert sum(clock.waited) + passes <= CONSISTENCY_TIME + 1 or not clock.waited
+    """The first try is killed when it waits for its create; without a store, it is unknown when it was sent."""
+    fault: tuple[str, dict[str, Any]] = ("slow_effect", {"answer": "reset", "seconds": takes_effect})
+    kind, options = fault if takes_effect is not None else ("reset_before", {})
+    sandbox.inject(kind, "create_project", **options)
+    context: Any = {"task_state_store": TaskStore()} if stored else {}
+    with monkeypatch.context() as patch:
+        patch.setattr(clock, "advance", lambda _: kill())
+        with pytest.raises(Killed):
+            task("create_project").execute(context)
+    clock.advance(passes)
+    clock.waited.clear()
+    operator, _ = finish(clock, "create_project", {"ti": TaskInstance(2), **context})
+    assert (sent(sandbox, "create_project"), len(sandbox.audit("create_project"))) == (sends, 1)
+    if stored:
+        assert operator.created
+        assert waits[0] <= sum(clock.waited) <= waits[1]
+    else:
+        assert operator.created is (takes_effect is None)
+        assert sum(clock.waited) <= CONSISTENCY_TIME + 1
 
 
-@pytest.mark.parametrize(("passes", "waits"), [(100.0, 20.0), (200.0, 0.0)])
-def test_a_retry_creates_again_after_the_consistency_time(
-    sandbox: SandboxServer, clock: Clock, killed: Callable[..., None], passes: float, waits: float
-) -> None:
-    context: Any = {"task_state_store": TaskStore()}
-    killed(context, None, passes)
-    assert finish(clock, "create_project", context)[0].created
-    assert (sent(sandbox, "create_project"), len(sandbox.audit("create_project"))) == (2, 1)
-    assert sum(clock.waited) == pytest.approx(waits, abs=1)
-
-
-def test_a_retry_without_a_store_waits_for_the_whole_consistency_time(
-    sandbox: SandboxServer, clock: Clock, killed: Callable[..., None]
-) -> None:
-    """Who created the record is unknown then."""
-    killed({}, 100.0, 0.0)
-    assert not finish(clock, "create_project", {"ti": TaskInstance(2)})[0].created
-    assert sent(sandbox, "create_project") == 1
-
-
-class FileStore:
-    """Airflow's task state store in a file, which outlives a killed process."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def read(self) -> dict[str, Any]:
-        return json.loads(self.path.read_text()) if self.path.exists() else {}
-
-    def get(self, key: str) -> Any:
-        return self.read().get(key)
-
-    def set(self, key: str, value: Any) -> None:
-        self.path.write_text(json.dumps({**self.read(), key: value}))
-
-    def delete(self, key: str) -> None:
-        self.path.write_text(json.dumps({name: value for name, value in self.read().items() if name != key}))
-
-
-def run(kind: str, connection: str, context: Any) -> None:
+def run(kind: str, connection: str) -> None:
     """Run the task once in this process."""
     os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"] = connection
-    task(kind).execute(context)
+    task(kind).execute({})
 
 
 @kinds
-@pytest.mark.parametrize("memory", ["stored", "none"])
 @pytest.mark.slow
 def test_an_immediate_retry_after_kill_9_creates_nothing_twice(
-    sandbox: SandboxServer, connect: Connect, kind: str, tmp_path: Path, memory: str
+    sandbox: SandboxServer, connect: Connect, kind: str
 ) -> None:
     connect(consistency_time=60)
     sandbox.inject("slow_effect", kind, seconds=8)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.robustness.test_consistency_time"])
-    store = {"task_state_store": FileStore(tmp_path / "store")} if memory == "stored" else {}
-    worker = context.Process(target=run, args=(kind, os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"], store))
+    worker = context.Process(target=run, args=(kind, os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"]))
     worker.start()
     while worker.is_alive() and not any(fault["hits"] for fault in sandbox.faults()):
         time.sleep(0.01)
@@ -271,8 +211,8 @@ def test_an_immediate_retry_after_kill_9_creates_nothing_twice(
     worker.kill()
     worker.join()
     operator = task(kind)
-    operator.execute({"ti": TaskInstance(2), **store})
-    assert operator.created == (memory == "stored")  # without a store, the creator is unknown
+    operator.execute({"ti": TaskInstance(2)})
+    assert not operator.created, "without a store, the creator is unknown"
     sandbox.advance_clock(3600)
     assert len(sandbox.audit(kind)) == 1
 
@@ -281,48 +221,23 @@ def test_an_immediate_retry_after_kill_9_creates_nothing_twice(
 
 
 @kinds
-def test_a_create_whose_response_has_no_id_is_looked_up(
-    sandbox: SandboxServer, connect: Connect, clock: Clock, kind: str
-) -> None:
-    connect()
-    sandbox.inject("say", kind, status=201, body={})
-    sandbox.inject("late_rows", list_of(kind), seconds=8)
-    assert finish(clock, kind, {})[0].created
-    assert sent(sandbox, kind) == 1
-
-
-@kinds
-def test_a_create_that_is_never_shown_is_an_error(
-    sandbox: SandboxServer, connect: Connect, clock: Clock, kind: str
-) -> None:
-    connect()
+def test_a_create_that_is_never_shown_is_an_error(sandbox: SandboxServer, clock: Clock, kind: str) -> None:
     sandbox.inject("say", kind, status=201, body={}, rows=0)
     with pytest.raises(WorkspaceNotAppliedError, match="was created, but did not show it within 120 s"):
         finish(clock, kind, {})
     assert sent(sandbox, kind) == 1
 
 
-@pytest.mark.parametrize("applied", [True, False])
-def test_a_response_with_another_domain_is_looked_up(
-    sandbox: SandboxServer, connect: Connect, *, applied: bool
-) -> None:
-    connect(consistency_time=6)
+def test_a_response_with_another_domain_is_looked_up(sandbox: SandboxServer) -> None:
     other = {"id": SEED.absent_uuid, "domain": "other.example.com"}
-    sandbox.inject("say", "create_domain", status=201, body=other, rows=None if applied else 0)
+    sandbox.inject("say", "create_domain", status=201, body=other)
     claim = task("create_domain")
-    if applied:
-        assert claim.execute({})["domain"] == "northwind.example.com"
-        assert claim.created
-    else:
-        with pytest.raises(WorkspaceNotAppliedError, match="did not show it within 6 s"):
-            claim.execute({})
+    assert claim.execute({})["domain"] == "northwind.example.com"
+    assert claim.created
     assert sent(sandbox, "create_domain") == 1
 
 
-def test_a_listed_project_without_an_id_is_an_error_and_nothing_is_created(
-    sandbox: SandboxServer, connect: Connect
-) -> None:
-    connect()
+def test_a_listed_project_without_an_id_is_an_error_and_nothing_is_created(sandbox: SandboxServer) -> None:
     sandbox.inject("say", "list_projects", body={"count": 1, "next": None, "results": [{"name": " Northwind"}]})
     with pytest.raises(AirflowFailException, match=r"WorkspaceResponseError: .* 'Northwind' without a numeric id"):
         task("create_project").execute({})
@@ -334,37 +249,27 @@ UNIQUE = {"type": "validation_error", "code": "unique", "detail": "It exists alr
 
 @pytest.mark.parametrize("status", [400, 409])
 @pytest.mark.parametrize("if_exists", ["return", "fail"])
+@pytest.mark.parametrize("exists", [True, False])
 def test_a_record_that_somebody_creates_at_the_same_time_is_reused(
-    sandbox: SandboxServer, connect: Connect, clock: Clock, status: int, if_exists: str
+    sandbox: SandboxServer, clock: Clock, status: int, if_exists: str, *, exists: bool
 ) -> None:
-    connect()
-    task("create_domain").execute({})
+    if exists:
+        task("create_domain").execute({})
     sandbox.inject("late_rows", "list_domains", seconds=3)
     sandbox.inject("say", "create_domain", status=status, body=UNIQUE, rows=0)
     second = task("create_domain", if_exists=if_exists)
-    if if_exists == "return":
+    if if_exists == "return" and exists:
         second.execute({})
         assert not second.created
-        assert sum(clock.waited) < 10
     else:
-        with pytest.raises(AirflowFailException, match=str(status)):
+        with pytest.raises(AirflowFailException, match=f"{status}.*It exists already"):
             second.execute({})
-
-
-def test_a_taken_name_without_a_visible_record_is_an_error(
-    sandbox: SandboxServer, connect: Connect, clock: Clock
-) -> None:
-    connect()
-    sandbox.inject("say", "create_domain", status=400, body=UNIQUE, rows=0)
-    with pytest.raises(AirflowFailException, match="It exists already"):
-        task("create_domain").execute({})
     assert sum(clock.waited) < 10
 
 
 def test_a_create_that_takes_effect_after_the_consistency_time_is_found_by_its_unique_name(
-    sandbox: SandboxServer, connect: Connect, clock: Clock
+    sandbox: SandboxServer, clock: Clock
 ) -> None:
-    connect()
     sandbox.inject("slow_effect", "create_domain", answer="reset", seconds=123)
     sandbox.inject("say", "create_domain", status=400, body=UNIQUE, rows=0, after=1)
     assert finish(clock, "create_domain", {}, if_exists="fail")[0].created
@@ -374,26 +279,24 @@ def test_a_create_that_takes_effect_after_the_consistency_time_is_found_by_its_u
 # Names
 
 
+def named(name: str) -> Any:
+    return WorkspaceCreateProjectOperator(task_id="t", name=name, do_xcom_push=False)
+
+
 @pytest.mark.parametrize("name", ["Cafe\u0301  Nord", "  Café Nord ", "Café\tNord"])
-def test_a_normalized_name_is_found_again(sandbox: SandboxServer, connect: Connect, name: str) -> None:
-    connect()
+def test_a_normalized_name_is_found_again(sandbox: SandboxServer, name: str) -> None:
     sandbox.inject("said_otherwise", "create_project", how="normalized", times=None)
-    ids = {
-        WorkspaceCreateProjectOperator(task_id="t", name=name, do_xcom_push=False).execute({})["id"] for _ in range(3)
-    }
+    ids = {named(name).execute({})["id"] for _ in range(3)}
     assert len(ids) == len(sandbox.audit("create_project")) == 1
 
 
-def test_two_concurrent_creates_raise_a_duplicate_error(sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
-    first = task("create_project").execute({})
+def test_two_concurrent_creates_raise_a_duplicate_error(sandbox: SandboxServer) -> None:
+    task("create_project").execute({})
     sandbox.inject("late_rows", "list_projects", times=1)  # the other task had looked before the first one created
     with pytest.raises(AirflowFailException, match="project 'Northwind' exists 2 times, as ") as caught:
         task("create_project").execute({})
-    for entry in sandbox.audit("create_project"):
-        assert entry["target"] in str(caught.value)
-    assert str(first["id"]) in str(caught.value)
-    assert len(sandbox.audit("create_project")) == 2
+    ids = [entry["target"] for entry in sandbox.audit("create_project")]
+    assert [number in str(caught.value) for number in ids] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -404,16 +307,29 @@ def test_two_concurrent_creates_raise_a_duplicate_error(sandbox: SandboxServer, 
     ],
 )
 def test_a_list_without_the_new_project_is_a_warning(
-    sandbox: SandboxServer,
-    connect: Connect,
-    caplog: pytest.LogCaptureFixture,
-    kind: str,
-    options: dict[str, Any],
-    says: str,
+    sandbox: SandboxServer, caplog: pytest.LogCaptureFixture, kind: str, options: dict[str, Any], says: str
 ) -> None:
-    connect()
     sandbox.inject(kind, "list_projects", after=1, times=None, **options)
     created = task("create_project")
     created.execute({})
     assert created.created
     assert says in caplog.text
+
+
+def test_a_service_that_cuts_names_gets_one_project_in_all_runs(sandbox: SandboxServer) -> None:
+    name = "Northwind-" * 10
+    sandbox.inject("said_otherwise", "create_project", how="normalized", times=None)
+    for _ in range(3):
+        with pytest.raises(AirflowFailException, match=r"^WorkspaceNotAppliedError: Set name='Northwind-"):
+            named(name).execute({})
+    with pytest.raises(AirflowFailException, match=r"Set name='North.* the first 60 characters of this one \(100\)"):
+        WorkspacePlanOrganizationOperator(task_id="p", file={"projects": [{"name": name}]}).execute({})
+    assert len(sandbox.audit("create_project")) == 1
+    named(f"Other {name}"[:60]).execute({})
+    assert len(sandbox.audit("create_project")) == 2
+
+
+def test_a_name_that_begins_like_another_is_created(sandbox: SandboxServer) -> None:
+    for name in ("Northwind", "Northwind Europe", "N" * 80, "N" * 61, f"{'N' * 61} 2"):
+        named(name).execute({})
+    assert len(sandbox.audit("create_project")) == 5

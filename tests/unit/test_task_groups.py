@@ -11,7 +11,6 @@ import pytest
 from airflow.cli.commands.task_command import _generate_temporary_run_id
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, TaskGroup, task, task_group
-from airflow.utils.code_utils import get_python_source
 
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -24,26 +23,20 @@ if TYPE_CHECKING:
     from tests.conftest import Connect
 
 EXPORTS = [SEED.batch_export_ids[0]]
-TASKS = ("open", "pause", "drain", "hold", "outcome", "close", "guard")
 
 
 def test_a_window_has_tasks_before_and_after_it() -> None:
     with DAG("around", schedule=None) as dag:
         before, after = EmptyOperator(task_id="before"), EmptyOperator(task_id="after")
-        with maintenance_window(batch_export_ids=EXPORTS) as work:
+        with maintenance_window(batch_export_ids=EXPORTS, drain=60) as work:
             EmptyOperator(task_id="rebuild")
         assert work.parent_group is not None
         before >> work.parent_group
         work >> after
     assert dag.get_task("maintenance_window.open").upstream_task_ids == {"before"}
-    assert dag.get_task("rebuild").upstream_task_ids == {"maintenance_window.pause"}
-    assert dag.get_task("after").upstream_task_ids == {"rebuild"}
-
-
-def test_drain_waits_between_pause_and_work() -> None:
-    dag = Window(*EXPORTS, drain=60).dag
     assert dag.get_task("maintenance_window.drain").upstream_task_ids == {"maintenance_window.pause"}
-    assert dag.get_task("first").upstream_task_ids == {"maintenance_window.drain"}
+    assert dag.get_task("rebuild").upstream_task_ids == {"maintenance_window.drain"}
+    assert dag.get_task("after").upstream_task_ids == {"rebuild"}
 
 
 @pytest.mark.parametrize("cleared", ["rebuild", "maintenance_window.hold"])
@@ -121,11 +114,6 @@ def test_the_pre_execute_of_default_args_is_called_too(monkeypatch: pytest.Monke
     assert [context["ti"].task_id for context in called] == ["rebuild"]
 
 
-def test_the_check_of_the_work_takes_little_room_in_the_serialized_dag() -> None:
-    """Airflow stores the source of a pre_execute with each task."""
-    assert len(get_python_source(Window(*EXPORTS).dag.get_task("rebuild")._pre_execute_hook)) < 150
-
-
 def test_default_args_do_not_reach_the_tasks_of_a_window() -> None:
     defaults: dict[str, Any] = {
         "depends_on_past": True,
@@ -138,24 +126,21 @@ def test_default_args_do_not_reach_the_tasks_of_a_window() -> None:
         "pre_execute": print,
         "post_execute": print,
     }
-    dag = Window(*EXPORTS, drain=60, hold=60, max_length=3600, default_args=defaults).dag
-    for name in TASKS:
+    arguments: dict[str, Any] = {"drain": 60, "hold": 60, "max_length": 3600, "resume_args": {"retries": 1}}
+    dag = Window(*EXPORTS, default_args=defaults, **arguments).dag
+    assert Window(*EXPORTS).dag.get_task("maintenance_window.close").retries == 15
+    for name in ("open", "pause", "drain", "hold", "outcome", "close", "guard"):
         task = dag.get_task(f"maintenance_window.{name}")
         assert not task.depends_on_past
         assert not task.wait_for_downstream
         assert task._post_execute_hook is None
         assert (task._pre_execute_hook is None) == (name != "hold")
         assert task.trigger_rule == ("all_done_setup_success" if name in ("close", "guard") else "all_success")
-        assert task.retries == (15 if name == "close" else 3)
+        assert task.retries == (1 if name == "close" else 3)
         assert task.retry_delay < timedelta(minutes=1)
         assert task.execution_timeout is None
         assert task.do_xcom_push
     assert dag.get_task("rebuild").depends_on_past
-
-
-def test_retries_of_close_can_be_set() -> None:
-    dag = Window(*EXPORTS, hold=1, resume_args={"retries": 1}).dag
-    assert dag.get_task("maintenance_window.close").retries == 1
 
 
 @pytest.mark.parametrize(
@@ -171,18 +156,14 @@ def test_retries_of_close_can_be_set() -> None:
             for lengths in ({"drain": 3600}, {"hold": "4000"}, {"drain": 1800, "hold": 1800})
         ),
         ({"on_overdue": []}, "on_overdue needs max_length"),
+        ({}, "create tasks inside the with statement, or set hold"),
     ],
 )
-def test_an_invalid_length_is_an_import_error(arguments: dict[str, Any], error: str) -> None:
-    with pytest.raises(ValueError, match=error):
-        Window(*EXPORTS, **arguments)
-
-
-def test_a_window_without_work_is_an_import_error() -> None:
+def test_an_invalid_window_is_an_import_error(arguments: dict[str, Any], error: str) -> None:
     with (
         DAG("wrong", schedule=None),
-        pytest.raises(ValueError, match="create tasks inside the with statement, or set hold"),
-        maintenance_window(batch_export_ids=EXPORTS),
+        pytest.raises(ValueError, match=error),
+        maintenance_window(batch_export_ids=EXPORTS, **arguments),
     ):
         pass
 
@@ -193,7 +174,7 @@ def publish(domains: list[dict[str, str]]) -> None:
 
 
 def test_the_tasks_of_an_organization() -> None:
-    with DAG("onboard", schedule=None) as dag:
+    with DAG("onboard", schedule=None, default_args={"do_xcom_push": False, "trigger_rule": "all_done"}) as dag:
         workspace_organization(file="northwind.yaml", publish=publish, require_approval=True, pool="workspace")
     ids = {task.task_id.removeprefix("organization."): task for task in dag.tasks}
     assert set(ids) == {"plan", *STEPS, "publish", "report"}
@@ -203,13 +184,10 @@ def test_the_tasks_of_an_organization() -> None:
     assert before["report"] == set(STEPS)
     assert all(task.retries == 3 for name, task in ids.items() if name != "publish")
     assert {task.pool for name, task in ids.items() if name != "publish"} == {"workspace"}
+    assert {(task.do_xcom_push, task.trigger_rule) for name, task in ids.items() if name != "publish"} == {
+        (True, "all_success")
+    }
     assert not dag.get_task("organization.plan").is_mapped
-
-
-def test_default_args_do_not_break_the_tasks_of_an_organization() -> None:
-    with DAG("defaults", schedule=None, default_args={"do_xcom_push": False, "trigger_rule": "all_done"}) as dag:
-        workspace_organization(file="northwind.yaml")
-    assert {(task.do_xcom_push, task.trigger_rule) for task in dag.tasks} == {(True, "all_success")}
 
 
 def test_a_drift_check_is_one_task() -> None:
@@ -222,22 +200,13 @@ def test_a_drift_check_is_one_task() -> None:
 def test_organizations_can_be_mapped() -> None:
     @task
     def files() -> list[str]:
-        return ["a.yaml"]
+        return ["data/my-file.yaml"]
 
     with DAG("several", schedule=None) as dag:
         workspace_organization("listed", file=["a.yaml", {"file": "b.yaml", "workspace_conn_id": "b"}])
-        workspace_organization("found", file=files(), verification_args={"timeout": 60})
+        workspace_organization("found", file=files(), organization="north", verification_args={"timeout": 60})
     assert all(task.get_closest_mapped_task_group() for task in dag.tasks if task.task_id != "files")
     assert dag.get_task("found.verification").timeout == 60
-
-
-def test_mapped_files_may_have_any_name() -> None:
-    @task
-    def files() -> list[str]:
-        return ["data/my-file.yaml"]
-
-    with DAG("named", schedule=None) as dag:
-        workspace_organization("found", file=files(), organization="north")
     group: Any = dag.get_task("found.plan").get_closest_mapped_task_group()
     (arguments_of,) = group._expand_input.value.callables
     common = {"organization": "north", "workspace_conn_id": "workspace_default"}

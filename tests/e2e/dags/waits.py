@@ -20,14 +20,3 @@ for dag_number in range(40):
                 poke_interval=SECONDS,
                 start_from_trigger=True,
             )
-
-# Tasks that a worker defers.
-with DAG("deferred_waits", schedule=None, max_active_tasks=12, params={"domain_id": ""}):
-    for number in range(12):
-        WorkspaceDomainVerifiedSensor(
-            task_id=f"wait_{number}",
-            domain_id="{{ params.domain_id }}",
-            ask_verification=False,
-            poke_interval=SECONDS,
-            deferrable=True,
-        )

@@ -1,4 +1,4 @@
-"""Maintenance windows whose work succeeds, fails or takes long."""
+"""Maintenance windows whose work succeeds, fails or takes long, and the sweep."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 from airflow.sdk import DAG, BaseNotifier, Context, task, task_group
 
+from airflow_provider_workspace.operators.window_closing import WorkspaceResumeAbandonedExportsOperator
 from airflow_provider_workspace.task_groups import maintenance_window
 
 FIRST = "0190c0de-0000-4000-8000-0000000000e1"
 SECOND = "0190c0de-0000-4000-8000-0000000000e2"
-# File for the process id of a task that the test kills.
-PIDS = Path(os.environ["AIRFLOW_HOME"])
+HOME = Path(os.environ["AIRFLOW_HOME"])
 
 
 @task
@@ -30,10 +30,11 @@ def exception() -> None:
 
 
 @task
-def long(seconds: float) -> None:
-    """Work that takes long."""
-    (PIDS / "long.pid").write_text(str(os.getpid()))
-    time.sleep(seconds)
+def long() -> None:
+    """Work until the test says so."""
+    (HOME / "long.pid").write_text(str(os.getpid()))
+    while not (HOME / "end").exists():
+        time.sleep(0.2)
 
 
 class Note(BaseNotifier):
@@ -41,7 +42,7 @@ class Note(BaseNotifier):
 
     def notify(self, context: Context) -> None:
         """Write the overdue window."""
-        (PIDS / "overdue.txt").write_text(f"{context['dag_run'].dag_id}: {context.get('exception')}")
+        (HOME / "overdue.txt").write_text(f"{context['dag_run'].dag_id}: {context.get('exception')}")
 
 
 with DAG("window_success", schedule=None), maintenance_window(batch_export_ids=[FIRST, SECOND]):
@@ -62,10 +63,7 @@ with DAG("window_mapped", schedule=None):
     one_window.expand(batch_export_ids=[[FIRST], [SECOND]])
 
 with DAG("window_long", schedule=None), maintenance_window(batch_export_ids=[FIRST, SECOND]):
-    long(120)
-
-with DAG("window_timeout", schedule=None), maintenance_window(batch_export_ids=[FIRST, SECOND]):
-    long.override(execution_timeout=timedelta(seconds=3))(120)
+    long()
 
 with (
     DAG("window_refused", schedule=None),
@@ -74,16 +72,28 @@ with (
         resume_args={"retry_delay": timedelta(seconds=2), "retry_exponential_backoff": False},
     ),
 ):
-    long(12)
+    long()
 
 with (
     DAG("window_overdue", schedule=None),
     maintenance_window(batch_export_ids=[FIRST, SECOND], max_length=timedelta(seconds=15), on_overdue=Note()),
 ):
-    long(60)
+    long()
 
 with (
     DAG("window_hold", schedule=None),
     maintenance_window(batch_export_ids=[FIRST, SECOND], hold=timedelta(seconds=10)),
 ):
     pass
+
+with (
+    DAG("window_run_timeout", schedule=None, dagrun_timeout=timedelta(seconds=25)),
+    maintenance_window(batch_export_ids=[FIRST]),
+):
+    long()
+
+with DAG("window_dag_paused", schedule=None), maintenance_window(batch_export_ids=[FIRST]):
+    long()
+
+with DAG("window_sweep", schedule=None):
+    WorkspaceResumeAbandonedExportsOperator(task_id="sweep", retries=0)

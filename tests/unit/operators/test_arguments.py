@@ -8,9 +8,11 @@ from uuid import UUID
 import pytest
 from airflow.sdk import DAG
 
+from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.dashboards import (
-    WorkspaceCreateDashboardOperator,
     WorkspaceGetDashboardOperator,
+    WorkspaceGetDashboardSharingOperator,
 )
 from airflow_provider_workspace.operators.domains import (
     WorkspaceCreateDomainOperator,
@@ -18,133 +20,151 @@ from airflow_provider_workspace.operators.domains import (
     WorkspaceVerifyDomainOperator,
 )
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator
-from airflow_provider_workspace.operators.members import WorkspaceListMembersOperator, WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.members import WorkspaceDeleteMemberOperator, WorkspaceListMembersOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator, WorkspaceGetProjectOperator
-from airflow_provider_workspace.sensors.workspace import WorkspaceInvitesSettledSensor
-from airflow_provider_workspace.version_compat import AirflowFailException
+from airflow_provider_workspace.operators.window_closing import WorkspaceResumeAbandonedExportsOperator
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.sensors.workspace import WorkspaceDomainVerifiedSensor
+from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.audit import effects
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 REQUIRED = ("domain_id", "name", "dashboard_id", "target_email", "domain", "project_id")
 CYCLE: dict[str, Any] = {}
 CYCLE["again"] = CYCLE
+# Operator, argument, values that it refuses, part of the error.
+INVALID: list[tuple[type[Any], str, list[Any], str]] = [
+    (
+        WorkspaceGetDomainOperator,
+        "domain_id",
+        ["None"],
+        "Check the task that domain_id comes from: its template found no value and rendered to 'None'",
+    ),
+    (WorkspaceGetDomainOperator, "domain_id", ["not-a-uuid"], "expected a UUID"),
+    (WorkspaceCreateProjectOperator, "name", [" "], "Check the task that name comes from: its template found no"),
+    (WorkspaceCreateProjectOperator, "name", [5], "name must be a string"),
+    (WorkspaceGetDashboardOperator, "dashboard_id", [True, 10**4400], "dashboard_id must be a string or a number, not"),
+    (WorkspaceCreateInviteOperator, "target_email", [["a@example.com"]], "target_email must be a string"),
+    (WorkspaceCreateInviteOperator, "target_email", ["ada@@example.com"], "exactly one @"),
+    (WorkspaceCreateDomainOperator, "domain", [UUID(int=7)], "domain must be a string"),
+    (WorkspaceGetProjectOperator, "project_id", ["\x00"], r"project_id contains characters .* printed: '\\x00'"),
+    (WorkspaceGetProjectOperator, "project_id", ["x"], "expected a whole number"),
+    (WorkspaceCreateProjectOperator, "settings", [CYCLE], "settings is nested too deeply"),
+    (WorkspaceCreateProjectOperator, "settings", [{"timezoen": "UTC"}], "did you mean 'timezone'"),
+    (
+        WorkspaceCreateProjectOperator,
+        "settings",
+        ["name", "{'name': 1}", "[1]", 5, ["name"], {5: 6}, "[" * 100_000],
+        "settings must be a mapping of field",
+    ),
+    (WorkspaceVerifyDomainOperator, "body", [{"domain_id": "x"}], "Pass domain_id=…: body holds 'domain_id', which is"),
+    (WorkspaceVerifyDomainOperator, "body", [{"self": 1}], "body holds 'self'"),
+    (WorkspaceListMembersOperator, "fields", [5, [5], [None], {"a": 1}, b"ab"], "fields must be a list of texts"),
+    (WorkspaceListMembersOperator, "fields", ["", ["level", " "], ("None",)], "Check the task that fields comes from"),
+    (
+        WorkspaceListMembersOperator,
+        "max_rows",
+        ["many", "1.5", 1.5, True, "9" * 5000, 10**4400],
+        "max_rows must be a whole number",
+    ),
+    (WorkspaceCreateProjectOperator, "if_exists", ["ignore"], "if_exists is 'ignore'; expected 'return' or 'fail'"),
+    (WorkspaceCreateProjectOperator, "if_exists", [["fail"]], "if_exists is something of type list"),
+    *(
+        (cls, name, ["", "None", "maybe", "2", None, [True]], f"{name} must be true or false, not |{name} comes from: ")
+        for cls, name in (
+            (WorkspaceDeleteMemberOperator, "is_dry_run"),
+            (WorkspaceListMembersOperator, "count_only"),
+            (WorkspaceVerifyDomainOperator, "fail_unverified"),
+            (WorkspaceResumeAbandonedExportsOperator, "fail_if_any"),
+            (WorkspaceDomainVerifiedSensor, "deferrable"),
+            (WorkspaceDomainVerifiedSensor, "ask_verification"),
+        )
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("cls", "arguments", "says"),
-    [
-        (
-            WorkspaceGetDomainOperator,
-            {"domain_id": "None"},
-            "Check the task that domain_id comes from: its template found no value and rendered to 'None'",
-        ),
-        (WorkspaceCreateProjectOperator, {"name": " "}, "Check the task that name comes from: its template found no"),
-        (WorkspaceCreateProjectOperator, {"name": 5}, "name must be a string"),
-        (
-            WorkspaceGetDashboardOperator,
-            {"dashboard_id": True},
-            "dashboard_id must be a string or a number, not .* bool",
-        ),
-        (
-            WorkspaceGetDashboardOperator,
-            {"dashboard_id": 10**4400},
-            "dashboard_id must be a string or a number, not .* int",
-        ),
-        (WorkspaceCreateInviteOperator, {"target_email": ["a@example.com"]}, "target_email must be a string"),
-        (WorkspaceCreateDomainOperator, {"domain": UUID(int=7)}, "domain must be a string"),
-        (WorkspaceGetProjectOperator, {"project_id": "\x00"}, r"project_id contains characters .* printed: '\\x00'"),
-        (WorkspaceCreateProjectOperator, {"name": "Sales", "settings": CYCLE}, "settings is nested too deeply"),
-        *(
-            (
-                WorkspaceCreateProjectOperator,
-                {"name": "Sales", "settings": value},
-                "settings must be a mapping of field",
-            )
-            for value in ("name", "{'name': 1}", "[1]", 5, ["name"], {5: 6}, "[" * 100_000)
-        ),
-        (
-            WorkspaceVerifyDomainOperator,
-            {"domain_id": "x", "body": {"domain_id": "x"}},
-            "Pass domain_id=…: body holds 'domain_id', which is an argument of its own",
-        ),
-        (WorkspaceVerifyDomainOperator, {"domain_id": "x", "body": {"self": 1}}, "body holds 'self'"),
-        *(
-            (WorkspaceListMembersOperator, {"fields": value}, "fields must be a list of texts")
-            for value in (5, [5], [None], {"a": 1}, b"ab")
-        ),
-        *(
-            (WorkspaceListMembersOperator, {"fields": value}, "Check the task that fields comes from")
-            for value in ("", "None", ["level", " "], ("None",))
-        ),
-        *(
-            (WorkspaceListMembersOperator, {"max_rows": value}, "max_rows must be a whole number")
-            for value in ("many", "1.5", 1.5, True, "9" * 5000, 10**4400)
-        ),
-        (
-            WorkspaceCreateProjectOperator,
-            {"name": "x", "if_exists": "ignore"},
-            "if_exists is 'ignore'; expected 'return' or 'fail'",
-        ),
-        (WorkspaceCreateProjectOperator, {"name": "x", "if_exists": ["fail"]}, "if_exists is something of type list"),
-    ],
-    ids=lambda value: getattr(value, "__name__", None) or str(value)[:20] if not isinstance(value, dict) else "",
-)
-@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
+@pytest.fixture(autouse=True)
+def connected(connect: Connect) -> None:
+    connect()
+
+
+@pytest.mark.parametrize(("cls", "name", "values", "says"), INVALID)
 def test_invalid_arguments_are_refused(
-    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], says: str
+    sandbox: SandboxServer, cls: type[Any], name: str, values: list[Any], says: str
 ) -> None:
-    connect()
-    task = cls(task_id="task", **{name: "x" for name in arguments if name in REQUIRED})
-    vars(task).update(arguments)
-    with pytest.raises(AirflowFailException, match=says):
-        task.execute({})
+    required = {"user_uuid": SEED.member_uuid} if cls is WorkspaceDeleteMemberOperator else {}
+    required |= {key: "x" for key in REQUIRED if key in cls.template_fields and key != "project_id"}
+    required |= {"project_id": "x"} if cls is WorkspaceGetProjectOperator else {}
+    for value in values:
+        task = cls(task_id="task", **required)
+        vars(task)[name] = value
+        with pytest.raises(AirflowFailException, match=says.replace("is_dry_run", "dry_run")):
+            task.execute({})
     assert sandbox.requests() == []
-
-
-NONE = "{{ params.nothing }}"
-
-
-@pytest.mark.parametrize(
-    ("cls", "arguments", "name"),
-    [
-        (WorkspaceListMembersOperator, {"organization_id": NONE}, "organization_id"),
-        (WorkspaceListMembersOperator, {"where": NONE}, "where"),
-        (WorkspaceCreateDashboardOperator, {"name": "Sales", "project_id": NONE}, "project_id"),
-        (WorkspaceCreateDashboardOperator, {"name": "Sales", "variable_key": NONE}, "variable_key"),
-        (WorkspaceSyncMembersOperator, {"roster": [], "protected": [], "max_removals": NONE}, "max_removals"),
-        (WorkspaceSyncMembersOperator, {"roster": [], "protected": [], "approved": NONE}, "approved"),
-        (WorkspaceInvitesSettledSensor, {"emails": ["a@example.com"], "organization_id": NONE}, "organization_id"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-def test_an_argument_that_renders_to_none_is_not_left_out(
-    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], name: str
-) -> None:
-    """Else a task that returns nothing would lead to the default organization, or lift a limit."""
-    connect()
-    with DAG("dag", schedule=None, render_template_as_native_obj=True) as dag:
-        task = cls(task_id="task", **arguments)
-    task.render_template_fields({"params": {"nothing": None}}, dag.get_template_env())
-    with pytest.raises(AirflowFailException, match=f"Check the task that {name} comes from: it returned no value"):
-        task.execute({})
-    assert effects(sandbox) == []
 
 
 @pytest.mark.parametrize(
     ("fields", "names"),
     [("level", ["level"]), ('["level", "id"]', ["level", "id"]), (("level", "id"), ["level", "id"])],
 )
-@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-def test_names_numbers_and_mappings_may_be_texts(
-    sandbox: SandboxServer, connect: Connect, fields: Any, names: list[str]
-) -> None:
-    connect()
+def test_names_numbers_and_mappings_may_be_texts(sandbox: SandboxServer, fields: Any, names: list[str]) -> None:
     rows = WorkspaceListMembersOperator(task_id="list", fields=fields, max_rows=" 5 ").execute({})
     assert [*rows[0]] == names
     settings: Any = ' {"week_start_day": 1}'
     project = WorkspaceCreateProjectOperator(task_id="create", name="Sales", settings=settings).execute({})
     assert project["week_start_day"] == 1
     assert effects(sandbox) == ["create_project"]
+
+
+# Switches
+
+SWITCH = "{{ params.switch }}"
+
+
+def rendered(cls: type[Any], *, switch: Any, native: bool = False, **arguments: Any) -> Any:
+    """Return a task with rendered templates; ``switch`` is the value of a parameter."""
+    with DAG("dag", schedule=None, render_template_as_native_obj=native) as dag:
+        task = cls(task_id="task", **arguments)
+    task.render_template_fields({"params": {"switch": switch}}, dag.get_template_env())
+    return task
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize(
+    ("switch", "is_on"),
+    [
+        *((switch, True) for switch in (True, "true", " YES ", 1, "1", "on")),
+        *((switch, False) for switch in (False, "False", "no", 0, "0", "off")),
+    ],
+)
+def test_a_rendered_switch_is_read_as_people_write_it(
+    sandbox: SandboxServer, switch: Any, *, is_on: bool, native: bool
+) -> None:
+    """Any text is true in Python."""
+    task = rendered(WorkspaceCreateProjectOperator, switch=switch, native=native, name="Northwind", dry_run=SWITCH)
+    assert task.execute({}).get("dry_run", False) is is_on
+    assert effects(sandbox) == ([] if is_on else ["create_project"])
+
+
+@pytest.mark.parametrize("switch", [SWITCH, "True", "", None, 1])
+def test_return_secrets_is_a_boolean_of_the_dag_file(switch: Any) -> None:
+    """Otherwise whoever starts a run could set it."""
+    with pytest.raises(WorkspaceInputError, match="Set return_secrets to True or False in the Dag file: "):
+        WorkspaceGetDashboardSharingOperator(task_id="task", dashboard_id=1, return_secrets=switch)
+    assert "return_secrets" not in WorkspaceGetDashboardSharingOperator.template_fields
+
+
+def test_templates_of_sensor_switches(sandbox: SandboxServer) -> None:
+    domain_id = WorkspaceHook().create_domain(domain="fresh.example.com").id
+    arguments = {"domain_id": domain_id, "ask_verification": SWITCH, "timeout": 0}
+    task = rendered(WorkspaceDomainVerifiedSensor, switch=False, deferrable=True, **arguments)
+    with pytest.raises(TaskDeferred) as deferred:
+        task.execute({})
+    assert deferred.value.trigger.serialize()[1]["ask_verification"] is False
+    assert "verify_domain" not in [request["operation"] for request in sandbox.requests()]
+    with pytest.raises(WorkspaceInputError, match="With start_from_trigger, it and ask_verification must be True or"):
+        WorkspaceDomainVerifiedSensor(task_id="s", domain_id="d", ask_verification=SWITCH, start_from_trigger=True)

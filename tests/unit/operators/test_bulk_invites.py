@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
-from airflow_provider_workspace.version_compat import TaskDeferred
-from tests.task_instance import TaskStore
-from tests.worker_requests import before_each, is_bulk
+from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
+from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.interruptions import Interruptions, kill
+from tests.task_instance import Killed, TaskInstance, TaskStore
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -50,18 +52,23 @@ class Outcome(NamedTuple):
 Invite = Callable[..., Outcome]
 
 
+@pytest.fixture(autouse=True)
+def without_limits(sandbox: SandboxServer, clock: Clock) -> Clock:  # the clock first: all tests simulate it
+    sandbox.change_settings(rate_limit=False)
+    return clock
+
+
 @pytest.fixture
 def invite(sandbox: SandboxServer, connect: Connect, clock: Clock) -> Invite:
-    """Invite people in requests of four, one at a time; no wait takes time."""
+    """Invite people in requests of four, one at a time."""
 
-    def run(rows: Any, on_invalid: Any = "skip", **extra: Any) -> Outcome:
-        sandbox.change_settings(rate_limit=False)
+    def run(rows: Any, **extra: Any) -> Outcome:
         connect(**{"bulk_invite_limit": 4, "page_size": 3, "max_concurrency": 1, **extra})
         clock.waited.clear()
         error: Any = None
         with WorkspaceHook() as hook:
             try:
-                report = hook.create_invites(rows, on_invalid=on_invalid)
+                report = hook.create_invites(rows, on_invalid="skip")
             except WorkspaceError as ended:
                 report, error = ended.report, ended  # type: ignore[attr-defined]
         counts = {status: count for status, count in report.counts.items() if count and status != "rows"}
@@ -72,25 +79,16 @@ def invite(sandbox: SandboxServer, connect: Connect, clock: Clock) -> Invite:
 
 
 def mailed(sandbox: SandboxServer) -> Counter[str]:
-    """Return the number of invites by address."""
-    return Counter(effect["target"] for effect in sandbox.effects("create_invite"))
+    """Return the number of invites by address after all requests have taken effect."""
+    sandbox.advance_clock(600)
+    return Counter(effect["target"] for effect in sandbox.audit("create_invite"))
 
 
-class Case(NamedTuple):
-    """
-    A fault and its outcome.
+BULK = "create_invites"
+BAD = (BULK, "refuse_address", {"email": "p3@example.com"})
 
-    :param rows: number of people to invite
-    :param seconds: sum of all waits
-    :param says: part of the error
-    """
-
-    rows: int
-    faults: list[tuple[str, dict[str, Any]]]
-    statuses: dict[str, int]
-    sizes: list[int]
-    seconds: float = 0.0
-    says: str = ""
+# After the first three pages
+FORBIDDEN = {"status": 403, "after": 3, "times": None}
 
 
 def entries(*emails: str | None, **more: Any) -> list[dict[str, Any]]:
@@ -98,99 +96,112 @@ def entries(*emails: str | None, **more: Any) -> list[dict[str, Any]]:
     return [{"target_email": email, **more} for email in emails]
 
 
-BAD = ("refuse_address", {"email": "p3@example.com"})
-CASES = {
-    "no fault": Case(10, [], {"invited": 10}, [4, 4, 2]),
-    "an empty response": Case(4, [("say", {"body": []})], {"invited": 4}, [4]),
-    "empty responses": Case(10, [("say", {"body": [], "times": None})], {"invited": 10}, [4, 4, 2]),
-    "a lost response": Case(4, [("reset_after", {})], {"invited": 4}, [4], 0.5),
-    "lost requests": Case(4, [("reset_before", {"times": 2})], {"invited": 4}, [4, 4, 4], 240),
-    "always lost": Case(
-        3,
-        [("reset_before", {"times": None})],
-        {"unknown": 3},
-        [3] * 5,
-        600,
+def say(rows: int, *emails: str | None, **more: Any) -> tuple[str, str, dict[str, Any]]:
+    """Return the fault that applies a number of rows and responds with these entries."""
+    return BULK, "say", {"rows": rows, "body": entries(*emails, **more)}
+
+
+# Name, number of people, faults, rows by status, sizes of the requests, sum of all waits, part of the error.
+Fault = tuple[str, str, dict[str, Any]]
+CASES: list[tuple[Any, ...]] = [
+    ("no fault", 10, [], {"invited": 10}, [4, 4, 2], 0, ""),
+    ("empty responses", 10, [(BULK, "say", {"body": [], "times": None})], {"invited": 10}, [4, 4, 2], 0, ""),
+    ("a lost response", 4, [(BULK, "reset_after", {})], {"invited": 4}, [4], 0.5, ""),
+    ("lost requests", 4, [(BULK, "reset_before", {"times": 2})], {"invited": 4}, [4, 4, 4], 240, ""),
+    (
+        *("always lost", 3, [(BULK, "reset_before", {"times": None})], {"unknown": 3}, [3] * 5, 600),
         r"Not everybody was invited \(3 rows: 3 unknown\): .* The next try sends only the missing invites\.",
     ),
-    "others go on while some are unknown": Case(40, [("reset_before", {"after": 1})], {"invited": 40}, [4] * 11, 120),
-    "a bad row": Case(8, [BAD], {"invited": 7, "failed": 1}, [4, 2, 2, 1, 1, 4]),
-    "a named row": Case(
-        12,
-        [("refuse_address", {"email": "p6@example.com", "names_row": True})],
-        {"invited": 11, "failed": 1},
-        [4, 4, 1, 3, 4],
+    ("some are unknown", 40, [(BULK, "reset_before", {"after": 1})], {"invited": 40}, [4] * 11, 120, ""),
+    ("a bad row", 8, [BAD], {"invited": 7, "failed": 1}, [4, 2, 2, 1, 1, 4], 0, ""),
+    *(
+        (
+            *("a named row", 12),
+            [(BULK, "refuse_address", {"email": "p6@example.com", "names_row": True, "status": status})],
+            *({"invited": 11, "failed": 1}, [4, 4, 1, 3, 4], 0, ""),
+        )
+        for status in (400, 403, 409, 422)
     ),
-    "the first rows may be forbidden": Case(
-        8,
-        [("refuse_address", {"email": "p1@example.com", "status": 403})],
-        {"invited": 7, "failed": 1},
-        [4, 1, 1, 2, 4],
+    (
+        *("a forbidden row", 8, [(BULK, "refuse_address", {"email": "p1@example.com", "status": 403})]),
+        *({"invited": 7, "failed": 1}, [4, 1, 1, 2, 4], 0, ""),
     ),
-    "partly applied and refused": Case(4, [("say", {"rows": 2, "status": 400, "body": {}})], {"invited": 4}, [4, 1, 1]),
-    "refused at a rate limit": Case(
-        4,
-        [("rate_limit", {"after": 1, "seconds": 1}), BAD],
-        {"invited": 3, "failed": 1},
-        [4, 2, 2, 2, 1, 1],
-        3,
+    (
+        *("partly applied", 4, [(BULK, "say", {"rows": 2, "status": 400, "body": {}})]),
+        *({"invited": 4}, [4, 1, 1], 0, ""),
     ),
-    "unknown rows at a rate limit": Case(
+    (
+        *("a bad row at a rate limit", 4, [(BULK, "rate_limit", {"after": 1, "seconds": 1}), BAD]),
+        *({"invited": 3, "failed": 1}, [4, 2, 2, 2, 1, 1], 3, ""),
+    ),
+    (
+        "unknown rows at a rate limit",
         16,
         [
-            ("reset_after", {"after": 1}),
-            ("rate_limit", {"after": 2}),
-            ("late_rows", {"operation": "list_invites", "seconds": 20}),
+            (BULK, "reset_after", {"after": 1}),
+            (BULK, "rate_limit", {"after": 2}),
+            ("list_invites", "late_rows", {"seconds": 20}),
         ],
-        {"invited": 16},
-        [4, 4, 4, 2, 2, 2, 2],
-        32,
+        *({"invited": 16}, [4, 4, 4, 2, 2, 2, 2], 32, ""),
     ),
-    "a key that may not invite": Case(
-        12, [("status_before", {"status": 403, "times": None})], {"failed": 2, "not_sent": 10}, [4, 1, 1], 0, "403"
+    (
+        *("a key that may not invite", 12, [(BULK, "status_before", {"status": 403, "times": None})]),
+        *({"failed": 2, "not_sent": 10}, [4, 1, 1], 0, "403"),
     ),
-    "a revoked key": Case(
-        20, [("status_before", {"status": 401, "after": 3})], {"invited": 12, "not_sent": 8}, [4] * 4, 0, "401"
+    (
+        *("a revoked key", 20, [(BULK, "status_before", {"status": 401, "after": 3})]),
+        *({"invited": 12, "not_sent": 8}, [4] * 4, 0, "401"),
     ),
-    "an invite missing from the response": Case(
-        8, [("said_otherwise", {"how": "other_answer", "rows": 1})], {"invited": 8}, [4, 4], 0.5
+    (
+        *("an invite missing from the response", 8, [(BULK, "said_otherwise", {"how": "other_answer", "rows": 1})]),
+        *({"invited": 8}, [4, 4], 0.5, ""),
     ),
-    "an invite that was not made": Case(
-        8, [("said_otherwise", {"how": "not_done", "rows": 1})], {"invited": 7, "failed": 1}, [4, 4], 120
+    (
+        *("an invite that was not made", 8, [(BULK, "said_otherwise", {"how": "not_done", "rows": 1})]),
+        *({"invited": 7, "failed": 1}, [4, 4], 120, ""),
     ),
-    "success without effect": Case(4, [("say", {"rows": 0, "body": []})], {"failed": 4}, [4], 120),
-    "entries without ids": Case(
-        8, [("say", {"rows": 3, "body": entries(*PEOPLE[:4])})], {"invited": 7, "failed": 1}, [4, 4], 120
+    ("success without effect", 4, [say(0)], {"failed": 4}, [4], 120, ""),
+    ("entries without ids", 8, [say(3, *PEOPLE[:4])], {"invited": 7, "failed": 1}, [4, 4], 120, ""),
+    ("entries without addresses", 8, [say(3, *[None] * 4, id="x")], {"invited": 7, "failed": 1}, [4, 4], 120, ""),
+    (
+        *("a repeated entry", 8, [say(3, *PEOPLE[:3], PEOPLE[0], id="x")]),
+        *({"invited": 7, "failed": 1}, [4, 4], 120, ""),
     ),
-    "entries without addresses": Case(
-        8,
-        [("say", {"rows": 3, "body": entries(None, None, None, None, id="x")})],
-        {"invited": 7, "failed": 1},
-        [4, 4],
-        120,
+    *(
+        ("unreadable lists", 10, [(BULK, *fault), ("list_*", "status_before", FORBIDDEN)], statuses, sizes, 0, "403")
+        for fault, statuses, sizes in (
+            (("reset_after", {"after": 1}), {"invited": 4, "unknown": 4, "not_sent": 2}, [4, 4]),
+            (("say", {"after": 1, "status": 400, "rows": 2}), {"invited": 4, "unknown": 4, "not_sent": 2}, [4, 4]),
+            (("said_otherwise", {"after": 1, "rows": 1}), {"invited": 9, "unknown": 1}, [4, 4, 2]),
+        )
     ),
-    "a repeated entry": Case(
-        8,
-        [("say", {"rows": 3, "body": entries(*PEOPLE[:3], PEOPLE[0], id="x")})],
-        {"invited": 7, "failed": 1},
-        [4, 4],
-        120,
-    ),
-}
+]
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_each_fault_has_its_outcome(sandbox: SandboxServer, clock: Clock, invite: Invite, name: str) -> None:
-    case = CASES[name]
-    for kind, options in case.faults:
-        sandbox.inject(kind, **{"operation": "create_invites", **options})
-    found = invite(PEOPLE[: case.rows])
-    assert re.search(case.says, str(found.error))
-    assert bool(found.error) == bool(case.says)
-    assert found.statuses == case.statuses
-    assert found.sizes == case.sizes
-    assert sum(clock.waited) == pytest.approx(case.seconds, abs=1)
-    check_report(found, mailed(sandbox), case.rows)
+@pytest.mark.parametrize(
+    ("_", "rows", "faults", "statuses", "sizes", "seconds", "says"), CASES, ids=[case[0] for case in CASES]
+)
+def test_each_fault_has_its_outcome(
+    sandbox: SandboxServer,
+    clock: Clock,
+    invite: Invite,
+    _: str,
+    rows: int,
+    faults: list[Fault],
+    statuses: dict[str, int],
+    sizes: list[int],
+    seconds: float,
+    says: str,
+) -> None:
+    for operation, kind, options in faults:
+        sandbox.inject(kind, operation, **options)
+    found = invite(PEOPLE[:rows])
+    assert re.search(says, str(found.error))
+    assert bool(found.error) == bool(says)
+    assert found.statuses == statuses
+    assert found.sizes == sizes
+    assert sum(clock.waited) == pytest.approx(seconds, abs=1, rel=0.05)  # some of it is real time
+    check_report(found, mailed(sandbox), rows)
 
 
 def check_report(found: Outcome, sent: Counter[str], rows: int) -> None:
@@ -227,41 +238,12 @@ def test_any_faults_invite_nobody_twice(
 # Rows
 
 
-@pytest.mark.parametrize("status", [400, 403, 409, 422])
-def test_a_row_that_the_service_refuses_is_named(sandbox: SandboxServer, invite: Invite, status: int) -> None:
-    sandbox.inject("refuse_address", "create_invites", email="p6@example.com", status=status, names_row=True)
-    found = invite(PEOPLE[:8], "fail")
-    assert str(found.error) == (
-        "The service refused 1 of 8 rows; the others are done. row 6 (p6@example.com): no such mailbox."
-    )
-    assert found.error.permanent
-    assert (found.report.entries[5].status, found.report.entries[5].reason) == ("failed", "no such mailbox")
-    assert found.statuses == {"invited": 7, "failed": 1}
-
-
 def test_many_consecutive_refusals_end_the_bulk_invite(sandbox: SandboxServer, invite: Invite) -> None:
     sandbox.inject("status_before", "create_invites", status=400, times=None)
     found = invite(PEOPLE, bulk_invite_limit=20)
     assert "400" in str(found.error)
     assert len(found.sizes) <= 23
     assert not mailed(sandbox)
-
-
-def test_members_invited_people_and_wrong_rows_are_left_out(sandbox: SandboxServer, invite: Invite) -> None:
-    found = invite(
-        ["Mina.Member@example.com", "LIV.invited@example.com", "exp.ired@example.com", "EXP.ired@example.com", "wrong"]
-    )
-    assert [(entry.status, entry.reason) for entry in found.report.entries] == [
-        ("member", "is a member already"),
-        ("already_invited", "holds an invite that has not expired"),
-        ("invited", ""),
-        ("duplicate", "same address as row 3"),
-        ("invalid", "the address needs exactly one @"),
-    ]
-    assert mailed(sandbox) == Counter(["exp.ired@example.com"])
-    again = invite(["exp.ired@example.com"])
-    assert again.statuses == {"already_invited": 1}
-    assert again.sizes == [1]
 
 
 def test_invalid_rows_and_options_fail_before_anything_is_sent(sandbox: SandboxServer, connect: Connect) -> None:
@@ -281,154 +263,61 @@ def test_invalid_rows_and_options_fail_before_anything_is_sent(sandbox: SandboxS
     assert sandbox.requests() == []
 
 
-# Others, and lists that cannot be read
+# Others
 
 
-def test_a_person_who_joins_meanwhile_counts_as_member(
-    sandbox: SandboxServer, invite: Invite, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("status", ["member", "invited"])
+def test_what_others_do_meanwhile_counts(
+    sandbox: SandboxServer, invite: Invite, monkeypatch: pytest.MonkeyPatch, status: str
 ) -> None:
-    def join(_: Any) -> None:
-        if sandbox.effects() and not joined:
-            joined.append(sandbox.accept_invite(sandbox.effects()[0]["detail"]["invite_id"]))
-
-    joined: list[Any] = []
-    sandbox.inject("reset_after", "create_invites")
-    before_each(monkeypatch, join)
-    assert invite(PEOPLE[:1]).statuses == {"member": 1}
-
-
-def test_a_refused_row_that_others_invited_counts_as_invited(
-    sandbox: SandboxServer, invite: Invite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def invite_it(request: Any) -> None:
-        if is_bulk(request):
-            sent.append(request)
-        elif sent:
-            sent.clear()
-            WorkspaceHook().create_invite(target_email=PEOPLE[0])
-
-    sent: list[Any] = []
-    sandbox.inject("status_before", "create_invites", status=409)
-    before_each(monkeypatch, invite_it)
-    assert invite(PEOPLE[:1]).statuses == {"invited": 1}
-
-
-def test_nothing_is_sent_if_the_lists_cannot_be_read(sandbox: SandboxServer, connect: Connect) -> None:
-    connect(max_attempts=1)
-    sandbox.inject("reset_before", "list_members")
-    with pytest.raises(WorkspaceError, match="ListMembers was sent, but no complete response arrived"):
-        WorkspaceHook().create_invites(["ada@example.com"])
-    assert not mailed(sandbox)
-
-
-@pytest.mark.parametrize(
-    ("kind", "options", "statuses"),
-    [
-        ("reset_after", {"after": 1}, {"invited": 4, "unknown": 4, "not_sent": 2}),
-        ("say", {"after": 1, "status": 400, "rows": 2}, {"invited": 4, "unknown": 4, "not_sent": 2}),
-        ("said_otherwise", {"after": 1, "rows": 1}, {"invited": 9, "unknown": 1}),
-    ],
-)
-def test_rows_are_unknown_if_the_lists_cannot_be_read_afterwards(
-    sandbox: SandboxServer, invite: Invite, kind: str, options: dict[str, Any], statuses: dict[str, int]
-) -> None:
-    sandbox.inject(kind, "create_invites", **options)
-    sandbox.inject("status_before", "list_*", status=403, after=2, times=None)
-    found = invite(PEOPLE[:10], page_size=100)
-    assert "403" in str(found.error)
-    assert found.statuses == statuses
+    """An invited person joins before the look-up; a row is refused because somebody else has just invited it."""
+    acts: dict[str, tuple[str, Callable[[], Any]]] = {
+        "member": ("reset_after", lambda: sandbox.accept_invite(sandbox.effects()[0]["detail"]["invite_id"])),
+        "invited": ("status_before", lambda: WorkspaceHook().create_invite(target_email=PEOPLE[0])),
+    }
+    kind, act = acts[status]
+    sandbox.inject(kind, "create_invites", **({"status": 409} if status == "invited" else {}))
+    interruptions = Interruptions(monkeypatch)
+    interruptions.before("/bulk/", lambda: interruptions.before("GET", act))
+    assert invite(PEOPLE[:1]).statuses == {status: 1}
 
 
 # Time
 
 
-@pytest.mark.parametrize("seconds", [3600, -3600])
+@pytest.mark.parametrize(("during", "seconds"), [("wait", 40), ("read", 3600), ("read", -3600)])
 def test_a_clock_that_is_set_resolves_no_unknown_outcome(
-    sandbox: SandboxServer, clock: Clock, invite: Invite, monkeypatch: pytest.MonkeyPatch, seconds: float
+    sandbox: SandboxServer, clock: Clock, invite: Invite, monkeypatch: pytest.MonkeyPatch, during: str, seconds: float
 ) -> None:
-    """The invites take effect 100 s after the lost response."""
-    steps = [seconds]
+    """It is set during the second wait, or a read after the first; the invites take effect 100 s after the response."""
+    advance, interruptions, steps = clock.advance, Interruptions(monkeypatch), [seconds]
 
-    def set_clock(request: Any) -> None:
-        if not is_bulk(request) and clock.waited and steps:
-            clock.ahead += steps.pop()
+    def set_clock() -> None:
+        clock.ahead += steps.pop()
+
+    def advance_and_set(by: float) -> None:
+        advance(by)
+        if during == "wait" and len(clock.waited) == 2:
+            set_clock()
+        elif during == "read" and len(clock.waited) == 1:
+            interruptions.before("GET", set_clock)
 
     sandbox.inject("slow_effect", "create_invites", seconds=100, answer="reset")
-    before_each(monkeypatch, set_clock)
+    monkeypatch.setattr(clock, "advance", advance_and_set)
     found = invite(PEOPLE[:3])
     assert (found.statuses, found.sizes, steps) == ({"invited": 3}, [3], [])
     assert sum(clock.waited) < 130
     assert len(clock.waited) < 15
 
 
-def test_a_clock_that_is_set_forward_during_a_wait_resolves_no_unknown_outcome(
-    sandbox: SandboxServer, clock: Clock, invite: Invite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    advance = clock.advance
-
-    def advance_too_far(seconds: float) -> None:
-        advance(seconds)
-        clock.ahead += 40 if len(clock.waited) == 2 else 0
-
-    sandbox.inject("slow_effect", "create_invites", seconds=100, answer="reset")
-    monkeypatch.setattr(clock, "advance", advance_too_far)
-    found = invite(PEOPLE[:3])
-    assert (found.statuses, found.sizes) == ({"invited": 3}, [3])
-
-
 def test_a_process_suspended_while_reading_reads_again_a_few_times(
     sandbox: SandboxServer, clock: Clock, invite: Invite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def sleep(request: Any) -> None:
-        if "/members/" in request.url:
-            clock.advance(3600)
-
-    before_each(monkeypatch, sleep)
+    interruptions = Interruptions(monkeypatch)
+    for _ in range(9):
+        interruptions.before("/members/", lambda: clock.advance(3600))
     assert invite(PEOPLE[:4], page_size=100).statuses == {"invited": 4}
     assert [entry["operation"] for entry in sandbox.requests()].count("list_members") == 3
-
-
-@pytest.mark.parametrize(("seconds", "waits"), [(20, 105), (200, None)])
-def test_a_retry_waits_until_the_lists_show_the_invites_of_the_try_before(
-    connect: Connect, clock: Clock, seconds: float, waits: float | None
-) -> None:
-    connect()
-    context: Any = {"task_state_store": TaskStore()}
-    task = WorkspaceCreateInvitesOperator(task_id="invites", invites=PEOPLE[:8])
-    task.execute(context)
-    clock.advance(seconds)
-    if waits is None:
-        assert task.execute(context)["counts"]["already_invited"] == 8
-    else:
-        with pytest.raises(TaskDeferred) as deferred:
-            task.execute(context)
-        trigger: Any = deferred.value.trigger
-        assert trigger.end_at - time.time() == pytest.approx(waits, abs=1)
-
-
-@pytest.mark.parametrize(("faults", "notes"), [([], 2), (["reset_after"], 3)])
-def test_sends_are_noted_every_few_seconds_and_after_a_lost_response(
-    sandbox: SandboxServer, connect: Connect, clock: Clock, faults: list[str], notes: int
-) -> None:
-    """Each note is a request to Airflow. The first one says which try is running."""
-    store = CountingStore()
-    connect(bulk_invite_limit=4)
-    for kind in faults:
-        sandbox.inject(kind, "create_invites", after=1)
-    context: Any = {"task_state_store": store}
-    WorkspaceCreateInvitesOperator(task_id="invites", invites=PEOPLE[:12]).execute(context)
-    assert sum(clock.waited) < 5
-    assert store.writes == notes
-
-
-class CountingStore(TaskStore):
-    """Counts what is written."""
-
-    writes = 0
-
-    def set(self, key: str, value: Any) -> None:
-        self.writes += 1
-        super().set(key, value)
 
 
 # The report
@@ -438,12 +327,7 @@ def test_the_report_is_plain_json_and_a_table_of_printable_lines(invite: Invite)
     injected = "p1@example.com\n25 rows: 25 invited\x1b[2J"
     report = invite([injected, "", PEOPLE[1], *["nobody"] * 58]).report
     told = json.loads(json.dumps(report.to_dict()))
-    assert told["counts"] == {
-        **dict.fromkeys(told["counts"], 0),
-        "rows": 61,
-        "invited": 1,
-        "invalid": 60,
-    }
+    assert {name: count for name, count in told["counts"].items() if count} == {"rows": 61, "invited": 1, "invalid": 60}
     assert told["addresses"][2].items() >= {"row": 3, "email": PEOPLE[1], "status": "invited", "reason": ""}.items()
     lines = report.table().splitlines()
     assert lines[0] == "61 rows: 1 invited, 60 invalid"
@@ -451,3 +335,122 @@ def test_the_report_is_plain_json_and_a_table_of_printable_lines(invite: Invite)
     assert len(lines) == 52
     assert lines[-1] == "  … and 10 more, all in the report"
     assert "".join(lines).isprintable()
+
+
+# Services that are slow, and workers that stop or sleep
+
+EVERYBODY = [f"person-{number}@example.com" for number in range(200)]
+
+
+def before_bulk_request(number: int, patch: pytest.MonkeyPatch, act: Callable[[], object] = kill) -> None:
+    """Call a function before the bulk request of this number; the default is a kill."""
+    interruptions = Interruptions(patch)
+    for _ in range(number - 1):
+        interruptions.before("/bulk/", lambda: None)
+    interruptions.before("/bulk/", act)
+
+
+@pytest.mark.parametrize("answer", ["504", "reset", "never applied"])
+@pytest.mark.parametrize("lag", [0, 20])
+def test_nobody_is_invited_twice_if_requests_take_effect_late(
+    sandbox: SandboxServer, connect: Connect, answer: str, lag: int
+) -> None:
+    connect(consistency_time=60)
+    if answer == "never applied":
+        sandbox.inject("reset_before", "create_invites", times=3, after=1)
+    else:
+        sandbox.inject("slow_effect", "create_invites", seconds=8, answer=answer, times=3, after=1)
+    if lag:
+        sandbox.inject("late_rows", "list_invites", seconds=lag)
+    with WorkspaceHook() as hook:
+        report = hook.create_invites(EVERYBODY)
+    assert report.counts["invited"] == len(EVERYBODY)
+    assert mailed(sandbox) == Counter(EVERYBODY)
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_an_immediate_retry_after_a_kill_invites_nobody_twice(
+    sandbox: SandboxServer, connect: Connect, clock: Clock, *, remembered: bool
+) -> None:
+    """The service applies the running requests 8 s after the worker was killed."""
+    connect(consistency_time=30)
+    sandbox.inject("slow_effect", "create_invites", seconds=8, answer="reset", times=None, after=3)
+    context: Any = {"task_state_store": TaskStore()} if remembered else {}
+
+    def task() -> WorkspaceCreateInvitesOperator:
+        return WorkspaceCreateInvitesOperator(task_id="invites", invites=EVERYBODY, do_xcom_push=False)
+
+    with pytest.MonkeyPatch.context() as patch:
+        before_bulk_request(4, patch)
+        with pytest.raises(Killed):
+            task().execute(context)
+    assert 0 < len(sandbox.audit("create_invite")) < len(EVERYBODY)
+    sandbox.clear_faults()
+    if not remembered:
+        context = {"ti": TaskInstance(2)}
+    clock.advance(0.1)
+    report = task().execute(context)
+    assert report["counts"]["invited"] > 0
+    assert mailed(sandbox) == Counter(EVERYBODY)
+
+
+INVITERS: dict[str, Callable[[], Any]] = {
+    "invites": lambda: WorkspaceCreateInvitesOperator(task_id="task", invites=EVERYBODY),
+    "members": lambda: WorkspaceSyncMembersOperator(task_id="task", roster=EVERYBODY, protected=[], max_removals=100),
+    "organization": lambda: WorkspaceApplyOrganizationOperator(
+        task_id="task", part="members", file={"members": {"people": [{"email": email} for email in EVERYBODY]}}
+    ),
+}
+
+
+@pytest.mark.parametrize("inviter", INVITERS)
+@pytest.mark.parametrize(("clock_name", "seconds"), [("time", 300), ("monotonic", 5)])
+def test_a_try_that_wakes_stops_if_another_one_has_begun(
+    sandbox: SandboxServer,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+    inviter: str,
+    clock_name: str,
+    seconds: float,
+) -> None:
+    """The first try is suspended before a request, and only one clock shows it; the second try invites everybody."""
+    connect(max_concurrency=2, consistency_time=1)
+    context: Any = {"task_state_store": TaskStore()}
+
+    def shift(name: str, by: float) -> None:
+        now = getattr(time, name)
+        monkeypatch.setattr(time, name, lambda: now() + by)
+
+    def sleep() -> None:
+        began = {name: getattr(time, name)() for name in ("time", "monotonic")}
+        INVITERS[inviter]().execute(context)
+        for name, then in began.items():  # what the second try took does not count
+            shift(name, then - getattr(time, name)() + (seconds if name == clock_name else 0))
+
+    before_bulk_request(3, monkeypatch, sleep)
+    with pytest.raises(AirflowFailException, match="another try of this task has taken over"):
+        INVITERS[inviter]().execute(context)
+    twice = [email for email, times in mailed(sandbox).items() if times > 1]
+    assert set(mailed(sandbox)) == set(EVERYBODY)
+    assert len(twice) <= 2 * 20, "more than the requests under way"
+
+
+def test_a_resumed_process_sends_only_its_current_requests(
+    sandbox: SandboxServer, connect: Connect, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process is suspended at its third request; another run invites everybody meanwhile."""
+    connect(max_concurrency=2)
+
+    def sleep() -> None:
+        clock.advance(300)
+        with WorkspaceHook() as other:
+            other.create_invites(EVERYBODY)
+
+    before_bulk_request(3, monkeypatch, sleep)
+    with WorkspaceHook() as hook:
+        report = hook.create_invites(EVERYBODY)
+    twice = [email for email, times in mailed(sandbox).items() if times > 1]
+    assert set(mailed(sandbox)) == set(EVERYBODY)
+    assert max(mailed(sandbox).values()) <= 2
+    assert 0 < len(twice) <= 2 * 20
+    assert report.counts["already_invited"] >= len(EVERYBODY) - 4 * 20

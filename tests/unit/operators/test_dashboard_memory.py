@@ -13,18 +13,14 @@ import pytest
 
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
-from airflow_provider_workspace.sandbox.faults import FaultContext, FaultKind
-from airflow_provider_workspace.sandbox.responses import json_response
 from airflow_provider_workspace.sandbox.seed import SEED
-from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.interruptions import Interruptions
 from tests.task_instance import Killed, TaskStore
 from tests.variables import Variables, install
 
 if TYPE_CHECKING:
-    from starlette.responses import Response
-
+    from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
@@ -125,7 +121,11 @@ def test_a_registered_dashboard_of_another_place_or_name_is_an_error(
     assert variables.values == before
 
 
-def test_ids_written_by_people_are_checked_by_name(sandbox: SandboxServer, variables: Variables) -> None:
+def test_what_people_write_into_the_variable_is_checked(sandbox: SandboxServer, variables: Variables) -> None:
+    for text in ("1", "[]", "no JSON", "{}"):
+        variables.values["sales"] = text
+        with pytest.raises(AirflowFailException, match=r"Put .* into the Airflow Variable 'sales', or delete it"):
+            create()
     variables.values["sales"] = '{"project_id": 1, "dashboard_id": 1}'
     assert create(name="Weekly overview") == (1, False)
     cure = json.dumps(value(sandbox, 1))
@@ -134,23 +134,10 @@ def test_ids_written_by_people_are_checked_by_name(sandbox: SandboxServer, varia
     assert f"put {cure} into the Airflow Variable 'sales'" in str(error.value)
     variables.values["sales"] = cure
     assert create() == (1, False)
-
-
-@pytest.mark.parametrize("text", ["1", "[]", "no JSON", "{}"])
-def test_a_variable_with_another_value_is_an_error(sandbox: SandboxServer, variables: Variables, text: str) -> None:
-    variables.values["sales"] = text
-    with pytest.raises(AirflowFailException, match=r"Put .* into the Airflow Variable 'sales', or delete it"):
+    sandbox.inject("status_before", "retrieve_dashboard", status=404, body="html")
+    with pytest.raises(AirflowFailException, match="Check the host of the connection"):
         create()
     assert created(sandbox) == 0
-
-
-@pytest.mark.usefixtures("variables", "waited")
-def test_a_404_of_a_proxy_is_an_error(sandbox: SandboxServer) -> None:
-    create()
-    sandbox.inject("status_before", "retrieve_dashboard", status=404, body="html")
-    with pytest.raises(AirflowFailException, match=r"Check the host of the connection"):
-        create()
-    assert created(sandbox) == 1
 
 
 @pytest.mark.usefixtures("waited")
@@ -178,24 +165,17 @@ def test_the_instructions_after_a_lost_create_work(sandbox: SandboxServer, varia
     assert create() == (3, True)
 
 
-async def without_id(context: FaultContext) -> Response:
-    """Create the dashboard, and leave out its id."""
-    return json_response({**json.loads(bytes(context.handle().body)), "id": None})
-
-
 @pytest.mark.usefixtures("waited")
 @pytest.mark.parametrize("key", ["sales", None])
 def test_a_create_whose_response_has_no_id_is_not_repeated(
-    connect: Connect, variables: Variables, key: str | None
+    sandbox: SandboxServer, variables: Variables, key: str | None
 ) -> None:
-    with SandboxServer(fault_kinds=[FaultKind(without_id)]) as sandbox:
-        connect(host=sandbox.url)
-        sandbox.inject("without_id", "create_dashboard")
-        store = TaskStore()
-        for why in ("The response to CreateDashboard has no id", "was interrupted"):
-            with pytest.raises(AirflowFailException, match=f"Look for dashboard 'Sales'.*{why}"):
-                create(store=store, variable_key=key)
-        assert created(sandbox) == 1
+    sandbox.inject("say", "create_dashboard", status=201, body={"name": "Sales"})
+    store = TaskStore()
+    for why in ("The response to CreateDashboard has no id", "was interrupted"):
+        with pytest.raises(AirflowFailException, match=f"Look for dashboard 'Sales'.*{why}"):
+            create(store=store, variable_key=key)
+    assert created(sandbox) == 1
     assert len(notes(variables)) == (key is not None)
 
 

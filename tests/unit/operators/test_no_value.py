@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,33 +11,27 @@ from airflow.sdk import DAG
 
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.operators.batch_exports import WorkspaceUnpauseBatchExportOperator
-from airflow_provider_workspace.operators.dashboards import (
-    WorkspaceCreateDashboardOperator,
-    WorkspaceUpdateDashboardOperator,
+from airflow_provider_workspace.operators import (
+    batch_exports,
+    dashboards,
+    invites,
+    members,
+    organization,
+    projects,
+    window_closing,
 )
-from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator, WorkspaceCreateInvitesOperator
-from airflow_provider_workspace.operators.members import (
-    WorkspaceDeleteMemberOperator,
-    WorkspaceListMembersOperator,
-    WorkspaceSyncMembersOperator,
-)
-from airflow_provider_workspace.operators.organization import (
-    WorkspaceApplyOrganizationOperator,
-    WorkspacePlanOrganizationOperator,
-)
-from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
-from airflow_provider_workspace.operators.window_closing import WorkspaceGuardMaintenanceWindowOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.triggers.workspace import WorkspaceDomainVerifiedTrigger
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.audit import effects, writes
 from tests.events import first_event
 from tests.meta.test_operators import TASKS
-from tests.robustness.test_arguments import own_arguments
+from tests.robustness.test_arguments import own_arguments, task_instance
 from tests.variables import install, install_runs
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
@@ -47,6 +40,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
 ]
 NONE = "{{ params.nothing }}"
+native = pytest.mark.parametrize("native", [True, False], ids=["native", "text"])
 # Arguments that are as if not given; all others are refused.
 LEFT_OUT = {
     *("access_control", "anonymize_ips", "app_urls", "is_demo", "product_description", "timezone"),
@@ -60,7 +54,7 @@ EVERY = [
     (cls, "dry_run" if name == "is_dry_run" else name)
     for cls in TASKS
     for name in cls.template_fields
-    if cls is not WorkspaceGuardMaintenanceWindowOperator  # each lease names its connection
+    if cls is not window_closing.WorkspaceGuardMaintenanceWindowOperator  # each lease names its connection
 ]
 
 
@@ -73,21 +67,15 @@ def in_memory(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(cls: type[Any], *, native: bool, **arguments: Any) -> Any:
     """Render the templates of a task as Airflow does, and run it."""
-    ti = SimpleNamespace(
-        dag_id="dag",
-        run_id="run",
-        task_id="task",
-        map_index=-1,
-        try_number=1,
-        xcom_pull=lambda **_: None,
-        xcom_push=lambda **_: None,
-        get_task_states=lambda **_: {},
-    )
     with DAG("dag", schedule=None, render_template_as_native_obj=native) as dag:
         task = cls(task_id="task", **arguments)
-    context: Any = {"params": {"nothing": None}, "ti": ti}
+    context: Any = {"params": {"nothing": None}, "ti": task_instance()}
     task.render_template_fields(context, dag.get_template_env())
     return task.execute(context)
+
+
+def bodies(sandbox: SandboxServer) -> list[Any]:
+    return [request["body"] for request in writes(sandbox)]
 
 
 def check_nothing_says_none(sandbox: SandboxServer) -> None:
@@ -96,7 +84,7 @@ def check_nothing_says_none(sandbox: SandboxServer) -> None:
         assert "None" not in sent, f"{request['operation']} sent {sent}"
 
 
-@pytest.mark.parametrize("native", [True, False], ids=["native", "text"])
+@native
 @pytest.mark.parametrize(("cls", "name"), EVERY, ids=lambda value: getattr(value, "__name__", value))
 def test_the_word_none_is_never_sent(sandbox: SandboxServer, cls: type[Any], name: str, *, native: bool) -> None:
     try:
@@ -112,83 +100,91 @@ def test_the_word_none_is_never_sent(sandbox: SandboxServer, cls: type[Any], nam
         assert writes(sandbox) == []
 
 
-@pytest.mark.parametrize("native", [True, False], ids=["native", "text"])
-def test_optional_fields_without_a_value_are_left_out(sandbox: SandboxServer, *, native: bool) -> None:
-    invite = {"first_name": NONE, "message": NONE, "level": NONE, "send_email": NONE, "private_project_access": NONE}
-    run(WorkspaceCreateInviteOperator, native=native, target_email="new@example.com", **invite)
-    project = {"timezone": NONE, "product_description": f" {NONE} ", "is_demo": NONE, "app_urls": NONE}
-    run(WorkspaceCreateProjectOperator, native=native, name="Northwind", **project)
-    run(WorkspaceCreateDashboardOperator, native=native, name="Sales", description=NONE, tags=NONE, pinned=NONE)
-    assert [request["body"] for request in writes(sandbox)] == [
-        {"target_email": "new@example.com"},
-        {"name": "Northwind"},
-        {"name": "Sales"},
-    ]
+ADA = "a@example.com"
+SENT: list[tuple[str, type[Any], dict[str, Any], Any]] = [
+    (
+        "optional fields are left out",
+        invites.WorkspaceCreateInviteOperator,
+        {"target_email": ADA, "first_name": NONE, "message": f" {NONE} ", "level": NONE, "send_email": NONE},
+        {"target_email": ADA},
+    ),
+    (
+        "entries of settings are left out",
+        projects.WorkspaceCreateProjectOperator,
+        {
+            "name": "Northwind",
+            "app_urls": NONE,
+            "is_demo": NONE,
+            "settings": {"timezone": NONE, "test_account_filters": [{"key": "a", "label": NONE}]},
+        },
+        {"name": "Northwind", "test_account_filters": [{"key": "a"}]},
+    ),
+    (
+        "entries of resume_fields are left out",
+        batch_exports.WorkspaceUnpauseBatchExportOperator,
+        {"batch_export_id": SEED.batch_export_ids[0], "resume_fields": {"backfill": NONE}},
+        {},
+    ),
+    (
+        "entries of lists of mappings are left out",
+        invites.WorkspaceCreateInviteOperator,
+        {"target_email": ADA, "private_project_access": [{"id": 1, "level": NONE}]},
+        {"target_email": ADA, "private_project_access": [{"id": 1}]},
+    ),
+    (
+        "cells and defaults are left out",
+        invites.WorkspaceCreateInvitesOperator,
+        {"invites": [{"email": ADA, "first_name": NONE}], "defaults": {"message": NONE, "level": 1}},
+        [{"target_email": ADA, "level": 1}],
+    ),
+    (
+        "so are those of JSON text",
+        invites.WorkspaceCreateInvitesOperator,
+        {"invites": f'[{{"email": "{ADA}", "message": "{NONE}"}}]', "defaults": f'{{"first_name": "{NONE}"}}'},
+        [{"target_email": ADA}],
+    ),
+    (
+        "an empty text is a value",
+        dashboards.WorkspaceUpdateDashboardOperator,
+        {"dashboard_id": SEED.dashboard_id, "description": "{{ params.nothing or '' }}"},
+        {"description": ""},
+    ),
+    (
+        "one of two ids is enough",
+        members.WorkspaceDeleteMemberOperator,
+        {"user_uuid": NONE, "user_email": "noah.newton@example.com"},
+        None,
+    ),
+]
 
 
-def test_an_empty_text_is_a_value(sandbox: SandboxServer) -> None:
-    arguments: dict[str, Any] = {"dashboard_id": SEED.dashboard_id, "description": "{{ params.nothing or '' }}"}
-    run(WorkspaceUpdateDashboardOperator, native=False, **arguments)
-    assert [request["body"] for request in writes(sandbox)] == [{"description": ""}]
-
-
-@pytest.mark.parametrize("native", [True, False], ids=["native", "text"])
-@pytest.mark.parametrize(
-    ("cls", "arguments", "bodies"),
-    [
-        (
-            WorkspaceCreateProjectOperator,
-            {
-                "name": "Northwind",
-                "settings": {"timezone": NONE, "test_account_filters": [{"key": "a", "label": NONE}]},
-            },
-            [{"name": "Northwind", "test_account_filters": [{"key": "a"}]}],
-        ),
-        (
-            WorkspaceUnpauseBatchExportOperator,
-            {"batch_export_id": SEED.batch_export_ids[0], "resume_fields": {"backfill": NONE}},
-            [{}],
-        ),
-        (
-            WorkspaceCreateInviteOperator,
-            {"target_email": "a@example.com", "private_project_access": [{"id": 1, "level": NONE}]},
-            [{"target_email": "a@example.com", "private_project_access": [{"id": 1}]}],
-        ),
-        (
-            WorkspaceCreateInvitesOperator,
-            {"invites": [{"email": "a@example.com", "first_name": NONE}], "defaults": {"message": NONE, "level": 1}},
-            [[{"target_email": "a@example.com", "level": 1}]],
-        ),
-    ],
-    ids=["settings", "resume_fields", "access", "rows"],
-)
-def test_entries_of_mappings_without_a_value_are_left_out(
-    sandbox: SandboxServer, cls: type[Any], arguments: dict[str, Any], bodies: list[Any], *, native: bool
+@native
+@pytest.mark.parametrize(("_", "cls", "arguments", "body"), SENT, ids=[row[0] for row in SENT])
+def test_only_values_are_sent(
+    sandbox: SandboxServer, _: str, cls: type[Any], arguments: dict[str, Any], body: Any, *, native: bool
 ) -> None:
     run(cls, native=native, **arguments)
-    assert [request["body"] for request in writes(sandbox)] == bodies
+    assert bodies(sandbox) == [body]
 
 
-def test_json_text_follows_the_same_rule(sandbox: SandboxServer) -> None:
-    rows = f'[{{"email": "a@example.com", "message": "{NONE}"}}]'
-    run(WorkspaceCreateInvitesOperator, native=False, invites=rows, defaults=f'{{"first_name": "{NONE}"}}')
-    assert [request["body"] for request in writes(sandbox)] == [[{"target_email": "a@example.com"}]]
+ROSTER = {"protected": [], "roster": [ADA]}
 
 
-ROSTER = {"protected": [], "roster": ["a@example.com"]}
-
-
-@pytest.mark.parametrize("native", [True, False], ids=["native", "text"])
+@native
 @pytest.mark.parametrize(
     ("cls", "arguments", "name"),
     [
-        (WorkspaceCreateDashboardOperator, {"name": "Sales", "tags": ["a", NONE]}, "tags"),
-        (WorkspaceListMembersOperator, {"where": {"user.email": NONE}}, "where"),
-        (WorkspaceListMembersOperator, {"where": {"user.email": ["a@example.com", NONE]}}, "where"),
-        (WorkspacePlanOrganizationOperator, {"file": {"projects": [{"name": "Sales", "timezone": NONE}]}}, "file"),
-        (WorkspaceApplyOrganizationOperator, {"file": {"max_removals": NONE}, "part": "members"}, "file"),
-        (WorkspaceSyncMembersOperator, {**ROSTER, "protected": ["ada@example.com", NONE]}, "protected"),
-        (WorkspaceCreateInvitesOperator, {"invites": ["a@example.com", NONE]}, "row"),
+        (dashboards.WorkspaceCreateDashboardOperator, {"name": "Sales", "tags": ["a", NONE]}, "tags"),
+        (members.WorkspaceListMembersOperator, {"where": {"user.email": NONE}}, "where"),
+        (members.WorkspaceListMembersOperator, {"where": {"user.email": [ADA, NONE]}}, "where"),
+        (
+            organization.WorkspacePlanOrganizationOperator,
+            {"file": {"projects": [{"name": "Sales", "timezone": NONE}]}},
+            "file",
+        ),
+        (organization.WorkspaceApplyOrganizationOperator, {"file": {"max_removals": NONE}, "part": "members"}, "file"),
+        (members.WorkspaceSyncMembersOperator, {**ROSTER, "protected": ["ada@example.com", NONE]}, "protected"),
+        (invites.WorkspaceCreateInvitesOperator, {"invites": [ADA, NONE]}, "row"),
     ],
 )
 def test_items_filters_and_files_without_a_value_are_refused(
@@ -201,45 +197,27 @@ def test_items_filters_and_files_without_a_value_are_refused(
 
 
 def test_none_as_written_in_the_dag_file_is_kept_where_it_means_something(sandbox: SandboxServer) -> None:
-    assert run(WorkspaceListMembersOperator, native=True, where={"is_2fa_enabled": None}, count_only=True) == 0
-    run(WorkspacePlanOrganizationOperator, native=True, file={"projects": [], "max_removals": None})
+    assert run(members.WorkspaceListMembersOperator, native=True, where={"is_2fa_enabled": None}, count_only=True) == 0
+    run(organization.WorkspacePlanOrganizationOperator, native=True, file={"projects": [], "max_removals": None})
     assert writes(sandbox) == []
 
 
-def test_a_template_in_an_organization_file_needs_a_value(tmp_path: Any) -> None:
-    (tmp_path / "northwind.yaml").write_text(f"projects:\n  - name: Sales {NONE}\n")
+def test_files_are_data_and_their_templates_need_a_value(sandbox: SandboxServer, tmp_path: Path) -> None:
+    file, team = tmp_path / "northwind.yaml", tmp_path / "team.csv"
+    plan: dict[str, Any] = {"native": False, "file": str(file), "render_file": True}
+    file.write_text(f"projects:\n  - name: Sales {NONE}\n")
     with pytest.raises(AirflowFailException, match=r"organization file.*returned no value; give it a default"):
-        run(WorkspacePlanOrganizationOperator, native=False, file=str(tmp_path / "northwind.yaml"), render_file=True)
-    (tmp_path / "northwind.yaml").write_text("projects:\n  - {name: Sales, timezone: {{ params.nothing | tojson }}}\n")
-    plan = run(WorkspacePlanOrganizationOperator, native=False, file=str(tmp_path / "northwind.yaml"), render_file=True)
-    assert plan["pending"] == 1
-
-
-def test_cells_of_files_are_data(sandbox: SandboxServer, tmp_path: Any) -> None:
-    (tmp_path / "team.csv").write_text("email,first_name\na@example.com,None\n")
-    run(WorkspaceCreateInvitesOperator, native=False, path=str(tmp_path / "team.csv"))
-    assert [request["body"] for request in writes(sandbox)] == [
-        [{"target_email": "a@example.com", "first_name": "None"}]
-    ]
-
-
-@pytest.mark.parametrize("native", [True, False], ids=["native", "text"])
-def test_one_of_uuid_and_address_is_enough(sandbox: SandboxServer, *, native: bool) -> None:
-    """Rows of a list name people by one or the other."""
-    run(WorkspaceDeleteMemberOperator, native=native, user_uuid=NONE, user_email="noah.newton@example.com")
-    assert effects(sandbox) == ["delete_member"]
-
-
-def test_an_id_for_the_hook_that_rendered_to_none_is_refused(sandbox: SandboxServer) -> None:
-    """A templated argument of a Python task comes to the hook as it is."""
-    with pytest.raises(WorkspaceInputError, match="Check the task that organization_id comes from"):
-        list(WorkspaceHook().list_members(organization_id="None"))
-    assert sandbox.requests() == []
+        run(organization.WorkspacePlanOrganizationOperator, **plan)
+    file.write_text("projects:\n  - {name: Sales, timezone: {{ params.nothing | tojson }}}\n")
+    assert run(organization.WorkspacePlanOrganizationOperator, **plan)["pending"] == 1
+    team.write_text(f"email,first_name\n{ADA},None\n")
+    run(invites.WorkspaceCreateInvitesOperator, native=False, path=str(team))
+    assert bodies(sandbox) == [[{"target_email": ADA, "first_name": "None"}]]
 
 
 @pytest.mark.parametrize("name", ["domain_id", "organization_id"])
 @pytest.mark.parametrize("value", [None, "None"])
-def test_a_task_that_starts_in_the_triggerer_refuses_ids_without_a_value(
+def test_hooks_and_tasks_that_start_in_the_triggerer_refuse_ids_without_a_value(
     sandbox: SandboxServer, name: str, value: Any
 ) -> None:
     ids: dict[str, Any] = {"domain_id": SEED.domain_id, "organization_id": SEED.organization_id, name: NONE}
@@ -247,4 +225,8 @@ def test_a_task_that_starts_in_the_triggerer_refuses_ids_without_a_value(
     setattr(trigger, name, value)  # as Airflow does
     with pytest.raises(WorkspaceInputError, match=f"Check the task that {name} comes from"):
         asyncio.run(asyncio.wait_for(first_event(trigger), 5))
+    with pytest.raises(WorkspaceInputError, match="Check the task that organization_id comes from"):
+        list(WorkspaceHook().list_members(organization_id="None"))
+    with pytest.raises(WorkspaceInputError, match="organization_id exceeds Python's integer string limit"):
+        list(WorkspaceHook().list_members(organization_id=10**4400))  # type: ignore[arg-type]
     assert sandbox.requests() == []

@@ -40,6 +40,11 @@ WRITTEN: list[tuple[Any, str, dict[str, Any]]] = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def connected(connect: Connect) -> None:
+    connect()
+
+
 def execute(cls: Any, folder: Path, **arguments: Any) -> Any:
     """Run a task of a Dag whose file is in a folder."""
     return cls(task_id="task", **arguments).execute({"dag": SimpleNamespace(folder=str(folder))})
@@ -48,9 +53,8 @@ def execute(cls: Any, folder: Path, **arguments: Any) -> Any:
 @pytest.mark.parametrize(("cls", "name", "arguments"), READ)
 @pytest.mark.parametrize("form", ["{}", "./{}", "{folder}/{}", "file://{folder}/{}", Path, ObjectStoragePath])
 def test_a_relative_path_begins_at_the_dag_file(
-    cls: Any, name: str, arguments: dict[str, Any], form: Any, connect: Connect, sandbox: SandboxServer, tmp_path: Path
+    cls: Any, name: str, arguments: dict[str, Any], form: Any, sandbox: SandboxServer, tmp_path: Path
 ) -> None:
-    connect()
     file = tmp_path / ("roster.csv" if name == "path" else "northwind.yaml")
     (tmp_path / "roster.csv").write_text("email\nada@example.com\n")
     (tmp_path / "northwind.yaml").write_text("members: {roster: roster.csv}")
@@ -66,10 +70,7 @@ def test_a_relative_path_begins_at_the_dag_file(
 
 
 @pytest.mark.parametrize(("cls", "name", "arguments"), READ)
-def test_the_error_names_the_whole_path(
-    cls: Any, name: str, arguments: dict[str, Any], connect: Connect, tmp_path: Path
-) -> None:
-    connect()
+def test_the_error_names_the_whole_path(cls: Any, name: str, arguments: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(AirflowFailException, match=f"There is no file '{tmp_path}/data/none.csv' on this worker"):
         execute(cls, tmp_path, **{name: "data/none.csv"}, **arguments)
 
@@ -77,9 +78,8 @@ def test_the_error_names_the_whole_path(
 @pytest.mark.parametrize(("cls", "name", "arguments"), WRITTEN)
 @pytest.mark.parametrize("form", ["{}", "{folder}/{}"])
 def test_a_report_lies_beside_the_dag_file(
-    cls: Any, name: str, arguments: dict[str, Any], form: str, connect: Connect, tmp_path: Path
+    cls: Any, name: str, arguments: dict[str, Any], form: str, tmp_path: Path
 ) -> None:
-    connect()
     path = form.format("report.csv", folder=tmp_path)
     assert execute(cls, tmp_path, **{name: path}, **arguments)["report_path"] == f"{tmp_path}/report.csv"
     assert (tmp_path / "report.csv").read_text().count("\n") >= 1

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotFoundError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.operators import dashboards, domains, invites, members, organization
+from airflow_provider_workspace.operators import dashboards, domains, members, organization
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects
@@ -23,6 +23,11 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
 ]
 MEMBER = "Mina.Member@example.com"
+
+
+@pytest.fixture(autouse=True)
+def connected(connect: Connect) -> None:
+    connect()
 
 
 def run(cls: type[Any], context: Any = None, **arguments: Any) -> Any:
@@ -52,24 +57,15 @@ def test_operators_find_people_by_address(sandbox: SandboxServer, connect: Conne
 
 
 @pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
-def test_both_spellings_of_an_internationalized_domain_are_one_and_sharp_s_is_not_ss(
-    sandbox: SandboxServer, connect: Connect
-) -> None:
-    connect()
-    people = ["ada@faß.example", "Ada@XN--FA-HIA.example", "ada@fass.example"]
-    report = run(invites.WorkspaceCreateInvitesOperator, invites=people)
-    assert [entry["status"] for entry in report["addresses"]] == ["invited", "duplicate", "invited"]
-    first = run(domains.WorkspaceCreateDomainOperator, domain="xn--fa-hia.example")
-    assert run(domains.WorkspaceCreateDomainOperator, domain="FAß.example")["id"] == first["id"]
-    assert run(domains.WorkspaceCreateDomainOperator, domain="fass.example")["id"] != first["id"]
+def test_both_spellings_of_an_internationalized_domain_are_one_and_sharp_s_is_not_ss(sandbox: SandboxServer) -> None:
+    names = ("xn--fa-hia.example", "FAß.example", "fass.example")
+    first, same, other = (run(domains.WorkspaceCreateDomainOperator, domain=name)["id"] for name in names)
+    assert first == same != other
     assert len(sandbox.effects("create_domain")) == 2
 
 
 @pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
-def test_owners_and_protected_people_are_removed_only_if_an_argument_says_so(
-    sandbox: SandboxServer, connect: Connect
-) -> None:
-    connect()
+def test_owners_and_protected_people_are_removed_only_if_an_argument_says_so(sandbox: SandboxServer) -> None:
     delete, olive = members.WorkspaceDeleteMemberOperator, "olive.owner@example.com"
     for arguments, message in (
         ({"user_email": olive}, f"Set owner_level=None if {olive} is to be removed: an owner .owner_level=15.. A key"),
@@ -93,10 +89,7 @@ def test_owners_and_protected_people_are_removed_only_if_an_argument_says_so(
     assert [effect["target"] for effect in sandbox.effects()] == [SEED.member_uuid, SEED.owner_uuid]
 
 
-def test_an_unknown_address_is_an_error_unless_an_earlier_try_removed_it(
-    sandbox: SandboxServer, connect: Connect
-) -> None:
-    connect()
+def test_an_unknown_address_is_an_error_unless_an_earlier_try_removed_it(sandbox: SandboxServer) -> None:
     context = {"task_state_store": TaskStore()}
     with pytest.raises(AirflowFailException, match="Check user_email: no members have the address"):
         run(members.WorkspaceDeleteMemberOperator, context, user_email="mina.mamber@example.com")
@@ -108,8 +101,7 @@ def test_an_unknown_address_is_an_error_unless_an_earlier_try_removed_it(
 
 
 @pytest.mark.parametrize("given", ["mina.member@example.com", "17"])
-def test_an_invalid_user_uuid_is_refused_before_sending(sandbox: SandboxServer, connect: Connect, given: str) -> None:
-    connect()
+def test_an_invalid_user_uuid_is_refused_before_sending(sandbox: SandboxServer, given: str) -> None:
     hook = WorkspaceHook()
     with pytest.raises(WorkspaceInputError, match=r"expected the UUID of a user, not a.*pass user_email"):
         hook.delete_member(user_uuid=given)
@@ -148,9 +140,8 @@ UUIDS = [f"0190c0de-0000-4000-8000-0000000000c{number}" for number in range(10)]
     ],
 )
 def test_an_address_of_none_or_several_members_is_an_error(
-    sandbox: SandboxServer, connect: Connect, arguments: dict[str, Any], says: str
+    sandbox: SandboxServer, arguments: dict[str, Any], says: str
 ) -> None:
-    connect()
     hidden = {"id": UUIDS[4], "user": {"uuid": None, "email": "hidden@example.com"}}
     people = [user(1, "ada@example.com"), user(2, "twin@example.com"), user(3, "TWIN@example.com")]
     say(sandbox, "list_members", *people, hidden, {"id": UUIDS[5]})
@@ -174,9 +165,8 @@ def test_an_address_of_none_or_several_members_is_an_error(
     ],
 )
 def test_a_member_that_is_not_found_is_looked_up_in_the_list(
-    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], given: str, says: str
+    sandbox: SandboxServer, cls: type[Any], arguments: dict[str, Any], given: str, says: str
 ) -> None:
-    connect()
     say(sandbox, "list_members", user(1, "ada@example.com"))
     with pytest.raises((AirflowFailException, WorkspaceNotFoundError), match=says):
         run(cls, user_uuid=given, **arguments)
@@ -187,18 +177,15 @@ def test_a_member_that_is_not_found_is_looked_up_in_the_list(
     ("given", "says"),
     [
         (UUIDS[1], "Try again: the list of collaborators still shows"),
-        (UUIDS[2].upper(), "Try again: the list of collaborators still shows"),
         (user(1)["id"].lower(), f"Pass user_uuid='{UUIDS[1]}': the id that was passed belongs to the collaborator"),
-        (user(2)["id"], f"Pass user_uuid='{UUIDS[2]}': the id that was passed belongs to the collaborator"),
         (user(3)["id"], f"Pass user_uuid='{UUIDS[3]}': the id that was passed belongs to the membership"),
         (UUIDS[3], ""),
         (UUIDS[9], ""),
     ],
 )
 def test_a_collaborator_that_is_not_found_is_looked_up_in_both_lists(
-    sandbox: SandboxServer, connect: Connect, given: str, says: str
+    sandbox: SandboxServer, given: str, says: str
 ) -> None:
-    connect()
     by_uuid = {"id": user(2)["id"], "user_uuid": UUIDS[2]}
     sandbox.inject("say", "list_dashboard_collaborators", body=[user(1, "ada@example.com"), by_uuid], times=None)
     say(sandbox, "list_members", user(1, "ada@example.com"), user(3, "lin@example.com"))
@@ -221,62 +208,3 @@ def test_a_dashboard_look_up_needs_no_members(
     remove = dashboards.WorkspaceRemoveDashboardCollaboratorOperator
     assert run(remove, dashboard_id=1, user_uuid=SEED.absent_uuid)["deleted"] is False
     assert f"Cannot check that {SEED.absent_uuid} is the id of a user and not of a membership" in caplog.text
-
-
-DELETES: list[tuple[type[Any], dict[str, Any], str]] = [
-    (domains.WorkspaceDeleteDomainOperator, {"domain_id": SEED.domain_id}, "delete_domain"),
-    (invites.WorkspaceDeleteInviteOperator, {"invite_id": SEED.invite_id}, "delete_invite"),
-    (members.WorkspaceDeleteMemberOperator, {"user_uuid": SEED.member_uuid}, "delete_member"),
-    (
-        dashboards.WorkspaceRemoveDashboardCollaboratorOperator,
-        {"dashboard_id": 1, "user_uuid": SEED.analyst_uuid},
-        "remove_dashboard_collaborator",
-    ),
-]
-
-
-@pytest.mark.parametrize(("cls", "arguments", "operation"), DELETES)
-@pytest.mark.parametrize("body", ["html", "empty", "json"])
-def test_a_404_of_a_proxy_does_not_count_as_deleted(
-    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], operation: str, body: str
-) -> None:
-    """The list still has the record; a retry may reach the service."""
-    connect()
-    sandbox.inject("status_before", operation, status=404, body=body)
-    with pytest.raises(WorkspaceNotFoundError, match=r"^Try again: the list of"):
-        run(cls, **arguments)
-    assert effects(sandbox) == []
-    assert run(cls, **arguments)["deleted"]
-
-
-@pytest.mark.parametrize("body", ["html", "empty"])
-def test_a_404_of_a_proxy_does_not_delete_a_dashboard(sandbox: SandboxServer, connect: Connect, body: str) -> None:
-    """Without a list, only the service's own 404 counts."""
-    connect()
-    sandbox.inject("status_before", "update_dashboard", status=404, body=body)
-    with pytest.raises(AirflowFailException, match="Check the host of the connection: this 404 may be that of a proxy"):
-        run(dashboards.WorkspaceDeleteDashboardOperator, dashboard_id=1)
-    assert effects(sandbox) == []
-
-
-@pytest.mark.parametrize(("cls", "arguments", "operation"), DELETES)
-def test_a_404_of_a_proxy_after_a_lost_response_is_looked_up(
-    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], operation: str
-) -> None:
-    connect()
-    sandbox.inject("status_after", operation, status=503)
-    sandbox.inject("status_before", operation, status=404, body="html", after=1)
-    assert run(cls, **arguments, if_missing="fail")["deleted"]
-    assert effects(sandbox) == [operation]
-
-
-@pytest.mark.parametrize(
-    ("cls", "arguments"), [(cls, arguments) for cls, arguments, _ in DELETES if "dashboard_id" not in arguments]
-)
-def test_a_404_for_a_wrong_organization_is_an_error(
-    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any]
-) -> None:
-    connect()
-    with pytest.raises(AirflowFailException, match=r"List\w+ returned 40[34]|returned 403"):
-        run(cls, **arguments, organization_id=SEED.other_organization_id)
-    assert effects(sandbox) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -17,7 +16,6 @@ from airflow_provider_workspace.sandbox.limits import DAY, HOUR, Rate
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
-from tests.events import first_event
 from tests.task_instance import TaskInstance
 
 if TYPE_CHECKING:
@@ -28,6 +26,11 @@ pytestmark = [
     pytest.mark.parametrize("sandbox", ["live"], indirect=True),
     pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def connected(connect: Connect) -> None:
+    connect()
 
 
 def people(count: int) -> list[Any]:
@@ -128,15 +131,13 @@ def test_everybody_is_invited_once_at_the_rates_of_the_service(
     assert max(late - early for early, late in zip([0, *ended.sent], ended.sent, strict=False)) <= 50
 
 
-def test_a_limit_below_the_size_of_a_request_is_learned(connect: Connect, sandbox: SandboxServer, run: Run_) -> None:
-    connect()
+def test_a_limit_below_the_size_of_a_request_is_learned(sandbox: SandboxServer, run: Run_) -> None:
     limit(sandbox, Rate(7, HOUR), Rate(100, DAY))
     assert run(inviting(people(30))).hours < 48
     check_everybody_is_invited_once(sandbox, people(30))
 
 
-def test_invites_of_others_count(connect: Connect, sandbox: SandboxServer, run: Run_, clock: Clock) -> None:
-    connect()
+def test_invites_of_others_count(sandbox: SandboxServer, run: Run_, clock: Clock) -> None:
     others = [f"other-{number}@example.com" for number in range(40)]
     run(inviting(others))
     clock.advance(600)
@@ -146,10 +147,7 @@ def test_invites_of_others_count(connect: Connect, sandbox: SandboxServer, run: 
     assert ended.hours < 3
 
 
-def test_a_limit_of_requests_is_not_learned_as_a_limit_of_invites(
-    connect: Connect, sandbox: SandboxServer, run: Run_
-) -> None:
-    connect()
+def test_a_limit_of_requests_is_not_learned_as_a_limit_of_invites(sandbox: SandboxServer, run: Run_) -> None:
     limit(sandbox, Rate(10**6, HOUR))
     for after in range(10, 50, 10):
         sandbox.inject("rate_limit", "create_invites", seconds=30, after=after)
@@ -160,7 +158,6 @@ def test_a_limit_of_requests_is_not_learned_as_a_limit_of_invites(
 def test_a_connection_changed_during_a_wait_gets_all_invites(
     connect: Connect, sandbox: SandboxServer, run: Run_
 ) -> None:
-    connect()
     there = SEED.other_organization_id
     task = inviting(people(60), max_per_hour=40)
 
@@ -174,10 +171,7 @@ def test_a_connection_changed_during_a_wait_gets_all_invites(
 
 
 @pytest.mark.parametrize("span", [HOUR, 10**6], ids=["two days without progress", "Retry-After of days"])
-def test_a_limit_that_never_leaves_room_is_an_error(
-    connect: Connect, sandbox: SandboxServer, run: Run_, span: int
-) -> None:
-    connect()
+def test_a_limit_that_never_leaves_room_is_an_error(sandbox: SandboxServer, run: Run_, span: int) -> None:
     limit(sandbox, Rate(0, span))
     ended = run(inviting(people(5)))
     assert "429" in str(ended.error)
@@ -189,10 +183,9 @@ def test_a_limit_that_never_leaves_room_is_an_error(
 
 @pytest.mark.parametrize("named", [True, False])
 def test_a_refused_row_does_not_block_the_rows_after_the_limit(
-    connect: Connect, sandbox: SandboxServer, run: Run_, *, named: bool
+    sandbox: SandboxServer, run: Run_, *, named: bool
 ) -> None:
     """The task reports it at the end, after all other invites, and does not send it again after a wait."""
-    connect()
     rows = people(30)
     if named:
         rows[0] = {"email": rows[0], "level": 7}
@@ -218,9 +211,8 @@ def test_a_refused_row_does_not_block_the_rows_after_the_limit(
     ],
 )
 def test_a_wait_names_the_limit_and_what_is_left_in_log_and_on_the_page(
-    connect: Connect, caplog: pytest.LogCaptureFixture, arguments: dict[str, int], left: int, why: str
+    caplog: pytest.LogCaptureFixture, arguments: dict[str, int], left: int, why: str
 ) -> None:
-    connect()
     caplog.set_level("INFO")
     ti = TaskInstance()
     with pytest.raises(TaskDeferred):
@@ -232,10 +224,7 @@ def test_a_wait_names_the_limit_and_what_is_left_in_log_and_on_the_page(
     assert (ti.xcoms["progress"]["left"], ti.xcoms["progress"]["why"].startswith(why)) == (left, True)
 
 
-def test_a_member_sync_invites_100_people_at_the_rates_of_the_service(
-    connect: Connect, sandbox: SandboxServer, run: Run_
-) -> None:
-    connect()
+def test_a_member_sync_invites_100_people_at_the_rates_of_the_service(sandbox: SandboxServer, run: Run_) -> None:
     protected = ["adam.admin@example.com"]
     ended = run(
         lambda: WorkspaceSyncMembersOperator(task_id="sync", roster=people(100), protected=protected, max_removals=None)
@@ -243,22 +232,3 @@ def test_a_member_sync_invites_100_people_at_the_rates_of_the_service(
     check_everybody_is_invited_once(sandbox, people(100))
     assert ended.hours <= 4
     assert ended.refused <= 2
-
-
-@pytest.mark.parametrize("value", [0, -1, 1.5, True, [-(10**4400)]])
-@pytest.mark.parametrize("name", ["max_per_hour", "max_per_day"])
-def test_an_invalid_limit_fails_before_anything_is_sent(
-    connect: Connect, sandbox: SandboxServer, name: str, value: Any
-) -> None:
-    connect()
-    with pytest.raises(AirflowFailException, match=f"{name} must be a whole number of at least 1"):
-        inviting(people(1), **{name: value})().execute({})
-    assert not sandbox.requests()
-
-
-def test_the_deferral_is_plain_json_with_a_wall_clock_deadline(sandbox: SandboxServer) -> None:
-    path, arguments = WorkspaceDeadlineTrigger(end_at=0.0, state={"invites": {}}).serialize()
-    assert path == "airflow_provider_workspace.triggers.deadline.WorkspaceDeadlineTrigger"
-    event = asyncio.run(first_event(WorkspaceDeadlineTrigger(**arguments)))
-    assert event.payload == {"status": "over", "state": {"invites": {}}}
-    assert not sandbox.requests()

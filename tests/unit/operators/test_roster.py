@@ -86,8 +86,12 @@ INVALID: list[tuple[Any, str]] = [
 ]
 
 
-def test_each_row_is_valid_or_its_reason_is_in_the_report(connect: Connect) -> None:
+@pytest.fixture(autouse=True)
+def connected(connect: Connect) -> None:
     connect()
+
+
+def test_each_row_is_valid_or_its_reason_is_in_the_report() -> None:
     report = WorkspaceHook().create_invites([*VALID, *(row for row, _ in INVALID)], on_invalid="skip")
     found = [(entry.status, entry.reason) for entry in report.entries]
     assert found == [("invited", "")] * len(VALID) + [("invalid", reason) for _, reason in INVALID]
@@ -109,15 +113,13 @@ def test_each_row_is_valid_or_its_reason_is_in_the_report(connect: Connect) -> N
         ("ivo+a@example.com", "ivo@example.com", False),
     ],
 )
-def test_spellings_of_one_address_are_one_invite(connect: Connect, one: str, other: str, *, same: bool) -> None:
-    connect()
+def test_spellings_of_one_address_are_one_invite(one: str, other: str, *, same: bool) -> None:
     first, second = WorkspaceHook().create_invites([one, {"email": other}]).entries
     assert first.status == "invited"
     assert (second.status, second.reason) == (("duplicate", "same address as row 1") if same else ("invited", ""))
 
 
-def test_cells_become_the_fields_of_an_invite(sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
+def test_cells_become_the_fields_of_an_invite(sandbox: SandboxServer) -> None:
     WorkspaceHook().create_invites(
         [
             " Ivo.Sample@EXAMPLE.com ",
@@ -134,14 +136,12 @@ def test_cells_become_the_fields_of_an_invite(sandbox: SandboxServer, connect: C
 
 
 @pytest.mark.parametrize("rows", ["ada@example.com", b"ada", {"email": "ada@example.com"}, 5, None])
-def test_a_value_that_is_no_list_of_rows_is_refused(connect: Connect, rows: Any) -> None:
-    connect()
+def test_a_value_that_is_no_list_of_rows_is_refused(rows: Any) -> None:
     with pytest.raises(WorkspaceInputError, match="invites must be rows or addresses"):
         WorkspaceHook().create_invites(rows)
 
 
-def test_the_roster_of_the_examples_invites_everybody_once(sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
+def test_the_roster_of_the_examples_invites_everybody_once(sandbox: SandboxServer) -> None:
     operator = WorkspaceCreateInvitesOperator(task_id="invite", path=str(ROSTER), on_invalid="skip")
     report = json.loads(json.dumps(operator.execute({})))
     counts = {status: count for status, count in report["counts"].items() if count}
@@ -152,10 +152,7 @@ def test_the_roster_of_the_examples_invites_everybody_once(sandbox: SandboxServe
     assert len(sandbox.effects("create_invite")) == 228
 
 
-def test_an_invalid_row_of_a_file_fails_before_sending(
-    sandbox: SandboxServer, connect: Connect, tmp_path: Path
-) -> None:
-    connect()
+def test_an_invalid_row_of_a_file_fails_before_sending(sandbox: SandboxServer, tmp_path: Path) -> None:
     says = r"invalid rows \(10\), or leave them out with on_invalid='skip': row 32 \(elo.barksted@example.com.\):"
     with pytest.raises(AirflowFailException, match=says):
         WorkspaceCreateInvitesOperator(task_id="invite", path=str(ROSTER)).execute({})
@@ -173,9 +170,8 @@ def test_an_invalid_row_of_a_file_fails_before_sending(
     ],
 )
 def test_blank_rows_are_skipped_and_counted_and_rows_have_the_numbers_of_the_file(
-    connect: Connect, tmp_path: Path, name: str, text: str, numbers: list[int]
+    tmp_path: Path, name: str, text: str, numbers: list[int]
 ) -> None:
-    connect()
     (tmp_path / name).write_text(text)
     path = str(tmp_path / name)
     report = WorkspaceCreateInvitesOperator(task_id="invite", path=path, defaults={"send_email": False}).execute({})

@@ -48,54 +48,9 @@ def sync() -> WorkspaceSyncMembersOperator:
     )
 
 
-def test_if_exists_fail_accepts_what_a_killed_try_created(
-    connect: Connect, sandbox: SandboxServer, interruptions: Interruptions
-) -> None:
-    connect()
-    context: Any = {"task_state_store": TaskStore()}
-    interruptions.after("POST")
-    with pytest.raises(Killed):
-        project(if_exists="fail").execute(context)
-    task = project(if_exists="fail")
-    assert task.execute(context)["name"] == "Northwind"
-    assert task.created
-    assert len(sandbox.effects("create_project")) == 1
-
-
-def test_a_retry_without_task_state_counts_the_record_as_found(
-    connect: Connect, sandbox: SandboxServer, interruptions: Interruptions
-) -> None:
-    connect()
-    interruptions.after("POST")
-    with pytest.raises(Killed):
-        project().execute({})
-    task = project()
-    task.execute({})
-    assert not task.created
-    assert len(sandbox.effects("create_project")) == 1
-    with pytest.raises(AirflowFailException, match="project 'Northwind' exists already"):
-        project(if_exists="fail").execute({})
-
-
 retries = pytest.mark.parametrize(
     "context", [{"task_state_store": True}, {"ti": TaskInstance(2)}], ids=["remembered", "any retry"]
 )
-
-
-@pytest.mark.usefixtures("no_waits")
-@retries
-def test_a_retry_creates_nothing_twice_if_the_list_lags(
-    connect: Connect, sandbox: SandboxServer, interruptions: Interruptions, context: Any
-) -> None:
-    connect()
-    if "task_state_store" in context:
-        context = {"task_state_store": TaskStore()}
-    interruptions.after("POST")
-    with pytest.raises(Killed):
-        project().execute(context)
-    sandbox.inject("late_rows", "list_projects", times=1)
-    assert project().execute(context)["name"] == "Northwind"
-    assert len(sandbox.effects("create_project")) == 1
 
 
 @pytest.mark.parametrize(("task", "clock"), [(invites, 0), (invites, -1000), (sync, 0)])
@@ -127,19 +82,6 @@ def test_a_retry_invites_nobody_twice_if_the_list_lags(
     sandbox.clear_faults()
     monkeypatch.setattr(time, "time", lambda: trigger.end_at)
     retry.execute_complete(context, {"status": "over", "state": trigger.state})
-    assert len(sandbox.effects("create_invite")) == 1
-
-
-@pytest.mark.parametrize("task", [invites, sync])
-def test_a_task_that_is_cleared_at_once_invites_nobody_twice_if_the_list_lags(
-    connect: Connect, sandbox: SandboxServer, task: Callable[[], Any]
-) -> None:
-    connect()
-    context: Any = {"task_state_store": TaskStore()}
-    task().execute(context)
-    sandbox.inject("late_rows", "list_invites", times=None)
-    with pytest.raises(TaskDeferred):
-        task().execute(context)
     assert len(sandbox.effects("create_invite")) == 1
 
 

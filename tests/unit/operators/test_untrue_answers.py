@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import requests
 
-from airflow_provider_workspace.errors import WorkspaceIncompleteListError, WorkspaceNotAppliedError
+from airflow_provider_workspace.errors import (
+    WorkspaceNotAppliedError,
+    WorkspaceNotFoundError,
+)
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators import dashboards, domains, invites, members, projects
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects, writes
+from tests.task_instance import TaskInstance
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -51,9 +55,9 @@ def reads_first(operation: str) -> int:
     return int(operation == "delete_member")
 
 
-def delete(operation: str) -> Any:
+def delete(operation: str, **more: Any) -> Any:
     cls, arguments, _ = DELETES[operation]
-    return run(cls, **arguments)
+    return run(cls, **arguments, **more)
 
 
 @deletes
@@ -92,6 +96,36 @@ def test_a_delete_is_done_when_the_record_leaves_the_list(sandbox: SandboxServer
     sandbox.inject("say", "list_invites", body=listed, times=2)
     assert delete("delete_invite")["deleted"]
     assert clock.waited == [0.5, 5.0]
+
+
+@deletes
+@pytest.mark.parametrize("body", ["html", "empty", "json"])
+def test_a_404_of_a_proxy_does_not_count_as_deleted(sandbox: SandboxServer, operation: str, body: str) -> None:
+    """The list still has the record; a retry may reach the service."""
+    sandbox.inject("status_before", operation, status=404, body=body)
+    with pytest.raises(WorkspaceNotFoundError, match=r"^Try again: the list of"):
+        delete(operation)
+    assert effects(sandbox) == []
+    sandbox.inject("status_after", operation, status=503)
+    sandbox.inject("status_before", operation, status=404, body=body, after=1)
+    assert delete(operation, if_missing="fail")["deleted"]
+    assert effects(sandbox) == [operation]
+
+
+@pytest.mark.parametrize("body", ["html", "empty"])
+def test_a_404_of_a_proxy_does_not_delete_a_dashboard(sandbox: SandboxServer, body: str) -> None:
+    """Without a list, only the service's own 404 counts."""
+    sandbox.inject("status_before", "update_dashboard", status=404, body=body)
+    with pytest.raises(AirflowFailException, match="Check the host of the connection: this 404 may be that of a proxy"):
+        run(dashboards.WorkspaceDeleteDashboardOperator, dashboard_id=1)
+    assert effects(sandbox) == []
+
+
+@pytest.mark.parametrize("operation", ["delete_domain", "delete_invite", "delete_member"])
+def test_a_404_for_a_wrong_organization_is_an_error(sandbox: SandboxServer, operation: str) -> None:
+    with pytest.raises(AirflowFailException, match=r"List\w+ returned 40[34]|returned 403"):
+        delete(operation, organization_id=SEED.other_organization_id)
+    assert effects(sandbox) == []
 
 
 # Updates
@@ -144,6 +178,27 @@ def test_an_update_with_deleted_false_is_read_back(sandbox: SandboxServer) -> No
     assert changed["name"] == "Other"
 
 
+def test_xcom_not_applied_lists_fields_with_other_values(
+    sandbox: SandboxServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The create succeeds, and so does reusing a record that differs."""
+
+    def not_applied(**arguments: Any) -> Any:
+        ti = TaskInstance()
+        dashboards.WorkspaceAddDashboardCollaboratorOperator(
+            task_id="add", dashboard_id=1, user_uuid=SEED.member_uuid, **arguments
+        ).execute({"ti": ti})  # type: ignore[typeddict-item]
+        return ti.xcoms.get("not_applied")
+
+    sandbox.inject("said_otherwise", "add_dashboard_collaborator", how="other_answer")
+    row = not_applied(level=37)[-1]
+    assert (row["field"], row["asked"], row["got"] != 37) == ("level", 37, True)
+    assert "AddDashboardCollaborator was applied with differences: " in caplog.text
+    assert not_applied(level="37") is None
+    assert not_applied() is None
+    assert not_applied(level=21) == [{"field": "level", "asked": 21, "got": 37}]
+
+
 # Lists
 
 LOOK_UPS: dict[str, tuple[type[Any], dict[str, Any], dict[str, Any]]] = {
@@ -180,10 +235,3 @@ def test_a_look_up_ends_at_the_first_match(sandbox: SandboxServer, connect: Conn
     assert run(projects.WorkspaceCreateProjectOperator, name="Project 1")["name"] == "Project 1"
     listed = [entry["operation"] for entry in sandbox.requests()[before:]].count("list_projects")
     assert listed == 2
-
-
-def test_nobody_is_invited_while_a_list_is_incomplete(sandbox: SandboxServer) -> None:
-    sandbox.inject("short_pages", "list_members", missing="newest", times=None)
-    with pytest.raises(WorkspaceIncompleteListError, match="trust_counts"):
-        run(invites.WorkspaceCreateInvitesOperator, invites=["ada@example.com"])
-    assert effects(sandbox) == []

@@ -196,7 +196,12 @@ def test_a_cleared_window_forgets_earlier_pause_failures(sandbox: SandboxServer,
 
 @pytest.mark.parametrize("task_state_store", [True, False], ids=["3.3", "before 3.3"])
 def test_a_pause_with_unknown_outcome_is_resumed_twice(
-    sandbox: SandboxServer, airflow: Airflow, connect: Connect, *, task_state_store: bool
+    sandbox: SandboxServer,
+    airflow: Airflow,
+    connect: Connect,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    task_state_store: bool,
 ) -> None:
     connect(max_attempts=2, read_timeout=1, consistency_time=0.5)
     window = Window(FIRST, SECOND)
@@ -211,6 +216,7 @@ def test_a_pause_with_unknown_outcome_is_resumed_twice(
     assert 0 < trigger.end_at - time.time() <= 0.5
     time.sleep(max(0.0, trigger.end_at - time.time()))
     assert window.close({"status": "over", "state": trigger.state}) == closed(FIRST, never_paused={SECOND: None})
+    assert f"Never paused by this window, and so not resumed: {SECOND}" in capsys.readouterr().out
     assert asked(sandbox, "unpause") == 2
     assert airflow.lease_keys() == []
 
@@ -239,31 +245,23 @@ def test_a_window_whose_closing_task_is_over_is_not_opened(sandbox: SandboxServe
     assert sandbox.requests() == []
 
 
-def test_exports_of_unreadable_leases_are_resumed(sandbox: SandboxServer, airflow: Airflow) -> None:
-    window = opened(FIRST, SECOND)
-    for key, value in zip(airflow.lease_keys(), ('{"ends": "soon"}', "[" * 5000), strict=True):
-        airflow.variables.values[key] = value
-    assert sorted(window.close()["resumed"]) == [FIRST, SECOND]
-    assert airflow.lease_keys() == []
-    assert history(sandbox, FIRST) == ["pause", "unpause"]
-
-
 def test_a_lease_with_the_fields_of_another_is_not_resumed_for_ever(sandbox: SandboxServer, airflow: Airflow) -> None:
-    """A person may edit the Variable, and older releases had other keys."""
+    """A person may edit the Variable or break it, and older releases had other keys."""
     window = opened(FIRST)
     (key,) = airflow.lease_keys()
     value = airflow.variables.values[key]
-    airflow.edit(key, batch_export_id=SECOND)
-    assert window.close()["resumed"] == [FIRST]
+    for broken in (value.replace(FIRST, SECOND), '{"ends": "soon"}', "[" * 5000):
+        airflow.variables.values[key] = broken
+        assert window.close()["resumed"] == [FIRST]
+        assert airflow.lease_keys() == []
     assert (history(sandbox, FIRST), history(sandbox, SECOND)) == (["pause", "unpause"], [])
-    assert airflow.lease_keys() == []
 
     renamed = key[:-1] + "_"
     airflow.variables.values[renamed] = value
     assert window.close()["resumed"] == [FIRST]
     with pytest.raises(AirflowFailException, match=f"Delete or correct the Variable '{renamed}'"):
         sweep()
-    assert asked(sandbox, "unpause") == 2
+    assert asked(sandbox, "unpause") == 4
 
 
 def test_an_export_whose_lease_was_deleted_stays_paused(sandbox: SandboxServer, airflow: Airflow) -> None:
@@ -304,15 +302,6 @@ def test_a_run_that_was_marked_as_failed_fails_close(
             window.close()
     else:
         assert window.close()["resumed"] == [FIRST]
-
-
-def test_close_names_what_was_never_paused(sandbox: SandboxServer, capsys: pytest.CaptureFixture[str]) -> None:
-    """Such as after somebody marked the pause as successful in its place."""
-    window = Window(FIRST)
-    window.open()
-    assert window.close()["never_paused"] == {FIRST: None}
-    assert f"Never paused by this window, and so not resumed: {FIRST}" in capsys.readouterr().out
-    assert sandbox.requests() == []
 
 
 def test_the_guard_closes_an_overdue_window(
@@ -497,19 +486,13 @@ def test_an_edited_lease_ends_resumed_or_named(sandbox: SandboxServer, airflow: 
 
 
 def test_a_lease_is_resumed_only_with_its_own_connection_and_service(
-    connect: Connect, sandbox: SandboxServer, airflow: Airflow
+    connect: Connect, sandbox: SandboxServer, airflow: Airflow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = opened(FIRST)
     connect(host=sandbox.url.replace("127.0.0.1", "localhost"))
     still_paused(window.close, "Set the host of connection 'workspace_default' back to")
-    assert held(airflow) == [FIRST]
-
-
-@pytest.mark.needs_airflow("3.2", "an error of its own for an unknown connection outside of a task")
-def test_a_missing_connection_is_named(monkeypatch: pytest.MonkeyPatch, airflow: Airflow) -> None:
-    window = opened(FIRST)
     monkeypatch.delenv("AIRFLOW_CONN_WORKSPACE_DEFAULT")
-    still_paused(window.close, f": {FIRST}.*Add connection 'workspace_default' again")
+    still_paused(window.close, FIRST)
     assert held(airflow) == [FIRST]
 
 
@@ -531,18 +514,15 @@ def test_a_transient_refusal_keeps_the_resume_fields(sandbox: SandboxServer, air
 # Arguments
 
 
-LENGTHS = [math.nan, 1e300, -1, timedelta(seconds=-1), "soon", "nan", True, [], timedelta.max]
+LENGTHS = ("hold", "drain", "max_length")
 INVALID: list[tuple[dict[str, Any], str]] = [
     ({"resume_fields": {"paused": False}}, "paused"),
     ({"resume_fields": {"x": math.nan}}, "nan|NaN"),
     ({"resume_fields": "backfill"}, "resume_fields must be a mapping"),
     ({"max_length": 60, "drain": 60}, "Set max_length above drain and hold together, which take 60 s"),
-    ({"max_length": 60, "hold": 60}, "Set max_length above drain and hold together, which take 60 s"),
-    ({"max_length": 60, "drain": 30, "hold": timedelta(seconds=30)}, "Set max_length above drain and hold together"),
     ({"leave_paused": ["all"]}, "leave_paused must be a list of batch exports"),
     ({"leave_paused": f"['{FIRST}']"}, r"\(UUID\)\. Pass task.output"),
-    *(({name: value}, f"{name} must be a timedelta or") for name in ("hold", "drain") for value in LENGTHS),
-    *(({"max_length": value}, "max_length must be a timedelta or a number of seconds") for value in LENGTHS),
+    *(({name: value}, f"{name} must be a timedelta or a number") for name in LENGTHS for value in ("soon", [], -1)),
     *(({"close_task_id": value}, "close_task_id must be the id") for value in (5, ["close"], "a\x00b", None)),
 ]
 
@@ -668,12 +648,6 @@ def test_another_window_does_not_resume_after_open_alone_was_cleared(sandbox: Sa
     assert other.close()["held"] == {FIRST: [f"dag / run / {CLOSE}"]}
     assert "unpause" not in history(sandbox, FIRST)
     assert window.close()["resumed"] == [FIRST]
-
-
-def test_a_window_may_open_again_without_its_work(airflow: Airflow) -> None:
-    """Clearing one mapped window may clear the setups and teardowns of the others."""
-    airflow.runs.tasks["run"] = {CLOSE: None, "rebuild": "success"}
-    assert opened(FIRST).close()["resumed"] == [FIRST]
 
 
 # Several tasks at once, kills, and exported intervals, as the sandbox records them

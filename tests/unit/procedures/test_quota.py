@@ -15,49 +15,28 @@ from airflow_provider_workspace.procedures.quota import CLOCK_MARGIN, DAY, HOUR,
 NOW = 1_800_000_000.0
 
 
-def test_without_a_limit_everything_may_be_sent() -> None:
-    assert Quota().grants([NOW - 1] * 1000, 500, NOW) == (500, None)
+@pytest.mark.parametrize(
+    ("quota", "sent", "wanted", "granted", "again"),
+    [
+        (Quota(), [NOW - 1] * 1000, 500, 500, None),
+        (Quota(per_hour=50), [NOW - 600] * 30 + [NOW - HOUR - 1] * 100, 20, 20, None),
+        (Quota(per_hour=50), [NOW - 600] * 30 + [NOW - HOUR - 1] * 100, 100, 20, NOW - 600 + HOUR),
+        (Quota(per_hour=50, per_day=200), [NOW - 5 * HOUR] * 195, 100, 5, NOW - 5 * HOUR + DAY),
+        (Quota(per_hour=50), [], 120, 50, NOW + HOUR),
+        # As soon as a minimum batch fits, and not a single invite
+        (Quota(per_hour=50), [NOW - 60.0 * age for age in range(50)], 100, 0, NOW - 60 * (50 - MIN_BATCH) + HOUR),
+    ],
+)
+def test_what_may_be_sent_now_and_when_the_rest(
+    quota: Quota, sent: list[float], wanted: int, granted: int, again: float | None
+) -> None:
+    assert quota.grants(sent, wanted, NOW) == (granted, None if again is None else again + CLOCK_MARGIN)
 
 
-def test_remaining_quota_of_the_hour() -> None:
-    sent = [NOW - 600.0] * 30 + [NOW - HOUR - 1] * 100
-    assert Quota(per_hour=50).grants(sent, 20, NOW) == (20, None)
-    assert Quota(per_hour=50).grants(sent, 100, NOW) == (20, NOW - 600 + HOUR + CLOCK_MARGIN)
-
-
-def test_remaining_quota_of_the_day() -> None:
-    sent = [NOW - 5 * HOUR] * 195
-    assert Quota(per_hour=50, per_day=200).grants(sent, 100, NOW) == (5, NOW - 5 * HOUR + DAY + CLOCK_MARGIN)
-
-
-def test_sending_resumes_when_a_minimum_batch_fits() -> None:
-    """Not as soon as a single invite fits."""
-    sent = [NOW - 60.0 * minute for minute in range(50)]
-    granted, again = Quota(per_hour=50).grants(sent, 100, NOW)
-    assert granted == 0
-    assert again == sorted(sent)[MIN_BATCH - 1] + HOUR + CLOCK_MARGIN
-
-
-def test_granted_quota_is_used_up() -> None:
-    assert Quota(per_hour=50).grants([], 120, NOW) == (50, NOW + HOUR + CLOCK_MARGIN)
-
-
-@pytest.mark.parametrize("ahead", [HOUR, 2 * DAY])
-def test_the_clock_of_the_service_may_be_ahead(ahead: float) -> None:
-    quota = Quota()
-    quota.note_sent(NOW, [str(number) for number in range(40)])
-    assert quota.refuse([NOW + ahead] * 40, 20, 327.0, NOW) == NOW + HOUR + CLOCK_MARGIN
-    assert quota.refuse([NOW + 30] * 60, 20, 327.0, NOW) == NOW + 30 + HOUR + CLOCK_MARGIN
-
-
-def test_sent_invites_count_even_if_not_listed() -> None:
+def test_sent_invites_and_refused_rows_count_even_if_not_listed() -> None:
     quota = Quota(per_hour=50)
     quota.note_sent(NOW - 10, [str(number) for number in range(50)])
-    assert quota.grants([], 5, NOW)[0] == 0
-    assert quota.grants([NOW - 5] * 40, 5, NOW)[0] == 0
-
-
-def test_refused_rows_count() -> None:
+    assert quota.grants([], 5, NOW)[0] == quota.grants([NOW - 5] * 40, 5, NOW)[0] == 0
     quota = Quota(per_hour=50)
     quota.note_refused_rows(NOW, 20)
     assert quota.grants([], 100, NOW) == (30, NOW + HOUR + CLOCK_MARGIN)
@@ -66,52 +45,35 @@ def test_refused_rows_count() -> None:
 # Learned from refusals
 
 
-def test_the_hourly_limit_is_learned_and_refused_rows_count_for_the_day() -> None:
+@pytest.mark.parametrize(
+    ("quota", "refusals", "per_hour", "per_day"),
+    [
+        # How long ago how many listed invites were sent, Retry-After, when the next may be sent; limits at the end
+        (Quota(), [([(60, 40)], 327, HOUR - 60)], 40, None),
+        (Quota(per_hour=50), [([(5 * HOUR, 180)], 2 * HOUR, DAY - 5 * HOUR)], 50, 180),
+        (Quota(), [([(2 * HOUR, 30)], 600, HOUR), ([(2 * HOUR, 30)], 600, DAY - HOUR)], None, 50),
+        (Quota(per_hour=50), [([(60, 10)], 600, 600), ([(60, 10)], 600, HOUR - 60)], 50, None),
+        (Quota(), [([(60, 40)], 30, 30)], None, None),
+        (Quota(), [([(60, 40)], None, 5)], None, None),
+        (Quota(), [([(60, 40)], None, 5), ([(60, 40)], None, HOUR - 60)], 40, None),
+    ],
+)
+def test_limits_are_learned_from_refusals(
+    quota: Quota, refusals: list[Any], per_hour: int | None, per_day: int | None
+) -> None:
+    for number, (ages, retry_after, wait) in enumerate(refusals):
+        now = NOW + (HOUR if per_day == 50 and number else 0)
+        listed = [NOW - age for age, count in ages for _ in range(count)]
+        assert quota.refuse(listed, 20, retry_after, now) == now + wait + CLOCK_MARGIN
+    assert (quota.most(HOUR), quota.most(DAY)) == (per_hour, per_day)
+
+
+@pytest.mark.parametrize("ahead", [HOUR, 2 * DAY])
+def test_the_clock_of_the_service_may_be_ahead(ahead: float) -> None:
     quota = Quota()
-    assert quota.refuse([NOW - 60.0] * 40, 20, 327.0, NOW) == NOW - 60 + HOUR + CLOCK_MARGIN
-    assert quota.most(HOUR) == 40
-    assert quota.most(DAY) is None
-    assert quota.grants([NOW - 60.0] * 40, 100, NOW + HOUR) == (40, NOW + 2 * HOUR + CLOCK_MARGIN)
-
-
-def test_a_retry_after_of_more_than_an_hour_is_a_daily_limit() -> None:
-    quota = Quota(per_hour=50)
-    listed = [NOW - 5 * HOUR] * 180
-    assert quota.refuse(listed, 20, 2 * HOUR, NOW) == NOW - 5 * HOUR + DAY + CLOCK_MARGIN
-    assert quota.most(DAY) == 180
-    assert quota.most(HOUR) == 50
-
-
-def test_a_second_refusal_in_an_hour_without_invites_is_a_daily_limit() -> None:
-    quota = Quota()
-    listed = [NOW - 2 * HOUR] * 30
-    assert quota.refuse(listed, 20, 600.0, NOW) == NOW + HOUR + CLOCK_MARGIN
-    quota.refuse(listed, 20, 600.0, NOW + HOUR)
-    assert quota.most(DAY) == 30 + 20
-
-
-def test_a_refusal_below_the_configured_limit_waits_for_retry_after_then_an_hour() -> None:
-    quota = Quota(per_hour=50)
-    assert quota.refuse([NOW - 60.0] * 10, 20, 600.0, NOW) == NOW + 600 + CLOCK_MARGIN
-    assert quota.refuse([NOW - 60.0] * 10, 20, 600.0, NOW) == NOW - 60 + HOUR + CLOCK_MARGIN
-    assert quota.most(HOUR) == 50
-
-
-@pytest.mark.parametrize(("retry_after", "seconds"), [(30.0, 30.0), (None, 5.0)])
-def test_one_short_refusal_sets_no_limit(retry_after: float | None, seconds: float) -> None:
-    quota = Quota()
-    assert quota.refuse([NOW - 60.0] * 40, 20, retry_after, NOW) == NOW + seconds + CLOCK_MARGIN
-    assert quota.most(HOUR) is None
-    quota.refuse([NOW - 60.0] * 40, 20, retry_after, NOW)
-    assert quota.most(HOUR) == 40
-
-
-def test_a_success_resets_the_refusals() -> None:
-    quota = Quota()
-    quota.refuse([], 20, 1.0, NOW)
-    quota.note_sent(NOW, ["a"])
-    assert quota.refusals == 0
-    assert quota.progress_at == NOW
+    quota.note_sent(NOW, [str(number) for number in range(40)])
+    assert quota.refuse([NOW + ahead] * 40, 20, 327.0, NOW) == NOW + HOUR + CLOCK_MARGIN
+    assert quota.refuse([NOW + 30] * 60, 20, 327.0, NOW) == NOW + 30 + HOUR + CLOCK_MARGIN
 
 
 def test_the_state_of_a_quota_is_plain_json() -> None:
@@ -127,6 +89,9 @@ def test_the_state_of_a_quota_is_plain_json() -> None:
     assert again.most(HOUR) == quota.most(HOUR) == 2
     again.begin(NOW + 1)
     assert again.progress_at == NOW
+    assert again.refusals == 1
+    again.note_sent(NOW + 2, ["c"])
+    assert (again.refusals, again.progress_at) == (0, NOW + 2)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "50", True, [-(10**4400)]])
@@ -163,18 +128,12 @@ def test_limits_hold_and_everything_is_sent(
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"),
+    ("texts", "seconds"),
     [
-        ("2027-01-15T08:00:00Z", 1_800_000_000.0),
-        ("2027-01-15T09:00:00+01:00", 1_800_000_000.0),
-        ("2027-01-15T08:00:00", 1_800_000_000.0),
-        ("2027-01-15T08:00:00.5Z", 1_800_000_000.5),
-        ("2027-01-15T08:00:00.500000000Z", 1_800_000_000.5),
-        ("2027-01-15 08:00:00+0000", 1_800_000_000.0),
-        ("soon", None),
-        ("", None),
-        (None, None),
+        (("2027-01-15T08:00:00Z", "2027-01-15T09:00:00+01:00", "2027-01-15T08:00:00", "2027-01-15 08:00:00+0000"), NOW),
+        (("2027-01-15T08:00:00.5Z", "2027-01-15T08:00:00.500000000Z"), NOW + 0.5),
+        (("soon", "", None), None),
     ],
 )
-def test_times_of_the_service_are_parsed(text: str | None, seconds: float | None) -> None:
-    assert parse_timestamp(text) == seconds
+def test_times_of_the_service_are_parsed(texts: tuple[str | None, ...], seconds: float | None) -> None:
+    assert {parse_timestamp(text) for text in texts} == {seconds}

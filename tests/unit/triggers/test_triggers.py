@@ -10,15 +10,13 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import structlog
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TaskFailedEvent, TaskSuccessEvent
 
 from airflow_provider_workspace.errors import WorkspaceInputError
@@ -32,7 +30,7 @@ from airflow_provider_workspace.triggers.workspace import (
     WorkspaceDomainVerifiedTrigger,
     WorkspaceWaitTrigger,
 )
-from airflow_provider_workspace.version_compat import TaskDeferred, watchers_have_queues
+from airflow_provider_workspace.version_compat import watchers_have_queues
 from tests.events import first_event, until
 from tests.robustness.fast_forward import FastForward
 
@@ -120,24 +118,6 @@ def test_triggers_survive_serialization(trigger: BaseTrigger) -> None:
     assert again.serialize() == (path, kwargs)
 
 
-@pytest.mark.needs_airflow("3.3", "queues of triggerers")
-def test_a_trigger_runs_in_the_triggerer_of_its_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    from airflow.sdk.execution_time.task_runner import _defer_task
-
-    monkeypatch.setenv("AIRFLOW__TRIGGERER__QUEUES_ENABLED", "True")
-    ti: Any = SimpleNamespace(dag_id="d", task_id="t", run_id="r", task=SimpleNamespace(queue="europe"))
-    message: Any = _defer_task(
-        TaskDeferred(trigger=waiting(), method_name="execute_complete"), ti, structlog.get_logger()
-    )
-    assert message[0].queue == "europe"
-
-
-def test_trigger_fires_when_the_condition_holds(sandbox: SandboxServer) -> None:
-    accept = invited(sandbox)
-    assert statuses(together(waiting()), accept) == ["done"]
-    assert outcome(waiting())["result"] == {"joined": [ADA], "missing": {}}
-
-
 @pytest.mark.parametrize(
     ("happens", "status", "message"),
     [
@@ -166,6 +146,7 @@ def test_a_rotated_key_is_used(sandbox: SandboxServer, connect: Connect) -> None
 
     waits = together(waiting(), waiting(poll_interval=3 * INTERVAL))
     assert statuses(waits, rotate, accept) == ["done"] * 2
+    assert outcome(waiting())["result"] == {"joined": [ADA], "missing": {}}
 
 
 def test_waits_share_one_look_up_of_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,11 +209,6 @@ def new_domain(sandbox: SandboxServer, *, published: bool) -> Any:
     return domain
 
 
-def test_each_poll_requests_verification(sandbox: SandboxServer) -> None:
-    domain = new_domain(sandbox, published=True)
-    assert outcome(verified(domain.id))["result"]["domain"] == "new.example.com"
-
-
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 def test_a_trigger_continues_if_the_key_may_not_request_verification(sandbox: SandboxServer) -> None:
     domain = new_domain(sandbox, published=False)
@@ -241,20 +217,13 @@ def test_a_trigger_continues_if_the_key_may_not_request_verification(sandbox: Sa
     assert sum(row["path"].endswith("/verify/") for row in sandbox.requests()) == 1
 
 
-@pytest.mark.parametrize(
-    ("status", "detail", "ends"),
-    [
-        (403, "You do not have sufficient permissions", "failed"),
-        (400, "Not there yet", "timeout"),
-        (401, "", "timeout"),
-    ],
-)
-def test_a_refused_verification_ends_the_wait(sandbox: SandboxServer, status: int, detail: str, ends: str) -> None:
+@pytest.mark.parametrize(("status", "ends"), [(403, "failed"), (400, "timeout"), (401, "timeout")])
+def test_a_refused_verification_ends_the_wait(sandbox: SandboxServer, status: int, ends: str) -> None:
     domain = new_domain(sandbox, published=False)
-    sandbox.inject("status_before", "verify_domain", times=None, status=status, detail=detail)
+    sandbox.inject("status_before", "verify_domain", times=None, status=status, detail="No permission")
     event = outcome(verified(domain.id, end_at=time.time() + 5 * INTERVAL))
     assert event["status"] == ends
-    assert detail in event["message"] or ends == "timeout"
+    assert "No permission" in event["message"] or ends == "timeout"
 
 
 def test_a_request_for_verification_that_hangs_does_not_hold_up_the_wait(sandbox: SandboxServer) -> None:
@@ -273,13 +242,11 @@ def test_start_from_trigger_ends_the_task(sandbox: SandboxServer) -> None:
 
     event = ends(SEED.domain_id.upper())
     assert isinstance(event, TaskSuccessEvent)
-    assert event.xcoms == {"return_value": {"domain_id": SEED.domain_id, "domain": "example.com", **verified_at()}}
+    assert event.xcoms is not None
+    assert event.xcoms["return_value"].items() >= {"domain_id": SEED.domain_id, "domain": "example.com"}.items()
+    assert event.xcoms["return_value"]["verified_at"]
     sandbox.revoke_key(SEED.admin_key)
     assert isinstance(ends(SEED.domain_id), TaskFailedEvent)
-
-
-def verified_at() -> dict[str, str | None]:
-    return {"verified_at": WorkspaceHook().get_domain(domain_id=SEED.domain_id).verified_at}
 
 
 async def share(waits: int) -> list[Any]:
@@ -408,61 +375,45 @@ class _Store:
         self.values[key] = value
 
 
-def test_arrivals_fire_once_across_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def stored_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airflow_provider_workspace.triggers.workspace.STORED_SECONDS", 0.0)
-    store = _Store()
-    hook = WorkspaceHook()
-
-    async def watch(*names: str, expected: int) -> list[str]:
-        trigger = WorkspaceArrivalTrigger(what="project", poll_interval=INTERVAL)
-        trigger.asset_state_store = store  # type: ignore[assignment]
-        told: list[str] = []
-
-        async def listen() -> None:
-            async for event in trigger.run():
-                told.extend(row["name"] for row in event.payload["rows"])
-
-        task = asyncio.create_task(listen())
-        await until(lambda: bool(store.values))
-        for name in names:
-            await asyncio.to_thread(hook.create_project, name=name)
-        await until(lambda: len(told) >= expected)
-        await asyncio.sleep(2 * INTERVAL)
-        task.cancel()
-        return told
-
-    assert asyncio.run(watch("First", "Second", expected=2)) == ["First", "Second"]
-    hook.create_project(name="While nobody watched")
-    assert asyncio.run(watch(expected=1)) == ["While nobody watched"]
-    assert asyncio.run(watch(expected=0)) == []
 
 
-def test_a_poll_fires_once_with_all_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("airflow_provider_workspace.triggers.workspace.STORED_SECONDS", 0.0)
-    monkeypatch.setattr("airflow_provider_workspace.triggers.workspace.MAX_ROWS", 7)
-    store, names = _Store(), [f"Project {number}" for number in range(10)]
-
+async def watch(store: Any, *names: str, expected: int, ready: Callable[[], bool] = lambda: True) -> list[list[str]]:
+    """Watch projects, create some, and return the names in each event."""
     trigger = WorkspaceArrivalTrigger(what="project", poll_interval=INTERVAL)
-    trigger.asset_state_store = store  # type: ignore[assignment]
+    trigger.asset_state_store = store
+    told: list[list[str]] = []
 
-    async def begin() -> None:
-        watching = asyncio.create_task(first_event(trigger))
+    async def listen() -> None:
+        async for event in trigger.run():
+            assert event.payload.keys() == {"what", "organization_id", "rows"}
+            told.append([row["name"] for row in event.payload["rows"]])
+
+    task = asyncio.create_task(listen())
+    if isinstance(store, _Store):
         await until(lambda: bool(store.values))
-        watching.cancel()
-
-    async def two_events() -> list[Any]:
-        events: Any = trigger.run()
-        async with aclosing(events):
-            return [(await anext(events)).payload for _ in range(2)]
-
-    asyncio.run(begin())
-    hook = WorkspaceHook()
     for name in names:
-        hook.create_project(name=name)
-    first, second = asyncio.run(two_events())
-    assert first.keys() == {"what", "organization_id", "rows"}
-    assert [len(first["rows"]), len(second["rows"])] == [7, 3]
-    assert sorted(row["name"] for row in [*first["rows"], *second["rows"]]) == names
+        await asyncio.to_thread(WorkspaceHook().create_project, name=name)
+    await until(lambda: sum(map(len, told)) >= expected and ready())
+    await asyncio.sleep(3 * INTERVAL)
+    task.cancel()
+    return told
+
+
+@pytest.mark.usefixtures("stored_at_once")
+def test_arrivals_fire_once_across_restarts_and_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = _Store()
+    told = asyncio.run(watch(store, "First", "Second", expected=2))
+    assert [name for names in told for name in names] == ["First", "Second"]
+    names = [f"While nobody watched {number}" for number in range(10)]
+    for name in names:
+        WorkspaceHook().create_project(name=name)
+    monkeypatch.setattr("airflow_provider_workspace.triggers.workspace.MAX_ROWS", 7)
+    first, second = asyncio.run(watch(store, expected=10))
+    assert (len(first), sorted(first + second)) == (7, names)
+    assert asyncio.run(watch(store, expected=0)) == []
 
 
 class _Supervisor:
@@ -482,6 +433,7 @@ class _Supervisor:
 
 
 @pytest.mark.needs_airflow("3.3", "the asset state store")
+@pytest.mark.usefixtures("stored_at_once")
 def test_assets_with_equal_watchers_have_separate_state(monkeypatch: pytest.MonkeyPatch) -> None:
     from airflow.sdk import Asset
     from airflow.sdk.execution_time import task_runner
@@ -489,32 +441,20 @@ def test_assets_with_equal_watchers_have_separate_state(monkeypatch: pytest.Monk
 
     supervisor = _Supervisor()
     monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", supervisor, raising=False)
-    monkeypatch.setattr("airflow_provider_workspace.triggers.workspace.STORED_SECONDS", 0.0)
-    hook = WorkspaceHook()
 
-    async def watch(*assets: str, expected: int) -> list[str]:
-        trigger = WorkspaceArrivalTrigger(what="project", poll_interval=INTERVAL)
-        trigger.asset_state_store = AssetStateStoreAccessors(inlets=[Asset(name) for name in assets])
-        told: list[str] = []
+    def told(*assets: str, expected: int) -> list[list[str]]:
+        store = AssetStateStoreAccessors(inlets=[Asset(name) for name in assets])
+        known = lambda: {name for name, _ in supervisor.kept} >= set(assets)  # noqa: E731
+        return asyncio.run(watch(store, expected=expected, ready=known))
 
-        async def listen() -> None:
-            async for event in trigger.run():
-                told.extend(row["name"] for row in event.payload["rows"])
-
-        task = asyncio.create_task(listen())
-        await until(lambda: len(told) >= expected and {name for name, _ in supervisor.kept} >= set(assets))
-        await asyncio.sleep(3 * INTERVAL)
-        task.cancel()
-        return told
-
-    assert asyncio.run(watch("one", expected=0)) == []
-    hook.create_project(name="First")
+    assert told("one", expected=0) == []
+    WorkspaceHook().create_project(name="First")
     # The second asset starts with the present rows; the first has not seen them yet.
-    assert asyncio.run(watch("one", "two", expected=1)) == ["First"]
-    hook.create_project(name="Second")
-    assert asyncio.run(watch("two", expected=1)) == ["Second"]
-    assert asyncio.run(watch("one", "two", expected=1)) == ["Second"]
-    assert asyncio.run(watch("two", "one", expected=0)) == []
+    assert told("one", "two", expected=1) == [["First"]]
+    WorkspaceHook().create_project(name="Second")
+    for assets in (("two",), ("one", "two")):
+        assert told(*assets, expected=1) == [["Second"]]
+    assert told("two", "one", expected=0) == []
     one, two = ({*kept["ids"]} for (name, _), kept in sorted(supervisor.kept.items()))
     assert one == two
 
@@ -528,46 +468,40 @@ def test_the_deadline_trigger_fires_by_the_wall_clock() -> None:
     assert event.payload == {"status": "unwatched", "state": None}
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -2, 10**400, True, "60", None, []])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**400, True, "60", None, []])
 def test_invalid_numbers_are_refused(value: Any) -> None:
-    with pytest.raises(WorkspaceInputError, match="poll_interval must be a number"):
-        waiting(poll_interval=value)
-    with pytest.raises(WorkspaceInputError, match="poll_interval must be a number"):
-        WorkspaceArrivalTrigger(what="member", poll_interval=value)
-    with pytest.raises(WorkspaceInputError, match="end_at must be a number"):
-        WorkspaceDeadlineTrigger(end_at=value)
-    with pytest.raises(WorkspaceInputError, match="map_index must be a number"):
-        WorkspaceDeadlineTrigger(end_at=1.0, map_index=value)
-    with pytest.raises(WorkspaceInputError, match=r"end_at must be a number from 0 to 1e\+11, not one beyond that"):
-        WorkspaceDeadlineTrigger(end_at=-1)
+    for name, make in {
+        "poll_interval": lambda: waiting(poll_interval=value),
+        "poll_interval ": lambda: WorkspaceArrivalTrigger(what="member", poll_interval=value),
+        "end_at": lambda: WorkspaceDeadlineTrigger(end_at=value),
+        "map_index": lambda: WorkspaceDeadlineTrigger(end_at=1.0, map_index=value),
+    }.items():
+        with pytest.raises(WorkspaceInputError, match=f"{name.strip()} must be a number"):
+            make()
 
 
-def test_invalid_arguments_are_refused() -> None:
-    what: Any = ["member"]
-    with pytest.raises(WorkspaceInputError, match="what is something of type list"):
-        WorkspaceArrivalTrigger(what=what)
-    with pytest.raises(WorkspaceInputError, match="condition must be one of"):
-        waiting(condition="moon_full").shared_stream_key()
-    with pytest.raises(WorkspaceInputError, match="organization_id must be a string"):
-        waiting(organization_id=["o"]).shared_stream_key()
-    with pytest.raises(WorkspaceInputError, match="workspace_conn_id must be"):
-        outcome(waiting(workspace_conn_id=["workspace_default"]))
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: WorkspaceDeadlineTrigger(end_at=-1), r"end_at must be a number from 0 to 1e\+11, not one beyond that"),
+        (lambda: WorkspaceArrivalTrigger(what=["member"]), "what is something of type list"),  # type: ignore[arg-type]
+        (lambda: waiting(organization_id=["o"]).shared_stream_key(), "organization_id must be a string"),
+        (lambda: outcome(waiting(workspace_conn_id=["workspace_default"])), "workspace_conn_id must be"),
+    ],
+)
+def test_invalid_arguments_are_refused(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(WorkspaceInputError, match=message):
+        make()
 
 
-@pytest.mark.parametrize("queue", ["north", 7])
-def test_a_watcher_uses_its_queue_or_is_refused(queue: Any) -> None:
-    def watcher() -> WorkspaceArrivalTrigger:
-        return WorkspaceArrivalTrigger(what="member", queue=queue)
-
-    if isinstance(queue, int):
-        with pytest.raises(WorkspaceInputError, match="queue must be a string"):
-            watcher()
-    elif not watchers_have_queues():
-        with pytest.raises(WorkspaceInputError, match="upgrade to Airflow"):
-            watcher()
+def test_a_watcher_uses_its_queue_or_is_refused() -> None:
+    with pytest.raises(WorkspaceInputError, match="queue must be a string"):
+        WorkspaceArrivalTrigger(what="member", queue=7)  # type: ignore[arg-type]
+    if watchers_have_queues():
+        assert WorkspaceArrivalTrigger(what="member", queue="north").serialize()[1]["queue"] == "north"
     else:
-        assert watcher().queue == "north"
-        assert watcher().serialize()[1]["queue"] == "north"
+        with pytest.raises(WorkspaceInputError, match="upgrade to Airflow"):
+            WorkspaceArrivalTrigger(what="member", queue="north")
     assert "queue" not in WorkspaceArrivalTrigger(what="member").serialize()[1]
 
 

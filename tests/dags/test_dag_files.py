@@ -1,4 +1,4 @@
-"""Organizations described by XComs: Airflow does not render text that came from the workspace."""
+"""Dags that Airflow runs with ``airflow dags test``: mapped windows, and organizations described by XComs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,33 @@ if TYPE_CHECKING:
 
     from tests.airflow_cli import AirflowCli
 
+pytestmark = pytest.mark.per_airflow
+
+# Each window waits for its own drain and hold.
+MAPPED_WINDOWS = """
+from airflow.sdk import dag, task, task_group
+
+from airflow_provider_workspace.task_groups import maintenance_window
+
+
+@dag(schedule=None)
+def mapped_windows():
+    @task_group
+    def around(exports):
+        with maintenance_window(batch_export_ids=exports, drain=0.1, hold=0.1, max_length=600):
+
+            @task
+            def work(): ...
+
+            work()
+
+    around.expand(exports=[["0190c0de-0000-4000-8000-0000000000e1"], ["0190c0de-0000-4000-8000-0000000000e2"]])
+
+
+mapped_windows()
+"""
 # Each drift check fails if a name was rendered: the workspace has a project of the name as it is.
-DAG = """
+TEXT_IS_DATA = """
 from contextlib import closing
 
 from airflow.sdk import dag, task
@@ -52,25 +77,33 @@ text_is_data()
 """
 
 
-@pytest.mark.per_airflow
-def test_text_from_the_workspace_is_not_rendered(
-    airflow_cli: AirflowCli, migrated_database: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("dag_id", "code", "effects"),
+    [
+        ("mapped_windows", MAPPED_WINDOWS, {"pause_batch_export": 2, "unpause_batch_export": 2}),
+        ("text_is_data", TEXT_IS_DATA, {"create_project": 1}),
+    ],
+)
+def test_a_dag_file_runs(
+    airflow_cli: AirflowCli, migrated_database: Path, tmp_path: Path, dag_id: str, code: str, effects: dict[str, int]
 ) -> None:
     airflow_cli.migrated_home(tmp_path, migrated_database)
     airflow_cli.preload_dag_test()
     folder = tmp_path / "dags"
     folder.mkdir()
-    (folder / "text_is_data.py").write_text(DAG)
+    (folder / f"{dag_id}.py").write_text(code)
     with SandboxServer("lenient") as server:
         done = airflow_cli.run(
-            *("dags", "test", "text_is_data"),
+            *("dags", "test", dag_id),
             home=tmp_path,
             timeout=300,
             AIRFLOW__CORE__DAGS_FOLDER=str(folder),
             AIRFLOW_CONN_WORKSPACE_DEFAULT=server.connection(),
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        (created,) = server.effects("create_project")
-        assert "{{ conn.workspace_default.password }}" in str(created)
         said = done.stdout + done.stderr
-        assert said.count("0 to create, 0 to change, 0 to remove") >= 4
+        assert done.returncode == 0, said
+        assert {name: len(server.effects(name)) for name in effects} == effects
+        assert not [row for row in server.batch_exports() if row["paused"]]
+        if dag_id == "text_is_data":
+            assert "{{ conn.workspace_default.password }}" in str(server.effects("create_project"))
+            assert said.count("0 to create, 0 to change, 0 to remove") >= 4

@@ -1,4 +1,4 @@
-"""Three organizations from three files, one of them invalid, and a drift check of the first."""
+"""Three organizations from three files, one of them invalid."""
 
 from __future__ import annotations
 
@@ -22,11 +22,4 @@ def onboard_three() -> None:
     )
 
 
-@dag(schedule=None)
-def check_north() -> None:
-    """Check for drift."""
-    workspace_organization(file="north.yaml", dry_run=True, render_file=True, retries=0)
-
-
 onboard_three()
-check_north()

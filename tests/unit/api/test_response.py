@@ -20,7 +20,6 @@ from airflow_provider_workspace.api.operations import (
     DeleteInvite,
     GetDashboard,
     GetDashboardAccessControls,
-    HardDeleteDashboard,
     PauseBatchExport,
     RemoveDashboardCollaborator,
     UnpauseBatchExport,
@@ -147,14 +146,12 @@ def test_a_create_may_return_a_record_without_an_id(body: dict[str, Any]) -> Non
 
 WHOSE = "the API key of connection 'workspace_default'"
 FAILED = "The service or a proxy failed. If it keeps failing, check its status."
+NOWHERE = "The redirect to nowhere was not followed."
 STATUSES = [
     # status, class, outcome, retryable, hint
     (100, WorkspaceStatusError, "unknown", False, "The service refused the request."),
-    (301, WorkspaceRedirectError, "unknown", False, "The redirect to nowhere was not followed."),
-    (302, WorkspaceRedirectError, "unknown", False, "The redirect to nowhere was not followed."),
-    (304, WorkspaceRedirectError, "rejected", False, "The redirect to nowhere was not followed."),
-    (308, WorkspaceRedirectError, "rejected", False, "The redirect to nowhere was not followed."),
-    (307, WorkspaceRedirectError, "rejected", False, "The redirect to nowhere was not followed."),
+    *((status, WorkspaceRedirectError, "unknown", False, NOWHERE) for status in (301, 302)),
+    *((status, WorkspaceRedirectError, "rejected", False, NOWHERE) for status in (304, 307, 308)),
     (400, WorkspaceBadRequestError, "rejected", False, "Correct the request; a retry fails the same way."),
     (401, WorkspaceAuthenticationError, "rejected", False, "The API key in the password of connection 'workspace"),
     (403, WorkspacePermissionError, "rejected", False, f"Give {WHOSE} the scope dashboard:read, or check the access"),
@@ -182,13 +179,6 @@ def test_each_status_maps_to_its_error(status: int, kind: type, outcome: str, re
     assert str(error).endswith(f" GetDashboard returned {status} without details {GET_PATH}.")
 
 
-def test_hard_delete_error_names_delete_dashboard() -> None:
-    assert str(refused(HardDeleteDashboard(project_id=1, dashboard_id=7), 405)) == (
-        "Dashboards are never hard-deleted: use delete_dashboard, which sets deleted to true. "
-        "HardDeleteDashboard returned 405 without details (DELETE /api/environments/1/dashboards/7/)."
-    )
-
-
 @pytest.mark.parametrize(
     ("detail", "header", "seconds", "says"),
     [
@@ -213,22 +203,17 @@ def test_seconds_of_a_429_are_read_from_its_header_or_else_its_text(
 @pytest.mark.parametrize(
     ("body", "detail", "code", "attr"),
     [
-        (b"", None, None, None),
-        (b"<html>oops</html>", None, None, None),
         (b'{"type":"t","code":"c","detail":"d","attr":"a"}', "d", "c", "a"),
         (b'{"message": "m"}', "m", None, None),
         (b'{"error": "e", "code": 7}', "e", None, None),
         (b'{"error": {"message": "e"}}', '{"message": "e"}', None, None),
         (b'{"errors": ["x", "y"]}', '["x", "y"]', None, None),
         (b'{"name": ["too long"]}', '{"name": ["too long"]}', None, None),
-        (b'{"code": "c"}', None, "c", None),
         (b'{"detail": "", "code": "c"}', None, "c", None),
-        (b"{}", None, None, None),
         (b'[{"detail": "first"}, {"detail": "second"}]', "first", None, None),
         (b'["first"]', "first", None, None),
-        (b"[]", None, None, None),
+        *((body, None, None, None) for body in (b"", b"<html>oops</html>", b"{}", b"[]", b"7")),
         (b'"words"', "words", None, None),
-        (b"7", None, None, None),
         (b"Rate limited\n", "Rate limited", None, None),
         (b"caf\xe9", "caf\N{REPLACEMENT CHARACTER}", None, None),
         (b"[" * 5000, "[" * 300 + "…", None, None),
@@ -260,7 +245,7 @@ def test_field_and_detail_are_one_short_printable_line() -> None:
         b"x" * 19_995 + KEY.encode(),
     ],
 )
-@pytest.mark.parametrize("status", [400, 401, 403, 500])
+@pytest.mark.parametrize("status", [400, 500])
 def test_no_secret_is_in_a_message(body: bytes, status: int) -> None:
     error = refused(SHOP, status, body)
     assert "s3cret" not in f"{error} {error!r} {error.__dict__} {CONTEXT!r} {Response(status, {'x': KEY}, body)!r}"
@@ -302,9 +287,6 @@ CASES: list[tuple[Operation[Any], int, str | dict[str, Any], str]] = [
     # A valid key
     (UNPAUSE, 401, "Authentication credentials were not provided.",
      "Check the API key in the password of C. If it is r"),
-    (PROJECT, 401, "Invalid API key.", "The API key in the password of C is missing, wrong or revoked"),
-    (MEMBER, 404, "Not found.", "Check the ids"),
-    (UNPAUSE, 400, {"attr": "name", "detail": "Too long."}, "Correct the request"),
     (GET, 403, "API key missing required scope 'organization:read'",
      "Give the API key of C the scope organization:rea"),
     (GET, 403, "Missing scopes: [project:write]", "Give the API key of C the scope dashboard:read, or"),
@@ -363,7 +345,6 @@ URL = "https://host.example.com/base/api/x/"
         ("?a=b", "https://host.example.com/base/api/x/?a=b"),
         ("http://host.example.com/other/", None),
         ("https://host.example.com:8443/", None),
-        ("https://host.example.com.evil.example/", None),
         ("https://host.example.com@evil.example/", None),
         ("//evil.example/", None),
         ("https://[::1", None),
@@ -382,9 +363,8 @@ def test_redirects_within_the_origin_are_followed(location: str, target: str | N
 @pytest.mark.parametrize(
     ("location", "where"),
     [
-        ("https://user:s3cret@evil.example/s3cret?s3cret", "https://evil.example"),
+        ("https://user:s3cret@evil.example:8080/s3cret?s3cret", "https://evil.example:8080"),
         ("//evil.example/", "evil.example"),
-        ("http://evil.example:8080/", "http://evil.example:8080"),
         ("/login?s3cret", "another path"),
         ("https://[::1", "an invalid URL"),
     ],
@@ -396,21 +376,6 @@ def test_refused_redirect_error_names_its_target(location: str, where: str) -> N
 
 
 # Final errors
-
-
-@pytest.mark.parametrize(
-    ("op", "caller_looks_up", "permanent", "kept"),
-    [(SHOP, False, True, False), (SHOP, True, False, False), (POST, True, True, False), (PAUSE, False, False, True)],
-)
-def test_an_unknown_outcome_is_permanent_unless_the_caller_looks_up(
-    op: Operation[Any],
-    caller_looks_up: bool,  # noqa: FBT001
-    permanent: bool,  # noqa: FBT001
-    kept: bool,  # noqa: FBT001
-) -> None:
-    lost = refused(op, 503)
-    error = final_error(op, lost, 3, may_have_been_applied=True, caller_looks_up=caller_looks_up)
-    assert (error.permanent, error is lost, error.attempts) == (permanent, kept, 3)
 
 
 @given(
@@ -429,32 +394,13 @@ def test_any_response_is_a_result_or_a_workspace_error(
         assert str(error).isprintable()  # noqa: PT017 - what comes back may also be a result
 
 
-@pytest.mark.parametrize(
-    ("op", "body"),
-    [
-        (PAUSE, b'{"paused": false}'),
-        (UnpauseBatchExport(organization_id="o", batch_export_id=UUID_TEXT), b'{"paused": true}'),
-    ],
-)
-def test_a_2xx_that_contradicts_the_request_is_an_error(op: Operation[Any], body: bytes) -> None:
-    with pytest.raises(WorkspaceNotAppliedError, match="was not applied: paused is ") as error:
-        answer(op, 200, body)
-    assert (error.value.outcome, error.value.retryable) == ("unknown", True)
-    assert not final_error(op, error.value, 5, may_have_been_applied=True).permanent
-
-
 @pytest.mark.parametrize("body", [b'{"success": false}', b'{"error": "busy"}', b'{"id": null, "status": "failed"}'])
-def test_a_delete_that_reports_a_failure_is_an_error(body: bytes) -> None:
+def test_a_delete_that_reports_a_failure_is_not_applied(body: bytes) -> None:
     with pytest.raises(WorkspaceNotAppliedError, match="DeleteInvite was not applied: ") as error:
         answer(DELETE, 200, body)
     assert (error.value.outcome, error.value.retryable) == ("unknown", True)
-
-
-@pytest.mark.parametrize(
-    "body", [b"", b"ok", b"[]", b'{"success": true}', b'{"id": "i", "status": "failed"}', b'{"deleted": 1}']
-)
-def test_other_bodies_of_a_delete_are_ignored(body: bytes) -> None:
-    assert answer(DELETE, 200, body) is None
+    for other in (b"", b"ok", b"[]", b'{"success": true}', b'{"id": "i", "status": "failed"}', b'{"deleted": 1}'):
+        assert answer(DELETE, 200, other) is None
 
 
 def test_an_update_that_is_never_applied_is_a_permanent_error() -> None:

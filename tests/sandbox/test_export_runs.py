@@ -71,16 +71,6 @@ def test_intervals_during_a_pause_are_missing_until_a_backfill(
     assert since(sandbox, before) == (exported + 1, missing)
 
 
-@live
-def test_a_backfill_covers_only_its_own_pause(sandbox: SandboxServer, api: httpx.Client) -> None:
-    before = runs(sandbox)
-    for backfill in (False, True):
-        api.post(EXPORT + "pause/")
-        sandbox.advance_clock(2 * HOUR)
-        api.post(EXPORT + "unpause/", json={"backfill": backfill})
-    assert since(sandbox, before) == (2, 2)
-
-
 def test_a_pause_does_not_stop_a_started_run(sandbox: SandboxServer, api: httpx.Client) -> None:
     last = sandbox.export_runs(HOURLY)["exported"][-1]
     assert last["status"] == "running"
@@ -88,15 +78,3 @@ def test_a_pause_does_not_stop_a_started_run(sandbox: SandboxServer, api: httpx.
     assert sandbox.export_runs(HOURLY)["exported"][-1] == last
     sandbox.advance_clock(300)
     assert sandbox.export_runs(HOURLY)["exported"][-1] == last | {"status": "completed"}
-
-
-def test_a_reset_forgets_pauses(sandbox: SandboxServer, api: httpx.Client) -> None:
-    api.post(EXPORT + "pause/")
-    sandbox.advance_clock(5 * HOUR)
-    sandbox.reset()
-    assert sandbox.export_runs(HOURLY) == {"batch_export_id": HOURLY, "exported": [], "missing": []}
-
-
-def test_an_unknown_export_is_refused(sandbox: SandboxServer) -> None:
-    with pytest.raises(ValueError, match="refused with 404"):
-        sandbox.export_runs("unheard-of")

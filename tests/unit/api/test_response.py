@@ -287,6 +287,8 @@ CASES: list[tuple[Operation[Any], int, str | dict[str, Any], str]] = [
     # A valid key
     (UNPAUSE, 401, "Authentication credentials were not provided.",
      "Check the API key in the password of C. If it is r"),
+    (PROJECT, 401, "Invalid API key.", "The API key in the password of C is missing, wrong or revoked"),
+    (MEMBER, 404, "Not found.", "Check the ids"),
     (GET, 403, "API key missing required scope 'organization:read'",
      "Give the API key of C the scope organization:rea"),
     (GET, 403, "Missing scopes: [project:write]", "Give the API key of C the scope dashboard:read, or"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRateLimitError
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceRateLimitError
 from tests.raw_server import RESET_AFTER_READING, RawServer, Scene, answer
 
 if TYPE_CHECKING:

@@ -50,18 +50,6 @@ def test_code_blocks_use_one_name_per_language(page: str) -> None:
     assert set(blocks(page, r"(?:py|Python|python3|pycon|JSON|jsonc)")) == set()
 
 
-FIRST = re.compile(r"^```(?:\{literalinclude\}|python\n(.*?)^```)", re.DOTALL | re.MULTILINE)
-FIRSTS = {page: FIRST.search(text) for page, text in PAGES.items() if page.startswith("guides/")}
-
-
-@pytest.mark.parametrize("page", [page for page, first in FIRSTS.items() if first])
-def test_the_first_block_of_a_guide_is_a_complete_dag(page: str) -> None:
-    """``tests/e2e/test_wheel.py`` runs this Dag."""
-    first = FIRSTS[page]
-    assert first
-    assert "import" in (first.group(1) or ""), "a part of an example, without its imports"
-
-
 @pytest.mark.parametrize(("page", "number", "code"), DAGS)
 def test_a_documented_dag_loads(tmp_path: Path, page: str, number: int, code: str) -> None:
     (tmp_path / "shown.py").write_text(code)

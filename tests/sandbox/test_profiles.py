@@ -107,20 +107,6 @@ def test_deleted_dashboards(api: httpx.Client, sandbox: SandboxServer, profile: 
     assert effects(sandbox) == ["delete_dashboard", "update_dashboard"][: 1 if status == 404 else 2]
 
 
-def test_the_list_of_collaborators(api: httpx.Client, profile: str) -> None:
-    path = DASHBOARD + "collaborators/"
-    one = api.get(path).json()
-    api.post(path, json={"user_uuid": SEED.member_uuid, "level": 37})
-    two = api.get(path).json()
-    if profile == "lenient":
-        assert {key: two[key] for key in ("count", "next", "previous")} == {"count": 2, "next": None, "previous": None}
-        assert one["results"] == two["results"][:1]
-    elif profile == "strict":
-        assert one == two[0]
-    else:
-        assert one == two[:1]
-
-
 # Domains
 
 

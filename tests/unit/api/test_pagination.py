@@ -106,10 +106,6 @@ def test_a_repeated_row_is_no_loop_in_a_list_with_a_count() -> None:
     assert requested_offsets(*pages) == [1, 2]
 
 
-def test_pagination_can_start_at_an_offset() -> None:
-    assert requested_offsets(page("?cursor=x", "a", "b", "c"), page("?cursor=y", "d"), offset=10) == [13, 14]
-
-
 # Lists with fewer rows than their count
 
 
@@ -123,20 +119,6 @@ class Sent:
     following: int | None
     everything: list[int]
     chance: random.Random
-
-
-def next_null(sent: Sent) -> None:
-    sent.following = None
-
-
-def last_row_missing(sent: Sent) -> None:
-    if sent.following is not None:
-        sent.ids.pop()
-
-
-def empty_page(sent: Sent) -> None:
-    if sent.offset == 20:
-        sent.ids.clear()
 
 
 def moving(sent: Sent) -> None:
@@ -208,15 +190,13 @@ class Service:
         return came
 
 
-@pytest.mark.parametrize("fault", [lambda _: None, next_null, last_row_missing, empty_page, moving, at_most_seven])
+@pytest.mark.parametrize("fault", [lambda _: None, moving, at_most_seven])
 def test_each_row_is_returned_once(fault: Any) -> None:
     service = Service(35, fault)
     assert sorted(service.read()) == service.ids
 
 
-@pytest.mark.parametrize(
-    ("changes"), [["join"], ["leave"], ["leave"] * 4, ["join", "leave"] * 3, ["join"] * 200, ["leave"] * 15]
-)
+@pytest.mark.parametrize("changes", [["join"], ["leave"] * 4, ["join", "leave"] * 3, ["join"] * 200, ["leave"] * 15])
 def test_rows_added_or_removed_meanwhile_are_no_error(changes: list[str]) -> None:
     service = Service(350, lambda _: None, *changes)
     assert service.stayed <= set(service.read(limit=100))

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceRateLimitError
-from tests.raw_server import RESET_AFTER_READING, RawServer, Scene, answer
+from airflow_provider_workspace.errors import WorkspaceInputError
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Call, Connect
 
 every_profile = pytest.mark.parametrize("sandbox", ["lenient", "strict", "live"], indirect=True)
-live = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 
 
 def people(count: int) -> list[dict[str, Any]]:
@@ -92,53 +89,7 @@ def test_invalid_rows_are_named_before_anything_is_sent(call: Call, connect: Con
     assert sandbox.requests() == []
 
 
-@live
-def test_a_refused_row_fails_alone(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
-    connect()
-    rows = people(10)
-    rows[6]["level"] = 7
-    with pytest.raises(WorkspaceError) as error:
-        call("create_invites", rows)
-    assert str(error.value) == (
-        'The service refused 1 of 10 rows; the others are done. row 7 (P7@example.org): "7" is not a valid choice.'
-    )
-    assert statuses(error.value.report) == {"invited": 9, "failed": 1}
-    assert set(sent_invites(sandbox).values()) == {1}
-
-
-@live
-def test_a_rate_limited_run_can_be_continued(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
-    connect(max_concurrency=1)
-    with pytest.raises(WorkspaceError) as error:
-        call("create_invites", people(90))
-    assert isinstance(error.value.cause, WorkspaceRateLimitError)
-    assert error.value.cause.retry_after
-    assert not error.value.permanent
-    assert statuses(error.value.report) == {"invited": 40, "not_sent": 50}
-    # The remaining chunks are not sent after the rate limit.
-    assert len([row for row in sandbox.requests() if row["status"] == 429]) == 1
-
-    sandbox.advance_clock(3600)
-    assert statuses(call("create_invites", people(90))) == {"already_invited": 40, "invited": 50}
-    assert set(sent_invites(sandbox).values()) == {1}
-
-
 # Lost responses
-
-PAUSE = 0.1
-NOBODY = answer(body={"count": 0, "next": None, "previous": None, "results": []})
-ADA = answer(body={"count": 1, "next": None, "previous": None, "results": [{"target_email": "ada@example.com"}]})
-
-
-@pytest.mark.parametrize("lost", [RESET_AFTER_READING, answer(408)], ids=["reset", "408"])
-def test_bulk_invites_wait_before_looking_up_a_lost_response(call: Call, connect: Connect, lost: Scene) -> None:
-    with RawServer(NOBODY, NOBODY, lost, ADA, NOBODY) as service:
-        connect(host=service.url, consistency_time=PAUSE)
-        began = time.monotonic()
-        report = call("create_invites", ["ada@example.com"])
-        assert time.monotonic() - began >= PAUSE
-    assert report.counts["invited"] == 1
-    assert [request.method for request in service.requests] == ["GET", "GET", "POST", "GET", "GET"]
 
 
 # Concurrency

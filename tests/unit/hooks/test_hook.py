@@ -14,10 +14,18 @@ import pytest
 from airflow.sdk._shared.secrets_masker import redact
 
 from airflow_provider_workspace.api.models import Resource
-from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError, WorkspacePermissionError
-from airflow_provider_workspace.hooks.connection import RECORDS
+from airflow_provider_workspace.errors import (
+    WorkspaceConfigError,
+    WorkspaceInputError,
+    WorkspaceOutcomeUnknownError,
+    WorkspacePermissionError,
+    WorkspaceTransportError,
+)
+from airflow_provider_workspace.hooks.connection import RECORDS, WorkspaceDoNotRetryError
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.raw_server import RESET_AFTER_READING, RawServer, answer
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -191,13 +199,6 @@ def test_pages_are_read_lazily(connect: Connect, sandbox: SandboxServer) -> None
     assert len(sandbox.requests()) == 1
 
 
-def test_delete_dashboard_sets_deleted(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
-    connect()
-    assert call("delete_dashboard", dashboard_id=1).deleted is True
-    (request,) = sandbox.requests()
-    assert (request["method"], request["body"]) == ("PATCH", {"deleted": True})
-
-
 # Secrets
 
 
@@ -239,3 +240,39 @@ def test_importing_the_hook_imports_no_model_and_no_settings() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "airflow_provider_workspace.hooks.connection" in loaded
     assert not {f"airflow_provider_workspace.{name}" for name in ("api.models", "client.settings")} & {*loaded}
+
+
+# Lost responses in @task functions: Airflow does not retry what could be done twice
+
+
+def test_a_task_is_not_retried_after_a_create_with_an_unknown_outcome(
+    call: Call, connect: Connect, sandbox: SandboxServer
+) -> None:
+    connect()
+    sandbox.inject("reset_after", "create_project")
+    with pytest.raises(
+        AirflowFailException, match=r"^Look for the project by its name in the list of projects"
+    ) as lost:
+        call("create_project", name="Northwind")
+    assert isinstance(lost.value, WorkspaceOutcomeUnknownError)
+    assert lost.value.permanent
+    assert lost.value.outcome == "unknown"
+    assert len(sandbox.effects("create_project")) == 1
+
+
+def test_a_task_may_be_retried_after_a_repeatable_write_with_an_unknown_outcome(
+    call: Call, connect: Connect, sandbox: SandboxServer
+) -> None:
+    with RawServer(RESET_AFTER_READING) as service:
+        connect(host=service.url, max_attempts=1)
+        with pytest.raises(WorkspaceTransportError, match="was sent, but no complete response arrived") as lost:
+            call("pause_batch_export", batch_export_id=sandbox.seed.batch_export_ids[0])
+    assert not isinstance(lost.value, AirflowFailException | WorkspaceDoNotRetryError)
+
+
+def test_a_create_whose_response_identifies_no_record_is_not_retried(call: Call, connect: Connect) -> None:
+    with RawServer(answer(201, {"error": "limit reached"})) as service:
+        connect(host=service.url)
+        with pytest.raises(WorkspaceDoNotRetryError, match=r"^Look for the dashboard in the workspace itself"):
+            call("create_dashboard", name="Sales")
+    assert len(service.requests) == 1

@@ -49,8 +49,10 @@ def _no_proxy_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("question", [READ, CREATE], ids=["read", "create"])
-def test_a_refused_connection_is_retried(ask: Ask, question: Question) -> None:
-    asked = ask(f"http://127.0.0.1:{closed_port()}", question)
+@pytest.mark.parametrize("place", ["service", "proxy"])
+def test_a_refused_connection_is_retried(ask: Ask, question: Question, place: str) -> None:
+    closed = f"http://127.0.0.1:{closed_port()}"
+    asked = ask(closed, question) if place == "service" else ask("https://host.invalid", question, proxy=closed)
     assert type(asked.error) is WorkspaceConnectionError
     assert (asked.error.outcome, asked.error.attempts, len(asked.waits)) == ("not_sent", 3, 2)
     assert "Check the host, port and proxy of connection 'workspace_default'." in str(asked.error)
@@ -90,13 +92,6 @@ def test_plain_bytes_after_a_request_in_tls_have_outcome_unknown(ask: Ask, serve
 
 
 # Proxies
-
-
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy_that_is_down_has_outcome_not_sent(ask: Ask, scheme: str) -> None:
-    asked = ask(f"{scheme}://host.invalid", CREATE, proxy=f"http://127.0.0.1:{closed_port()}")
-    assert type(asked.error) is WorkspaceConnectionError
-    assert (asked.error.outcome, asked.error.attempts) == ("not_sent", 3)
 
 
 CONNECT_FAILS = {

@@ -211,20 +211,6 @@ class TestOperators:
                 operator.execute({})
         assert sandbox.requests() == []
 
-    def test_refused_invites_are_in_the_file_and_the_xcom(
-        self, tmp_path: Path, sandbox: SandboxServer, connect: Connect
-    ) -> None:
-        connect(bulk_invite_limit=1)
-        sandbox.inject("status_before", "create_invites", status=400)
-        ti = TaskInstance()
-        operator = WorkspaceCreateInvitesOperator(
-            task_id="invite", invites=["ada@example.com", "lin@example.com"], report_path=f"{tmp_path}/report.json"
-        )
-        with pytest.raises(AirflowFailException, match="The service refused 1 of 2 rows"):
-            operator.execute({"ti": ti})
-        assert len(ti.xcoms["report"]["needs_attention"]) == 1
-        assert json.loads((tmp_path / "report.json").read_text())["counts"]["failed"] == 1
-
     def test_the_xcom_has_all_rows_if_writing_the_report_fails(
         self, tmp_path: Path, sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
     ) -> None:

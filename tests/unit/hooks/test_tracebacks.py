@@ -87,8 +87,6 @@ def failure(call: Call) -> BaseException:
 SCENES = {
     "reset": raw_server.RESET_AFTER_READING,
     "silent": raw_server.SILENT,
-    "cut": raw_server.CUT,
-    "not HTTP": raw_server.NOT_HTTP,
     "gzip": raw_server.BAD_GZIP,
     "echo": answer(400, {"detail": f"Key {KEY} and hook {WEBHOOK} and https://u:{PASSWORD}@x.example/"}),
     "echo in HTML": answer(502, f"<p>{KEY} {WEBHOOK}</p>".encode()),

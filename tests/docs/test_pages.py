@@ -6,7 +6,6 @@ import importlib
 import re
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -171,20 +170,6 @@ def test_every_marker_is_used() -> None:
     used = {marker for _, _, *markers in INCLUDES for marker in markers}
     there = {marker for file in EXAMPLES.glob("*.py") for marker in re.findall(r"# (\[\w+ \w+\])", file.read_text())}
     assert not there - used, "show these pieces of the examples on a page in docs/"
-
-
-# Columns that fit without scrolling: see docs/_static/site.css.
-COLUMNS = 98
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_code_is_not_wider_than_a_page(page: str) -> None:
-    wide = [line for code in blocks(page, r"\w+") for line in code.splitlines() if len(line) > COLUMNS]
-    for _, file, start, end in (include for include in INCLUDES if include[0] == page):
-        _, _, rest = ((DOCS / page).parent / file).read_text().partition(start)
-        shown = textwrap.dedent(rest.partition("\n")[2].partition(end)[0])
-        wide += [line for line in shown.splitlines() if len(line) > COLUMNS]
-    assert not wide
 
 
 # The reference

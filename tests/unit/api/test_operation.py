@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import subprocess
@@ -15,28 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import airflow_provider_workspace.api.operations as ops
 from airflow_provider_workspace.api.operation import Operation, Request, endpoint, result_type
-from airflow_provider_workspace.api.operations import (
-    AddDashboardCollaborator,
-    CreateDashboard,
-    CreateInvite,
-    CreateInvites,
-    CreateProject,
-    DeleteMember,
-    GetDashboard,
-    ListDomains,
-    PauseBatchExport,
-    UpdateDashboard,
-    UpdateMember,
-)
 from airflow_provider_workspace.errors import WorkspaceInputError
 
-operations = importlib.import_module("airflow_provider_workspace.api.operations")
 UUID_TEXT = "0190c0de-0000-4000-8000-0000000000e1"
 
 
-def member(user_uuid: str) -> DeleteMember:
-    return DeleteMember(organization_id="o", user_uuid=user_uuid)
+def member(user_uuid: str) -> ops.DeleteMember:
+    return ops.DeleteMember(organization_id="o", user_uuid=user_uuid)
 
 
 # Paths
@@ -83,10 +69,10 @@ def test_any_path_value_stays_one_segment(value: str) -> None:
 
 def test_ids_are_normalized() -> None:
     for number in (7, "7", " 7 "):
-        request = GetDashboard(project_id="1", dashboard_id=number).request()
+        request = ops.GetDashboard(project_id="1", dashboard_id=number).request()
         assert request == Request("GET", "/api/environments/1/dashboards/7/")
     for value in (UUID_TEXT, UUID_TEXT.upper(), f" {UUID_TEXT} ", UUID(UUID_TEXT)):
-        request = PauseBatchExport(organization_id="o", batch_export_id=value).request()
+        request = ops.PauseBatchExport(organization_id="o", batch_export_id=value).request()
         assert request == Request("POST", f"/api/organizations/o/batch_exports/{UUID_TEXT}/pause/", b"{}")
 
 
@@ -97,17 +83,25 @@ EXPORT = {"organization_id": "o", "batch_export_id": UUID_TEXT}
     ("operation", "fields", "complaint"),
     [
         *(
-            (GetDashboard, {"project_id": "1", "dashboard_id": value}, "field 'dashboard_id': expected a whole number")
+            (
+                ops.GetDashboard,
+                {"project_id": "1", "dashboard_id": value},
+                "field 'dashboard_id': expected a whole number",
+            )
             for value in ("x", "-7", -7, None, True)
         ),
-        (GetDashboard, {"project_id": True, "dashboard_id": 1}, "field 'project_id': expected a text or a number, not"),
-        (GetDashboard, {"project_id": "1", "dashboard_id": "9" * 5000}, "field 'dashboard_id': Exceeds the limit"),
-        (GetDashboard, {"project_id": "1"}, "field 'dashboard_id' is required"),
-        (PauseBatchExport, EXPORT | {"batch_export_id": "x"}, "field 'batch_export_id': expected a UUID, not 'x'"),
-        (PauseBatchExport, EXPORT | {"model": "x"}, "field 'model': Input should be 'events' or 'persons'"),
-        (CreateDashboard, {"project_id": "1", "nmae": "x"}, "unknown field 'nmae' (did you mean 'name'?)"),
         (
-            CreateDashboard,
+            ops.GetDashboard,
+            {"project_id": True, "dashboard_id": 1},
+            "field 'project_id': expected a text or a number, not",
+        ),
+        (ops.GetDashboard, {"project_id": "1", "dashboard_id": "9" * 5000}, "field 'dashboard_id': Exceeds the limit"),
+        (ops.GetDashboard, {"project_id": "1"}, "field 'dashboard_id' is required"),
+        (ops.PauseBatchExport, EXPORT | {"batch_export_id": "x"}, "field 'batch_export_id': expected a UUID, not 'x'"),
+        (ops.PauseBatchExport, EXPORT | {"model": "x"}, "field 'model': Input should be 'events' or 'persons'"),
+        (ops.CreateDashboard, {"project_id": "1", "nmae": "x"}, "unknown field 'nmae' (did you mean 'name'?)"),
+        (
+            ops.CreateDashboard,
             {"project_id": "1", "colour": "x"},
             "unknown field 'colour' (known fields: delete_insights, ",
         ),
@@ -127,7 +121,7 @@ def test_a_wrong_field_is_named_before_sending(
 
 def test_errors_name_every_wrong_field_and_no_value() -> None:
     with pytest.raises(WorkspaceInputError) as error:
-        CreateInvite(organization_id="o", target_email="", level="secret-value", send_emial=True)
+        ops.CreateInvite(organization_id="o", target_email="", level="secret-value", send_emial=True)
     assert str(error.value) == (
         "CreateInvite: field 'level': expected a whole number, or member (1) or admin (8) or owner (15); "
         "field 'target_email': String should have at least 1 character; "
@@ -137,7 +131,7 @@ def test_errors_name_every_wrong_field_and_no_value() -> None:
 
 def test_omitted_fields_are_not_sent_and_none_is_null() -> None:
     def body(**fields: Any) -> Any:
-        return json.loads(UpdateDashboard(project_id="1", dashboard_id=7, **fields).request().body or b"")
+        return json.loads(ops.UpdateDashboard(project_id="1", dashboard_id=7, **fields).request().body or b"")
 
     assert body() == {}
     assert body(name=None, pinned=False, tags=[]) == {"name": None, "pinned": False, "tags": []}
@@ -145,7 +139,7 @@ def test_omitted_fields_are_not_sent_and_none_is_null() -> None:
 
 def test_query_is_encoded() -> None:
     def target(**fields: Any) -> str:
-        return ListDomains(organization_id="o", **fields).request().target
+        return ops.ListDomains(organization_id="o", **fields).request().target
 
     assert target() == "/api/organizations/o/domains/"
     assert target(limit=None) == "/api/organizations/o/domains/"
@@ -157,8 +151,8 @@ def test_query_is_encoded() -> None:
 
 def test_a_boolean_is_no_number() -> None:
     with pytest.raises(WorkspaceInputError, match="field 'week_start_day': expected a whole number"):
-        CreateProject(organization_id="o", week_start_day=True)
-    body = CreateProject(organization_id="o", week_start_day="1").request().body
+        ops.CreateProject(organization_id="o", week_start_day=True)
+    body = ops.CreateProject(organization_id="o", week_start_day="1").request().body
     assert json.loads(body or b"") == {"week_start_day": 1}
 
 
@@ -174,9 +168,9 @@ def nested(levels: int) -> Any:
 )
 def test_values_that_are_not_json_serializable_are_refused(value: Any) -> None:
     for operation, fields in (
-        (CreateDashboard, {"project_id": "1", "tags": [value]}),
-        (CreateProject, {"organization_id": "o", "survey_config": value}),
-        (CreateInvite, {"organization_id": "o", "target_email": "a@b.de", "private_project_access": [value]}),
+        (ops.CreateDashboard, {"project_id": "1", "tags": [value]}),
+        (ops.CreateProject, {"organization_id": "o", "survey_config": value}),
+        (ops.CreateInvite, {"organization_id": "o", "target_email": "a@b.de", "private_project_access": [value]}),
     ):
         with pytest.raises(WorkspaceInputError, match=r"Nothing was sent\.") as error:
             operation(**fields).request()
@@ -186,7 +180,7 @@ def test_values_that_are_not_json_serializable_are_refused(value: Any) -> None:
 @given(st.recursive(st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(), st.lists))
 def test_any_json_value_is_sent_unchanged(value: Any) -> None:
     try:
-        request = CreateDashboard(project_id="1", tags=[value]).request()
+        request = ops.CreateDashboard(project_id="1", tags=[value]).request()
     except WorkspaceInputError:
         return
     assert json.loads(request.body or b"") == {"tags": [value]}
@@ -195,10 +189,10 @@ def test_any_json_value_is_sent_unchanged(value: Any) -> None:
 def test_bulk_body_as_array_or_object() -> None:
     invites = [{"target_email": "a@b.de"}, {"target_email": "c@b.de"}]
     for body, sent in (("array", invites[:1]), ("object", invites[0])):
-        request = CreateInvites(organization_id="o", invites=invites[:1], body=body).request()
+        request = ops.CreateInvites(organization_id="o", invites=invites[:1], body=body).request()
         assert json.loads(request.body or b"") == sent
     with pytest.raises(WorkspaceInputError, match="CreateInvites: body 'object' takes one invite per request"):
-        CreateInvites(organization_id="o", invites=invites, body="object")
+        ops.CreateInvites(organization_id="o", invites=invites, body="object")
 
 
 # The table
@@ -214,11 +208,11 @@ def test_an_operation_needs_a_result_type() -> None:
 
 def test_numbers_and_ids_of_thousands_of_digits_are_refused() -> None:
     with pytest.raises(WorkspaceInputError, match="organization_id is longer than"):
-        operations.ListMembers(organization_id="o" * 5000).request()
+        ops.ListMembers(organization_id="o" * 5000).request()
     with pytest.raises(WorkspaceInputError, match="ListMembers: a number exceeds Python's integer string limit"):
-        operations.ListMembers(organization_id="o", offset=10**5000).request()
+        ops.ListMembers(organization_id="o", offset=10**5000).request()
     with pytest.raises(WorkspaceInputError, match="CreateProject: a number exceeds Python's integer string limit"):
-        CreateProject(organization_id="o", session_recording_sample_rate=10**5000)
+        ops.CreateProject(organization_id="o", session_recording_sample_rate=10**5000)
 
 
 @pytest.mark.parametrize(
@@ -244,20 +238,20 @@ def test_an_incomplete_endpoint_row_is_refused(row: dict[str, Any], says: str) -
 def test_modules_of_operations_are_imported_lazily() -> None:
     code = (
         "import sys; import airflow_provider_workspace.api.operations as operations\n"
-        "name = operations.__name__ + '.members'\n"
-        "print(name in sys.modules, operations.members.ListMembers.__name__, name in sys.modules)"
+        "name = ops.__name__ + '.members'\n"
+        "print(name in sys.modules, ops.members.ListMembers.__name__, name in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["False", "ListMembers", "True"]
     with pytest.raises(AttributeError, match="CreateNothing"):
-        operations.CreateNothing  # noqa: B018
+        ops.CreateNothing  # noqa: B018
 
 
 # Levels
 
 
 def level_of(value: Any) -> Any:
-    return UpdateMember(organization_id="o", user_uuid="u", level=value).payload()["level"]
+    return ops.UpdateMember(organization_id="o", user_uuid="u", level=value).payload()["level"]
 
 
 @pytest.mark.parametrize(
@@ -269,7 +263,7 @@ def level_of(value: Any) -> Any:
     ],
 )
 def test_levels_may_be_integers_or_names(value: Any, level: int) -> None:
-    invite = CreateInvite(organization_id="o", target_email="ada@example.com", level=value)
+    invite = ops.CreateInvite(organization_id="o", target_email="ada@example.com", level=value)
     assert level_of(value) == invite.payload()["level"] == level
 
 
@@ -285,8 +279,8 @@ def test_invalid_levels_are_refused(value: Any) -> None:
 
 def test_levels_of_dashboards_have_no_names() -> None:
     """Their levels are of another kind: 37 is "can edit"."""
-    add = AddDashboardCollaborator(project_id="1", dashboard_id=1, user_uuid="u", level="37")
+    add = ops.AddDashboardCollaborator(project_id="1", dashboard_id=1, user_uuid="u", level="37")
     assert add.payload()["level"] == 37
     for value in (True, "admin", 0.5):
         with pytest.raises(WorkspaceInputError, match=r"field 'restriction_level': expected a whole number\. "):
-            UpdateDashboard(project_id="1", dashboard_id=1, restriction_level=value)
+            ops.UpdateDashboard(project_id="1", dashboard_id=1, restriction_level=value)

@@ -10,39 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import airflow_provider_workspace.api.operations as ops
+from airflow_provider_workspace import errors
 from airflow_provider_workspace.api.models import Invite, Member
 from airflow_provider_workspace.api.operation import Response
-from airflow_provider_workspace.api.operations import (
-    AddDashboardCollaborator,
-    CreateDashboard,
-    CreateInvite,
-    CreateProject,
-    DeleteInvite,
-    GetDashboard,
-    GetDashboardAccessControls,
-    PauseBatchExport,
-    RemoveDashboardCollaborator,
-    UnpauseBatchExport,
-    UpdateDashboard,
-    UpdateMember,
-    VerifyDomain,
-)
 from airflow_provider_workspace.api.request_errors import HINTS, RequestContext, final_error
 from airflow_provider_workspace.api.response import follow, parse_response
-from airflow_provider_workspace.errors import (
-    WorkspaceAuthenticationError,
-    WorkspaceBadRequestError,
-    WorkspaceError,
-    WorkspaceMethodNotAllowedError,
-    WorkspaceNotAppliedError,
-    WorkspaceNotFoundError,
-    WorkspacePermissionError,
-    WorkspaceRateLimitError,
-    WorkspaceRedirectError,
-    WorkspaceResponseError,
-    WorkspaceServerError,
-    WorkspaceStatusError,
-)
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
@@ -52,19 +25,19 @@ KEY = "phx_s3cret"
 CONTEXT = RequestContext("connection 'workspace_default'", (KEY,))
 ID = UUID_TEXT = "0190c0de-0000-4000-8000-0000000000e1"
 
-GET = GetDashboard(project_id="1", dashboard_id=7)
-POST = CreateDashboard(project_id="1", name="Sales")
-SHOP = CreateProject(organization_id="o", name="Shop", slack_incoming_webhook="https://hooks.example.com/s3cret\n")
-PAUSE = PauseBatchExport(organization_id="o", batch_export_id=UUID_TEXT)
-DELETE = DeleteInvite(organization_id="o", invite_id=UUID_TEXT)
-ADD = AddDashboardCollaborator(project_id="1", dashboard_id=1, user_uuid=ID)
-REMOVE = RemoveDashboardCollaborator(project_id="1", dashboard_id=1, user_uuid=ID)
-UPDATE = UpdateDashboard(project_id="1", dashboard_id=1, name="Sales")
-PROJECT = CreateProject(organization_id="o", name="Northwind")
-MEMBER = UpdateMember(organization_id="o", user_uuid=ID, level=15)
-VERIFY = VerifyDomain(organization_id="o", domain_id=ID)
-UNPAUSE = UnpauseBatchExport(organization_id="o", batch_export_id=ID)
-ACCESS = GetDashboardAccessControls(project_id="1", dashboard_id=1)
+GET = ops.GetDashboard(project_id="1", dashboard_id=7)
+POST = ops.CreateDashboard(project_id="1", name="Sales")
+SHOP = ops.CreateProject(organization_id="o", name="Shop", slack_incoming_webhook="https://hooks.example.com/s3cret\n")
+PAUSE = ops.PauseBatchExport(organization_id="o", batch_export_id=UUID_TEXT)
+DELETE = ops.DeleteInvite(organization_id="o", invite_id=UUID_TEXT)
+ADD = ops.AddDashboardCollaborator(project_id="1", dashboard_id=1, user_uuid=ID)
+REMOVE = ops.RemoveDashboardCollaborator(project_id="1", dashboard_id=1, user_uuid=ID)
+UPDATE = ops.UpdateDashboard(project_id="1", dashboard_id=1, name="Sales")
+PROJECT = ops.CreateProject(organization_id="o", name="Northwind")
+MEMBER = ops.UpdateMember(organization_id="o", user_uuid=ID, level=15)
+VERIFY = ops.VerifyDomain(organization_id="o", domain_id=ID)
+UNPAUSE = ops.UnpauseBatchExport(organization_id="o", batch_export_id=ID)
+ACCESS = ops.GetDashboardAccessControls(project_id="1", dashboard_id=1)
 
 
 GET_PATH = "(GET /api/environments/1/dashboards/7/)"
@@ -89,7 +62,7 @@ def answer(
 
 
 def refused(op: Operation[Any], status: int, body: bytes | str | dict[str, Any] = b"", **options: Any) -> Any:
-    with pytest.raises(WorkspaceStatusError) as error:
+    with pytest.raises(errors.WorkspaceStatusError) as error:
         answer(op, status, body, **options)
     return error.value
 
@@ -112,12 +85,12 @@ def test_a_record_does_not_repeat_the_key() -> None:
 
 def test_an_update_with_an_empty_response_succeeds() -> None:
     assert answer(MEMBER, 204) == Member()
-    with pytest.raises(WorkspaceResponseError):
+    with pytest.raises(errors.WorkspaceResponseError):
         answer(PROJECT, 204)
 
 
 def test_an_unreadable_2xx_is_a_response_error() -> None:
-    with pytest.raises(WorkspaceResponseError) as error:
+    with pytest.raises(errors.WorkspaceResponseError) as error:
         answer(GET, 200, b"<html>", content_type=f"text/html; {KEY}", x_request_id="r-1")
     assert str(error.value) == (
         "Check that the host of connection 'workspace_default' is the address of the service itself and that no login "
@@ -125,13 +98,15 @@ def test_an_unreadable_2xx_is_a_response_error() -> None:
         f"GetDashboard returned 200 with an HTML or XML page (6 bytes), text/html; *** {GET_PATH}."
     )
     assert (error.value.outcome, error.value.retryable, error.value.request_id) == ("unknown", True, "r-1")
-    with pytest.raises(WorkspaceResponseError, match="with an empty body where a record was expected, no content type"):
+    with pytest.raises(
+        errors.WorkspaceResponseError, match="with an empty body where a record was expected, no content type"
+    ):
         answer(GET, 200)
 
 
 @pytest.mark.parametrize("body", [b'{"error": "limit reached"}', b'{"result": {"id": 7}}'])
 def test_a_create_whose_response_is_not_a_record_has_an_unknown_outcome(body: bytes) -> None:
-    with pytest.raises(WorkspaceResponseError, match="with JSON that is not the new record") as error:
+    with pytest.raises(errors.WorkspaceResponseError, match="with JSON that is not the new record") as error:
         answer(POST, 201, body)
     assert error.value.outcome == "unknown"
     assert parse_response(POST, Response(201, {}, body), CONTEXT, NOW, caller_looks_up=True).id is None
@@ -139,7 +114,7 @@ def test_a_create_whose_response_is_not_a_record_has_an_unknown_outcome(body: by
 
 @pytest.mark.parametrize("body", [{}, {"id": None}, {"target_email": "a@example.com"}])
 def test_a_create_may_return_a_record_without_an_id(body: dict[str, Any]) -> None:
-    assert answer(CreateInvite(organization_id="o", target_email="a@example.com"), 201, body) == Invite(**body)
+    assert answer(ops.CreateInvite(organization_id="o", target_email="a@example.com"), 201, body) == Invite(**body)
 
 
 # Refusals
@@ -149,23 +124,53 @@ FAILED = "The service or a proxy failed. If it keeps failing, check its status."
 NOWHERE = "The redirect to nowhere was not followed."
 STATUSES = [
     # status, class, outcome, retryable, hint
-    (100, WorkspaceStatusError, "unknown", False, "The service refused the request."),
-    *((status, WorkspaceRedirectError, "unknown", False, NOWHERE) for status in (301, 302)),
-    *((status, WorkspaceRedirectError, "rejected", False, NOWHERE) for status in (304, 307, 308)),
-    (400, WorkspaceBadRequestError, "rejected", False, "Correct the request; a retry fails the same way."),
-    (401, WorkspaceAuthenticationError, "rejected", False, "The API key in the password of connection 'workspace"),
-    (403, WorkspacePermissionError, "rejected", False, f"Give {WHOSE} the scope dashboard:read, or check the access"),
-    (404, WorkspaceNotFoundError, "rejected", False, f"Check the ids: the resource does not exist, or {WHOSE} may"),
-    (405, WorkspaceMethodNotAllowedError, "rejected", False, "Check that the host of connection 'workspace_default'"),
-    (408, WorkspaceStatusError, "unknown", True, FAILED),
-    (409, WorkspaceStatusError, "rejected", False, "The service refused the request."),
-    (410, WorkspaceNotFoundError, "rejected", False, "The service refused the request."),
-    (425, WorkspaceStatusError, "rejected", True, "The service refused the request."),
-    (429, WorkspaceRateLimitError, "rejected", True, "Rate limit exceeded: retry later, or limit concurrent tasks by"),
-    (500, WorkspaceServerError, "unknown", True, FAILED),
-    (501, WorkspaceServerError, "unknown", False, FAILED),
-    (503, WorkspaceServerError, "unknown", True, FAILED),
-    (599, WorkspaceServerError, "unknown", True, FAILED),
+    (100, errors.WorkspaceStatusError, "unknown", False, "The service refused the request."),
+    *((status, errors.WorkspaceRedirectError, "unknown", False, NOWHERE) for status in (301, 302)),
+    *((status, errors.WorkspaceRedirectError, "rejected", False, NOWHERE) for status in (304, 307, 308)),
+    (400, errors.WorkspaceBadRequestError, "rejected", False, "Correct the request; a retry fails the same way."),
+    (
+        401,
+        errors.WorkspaceAuthenticationError,
+        "rejected",
+        False,
+        "The API key in the password of connection 'workspace",
+    ),
+    (
+        403,
+        errors.WorkspacePermissionError,
+        "rejected",
+        False,
+        f"Give {WHOSE} the scope dashboard:read, or check the access",
+    ),
+    (
+        404,
+        errors.WorkspaceNotFoundError,
+        "rejected",
+        False,
+        f"Check the ids: the resource does not exist, or {WHOSE} may",
+    ),
+    (
+        405,
+        errors.WorkspaceMethodNotAllowedError,
+        "rejected",
+        False,
+        "Check that the host of connection 'workspace_default'",
+    ),
+    (408, errors.WorkspaceStatusError, "unknown", True, FAILED),
+    (409, errors.WorkspaceStatusError, "rejected", False, "The service refused the request."),
+    (410, errors.WorkspaceNotFoundError, "rejected", False, "The service refused the request."),
+    (425, errors.WorkspaceStatusError, "rejected", True, "The service refused the request."),
+    (
+        429,
+        errors.WorkspaceRateLimitError,
+        "rejected",
+        True,
+        "Rate limit exceeded: retry later, or limit concurrent tasks by",
+    ),
+    (500, errors.WorkspaceServerError, "unknown", True, FAILED),
+    (501, errors.WorkspaceServerError, "unknown", False, FAILED),
+    (503, errors.WorkspaceServerError, "unknown", True, FAILED),
+    (599, errors.WorkspaceServerError, "unknown", True, FAILED),
 ]
 
 
@@ -176,7 +181,7 @@ def test_each_status_maps_to_its_error(status: int, kind: type, outcome: str, re
     assert (error.status, error.outcome, error.retryable) == (status, outcome, retryable)
     assert (error.operation, error.request_id, error.retry_after) == ("GetDashboard", "r-2", None)
     assert str(error).startswith(hint)
-    assert str(error).endswith(f" GetDashboard returned {status} without details {GET_PATH}.")
+    assert str(error).endswith(f" ops.GetDashboard returned {status} without details {GET_PATH}.")
 
 
 @pytest.mark.parametrize(
@@ -392,13 +397,13 @@ def test_any_response_is_a_result_or_a_workspace_error(
 ) -> None:
     try:
         answer(op, status, body, **{header: value})
-    except WorkspaceError as error:
+    except errors.WorkspaceError as error:
         assert str(error).isprintable()  # noqa: PT017 - what comes back may also be a result
 
 
 @pytest.mark.parametrize("body", [b'{"success": false}', b'{"error": "busy"}', b'{"id": null, "status": "failed"}'])
 def test_a_delete_that_reports_a_failure_is_not_applied(body: bytes) -> None:
-    with pytest.raises(WorkspaceNotAppliedError, match="DeleteInvite was not applied: ") as error:
+    with pytest.raises(errors.WorkspaceNotAppliedError, match="DeleteInvite was not applied: ") as error:
         answer(DELETE, 200, body)
     assert (error.value.outcome, error.value.retryable) == ("unknown", True)
     for other in (b"", b"ok", b"[]", b'{"success": true}', b'{"id": "i", "status": "failed"}', b'{"deleted": 1}'):
@@ -406,8 +411,8 @@ def test_a_delete_that_reports_a_failure_is_not_applied(body: bytes) -> None:
 
 
 def test_an_update_that_is_never_applied_is_a_permanent_error() -> None:
-    op = UpdateMember(organization_id="o", user_uuid=UUID_TEXT, level=8)
-    with pytest.raises(WorkspaceNotAppliedError) as error:
+    op = ops.UpdateMember(organization_id="o", user_uuid=UUID_TEXT, level=8)
+    with pytest.raises(errors.WorkspaceNotAppliedError) as error:
         answer(op, 200, b'{"id": "m", "level": 1}')
     assert str(error.value) == (
         "Check that the service lets this be changed, and that the owner of the API key may: the response shows that "
@@ -419,6 +424,6 @@ def test_an_update_that_is_never_applied_is_a_permanent_error() -> None:
 
 
 def test_a_create_with_other_values_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    op = CreateProject(organization_id="o", name=f"Shop {KEY}")
+    op = ops.CreateProject(organization_id="o", name=f"Shop {KEY}")
     assert answer(op, 201, b'{"id": 7, "name": "Shop"}').id == 7
     assert caplog.messages == ['CreateProject was applied with differences: name is "Shop" and not "Shop ***"']

@@ -8,19 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_workspace import errors
 from airflow_provider_workspace.api.retry import RetryPolicy, parse_retry_after
-from airflow_provider_workspace.errors import (
-    WorkspaceConfigError,
-    WorkspaceConnectionError,
-    WorkspaceInputError,
-    WorkspaceNotFoundError,
-    WorkspacePaginationError,
-    WorkspaceRateLimitError,
-    WorkspaceResponseError,
-    WorkspaceServerError,
-    WorkspaceTimeoutError,
-    WorkspaceTransportError,
-)
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=timezone.utc)
 POLICY = RetryPolicy(max_attempts=5, max_wait=60.0)
@@ -28,29 +17,29 @@ POLICY = RetryPolicy(max_attempts=5, max_wait=60.0)
 ALWAYS, IF_REPEATABLE, NEVER = (True, True), (True, False), (False, False)
 
 
-def rate_limit(retry_after: float | None) -> WorkspaceRateLimitError:
-    return WorkspaceRateLimitError("429", outcome="rejected", retryable=True, retry_after=retry_after)
+def rate_limit(retry_after: float | None) -> errors.WorkspaceRateLimitError:
+    return errors.WorkspaceRateLimitError("429", outcome="rejected", retryable=True, retry_after=retry_after)
 
 
 @pytest.mark.parametrize(
     ("error", "permitted"),
     [
-        (WorkspaceConnectionError("refused", outcome="not_sent"), ALWAYS),
-        (WorkspaceConnectionError("bad certificate", outcome="not_sent", retryable=False), NEVER),
+        (errors.WorkspaceConnectionError("refused", outcome="not_sent"), ALWAYS),
+        (errors.WorkspaceConnectionError("bad certificate", outcome="not_sent", retryable=False), NEVER),
         (rate_limit(None), ALWAYS),
         (rate_limit(0), ALWAYS),
         (rate_limit(60), ALWAYS),
         (rate_limit(60.1), NEVER),
-        (WorkspaceNotFoundError("404", outcome="rejected"), NEVER),
-        (WorkspaceTransportError("reset", outcome="unknown"), IF_REPEATABLE),
-        (WorkspaceTimeoutError("silence", outcome="unknown"), IF_REPEATABLE),
-        (WorkspaceResponseError("cut", outcome="unknown"), IF_REPEATABLE),
-        (WorkspaceServerError("503", outcome="unknown", retryable=True), IF_REPEATABLE),
-        (WorkspaceServerError("503", outcome="unknown", retryable=True, retry_after=61), NEVER),
-        (WorkspaceServerError("501", outcome="unknown", retryable=False), NEVER),
-        (WorkspacePaginationError("loop", retryable=False), NEVER),
-        (WorkspaceInputError("field"), NEVER),
-        (WorkspaceConfigError("host"), NEVER),
+        (errors.WorkspaceNotFoundError("404", outcome="rejected"), NEVER),
+        (errors.WorkspaceTransportError("reset", outcome="unknown"), IF_REPEATABLE),
+        (errors.WorkspaceTimeoutError("silence", outcome="unknown"), IF_REPEATABLE),
+        (errors.WorkspaceResponseError("cut", outcome="unknown"), IF_REPEATABLE),
+        (errors.WorkspaceServerError("503", outcome="unknown", retryable=True), IF_REPEATABLE),
+        (errors.WorkspaceServerError("503", outcome="unknown", retryable=True, retry_after=61), NEVER),
+        (errors.WorkspaceServerError("501", outcome="unknown", retryable=False), NEVER),
+        (errors.WorkspacePaginationError("loop", retryable=False), NEVER),
+        (errors.WorkspaceInputError("field"), NEVER),
+        (errors.WorkspaceConfigError("host"), NEVER),
         (KeyboardInterrupt(), NEVER),
         (ValueError("a bug"), NEVER),
     ],

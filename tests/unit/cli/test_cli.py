@@ -204,7 +204,7 @@ def test_the_command_definitions_import_nothing() -> None:
     assert run.stdout.splitlines()[-1] == f"{modules} set()"
 
 
-def test_the_plan_of_an_imported_organization_is_empty(
+def test_the_plan_of_an_organization_file_has_its_changes_or_names_the_line(
     airflow: Airflow,
     airflow_cli: AirflowCli,
     migrated_database: Path,
@@ -214,13 +214,7 @@ def test_the_plan_of_an_imported_organization_is_empty(
 ) -> None:
     connect()
     airflow_cli.migrated_home(tmp_path, migrated_database)
-    run = airflow("workspace", "import")
-    assert run.returncode == 0, run.stderr
     file = tmp_path / "organization.yaml"
-    file.write_text(f"{run.stdout}complete: [members, domains]\n")
-    run = airflow("workspace", "plan", file)
-    assert run.returncode == 0, run.stdout + run.stderr
-    assert "0 to create, 0 to change, 0 to remove\n" in run.stdout
     file.write_text("projects: [{name: Northwind, timezone: UTC}]")
     run = airflow("workspace", "plan", file)
     assert run.returncode == 2, run.stdout + run.stderr

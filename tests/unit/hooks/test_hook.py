@@ -156,8 +156,7 @@ def test_the_connection_is_read_once_until_the_hook_is_closed(connect: Connect) 
         hook = WorkspaceAsyncHook()
         await hook.aclose()
         connect()
-        client = await hook.client()
-        assert client is await hook.client()
+        assert await hook.client() is await hook.client()
         await hook.aclose()
         connect(page_size=7)
         assert (await hook.client()).settings.page_size == 7
@@ -167,8 +166,7 @@ def test_the_connection_is_read_once_until_the_hook_is_closed(connect: Connect) 
     connect()
     with WorkspaceHook() as hook:
         hook.close()
-        client = hook.get_conn()
-        assert client is hook.client
+        assert hook.get_conn() is hook.client
         connect(page_size=7)
         assert hook.client.settings.page_size != 7
     assert hook.client.settings.page_size == 7
@@ -176,19 +174,6 @@ def test_the_connection_is_read_once_until_the_hook_is_closed(connect: Connect) 
 
 
 # Methods that do more than send one operation
-
-
-@pytest.mark.parametrize(
-    ("options", "pages"),
-    [({}, [(100, 0)]), ({"limit": 3}, [(3, 0), (3, 3)]), ({"limit": 2, "offset": 2}, [(2, 2), (2, 4)])],
-)
-def test_lists_are_read_in_pages(
-    call: Call, connect: Connect, sandbox: SandboxServer, options: dict[str, int], pages: list[tuple[int, int]]
-) -> None:
-    connect()
-    assert len(call("list_members", **options)) == 5 - options.get("offset", 0)
-    queries = [{name: int(value) for name, value in entry["query"]} for entry in sandbox.requests()]
-    assert queries == [{"limit": limit, "offset": offset} for limit, offset in pages]
 
 
 def test_pages_are_read_lazily(connect: Connect, sandbox: SandboxServer) -> None:

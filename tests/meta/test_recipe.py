@@ -11,13 +11,12 @@ import importlib
 import inspect
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from airflow_provider_workspace.api import bodies
 from airflow_provider_workspace.api.operations import OPERATIONS
-from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from tests.contract.parts import (
     BY_NAME,
     example_of,
@@ -46,10 +45,6 @@ FIELDS_OF_ROWS = "CreateInvites"
 
 every_row = pytest.mark.parametrize("expected", EXPECTED, ids=BY_NAME)
 every_method = pytest.mark.parametrize("expected", METHODS.values(), ids=METHODS)
-
-
-def parameters(method: Any) -> list[tuple[str, Any, Any]]:
-    return [(item.name, item.kind, item.default) for item in inspect.signature(method).parameters.values()]
 
 
 # Step 1: the row of the reference
@@ -122,17 +117,6 @@ def test_every_method_has_an_operation() -> None:
     own = {name for name in vars(WorkspaceHook) if not name.startswith("_") and callable(getattr(WorkspaceHook, name))}
     more = own - OTHERS - set(METHODS)
     assert not more, f"WorkspaceHook has {names(more)}: name it as hook_method in tests/contract/reference.py"
-
-
-@pytest.mark.parametrize("name", sorted({*METHODS, "delete_dashboard", "send", "__init__"}))
-def test_both_hooks_have_the_same_parameters_and_docstrings(name: str) -> None:
-    method, twin = getattr(WorkspaceHook, name, None), getattr(WorkspaceAsyncHook, name, None)
-    cure = f"{name} of WorkspaceAsyncHook is not that of WorkspaceHook: run python dev/make_async_hook.py"
-    assert method, f"write {name} in hooks/workspace.py"
-    assert twin, cure
-    assert parameters(method) == parameters(twin), cure
-    assert method.__annotations__.keys() == twin.__annotations__.keys(), cure
-    assert (method.__doc__ or "").split() == (twin.__doc__ or "").split(), cure
 
 
 @every_method

@@ -50,7 +50,7 @@ def test_a_record_is_created_changed_and_deleted(api: httpx.Client, sandbox: San
     if kind != "dashboard":
         assert api.get(collection).json()["results"][-1].items() <= record.items()
     expected = [f"create_{kind}"]
-    if change is not None:
+    if change:
         for _ in range(2):
             updated = api.patch(path, json=change)
             assert (updated.status_code, change.items() <= updated.json().items()) == (200, True)

@@ -238,8 +238,8 @@ def test_an_incomplete_endpoint_row_is_refused(row: dict[str, Any], says: str) -
 def test_modules_of_operations_are_imported_lazily() -> None:
     code = (
         "import sys; import airflow_provider_workspace.api.operations as operations\n"
-        "name = ops.__name__ + '.members'\n"
-        "print(name in sys.modules, ops.members.ListMembers.__name__, name in sys.modules)"
+        "name = operations.__name__ + '.members'\n"
+        "print(name in sys.modules, operations.members.ListMembers.__name__, name in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["False", "ListMembers", "True"]

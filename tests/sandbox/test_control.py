@@ -1,4 +1,4 @@
-"""Control calls, ``SandboxServer``, the command line and the page."""
+"""What the page of the sandbox shows, and its database file."""
 
 from __future__ import annotations
 
@@ -18,25 +18,6 @@ DASHBOARD = f"/api/environments/{SEED.project_id}/dashboards/{SEED.dashboard_id}
 PROJECTS = ORGANIZATION + "projects/"
 
 one_profile = pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
-
-
-@one_profile
-def test_settings_last_until_a_reset(api: httpx.Client, sandbox: SandboxServer) -> None:
-    api.post(PROJECTS, json={"name": "Shop"})
-    sandbox.publish_dns("acme.example.org", "text")
-    sandbox.advance_clock(86400)
-    sandbox.change_settings(profile="live", latency_ms=60)
-    start = time.monotonic()
-    assert api.post(ORGANIZATION + "invites/bulk/", json=[]).status_code == 201
-    assert time.monotonic() - start >= 0.06
-    sandbox.reset()
-    assert sandbox.control("GET", "health") == {"status": "ok", "profile": "lenient"}
-    assert (sandbox.effects(), sandbox.requests()) == ([], [])
-    assert sandbox.control("GET", "dns") == {"records": []}
-    assert api.post(PROJECTS, json={"name": "Shop"}).json()["id"] == 3
-    assert sandbox.control("POST", "clock", {"advance_seconds": 0})["now"][:10] == time.strftime(
-        "%Y-%m-%d", time.gmtime()
-    )
 
 
 @one_profile

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -26,9 +27,14 @@ def run(code: str) -> str:
 
 @pytest.mark.parametrize("name", ["Northwind", "Contoso"])
 def test_each_test_starts_from_the_seed(workspace_sandbox: SandboxServer, name: str) -> None:
-    assert workspace_sandbox.effects() == []
+    assert workspace_sandbox.effects() == workspace_sandbox.requests() == []
+    assert workspace_sandbox.control("GET", "dns") == {"records": []}
+    now = workspace_sandbox.control("POST", "clock", {"advance_seconds": 0})["now"]
+    assert now[:10] == time.strftime("%Y-%m-%d", time.gmtime())
     with closing(WorkspaceHook()) as hook:
         hook.create_project(name=name)
+    workspace_sandbox.publish_dns("example.com", "text")
+    workspace_sandbox.advance_clock(86400)
     (effect,) = workspace_sandbox.effects("project")
     assert effect["detail"]["name"] == name
 

@@ -59,15 +59,11 @@ def wrapped(error: WorkspaceError) -> RuntimeError:
     return other
 
 
-@pytest.mark.parametrize("error", PERMANENT, ids=lambda error: type(error).__name__)
-def test_permanent_errors_fail_without_retry(error: WorkspaceError) -> None:
-    for raised in (error, wrapped(error)):
-        assert decide(raised).action is policies.RetryAction.FAIL
-
-
-@pytest.mark.parametrize("error", OTHERS, ids=lambda error: type(error).__name__)
-def test_other_errors_use_the_retries_of_the_task(error: BaseException) -> None:
-    assert decide(error) == policies.RetryDecision.default()
+def test_permanent_errors_fail_and_others_use_the_retries_of_the_task() -> None:
+    for error in PERMANENT:
+        assert decide(error).action is decide(wrapped(error)).action is policies.RetryAction.FAIL, error
+    for other in OTHERS:
+        assert decide(other) == policies.RetryDecision.default(), other
 
 
 @pytest.mark.parametrize("error", WITH_RETRY_AFTER, ids=lambda error: type(error).__name__)

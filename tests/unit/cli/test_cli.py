@@ -145,16 +145,9 @@ def test_windows_lists_leases_and_resumes_abandoned_exports(
     assert airflow("connections", "add", "workspace_default", "--conn-json", sandbox.connection()).returncode == 0
     run = airflow("workspace", "windows")
     assert (run.returncode, run.stdout) == (0, NO_WINDOW), run.stderr
-    held = lease(
-        run_id="gone",
-        owner="data-team",
-        service=sandbox.url,
-        organization_id=sandbox.seed.organization_id,
-        batch_export_id=export_id,
-        since=1_790_000_000,
-        until=4_000_000_000,
-        paused_at=1_790_000_001,
-    )
+    place = {"service": sandbox.url, "organization_id": sandbox.seed.organization_id, "batch_export_id": export_id}
+    times = {"since": 1_790_000_000, "until": 4_000_000_000, "paused_at": 1_790_000_001}
+    held = lease(run_id="gone", owner="data-team", **place, **times)
     key, value = variable(held)
     broken = {
         "workspace_lease.broken": "{",

@@ -121,9 +121,6 @@ def test_an_incomplete_list_causes_no_arrival(sandbox: SandboxServer, hide: Call
         async for event in WorkspaceArrivalTrigger(what="member", poll_interval=0.01).run():
             told.extend(row["name"] for row in event.payload["rows"])
 
-    def reads() -> int:
-        return len(sandbox.requests())
-
     async def watch_several_polls() -> None:
         watching = asyncio.create_task(watch())
         for incomplete in (False, True, False):
@@ -131,8 +128,8 @@ def test_an_incomplete_list_causes_no_arrival(sandbox: SandboxServer, hide: Call
                 hide("members")
             else:
                 sandbox.clear_faults()
-            enough = reads() + 30
-            await until(lambda enough=enough: reads() > enough)  # type: ignore[misc]
+            enough = len(sandbox.requests()) + 30
+            await until(lambda enough=enough: len(sandbox.requests()) > enough)  # type: ignore[misc]
         assert told == []
         sandbox.add_members(1)
         await until(lambda: bool(told))

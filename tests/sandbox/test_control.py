@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -61,3 +64,24 @@ def test_a_database_file_survives_a_restart(tmp_path: Path) -> None:
         assert httpx.get(second.url + PROJECTS, headers=reader, trust_env=False).status_code == 401
         now = second.control("POST", "clock", {"advance_seconds": 0})["now"]
         assert then < now < time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+
+
+def test_a_database_of_another_version_is_refused(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "workspace.sqlite")) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(ValueError, match="another version"):
+        SandboxServer(database=str(tmp_path / "workspace.sqlite")).start()
+
+
+@one_profile
+def test_new_organizations_are_independent(
+    api: httpx.Client, sandbox: SandboxServer, client_for: Callable[[str], httpx.Client]
+) -> None:
+    made = sandbox.add_organization("Example Shop")
+    members = f"/api/organizations/{made['id']}/members/"
+    sandbox.add_members(3, made["id"])
+    own = client_for(made["key"])
+    assert api.get(members).json()["count"] == own.get(members).json()["count"] == 4
+    assert own.post(members.replace("members", f"batch_exports/{made['batch_exports'][0]}/pause")).status_code == 200
+    assert client_for(SEED.onboarding_key).get(members).status_code == 404
+    assert own.get(DASHBOARD).status_code == 404

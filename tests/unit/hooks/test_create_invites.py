@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
+from tests.raw_server import RESET_AFTER_READING, RawServer, answer
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -111,3 +113,24 @@ def test_bulk_invites_are_sent_concurrently(
     times = [datetime.fromisoformat(entry["at"].replace("Z", "+00:00")).timestamp() for entry in sent]
     under_way = [sum(0 <= at - other < 0.6 for other in times) for at in times]
     assert 2 <= max(under_way) <= 4, under_way
+
+
+def test_a_refusal_stops_the_remaining_requests(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
+    connect()
+    sandbox.inject("status_before", "create_invites", status=403, times=None)
+    with pytest.raises(WorkspaceError, match="403"):
+        call("create_invites", people(200))
+    assert 1 <= len(writes(sandbox)) <= 4
+
+
+def test_a_lost_response_is_looked_up_after_a_pause(call: Call, connect: Connect) -> None:
+    nobody, ada = (
+        answer(body={"count": len(rows), "next": None, "previous": None, "results": rows})
+        for rows in ([], [{"target_email": "ada@example.com"}])
+    )
+    with RawServer(nobody, nobody, RESET_AFTER_READING, ada, nobody) as service:
+        connect(host=service.url, consistency_time=0.1)
+        began = time.monotonic()
+        assert call("create_invites", ["ada@example.com"]).counts["invited"] == 1
+        assert time.monotonic() - began >= 0.1
+    assert [request.method for request in service.requests] == ["GET", "GET", "POST", "GET", "GET"]

@@ -184,6 +184,13 @@ def test_pages_are_read_lazily(connect: Connect, sandbox: SandboxServer) -> None
     assert len(sandbox.requests()) == 1
 
 
+def test_delete_dashboard_sets_deleted(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
+    connect()
+    assert call("delete_dashboard", dashboard_id=1).deleted is True
+    (request,) = sandbox.requests()
+    assert (request["method"], request["body"]) == ("PATCH", {"deleted": True})
+
+
 # Secrets
 
 

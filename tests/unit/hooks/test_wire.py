@@ -13,8 +13,10 @@ from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
+from airflow.sdk._shared.secrets_masker import redact
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -208,7 +210,7 @@ def test_max_attempts_and_max_retry_wait_are_settings(ask: Ask) -> None:
 
 
 def test_the_audit_line_names_rows_request_and_target_and_no_secret(ask: Ask) -> None:
-    webhook = "https://hook.example.com/s3"
+    webhook = f"https://hook.example.com/{uuid4()}"
     project: Question = ("create_project", {"name": "Northwind", "slack_incoming_webhook": webhook})
     with RawServer(answer(201, {"id": 7}, X_Request_Id="req 42")) as service:
         (line,) = [line for line in ask(service.url, project).log if line.startswith("operation=")]
@@ -216,6 +218,7 @@ def test_the_audit_line_names_rows_request_and_target_and_no_secret(ask: Ask) ->
     assert line.endswith(" request_id=req42 target=/api/organizations/o/projects/")
     with RawServer(answer(201, {"id": 7}, X_Request_Id=f"phx_s3cret-key-{webhook}")) as service:
         assert " request_id=***-*** " in ask(service.url, project).log[-1]
+    assert redact(webhook) == "***", "although no response contained it"
 
 
 # Redirects

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import json
 import re
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,34 +42,11 @@ FILES = [piece for piece in PYTHON if re.match(r"# \S+\.py\n", piece[2])]
 PYTHON = [piece for piece in PYTHON if piece not in FILES]
 DAGS = [piece for piece in PYTHON if "@dag(" in piece[2]]
 SNIPPETS = [piece for piece in PYTHON if piece not in DAGS]
-JSON = [(page, text) for page in PAGES for text in blocks(page, "json")]
-
-
-def test_only_one_page_shows_a_project() -> None:
-    assert {page for page, _, _ in FILES} == {"testing.md"}
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_code_blocks_use_one_name_per_language(page: str) -> None:
     assert set(blocks(page, r"(?:py|Python|python3|pycon|JSON|jsonc)")) == set()
-
-
-FIRST = re.compile(r"^```(?:\{literalinclude\}|python\n(.*?)^```)", re.DOTALL | re.MULTILINE)
-FIRSTS = {page: FIRST.search(text) for page, text in PAGES.items() if page.startswith("guides/")}
-
-
-@pytest.mark.parametrize("page", [page for page, first in FIRSTS.items() if first])
-def test_the_first_block_of_a_guide_is_a_complete_dag(page: str) -> None:
-    """``tests/e2e/test_wheel.py`` runs this Dag."""
-    first = FIRSTS[page]
-    assert first
-    assert "import" in (first.group(1) or ""), "a part of an example, without its imports"
-
-
-def test_the_pages_show_dags_snippets_and_json() -> None:
-    assert DAGS
-    assert SNIPPETS
-    assert JSON
 
 
 @pytest.mark.parametrize(("page", "number", "code"), DAGS)
@@ -124,11 +99,6 @@ def test_dags_read_only_xcoms_that_operators_push(page: str) -> None:
     assert set(re.findall(r"\.output\[\"(\w+)\"\]", PAGES[page])) <= {"id", "created"}
 
 
-@pytest.mark.parametrize(("page", "text"), JSON)
-def test_json_blocks_are_valid(page: str, text: str) -> None:
-    assert json.loads(text), page
-
-
 # Commands and figures
 
 README = (ROOT / "README.md").read_text()
@@ -146,49 +116,37 @@ def test_documented_make_targets_exist(file: Path) -> None:
 def test_documented_sandbox_options_exist() -> None:
     sandbox = [sys.executable, "-m", "airflow_provider_workspace.sandbox", "--help"]
     said = subprocess.run(sandbox, capture_output=True, text=True, check=True).stdout
-    commands = [
-        line
-        for text in (README, *PAGES.values())
-        for line in re.findall(r"python -m airflow_provider_workspace\.sandbox[^`\n]*", text)
-    ]
-    options = {option for line in commands for option in re.findall(r"--[\w-]+", line)}
-    assert "--profile" in options
-    assert options <= set(re.findall(r"--[\w-]+", said))
+    shown = re.findall(r"python -m airflow_provider_workspace\.sandbox[^`\n]*", "\n".join((README, *PAGES.values())))
+    options = {option for line in shown for option in re.findall(r"--[\w-]+", line)}
+    assert {"--profile"} <= options <= set(re.findall(r"--[\w-]+", said))
 
 
 # Links
 
 
 def anchors(page: str) -> set[str]:
-    """Return the anchors of a page."""
     headings = re.findall(r"^#+ (.*)$", PAGES[page], re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def links() -> list[tuple[str, str]]:
-    """Yield each page with its references to the repository: links, pictures, cards, included files."""
-    pattern = re.compile(
-        r"\]\((?!https?:)([^)\s]+)\)|^:img-top: (\S+)|^:link: (\S+)|^```\{(?:literal)?include\} (\S+)", re.MULTILINE
-    )
-    found = []
-    for page, text in PAGES.items():
-        for link, picture, card, file in pattern.findall(text):
-            found.append((page, link or picture or (card and f"{card}.md") or file))
-    return found
+# To the repository: links, pictures, cards, included files.
+LINK = re.compile(
+    r"\]\((?!https?:)([^)\s]+)\)|^:img-top: (\S+)|^:link: (\S+)|^```\{(?:literal)?include\} (\S+)", re.MULTILINE
+)
+LINKS = [
+    (page, link or picture or (card and f"{card}.md") or file)
+    for page, text in PAGES.items()
+    for link, picture, card, file in LINK.findall(text)
+]
 
 
-@pytest.mark.parametrize(("page", "target"), links())
+@pytest.mark.parametrize(("page", "target"), LINKS)
 def test_links_resolve(page: str, target: str) -> None:
     path, _, anchor = target.partition("#")
     file = (DOCS / page).parent / path if path else DOCS / page
     assert file.is_file()
     if anchor:
         assert anchor in anchors(str(file.resolve().relative_to(DOCS)))
-
-
-def test_every_picture_is_used() -> None:
-    shown = {Path(target).name for _, target in links()}
-    assert {file.name for file in (DOCS / "images").iterdir()} <= shown
 
 
 # Examples
@@ -208,29 +166,10 @@ def test_literalinclude_markers_exist_once(page: str, file: str, start: str, end
     assert text.index(start) < text.index(end)
 
 
-def test_code_is_included_by_markers_and_data_files_completely() -> None:
-    whole = len(re.findall(r"^```{literalinclude} \S+\n:language: yaml\n```", "\n".join(PAGES.values()), re.MULTILINE))
-    assert len(INCLUDES) + whole == sum(text.count("```{literalinclude}") for text in PAGES.values())
-
-
 def test_every_marker_is_used() -> None:
     used = {marker for _, _, *markers in INCLUDES for marker in markers}
     there = {marker for file in EXAMPLES.glob("*.py") for marker in re.findall(r"# (\[\w+ \w+\])", file.read_text())}
     assert not there - used, "show these pieces of the examples on a page in docs/"
-
-
-# Columns that fit without scrolling: see docs/_static/site.css.
-COLUMNS = 98
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_code_is_not_wider_than_a_page(page: str) -> None:
-    wide = [line for code in blocks(page, r"\w+") for line in code.splitlines() if len(line) > COLUMNS]
-    for _, file, start, end in (include for include in INCLUDES if include[0] == page):
-        _, _, rest = ((DOCS / page).parent / file).read_text().partition(start)
-        shown = textwrap.dedent(rest.partition("\n")[2].partition(end)[0])
-        wide += [line for line in shown.splitlines() if len(line) > COLUMNS]
-    assert not wide
 
 
 # The reference

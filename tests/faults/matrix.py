@@ -13,14 +13,12 @@ import os
 import re
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -46,6 +44,7 @@ from tests.contract.parts import (
 from tests.contract.reference import EXPECTED, Expected
 from tests.fault_kinds import TEST_FAULTS
 from tests.hook_calls import CALLS
+from tests.raw_server import RawServer, Received, answer
 from tests.task_instance import TaskInstance
 
 if TYPE_CHECKING:
@@ -83,25 +82,14 @@ def domain_to_verify(sandbox: SandboxServer, hook: WorkspaceHook) -> dict[str, A
     return {"domain_id": domain.id}
 
 
-def another_domain(_sandbox: SandboxServer, hook: WorkspaceHook) -> dict[str, Any]:
-    """Create a domain, so that the list has a second page."""
-    hook.create_domain(domain="fresh.example.com")
-    return {}
-
-
-def another_project(_sandbox: SandboxServer, hook: WorkspaceHook) -> dict[str, Any]:
-    """Create a project, so that the list has a second page."""
-    hook.create_project(name="Another")
-    return {}
-
-
 # Operations that need more than the required arguments.
 PREPARED: dict[str, Case] = {
     "UnpauseBatchExport": Case({}, 1, paused_export),
-    "ListDomains": Case(prepare=another_domain),
+    # So that the list has a second page.
+    "ListDomains": Case(prepare=lambda _, hook: hook.create_domain(domain="fresh.example.com") and {}),
     "VerifyDomain": Case({}, 1, domain_to_verify),
     "CreateInvites": Case({"invites": PEOPLE}, len(PEOPLE)),
-    "ListProjects": Case(prepare=another_project),
+    "ListProjects": Case(prepare=lambda _, hook: hook.create_project(name="Another") and {}),
 }
 
 
@@ -360,66 +348,28 @@ def find_mistake(
 
 
 @contextmanager
-def environment() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[str]]]:
+def environment() -> Iterator[tuple[SandboxServer, dict[str, Fault], list[Received]]]:
     """
     Yield a sandbox with a connection to it, the faults, and the requests that went elsewhere.
 
     Waits advance the clock of the sandbox and take no time.
     """
-    strays: list[str] = []
     with (
         SandboxServer("lenient", fault_kinds=TEST_FAULTS) as sandbox,
-        listening(strays) as elsewhere,
+        RawServer(answer(404)) as elsewhere,
         ExitStack() as stack,
     ):
-        connection: dict[str, Any] = {
-            "conn_type": "workspace",
-            "host": sandbox.url,
-            "password": SEED.admin_key,
-            "extra": {
-                "organization_id": SEED.organization_id,
-                "project_id": SEED.project_id,
-                "read_timeout": 0.15,
-                "page_size": 1,
-                "max_attempts": 3,
-                "consistency_time": 60,
-            },
-        }
+        extra = {"organization_id": SEED.organization_id, "project_id": SEED.project_id, "page_size": 1}
+        extra |= {"read_timeout": 0.15, "max_attempts": 3, "consistency_time": 60}
+        connection = {"conn_type": "workspace", "host": sandbox.url, "password": SEED.admin_key}
         # The preparations need a response, also on a busy machine.
-        patient = {**connection, "extra": {**connection["extra"], "read_timeout": 30}}
         env = {
-            "AIRFLOW_CONN_WORKSPACE_DEFAULT": json.dumps(connection),
-            "AIRFLOW_CONN_WORKSPACE_PATIENT": json.dumps(patient),
+            "AIRFLOW_CONN_WORKSPACE_DEFAULT": json.dumps(connection | {"extra": extra}),
+            "AIRFLOW_CONN_WORKSPACE_PATIENT": json.dumps(connection | {"extra": extra | {"read_timeout": 30}}),
         }
         stack.enter_context(mock.patch.dict(os.environ, env))
         stack.enter_context(waits_that(sandbox.advance_clock))
-        yield sandbox, faults(elsewhere), strays
-
-
-@contextmanager
-def listening(strays: list[str]) -> Iterator[str]:
-    """Run another server that records each request, and yield its origin."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            """Record the request."""
-            strays.append(f"{self.command} {self.path}\n{self.headers}")
-            self.send_error(404)
-
-        do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815 - the names the server looks for
-
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        yield sandbox, faults(elsewhere.url), elsewhere.requests
 
 
 # Operations that represent others in the table of the documentation.

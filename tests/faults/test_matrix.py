@@ -9,13 +9,14 @@ import pytest
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.contract.parts import BY_NAME
 from tests.faults.matrix import CASES, WAYS, Fault, check_connection, environment, faults, nothing_to_try
+from tests.raw_server import Received
 
 LOST = (
     *("reset before", "reset after", "timeout after", "503 after", "cut body", "redirect to another host"),
     *("applied 8 s after a timeout", "applied 50 s after a reset", "reset after, lists lag 20 s"),
 )
 
-Surroundings = tuple[SandboxServer, dict[str, Fault], list[str]]
+Surroundings = tuple[SandboxServer, dict[str, Fault], list[Received]]
 
 
 @pytest.fixture(scope="module")

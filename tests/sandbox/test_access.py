@@ -84,17 +84,11 @@ def test_an_operation_needs_a_key_its_scope_its_organization_and_its_path(
     [
         ("GET", DASHBOARDS + "999/"),
         ("GET", DASHBOARDS + "9999999999999999999999/"),
-        ("GET", DASHBOARDS + "999/access_controls/"),
-        ("GET", DASHBOARDS + "999/collaborators/"),
         ("DELETE", f"{DASHBOARD}collaborators/{SEED.member_uuid}/"),
         ("GET", "/api/environments/999/dashboards/1/"),
         ("GET", f"/api/environments/{SEED.project_id}/dashboards/"),
         ("POST", f"{ORGANIZATION}batch_exports/{SEED.other_batch_export_ids[0]}/pause/"),
-        ("POST", f"{ORGANIZATION}batch_exports/not-a-uuid/unpause/"),
         ("GET", f"{ORGANIZATION}domains/{SEED.invite_id}/"),
-        ("DELETE", f"{ORGANIZATION}domains/not-a-uuid/"),
-        ("POST", f"{ORGANIZATION}domains/{SEED.invite_id}/verify/"),
-        ("DELETE", f"{ORGANIZATION}invites/{SEED.domain_id}/"),
         ("PATCH", f"{ORGANIZATION}members/{SEED.research_uuid}/"),
         ("GET", f"{ORGANIZATION}projects/{SEED.other_project_id}/"),
         ("GET", "/api/organizations/0190c0de-0000-4000-8000-0000000000ff/members/"),
@@ -112,17 +106,10 @@ def test_unknown_ids_return_404(
 
 
 @one_profile
-@pytest.mark.parametrize("header", ["", "Bearer", "Basic c2FuZGJveDphZG1pbg==", SEED.admin_key])
-def test_a_key_is_sent_as_bearer_token(api: httpx.Client, header: str) -> None:
-    response = api.get(DASHBOARD, headers={"Authorization": header})
-    assert response.status_code == 401
-    assert response.json()["code"] == "not_authenticated"
-
-
-def test_a_revoked_key_is_refused(api: httpx.Client, sandbox: SandboxServer) -> None:
-    assert api.get(DASHBOARD).status_code == 200
-    sandbox.revoke_key(SEED.admin_key)
-    assert api.get(DASHBOARD).status_code == 401
+def test_a_key_is_sent_as_bearer_token(api: httpx.Client) -> None:
+    for header in ("", "Bearer", "Basic c2FuZGJveDphZG1pbg==", SEED.admin_key):
+        response = api.get(DASHBOARD, headers={"Authorization": header})
+        assert (response.status_code, response.json()["code"]) == (401, "not_authenticated")
 
 
 def test_write_includes_read_except_in_strict(
@@ -143,11 +130,3 @@ def test_keys_of_the_seed_have_their_scopes(client_for: Callable[[str], httpx.Cl
     assert client_for(SEED.onboarding_key).post(EXPORT + "pause/").status_code == 403
     theirs = f"/api/organizations/{SEED.other_organization_id}/members/"
     assert client_for(SEED.research_key).get(theirs).json()["count"] == 1
-
-
-@one_profile
-def test_other_methods_are_not_allowed(api: httpx.Client) -> None:
-    response = api.put(DASHBOARD, json={})
-    assert response.status_code == 405
-    assert response.headers["Allow"] == "GET, PATCH, DELETE"
-    assert response.json()["code"] == "method_not_allowed"

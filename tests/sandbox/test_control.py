@@ -1,15 +1,12 @@
-"""Control calls, ``SandboxServer``, the command line and the page."""
+"""What the page of the sandbox shows, and its database file."""
 
 from __future__ import annotations
 
 import re
-import signal
-import subprocess
-import sys
+import sqlite3
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
-from itertools import pairwise
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -24,95 +21,6 @@ DASHBOARD = f"/api/environments/{SEED.project_id}/dashboards/{SEED.dashboard_id}
 PROJECTS = ORGANIZATION + "projects/"
 
 one_profile = pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
-
-
-@one_profile
-def test_effects_are_filtered(api: httpx.Client, sandbox: SandboxServer) -> None:
-    export = f"{ORGANIZATION}batch_exports/{SEED.batch_export_ids[0]}/"
-    api.post(export + "pause/")
-    api.post(export + "unpause/")
-    api.post(PROJECTS, json={"name": "Shop"})
-    assert len(sandbox.effects()) == 3
-    assert len(sandbox.effects(target=SEED.batch_export_ids[0])) == 2
-    assert sandbox.effects(organization_id=SEED.other_organization_id) == []
-    (effect,) = sandbox.effects("create_project")
-    assert set(effect) == {"id", "at", "operation", "organization_id", "target", "key_name", "detail"}
-    assert (effect["organization_id"], effect["key_name"]) == (SEED.organization_id, "admin")
-
-
-@one_profile
-def test_requests_are_logged(api: httpx.Client, sandbox: SandboxServer) -> None:
-    api.get(f"{ORGANIZATION}domains/a%20b%2Fc/?x=1&x=2")
-    api.post(PROJECTS, json={"name": "Shop"})
-    first, second = sandbox.requests()
-    assert first["path"] == f"{ORGANIZATION}domains/a%20b%2Fc/"
-    assert first["query"] == [["x", "1"], ["x", "2"]]
-    assert (first["method"], first["body"], first["status"]) == ("GET", None, 404)
-    assert (second["body"], second["content_type"], second["status"]) == ({"name": "Shop"}, "application/json", 201)
-    assert (second["key_name"], second["scope"]) == ("admin", "project:write")
-    assert sandbox.control("GET", "requests")["total"] == 2
-    assert SEED.admin_key not in str(sandbox.requests())
-
-
-@one_profile
-def test_new_organizations_are_independent(
-    api: httpx.Client, sandbox: SandboxServer, client_for: Callable[[str], httpx.Client]
-) -> None:
-    made = sandbox.add_organization("Example Shop")
-    members = f"/api/organizations/{made['id']}/members/"
-    sandbox.add_members(3, made["id"])
-    for client in (api, client_for(made["key"])):
-        assert client.get(members).json()["count"] == 4
-        path = f"/api/environments/{made['project_id']}/dashboards/"
-        assert client.post(path, json={"name": "First"}).status_code == 201
-        path = f"/api/organizations/{made['id']}/batch_exports/{made['batch_exports'][0]}/pause/"
-        assert client.post(path).status_code == 200
-    assert client_for(SEED.onboarding_key).get(members).status_code == 404
-    assert client_for(made["key"]).get(DASHBOARD).status_code == 404
-
-
-@one_profile
-def test_settings_last_until_a_reset(api: httpx.Client, sandbox: SandboxServer) -> None:
-    api.post(PROJECTS, json={"name": "Shop"})
-    sandbox.publish_dns("acme.example.org", "text")
-    sandbox.advance_clock(86400)
-    sandbox.change_settings(profile="live", latency_ms=60)
-    start = time.monotonic()
-    assert api.post(ORGANIZATION + "invites/bulk/", json=[]).status_code == 201
-    assert time.monotonic() - start >= 0.06
-    sandbox.reset()
-    assert sandbox.control("GET", "health") == {"status": "ok", "profile": "lenient"}
-    assert (sandbox.effects(), sandbox.requests()) == ([], [])
-    assert sandbox.control("GET", "dns") == {"records": []}
-    assert api.post(PROJECTS, json={"name": "Shop"}).json()["id"] == 3
-    assert sandbox.control("POST", "clock", {"advance_seconds": 0})["now"][:10] == time.strftime(
-        "%Y-%m-%d", time.gmtime()
-    )
-
-
-@one_profile
-def test_parallel_requests_share_the_latency(sandbox: SandboxServer) -> None:
-    import asyncio
-
-    async def ask() -> list[int]:
-        headers = {"Authorization": f"Bearer {SEED.admin_key}"}
-        async with httpx.AsyncClient(base_url=sandbox.url, headers=headers, trust_env=False) as client:
-            answers = await asyncio.gather(*(client.get(DASHBOARD) for _ in range(10)))
-        return [answer.status_code for answer in answers]
-
-    sandbox.change_settings(latency_ms=300)
-    start = time.monotonic()
-    assert asyncio.run(ask()) == [200] * 10
-    assert time.monotonic() - start >= 0.3
-    came = sorted(datetime.fromisoformat(request["at"].replace("Z", "+00:00")) for request in sandbox.requests())
-    waits = [later - earlier for earlier, later in pairwise(came)]
-    assert min(waits) < timedelta(seconds=0.3), "each came after the latency of the one before it"
-
-
-@one_profile
-@pytest.mark.parametrize("path", ["organization/x/members", "organization/x/batch_exports/e", "project/1/dashboard/1"])
-def test_the_page_has_the_targets_of_task_links(api: httpx.Client, path: str) -> None:
-    assert api.get(f"/{path}").text == api.get("/").text
 
 
 @one_profile
@@ -159,26 +67,21 @@ def test_a_database_file_survives_a_restart(tmp_path: Path) -> None:
 
 
 def test_a_database_of_another_version_is_refused(tmp_path: Path) -> None:
-    import sqlite3
-
-    database = str(tmp_path / "workspace.sqlite")
-    connection = sqlite3.connect(database)
-    connection.execute("PRAGMA user_version = 99")
-    connection.close()
+    with closing(sqlite3.connect(tmp_path / "workspace.sqlite")) as connection:
+        connection.execute("PRAGMA user_version = 99")
     with pytest.raises(ValueError, match="another version"):
-        SandboxServer(database=database).start()
+        SandboxServer(database=str(tmp_path / "workspace.sqlite")).start()
 
 
-def test_the_command_line_prints_its_url_and_stops_on_a_signal() -> None:
-    command = [sys.executable, "-m", "airflow_provider_workspace.sandbox", "--port", "0", "--profile", "strict"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        match = re.fullmatch(r"Workspace sandbox on (\S+) \(profile strict, database :memory:\)\n", line)
-        assert match, line
-        assert httpx.get(match[1] + "/_sandbox/health", trust_env=False).json()["profile"] == "strict"
-        process.send_signal(signal.SIGTERM)
-        assert SEED.organization_id in process.stdout.read()
-        assert process.stderr is not None
-        assert process.stderr.read() == ""
-    assert process.returncode == 0
+@one_profile
+def test_new_organizations_are_independent(
+    api: httpx.Client, sandbox: SandboxServer, client_for: Callable[[str], httpx.Client]
+) -> None:
+    made = sandbox.add_organization("Example Shop")
+    members = f"/api/organizations/{made['id']}/members/"
+    sandbox.add_members(3, made["id"])
+    own = client_for(made["key"])
+    assert api.get(members).json()["count"] == own.get(members).json()["count"] == 4
+    assert own.post(members.replace("members", f"batch_exports/{made['batch_exports'][0]}/pause")).status_code == 200
+    assert client_for(SEED.onboarding_key).get(members).status_code == 404
+    assert own.get(DASHBOARD).status_code == 404

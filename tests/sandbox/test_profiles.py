@@ -55,16 +55,11 @@ def test_unnamed_fields_and_parameters_are_ignored(api: httpx.Client) -> None:
         ("POST", DASHBOARDS, {"colour": "red"}, "colour"),
         ("PATCH", DASHBOARD, {"is_shared": True}, "is_shared"),
         ("POST", EXPORT + "unpause/", {"backfill": True}, "backfill"),
-        ("POST", DOMAINS, {"domain": "acme.example.org", "is_verified": True}, "is_verified"),
-        ("POST", INVITES, {"target_email": "a@example.com", "role": "admin"}, "role"),
         ("POST", INVITES + "bulk/", [{"target_email": "a@example.com", "role": "admin"}], "0__role"),
         ("PATCH", f"{MEMBERS}{SEED.member_uuid}/", {"joined_at": None}, "joined_at"),
-        ("POST", PROJECTS, {"ingested_event": True}, "ingested_event"),
-        ("POST", DASHBOARDS + "1/collaborators/", {"user": {}}, "user"),
         ("GET", MEMBERS + "?page=2", None, "page"),
         ("GET", MEMBERS + "?limit=0", None, "limit"),
         ("GET", MEMBERS + "?offset=-1", None, "offset"),
-        ("GET", MEMBERS + "?limit=ten", None, "limit"),
         ("GET", DASHBOARD + "?limit=10", None, "limit"),
         ("DELETE", f"{MEMBERS}{SEED.member_uuid}/", {"level": 1}, None),
         ("GET", MEMBERS, {"limit": 1}, None),
@@ -81,22 +76,15 @@ def test_strict_refuses_unnamed_fields_and_parameters(
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
-        ("POST", DASHBOARDS, {"name": 5}),
-        ("POST", DASHBOARDS, {"pinned": "true"}),
-        ("POST", DASHBOARDS, {"use_dashboard": "1"}),
-        ("POST", DASHBOARDS, {"tags": "weekly"}),
-        ("POST", DASHBOARDS, {"restriction_level": 21.0}),
-        ("POST", DASHBOARDS, {"restriction_level": True}),
-        ("POST", DASHBOARDS, {"restriction_level": 2**80}),
-        ("POST", EXPORT + "pause/", {"model": "sessions"}),
-        ("POST", EXPORT + "pause/", {"paused": 1}),
-        ("POST", DOMAINS, {"domain": "not a domain"}),
-        ("POST", DOMAINS, {"domain": None}),
+        *(("POST", DASHBOARDS, {"name": 5}), ("POST", DASHBOARDS, {"pinned": "true"})),
+        *(("POST", DASHBOARDS, {"tags": "weekly"}), ("POST", DASHBOARDS, {"use_dashboard": "1"})),
+        *(("POST", DASHBOARDS, {"restriction_level": level}) for level in (21.0, True, 2**80)),
+        *(("POST", EXPORT + "pause/", body) for body in ({"model": "sessions"}, {"paused": 1})),
+        *(("POST", DOMAINS, {"domain": domain}) for domain in ("not a domain", None)),
         ("POST", INVITES, {"target_email": "a@example.com", "level": None}),
         ("POST", INVITES, {"target_email": "a@example.com", "private_project_access": {}}),
         ("PATCH", f"{MEMBERS}{SEED.member_uuid}/", {"level": "8"}),
-        ("POST", PROJECTS, {"app_urls": [1]}),
-        ("POST", PROJECTS, ["name"]),
+        *(("POST", PROJECTS, body) for body in ({"app_urls": [1]}, ["name"])),
     ],
 )
 def test_wrong_types_are_refused(
@@ -104,13 +92,6 @@ def test_wrong_types_are_refused(
 ) -> None:
     assert api.request(method, path, json=body).status_code == 400
     assert sandbox.effects() == []
-
-
-def test_content_type(api: httpx.Client, profile: str) -> None:
-    response = api.post(PROJECTS, content=b'{"name": "Shop"}', headers={"Content-Type": "text/plain"})
-    assert response.status_code == (201 if profile == "lenient" else 415)
-    declared = api.post(PROJECTS, content=b"{}", headers={"Content-Type": "application/json; charset=utf-8"})
-    assert declared.status_code == 201
 
 
 # Dashboards and batch exports
@@ -124,46 +105,6 @@ def test_deleted_dashboards(api: httpx.Client, sandbox: SandboxServer, profile: 
     for deleted in (True, False):
         assert api.patch(DASHBOARD, json={"deleted": deleted}).status_code == status
     assert effects(sandbox) == ["delete_dashboard", "update_dashboard"][: 1 if status == 404 else 2]
-
-
-def test_the_list_of_collaborators(api: httpx.Client, profile: str) -> None:
-    path = DASHBOARD + "collaborators/"
-    one = api.get(path).json()
-    api.post(path, json={"user_uuid": SEED.member_uuid, "level": 37})
-    two = api.get(path).json()
-    if profile == "lenient":
-        assert {key: two[key] for key in ("count", "next", "previous")} == {"count": 2, "next": None, "previous": None}
-        assert one["results"] == two["results"][:1]
-    elif profile == "strict":
-        assert one == two[0]
-    else:
-        assert one == two[:1]
-
-
-def test_access_controls(api: httpx.Client, profile: str) -> None:
-    shown = api.get(DASHBOARD + "access_controls/").json()
-    if profile == "live":
-        assert set(shown) == {
-            "access_controls", "available_access_levels", "default_access_level", "user_can_edit_access_levels",
-        }  # fmt: skip
-    else:
-        assert shown == api.get(DASHBOARD).json()
-
-
-@quiet_profiles
-def test_empty_responses_have_no_body(api: httpx.Client) -> None:
-    domain = api.post(DOMAINS, json={"domain": "acme.example.org"}).json()
-    for path, body in (
-        (EXPORT + "pause/", None),
-        (EXPORT + "unpause/", None),
-        (f"{DOMAINS}{SEED.domain_id}/verify/", None),
-        (f"{DOMAINS}{domain['id']}/verify/", None),
-        (INVITES + "bulk/", invites("a@example.com")),
-        (INVITES + "bulk/", []),
-    ):
-        response = api.post(path, json=body) if body is not None else api.post(path)
-        assert (response.status_code, response.content) == (200, b"")
-        assert response.headers["Content-Length"] == "0"
 
 
 # Domains
@@ -183,12 +124,6 @@ def test_domains_are_unique_in_live(
 
 
 SSO = {"jit_provisioning_enabled": True, "sso_enforcement": "saml"}
-
-
-@quiet_profiles
-def test_sso_fields_are_accepted_before_verification(api: httpx.Client) -> None:
-    domain = api.post(DOMAINS, json={"domain": "acme.example.org", **SSO}).json()
-    assert SSO.items() <= domain.items()
 
 
 @live
@@ -228,23 +163,14 @@ def test_live_verifies_on_reads_and_by_request_of_a_session(
 
 
 @quiet_profiles
-def test_bulk_takes_an_array_of_any_size_or_one_object(api: httpx.Client, sandbox: SandboxServer) -> None:
-    """Without a limit for rows."""
-    assert api.post(INVITES + "bulk/", json=invites("one@example.com")[0]).status_code == 200
-    many = invites(*(f"person.{number}@example.com" for number in range(201)))
-    assert api.post(INVITES + "bulk/", json=many).status_code == 200
-    assert len(sandbox.effects("create_invite")) == 202
-
-
-@quiet_profiles
 def test_bulk_repeats_invites_and_refuses_all_with_a_member(api: httpx.Client, sandbox: SandboxServer) -> None:
     response = api.post(INVITES + "bulk/", json=invites("new@example.com", "Olive.Owner@example.com"))
     assert (response.status_code, response.json()["attr"]) == (400, "1__target_email")
     assert sandbox.effects() == []
-    for _ in range(2):
-        assert api.post(INVITES + "bulk/", json=invites("twice@example.com", "twice@example.com")).status_code == 200
-    assert len(sandbox.effects("create_invite", target="twice@example.com")) == 4
-    assert api.get(INVITES).json()["count"] == 6
+    assert api.post(INVITES + "bulk/", json=invites("twice@example.com")[0]).status_code == 200
+    response = api.post(INVITES + "bulk/", json=invites("twice@example.com", "twice@example.com"))
+    assert (response.status_code, response.content) == (200, b"")
+    assert len(sandbox.effects("create_invite", target="twice@example.com")) == 3
 
 
 @live
@@ -256,15 +182,9 @@ def test_live_bulk_takes_up_to_twenty_rows(api: httpx.Client, sandbox: SandboxSe
     created = api.post(INVITES + "bulk/", json=many[:20])
     assert created.status_code == 201
     assert created.json() == api.get(INVITES).json()["results"][2:]
-
-
-@live
-def test_live_bulk_stops_at_a_member(api: httpx.Client, sandbox: SandboxServer) -> None:
-    wanted = invites("first@example.com", "olive.owner@example.com", "last@example.com")
-    response = api.post(INVITES + "bulk/", json=wanted)
-    assert (response.status_code, response.json()["attr"]) == (400, "1__target_email")
-    assert [effect["target"] for effect in sandbox.effects("create_invite")] == ["first@example.com"]
-    assert [row["target_email"] for row in api.get(INVITES).json()["results"]][2:] == ["first@example.com"]
+    stopped = api.post(INVITES + "bulk/", json=invites("first@example.com", "olive.owner@example.com", "z@example.com"))
+    assert (stopped.status_code, stopped.json()["attr"]) == (400, "1__target_email")
+    assert [effect["target"] for effect in sandbox.effects("create_invite")][20:] == ["first@example.com"]
 
 
 @live
@@ -304,14 +224,13 @@ def test_live_refuses_levels_above_the_callers(
 ) -> None:
     admin = client_for(SEED.onboarding_key)
     rows: list[dict[str, object]] = [{"target_email": f"{level}@example.com", "level": level} for level in (1, 8, 15)]
-    assert admin.post(INVITES + "bulk/", json=rows).status_code == 403
-    assert admin.post(INVITES, json=rows[2]).status_code == 403
-    assert admin.patch(f"{MEMBERS}{SEED.member_uuid}/", json={"level": 15}).status_code == 403
-    assert admin.patch(f"{MEMBERS}{SEED.owner_uuid}/", json={"level": 8}).status_code == 403
-    assert admin.delete(f"{MEMBERS}{SEED.owner_uuid}/").status_code == 403
+    owner, member = f"{MEMBERS}{SEED.owner_uuid}/", f"{MEMBERS}{SEED.member_uuid}/"
+    refused = [admin.post(INVITES + "bulk/", json=rows), admin.post(INVITES, json=rows[2]), admin.delete(owner)]
+    refused += [admin.patch(member, json={"level": 15}), admin.patch(owner, json={"level": 8})]
+    assert [response.status_code for response in refused] == [403] * 5
     assert sandbox.effects() == []
     assert admin.post(INVITES + "bulk/", json=rows[:2]).status_code == 201
-    assert admin.patch(f"{MEMBERS}{SEED.member_uuid}/", json={"level": 8}).status_code == 200
+    assert admin.patch(member, json={"level": 8}).status_code == 200
 
 
 @live
@@ -357,16 +276,13 @@ def test_live_invites_are_limited_per_hour_and_day(api: httpx.Client, sandbox: S
         assert 320 <= int(refused.headers["Retry-After"]) <= 328
     # Invalid, counted for both limits.
     assert api.post(INVITES, json={"target_email": "nobody"}).status_code == 400
-    wrong = invites("a@example.com", "nobody", "olive.owner@example.com")
-    assert api.post(INVITES + "bulk/", json=wrong).status_code == 400
     sandbox.advance_clock(330)
-    assert invite(7, 2).status_code == 429
-    assert invite(6, 2).status_code == 201
+    assert [invite(10, 2).status_code, invite(9, 2).status_code] == [429, 201]
     sandbox.advance_clock(3600)
-    # 40 + 2 x 20 + 1 + 3 + 7 + 6
+    # 40 + 2 x 20 + 1 + 10 + 9
     assert [invite(20, 3 + part).status_code for part in range(2)] == [201, 201]
     sandbox.advance_clock(3600)
-    assert [invite(20, 6 + part).status_code for part in range(3)] == [201, 201, 429]
+    assert [invite(number, 6 + number).status_code for number in (19, 20, 18)] == [201, 201, 429]
     sandbox.advance_clock(3600)
     # 3 are left of the day.
     per_day = invite(4, 9)
@@ -375,14 +291,3 @@ def test_live_invites_are_limited_per_hour_and_day(api: httpx.Client, sandbox: S
     assert invite(3, 9).status_code == 201
     sandbox.change_settings(rate_limit=False)
     assert invite(20, 10).status_code == 201
-
-
-@live
-def test_live_requests_are_limited_per_key_and_minute(
-    api: httpx.Client, sandbox: SandboxServer, client_for: Callable[[str], httpx.Client]
-) -> None:
-    statuses = [api.get(DASHBOARD).status_code for _ in range(481)]
-    assert statuses == [200] * 480 + [429]
-    assert client_for(SEED.reader_key).get(DASHBOARD).status_code == 200
-    sandbox.advance_clock(60)
-    assert api.get(DASHBOARD).status_code == 200

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -50,7 +50,7 @@ def test_a_record_is_created_changed_and_deleted(api: httpx.Client, sandbox: San
     if kind != "dashboard":
         assert api.get(collection).json()["results"][-1].items() <= record.items()
     expected = [f"create_{kind}"]
-    if change is not None:
+    if change:
         for _ in range(2):
             updated = api.patch(path, json=change)
             assert (updated.status_code, change.items() <= updated.json().items()) == (200, True)
@@ -62,32 +62,6 @@ def test_a_record_is_created_changed_and_deleted(api: httpx.Client, sandbox: San
         expected.append(f"delete_{kind}")
     assert effects(sandbox) == expected
     assert "made-up-certificate" not in str(sandbox.effects())
-
-
-def test_a_dashboard_is_never_hard_deleted(api: httpx.Client, sandbox: SandboxServer) -> None:
-    for dashboard_id in (SEED.dashboard_id, 999):
-        response = api.delete(f"{DASHBOARDS}{dashboard_id}/")
-        assert (response.status_code, response.content) == (405, b"")
-        assert response.headers["Content-Length"] == "0"
-    assert api.get(f"{DASHBOARDS}{SEED.dashboard_id}/").json()["deleted"] is False
-    assert effects(sandbox) == []
-
-
-def test_collaborators(api: httpx.Client, sandbox: SandboxServer) -> None:
-    path = f"{DASHBOARDS}{SEED.dashboard_id}/collaborators/"
-    added = api.post(path, json={"level": 37, "user_uuid": SEED.member_uuid})
-    assert added.status_code == 201
-    collaborator = added.json()
-    assert set(collaborator) == {"id", "dashboard_id", "user", "level", "added_at", "updated_at", "user_uuid"}
-    assert collaborator["user"]["email"] == "mina.member@example.com"
-    again = api.post(path, json={"level": 37, "user_uuid": SEED.member_uuid})
-    assert (again.status_code, again.json()["attr"]) == (400, "user_uuid")
-    assert api.post(path, json={"level": 37, "user_uuid": SEED.research_uuid}).status_code == 400
-    assert api.post(path, json={"level": 37}).json()["code"] == "required"
-    removed = api.delete(f"{path}{SEED.member_uuid}/")
-    assert (removed.status_code, removed.content) == (204, b"")
-    assert api.delete(f"{path}{SEED.member_uuid}/").status_code == 404
-    assert effects(sandbox) == ["add_dashboard_collaborator", "remove_dashboard_collaborator"]
 
 
 def test_repeated_pauses_have_one_effect(api: httpx.Client, sandbox: SandboxServer) -> None:
@@ -146,77 +120,77 @@ def test_accepting_an_invite_creates_a_member(api: httpx.Client, sandbox: Sandbo
     assert (refused.status_code, refused.json()["attr"]) == (400, "target_email")
 
 
-@pytest.mark.parametrize("email", ["", "word", "two words@example.com", "a@b@example.com", "a@example", None, 5])
-def test_invalid_addresses_are_refused(api: httpx.Client, sandbox: SandboxServer, email: object) -> None:
-    for path, body, attr in (
-        (INVITES, {"target_email": email}, "target_email"),
-        (INVITES + "bulk/", [{"target_email": "fine@example.com"}, {"target_email": email}], "1__target_email"),
-    ):
-        response = api.post(path, json=body)
-        assert (response.status_code, response.json()["attr"]) == (400, attr)
-    assert api.post(INVITES, json={}).json()["code"] == "required"
-    assert effects(sandbox) == []
-
-
-def test_bulk_invites_have_an_effect_per_row(api: httpx.Client, sandbox: SandboxServer) -> None:
-    addresses = [f"person.{number}@example.com" for number in range(20)]
-    response = api.post(INVITES + "bulk/", json=[{"target_email": address} for address in addresses])
-    assert response.is_success
-    assert [effect["target"] for effect in sandbox.effects("create_invite")] == addresses
-    assert api.get(INVITES).json()["count"] == 22
-
-
-def test_member(api: httpx.Client, sandbox: SandboxServer) -> None:
-    member = api.get(MEMBERS).json()["results"][2]
-    path = f"{MEMBERS}{member['user']['uuid']}/"
-    for _ in range(2):
-        updated = api.patch(path, json={"level": 8})
-        assert (updated.status_code, updated.json()["level"]) == (200, 8)
-    assert api.delete(path).status_code == 204
-    assert api.delete(path).status_code == 404
-    assert api.get(MEMBERS).json()["count"] == 4
-    assert effects(sandbox) == ["update_member", "delete_member"]
-
-
-def test_a_project_receives_events_and_its_name_may_repeat(api: httpx.Client, sandbox: SandboxServer) -> None:
-    first, second = (api.post(PROJECTS, json={"name": "Shop"}).json() for _ in range(2))
-    assert first["id"] != second["id"]
-    assert first["ingested_event"] is False
-    sandbox.set_project(first["id"], ingested_event=True)
-    assert api.get(f"{PROJECTS}{first['id']}/").json()["ingested_event"] is True
-
-
-def test_strings_are_stored_unchanged(api: httpx.Client) -> None:
-    name = 'Ünï "quoted" \u2028 \U0001f9ea \\ </script>'
-    created = api.post(PROJECTS, json={"name": name}).json()
-    assert api.get(f"{PROJECTS}{created['id']}/").json()["name"] == name
-    lone_surrogate = api.post(PROJECTS, content=b'{"name": "\\ud800"}', headers={"Content-Type": "application/json"})
-    assert lone_surrogate.status_code == 201
-
-
 @pytest.mark.parametrize("body", [b"{", b"\xff", b'{"name": NaN}', b"[" * 100_000])
 def test_invalid_json_is_refused(api: httpx.Client, body: bytes) -> None:
     response = api.post(PROJECTS, content=body, headers={"Content-Type": "application/json"})
     assert (response.status_code, response.json()["code"]) == (400, "parse_error")
 
 
-def test_pages(api: httpx.Client, sandbox: SandboxServer) -> None:
-    sandbox.add_members(245)
-    first = api.get(MEMBERS).json()
-    assert (first["count"], len(first["results"]), first["previous"]) == (250, 100, None)
-    assert first["next"] == f"{sandbox.url}{MEMBERS}?limit=100&offset=100"
-    seen = list(first["results"])
-    page = first
-    while page["next"]:
-        page = api.get(page["next"]).json()
-        seen += page["results"]
-    assert len({member["user"]["uuid"] for member in seen}) == 250
-    assert page["previous"] == f"{sandbox.url}{MEMBERS}?limit=100&offset=100"
-    assert len(api.get(MEMBERS, params={"limit": 250}).json()["results"]) == 250
-    past = api.get(MEMBERS, params={"limit": 10, "offset": 1000}).json()
-    assert (past["count"], past["next"], past["results"]) == (250, None, [])
+# Runs of batch exports: one per interval, none during a pause, and backfills
+
+HOURLY, _, DAILY = SEED.batch_export_ids
+EXPORT = f"/api/organizations/{SEED.organization_id}/batch_exports/{HOURLY}/"
+HOUR = 3600
 
 
-def test_links_use_the_host_header(api: httpx.Client) -> None:
-    page = api.get(MEMBERS, params={"limit": 2}, headers={"Host": "localhost:1234"}).json()
-    assert page["next"] == f"http://localhost:1234{MEMBERS}?limit=2&offset=2"
+def runs(sandbox: SandboxServer) -> tuple[int, int]:
+    """Return the numbers of exported and missing intervals."""
+    found = sandbox.export_runs(HOURLY)
+    return len(found["exported"]), len(found["missing"])
+
+
+@pytest.fixture
+def just_after_the_hour(sandbox: SandboxServer) -> None:
+    """Start one minute after a run, so that no hour ends during a test."""
+    now = sandbox.control("POST", "clock", {"advance_seconds": 0})["now"]
+    minute, second = int(now[14:16]), int(now[17:19])
+    sandbox.advance_clock((61 - minute) * 60 - second)
+
+
+def since(sandbox: SandboxServer, before: tuple[int, int]) -> tuple[int, int]:
+    exported, missing = runs(sandbox)
+    return exported - before[0], missing - before[1]
+
+
+@pytest.mark.usefixtures("just_after_the_hour")
+def test_one_run_per_interval(sandbox: SandboxServer) -> None:
+    before = runs(sandbox)
+    days = len(sandbox.export_runs(DAILY)["exported"])
+    sandbox.advance_clock(48 * HOUR)
+    assert since(sandbox, before) == (48, 0)
+    assert len(sandbox.export_runs(DAILY)["exported"]) - days == 2
+    first, second = sandbox.export_runs(HOURLY)["exported"][-2:]
+    assert first["interval_end"] == second["interval_start"]
+    assert first["interval_start"].endswith(":00:00.000000Z")
+    assert first["started_at"] == first["interval_end"]
+
+
+@pytest.mark.usefixtures("just_after_the_hour")
+@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+@pytest.mark.parametrize(
+    ("hours", "body", "exported", "missing"),
+    [(3, {}, 0, 3), (3, {"backfill": False}, 0, 3), (3, {"backfill": True}, 3, 0), (1 / 6, {}, 0, 0)],
+)
+def test_intervals_during_a_pause_are_missing_until_a_backfill(
+    sandbox: SandboxServer, api: httpx.Client, hours: float, body: dict[str, Any], exported: int, missing: int
+) -> None:
+    before = runs(sandbox)
+    assert api.post(EXPORT + "pause/", json={}).json() == {"paused": True}
+    sandbox.advance_clock(hours * HOUR)
+    assert since(sandbox, before) == (0, int(hours))
+    assert api.post(EXPORT + "unpause/", json=body).json() == {"paused": False}
+    assert since(sandbox, before) == (exported, missing)
+    for run in sandbox.export_runs(HOURLY)["exported"][-exported:] if exported else ():
+        assert (run["status"], run["started_at"] > run["interval_end"]) == ("running", True)
+    sandbox.advance_clock(HOUR)
+    assert since(sandbox, before) == (exported + 1, missing)
+
+
+@pytest.mark.usefixtures("just_after_the_hour")
+def test_a_pause_does_not_stop_a_started_run(sandbox: SandboxServer, api: httpx.Client) -> None:
+    last = sandbox.export_runs(HOURLY)["exported"][-1]
+    assert last["status"] == "running"
+    api.post(EXPORT + "pause/")
+    assert sandbox.export_runs(HOURLY)["exported"][-1] == last
+    sandbox.advance_clock(300)
+    assert sandbox.export_runs(HOURLY)["exported"][-1] == last | {"status": "completed"}

@@ -57,25 +57,15 @@ def test_a_foreign_host_is_refused(sandbox: SandboxServer, host: str, path: str)
     assert b"Olive" not in text
 
 
-@pytest.mark.parametrize(
-    "host", ["localhost", "LOCALHOST:8765", "127.0.0.1", "127.8.9.1:80", "[::1]:8765", "a.localhost"]
-)
-def test_hosts_of_this_machine_are_accepted(sandbox: SandboxServer, host: str) -> None:
-    assert ask(sandbox, "GET", MEMBERS, Host=host)[0] == 200
-
-
-@pytest.mark.parametrize(
-    ("host", "status"),
-    [
-        ("192.0.2.7:8765", 200),
-        ("sandbox", 200),
-        ("host.docker.internal:8765", 200),
-        ("127.0.0.1", 200),
-        ("evil.example.com", 403),
-    ],
-)
-def test_a_remote_sandbox_accepts_addresses_and_private_names(remote: SandboxServer, host: str, status: int) -> None:
-    assert ask(remote, "GET", MEMBERS, Host=host)[0] == status
+def test_hosts_of_this_machine_and_of_a_remote_sandbox_private_names_are_accepted(
+    sandbox: SandboxServer, remote: SandboxServer
+) -> None:
+    local = ("LOCALHOST:8765", "127.8.9.1:80", "[::1]:8765", "a.localhost")
+    for host in local:
+        assert ask(sandbox, "GET", MEMBERS, Host=host)[0] == 200
+    for host in (*local, "192.0.2.7:8765", "sandbox", "host.docker.internal:8765"):
+        assert ask(remote, "GET", MEMBERS, Host=host)[0] == 200
+    assert ask(remote, "GET", MEMBERS, Host="evil.example.com")[0] == 403
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example.com", "null", "http://127.0.0.1:1", "http://localhost"])
@@ -133,40 +123,20 @@ def test_malformed_requests_are_refused(sandbox: SandboxServer, call: ControlCal
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("clock", {"advance_seconds": 1e18}),
-        ("clock", {"advance_seconds": -1e18}),
-        ("clock", {"advance_seconds": 10**400}),
-        ("clock", {"advance_seconds": True}),
-        ("clock", {"advance_seconds": "soon"}),
-        ("clock", {}),
-        ("dns", {"name": "acme.example.org"}),
-        ("dns", {"name": "\ud800", "value": "x"}),
+        *(("clock", body) for body in ({"advance_seconds": 1e18}, {})),
+        *(("dns", body) for body in ({"name": "\ud800", "value": "x"}, {"name": "x"})),
         ("keys/revoke", {"key": "unheard-of"}),
-        ("keys/revoke", {"key": "\ud800"}),
-        ("organizations", {"name": "\ud800"}),
         (f"invites/{SEED.domain_id}/accept", None),
-        ("settings", {"profile": {}}),
-        ("settings", {"profile": ["live"]}),
-        ("settings", {"latency_ms": -1}),
-        ("settings", {"latency_ms": 1e300}),
-        ("settings", {"rate_limit": "off"}),
-        ("settings", {"latency": 5}),
-        ("members", {"count": 10**9}),
-        ("members", {"count": -1}),
-        ("members", {"count": 1, "organization_id": {}}),
-        ("members", {"count": 1, "organization_id": "unheard-of"}),
-        ("members", ["count"]),
-        ("keys", {"key": "k", "name": "n", "scopes": [1, "a"]}),
+        *(("settings", body) for body in ({"profile": ["live"]}, {"latency_ms": -1}, {"latency": 5})),
+        *(("projects/1", {"colour": "red"}), ("projects/999", {})),
+        *(("members", body) for body in ({"count": 10**9}, {"count": 1, "organization_id": "unheard-of"})),
         ("keys", {"key": "k", "name": "n", "scopes": "*"}),
-        ("keys", {"key": "k", "name": "\ud800", "scopes": []}),
-        ("faults", {"kind": {}}),
-        ("faults", {"kind": "status_before", "status": [503]}),
-        ("faults", {"kind": "rate_limit", "retry_after": {}}),
+        *(("faults", body) for body in ({"kind": "status_before", "status": [503]}, {"kind": "unheard-of"})),
     ],
 )
 def test_invalid_values_are_refused(sandbox: SandboxServer, path: str, body: object) -> None:
     with pytest.raises(ValueError, match=r"was refused with 40[04]"):
-        sandbox.control("POST", path, body)
+        sandbox.control("PATCH" if path.startswith("projects") else "POST", path, body)
     assert sandbox.control("POST", "clock", {"advance_seconds": 0})["now"] > "2020"
     assert ask(sandbox, "GET", MEMBERS)[0] == 200
 
@@ -208,46 +178,14 @@ def test_any_request_leaves_the_sandbox_working(sandbox: SandboxServer, request:
     sandbox.reset()
 
 
-def test_the_clock_has_a_maximum(sandbox: SandboxServer) -> None:
-    sandbox.advance_clock(9 * 365 * 86_400)
-    with pytest.raises(ValueError, match="ten years"):
-        sandbox.advance_clock(9 * 365 * 86_400)
-    assert ask(sandbox, "GET", f"/api/organizations/{SEED.organization_id}/invites/")[0] == 200
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "body"),
-    [
-        ("PATCH", "projects/" + "9" * 30, None),
-        ("PATCH", "projects/1", {"colour": "red"}),
-        ("PATCH", "projects/999", {}),
-        ("GET", "workspace?organization_id=unheard-of", None),
-    ],
-)
-def test_calls_of_unknown_records_are_refused(sandbox: SandboxServer, method: str, path: str, body: object) -> None:
-    with pytest.raises(ValueError, match="was refused with 40"):
-        sandbox.control(method, path, body)
-
-
-@pytest.mark.parametrize(
-    "body", [b'{"data_attributes": 1e400}', b'{"data_attributes": ' + b"[" * 500 + b"]" * 500 + b"}"]
-)
-def test_unencodable_values_are_refused(sandbox: SandboxServer, body: bytes) -> None:
-    assert ask(sandbox, "POST", PROJECTS, body, **{"Content-Type": "application/json"})[0] == 400
-    assert sandbox.requests()[-1]["body"] is None
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--port", "99999"], "port must be 0-65535"),
-        (["--port", "-1"], "port must be 0-65535"),
         (["--database", "/"], "unable to open database file"),
         (["--host", "nowhere.invalid", "--allow-remote"], "did not start"),
         (["--host", "0.0.0.0"], "--allow-remote"),
-        (["--port", "0", "--latency-ms=-5"], "--latency-ms must be a number from 0 to 600000"),
         (["--port", "0", "--latency-ms=nan"], "--latency-ms must be a number from 0 to 600000"),
-        (["--port", "0", "--latency-ms=inf"], "--latency-ms must be a number from 0 to 600000"),
         (["--port", "{busy}"], "did not start"),
     ],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 
@@ -13,10 +12,6 @@ from airflow_provider_workspace.errors import (
     WorkspaceConnectionError,
     WorkspaceError,
     WorkspaceInputError,
-    WorkspaceNotFoundError,
-    WorkspaceOutcomeUnknownError,
-    WorkspaceRateLimitError,
-    WorkspaceTimeoutError,
 )
 
 CLASSES = {name: value for name, value in vars(errors).items() if isinstance(value, type)}
@@ -35,24 +30,6 @@ def test_the_docstring_shows_the_exception_tree() -> None:
         assert CLASSES[found[1]].__bases__[0] is parent
         left.remove(found[1])
     assert left == set(), "every error has its line in the tree"
-
-
-@pytest.mark.parametrize(
-    ("error", "permanent"),
-    [
-        (WorkspaceError("x"), True),
-        (WorkspaceConfigError("x"), True),
-        (WorkspaceInputError("x"), True),
-        (WorkspaceConnectionError("x"), False),
-        (WorkspaceTimeoutError("x"), False),
-        (WorkspaceNotFoundError("x"), True),
-        (WorkspaceRateLimitError("x", retryable=True), False),
-        (WorkspaceOutcomeUnknownError("x", retryable=False), True),
-    ],
-    ids=lambda value: value.__class__.__name__ if isinstance(value, WorkspaceError) else None,
-)
-def test_permanent_errors(error: Any, permanent: bool) -> None:  # noqa: FBT001
-    assert error.permanent is permanent
 
 
 @pytest.mark.parametrize("cls", [WorkspaceConfigError, WorkspaceInputError, WorkspaceConnectionError])

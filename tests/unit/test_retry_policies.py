@@ -17,6 +17,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceServerError,
 )
 from airflow_provider_workspace.operators.projects import WorkspaceGetProjectOperator
+from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sensors.workspace import WorkspaceDomainVerifiedSensor
 from airflow_provider_workspace.version_compat import AirflowFailException
 
@@ -58,15 +59,11 @@ def wrapped(error: WorkspaceError) -> RuntimeError:
     return other
 
 
-@pytest.mark.parametrize("error", PERMANENT, ids=lambda error: type(error).__name__)
-def test_permanent_errors_fail_without_retry(error: WorkspaceError) -> None:
-    for raised in (error, wrapped(error)):
-        assert decide(raised).action is policies.RetryAction.FAIL
-
-
-@pytest.mark.parametrize("error", OTHERS, ids=lambda error: type(error).__name__)
-def test_other_errors_use_the_retries_of_the_task(error: BaseException) -> None:
-    assert decide(error) == policies.RetryDecision.default()
+def test_permanent_errors_fail_and_others_use_the_retries_of_the_task() -> None:
+    for error in PERMANENT:
+        assert decide(error).action is decide(wrapped(error)).action is policies.RetryAction.FAIL, error
+    for other in OTHERS:
+        assert decide(other) == policies.RetryDecision.default(), other
 
 
 @pytest.mark.parametrize("error", WITH_RETRY_AFTER, ids=lambda error: type(error).__name__)
@@ -88,11 +85,6 @@ def test_retry_after_uses_no_retry_up_to_a_maximum(error: WorkspaceError) -> Non
     assert WorkspaceRetryPolicy().evaluate(error, 1, 3).action is policies.RetryAction.RESCHEDULE
 
 
-def test_retry_policy_survives_serialization() -> None:
-    policy = WorkspaceRetryPolicy()
-    assert WorkspaceRetryPolicy.deserialize(policy.serialize()) == policy
-
-
 class AuthorPolicy(policies.RetryPolicy):  # type: ignore[misc,name-defined]
     """A policy of a Dag author."""
 
@@ -101,7 +93,9 @@ class AuthorPolicy(policies.RetryPolicy):  # type: ignore[misc,name-defined]
         return policies.RetryDecision.default()
 
 
-def test_operators_have_the_retry_policy() -> None:
+def test_operators_have_the_retry_policy_which_survives_serialization() -> None:
+    policy = WorkspaceRetryPolicy()
+    assert WorkspaceRetryPolicy.deserialize(policy.serialize()) == policy
     assert WorkspaceGetProjectOperator(task_id="t", project_id=1).retry_policy == WorkspaceRetryPolicy()
     assert WorkspaceDomainVerifiedSensor(task_id="t", domain_id="d").retry_policy == WorkspaceRetryPolicy()
 
@@ -110,21 +104,13 @@ def test_operators_have_the_retry_policy() -> None:
 def test_the_retry_policy_of_an_author_is_kept(connect: Connect) -> None:
     connect(key="revoked")
     task = WorkspaceGetProjectOperator(task_id="t", project_id=1, retry_policy=AuthorPolicy())
-    assert isinstance(task.retry_policy, AuthorPolicy)
-    with pytest.raises(WorkspaceAuthenticationError):
-        task.execute({})
+    sensor = WorkspaceDomainVerifiedSensor(task_id="s", domain_id=SEED.domain_id, retry_policy=AuthorPolicy())
+    for kept in (task, sensor):
+        assert isinstance(kept.retry_policy, AuthorPolicy)
+        with pytest.raises(WorkspaceAuthenticationError):
+            kept.execute({})
     with pytest.raises(AirflowFailException, match="WorkspaceAuthenticationError"):
         WorkspaceGetProjectOperator(task_id="t", project_id=1).execute({})
-
-
-@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-def test_a_sensor_leaves_the_error_to_the_policy_of_its_author(connect: Connect) -> None:
-    connect(key="revoked")
-    sensor = WorkspaceDomainVerifiedSensor(
-        task_id="t", domain_id="0190c0de-0000-4000-8000-0000000000d1", retry_policy=AuthorPolicy()
-    )
-    with pytest.raises(WorkspaceAuthenticationError):
-        sensor.execute({})
 
 
 @pytest.mark.needs_airflow("3.4", "chains of retry policies")

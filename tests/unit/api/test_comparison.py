@@ -10,35 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import airflow_provider_workspace.api.operations as ops
 from airflow_provider_workspace.api.comparison import describe_differences, differences, domain_key, normal_text
 from airflow_provider_workspace.api.models import Dashboard
-from airflow_provider_workspace.api.operations import (
-    CreateInvite,
-    CreateProject,
-    GetDashboard,
-    PauseBatchExport,
-    UnpauseBatchExport,
-    UpdateDashboard,
-    UpdateDomain,
-    UpdateMember,
-    VerifyDomain,
-)
 from airflow_provider_workspace.api.response import decode
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
 
 ID = "0190c0de-0000-4000-8000-0000000000e1"
+EXPORT: dict[str, Any] = {"organization_id": "o", "batch_export_id": ID}
 
 
-@pytest.mark.parametrize("text", ["Café Müller", "Cafe\u0301 Mu\u0308ller", "  Café\tMüller ", "Café  \u00a0Müller\n"])
-def test_texts_differing_in_blanks_or_unicode_form_are_equal(text: str) -> None:
-    """Services trim and collapse blanks, and normalize Unicode."""
-    assert normal_text(text) == "Café Müller"
-
-
-def test_texts_differing_in_case_are_different() -> None:
-    """Two projects may have names that differ only in case."""
+def test_texts_differ_in_case_but_not_in_blanks_or_unicode_form() -> None:
+    for text in ("Cafe\u0301 Mu\u0308ller", "  Café\tMüller ", "Café  \u00a0Müller\n"):
+        assert normal_text(text) == "Café Müller"
     assert normal_text("Sales") != normal_text("sales")
 
 
@@ -66,9 +52,13 @@ def test_what_is_no_domain_is_compared_as_text(text: str) -> None:
     assert domain_key(text) == domain_key(domain_key(text))
 
 
-def update(**fields: Any) -> UpdateDashboard:
+def project(**fields: Any) -> ops.CreateProject:
+    return ops.CreateProject(organization_id="o", **fields)
+
+
+def update(**fields: Any) -> ops.UpdateDashboard:
     """Return an update of a dashboard with these fields."""
-    return UpdateDashboard(project_id="1", dashboard_id=7, **fields)
+    return ops.UpdateDashboard(project_id="1", dashboard_id=7, **fields)
 
 
 @pytest.mark.parametrize(
@@ -82,18 +72,15 @@ def update(**fields: Any) -> UpdateDashboard:
         (update(deleted=False), {"deleted": None}),
         (update(use_template="t", delete_insights=True), {"use_template": "", "delete_insights": False}),
         (update(name="Sales"), {}),
-        (UpdateDomain(organization_id="o", domain_id=ID, domain="Example.COM."), {"domain": "example.com"}),
-        (CreateInvite(organization_id="o", target_email="ada@faß.de"), {"target_email": "Ada@xn--fa-hia.de"}),
-        (CreateInvite(organization_id="o", target_email="Ada@Example.com"), {"target_email": "ada@example.com"}),
-        (
-            CreateProject(organization_id="o", session_recording_sample_rate="0.50"),
-            {"session_recording_sample_rate": 0.5},
-        ),
-        (CreateProject(organization_id="o", modifiers={"a": "1"}), {"modifiers": {"a": 1, "b": 2}}),
-        (CreateProject(organization_id="o", slack_incoming_webhook="https://h/s"), {"slack_incoming_webhook": "***"}),
-        (VerifyDomain(organization_id="o", domain_id=ID, domain="a.example.com"), {"domain": "b.example.com"}),
-        (PauseBatchExport(organization_id="o", batch_export_id=ID, name="Night"), {"paused": True, "name": "Day"}),
-        (GetDashboard(project_id="1", dashboard_id=7), {"name": "Sales"}),
+        (ops.UpdateDomain(organization_id="o", domain_id=ID, domain="Example.COM."), {"domain": "example.com"}),
+        (ops.CreateInvite(organization_id="o", target_email="ada@faß.de"), {"target_email": "Ada@xn--fa-hia.de"}),
+        (ops.CreateInvite(organization_id="o", target_email="Ada@Example.com"), {"target_email": "ada@example.com"}),
+        (project(session_recording_sample_rate="0.50"), {"session_recording_sample_rate": 0.5}),
+        (project(modifiers={"a": "1"}), {"modifiers": {"a": 1, "b": 2}}),
+        (project(slack_incoming_webhook="https://h/s"), {"slack_incoming_webhook": "***"}),
+        (ops.VerifyDomain(organization_id="o", domain_id=ID, domain="a.example.com"), {"domain": "b.example.com"}),
+        (ops.PauseBatchExport(organization_id="o", batch_export_id=ID, name="Night"), {"paused": True, "name": "Day"}),
+        (ops.GetDashboard(project_id="1", dashboard_id=7), {"name": "Sales"}),
     ],
     ids=str,
 )
@@ -105,8 +92,8 @@ def test_equivalent_values_are_no_difference(op: Operation[Any], got: dict[str, 
 @pytest.mark.parametrize(
     ("op", "got", "told"),
     [
-        (UpdateMember(organization_id="o", user_uuid=ID, level=8), {"level": 1}, "level is 1 and not 8"),
-        (UpdateMember(organization_id="o", user_uuid=ID, level=8), {"level": None}, "level is null and not 8"),
+        (ops.UpdateMember(organization_id="o", user_uuid=ID, level=8), {"level": 1}, "level is 1 and not 8"),
+        (ops.UpdateMember(organization_id="o", user_uuid=ID, level=8), {"level": None}, "level is null and not 8"),
         (update(deleted=True), {"deleted": False}, "deleted is false and not true"),
         (update(tags=["a"]), {"tags": ["a", "b"]}, 'tags is ["a", "b"] and not ["a"]'),
         (update(tags=["a"]), {"tags": None}, 'tags is null and not ["a"]'),
@@ -118,20 +105,12 @@ def test_equivalent_values_are_no_difference(op: Operation[Any], got: dict[str, 
             f'name is "" and not "{"x" * 59}…, pinned is false and not true',
         ),
         (
-            CreateProject(organization_id="o", modifiers={"a": 1, "token": "s3cret"}),
+            project(modifiers={"a": 1, "token": "s3cret"}),
             {"modifiers": {"a": 2, "token": "s3cret"}},
             'modifiers is {"a": 2} and not {"a": 1}',
         ),
-        (
-            PauseBatchExport(organization_id="o", batch_export_id=ID),
-            {"paused": False},
-            "paused is false and not true",
-        ),
-        (
-            UnpauseBatchExport(organization_id="o", batch_export_id=ID),
-            {"paused": True},
-            "paused is true and not false",
-        ),
+        (ops.PauseBatchExport(**EXPORT), {"paused": False}, "paused is false and not true"),
+        (ops.UnpauseBatchExport(**EXPORT), {"paused": True}, "paused is true and not false"),
     ],
     ids=str,
 )
@@ -149,14 +128,9 @@ def test_null_in_a_response_without_a_record_is_no_difference() -> None:
 
 def parse(op: Operation[Any], record: dict[str, Any]) -> Any:
     """Parse a response as the clients do."""
-    if isinstance(op, UpdateMember | UpdateDomain | CreateInvite | VerifyDomain):
+    if isinstance(op, ops.UpdateMember | ops.UpdateDomain | ops.CreateInvite | ops.VerifyDomain):
         record = record | {"id": ID}
     return decode(op.endpoint.result, json.dumps(record).encode())
-
-
-def test_difference_messages_are_printable() -> None:
-    told = describe_differences([{"field": "name", "asked": "\ud800", "got": "x"}])
-    assert told == 'name is "x" and not "?"'
 
 
 @pytest.mark.parametrize(
@@ -171,8 +145,8 @@ def test_difference_messages_are_printable() -> None:
     ],
 )
 def test_a_2xx_body_that_reports_a_failure_is_a_refusal(answer: dict[str, Any], fields: list[str]) -> None:
-    unpause = UnpauseBatchExport(organization_id="o", batch_export_id=ID)
+    unpause = ops.UnpauseBatchExport(organization_id="o", batch_export_id=ID)
     found = differences(unpause, decode(unpause.endpoint.result, json.dumps(answer).encode()))
     assert [row["field"] for row in found] == fields
-    create = CreateProject(organization_id="o", name="Sales")
+    create = ops.CreateProject(organization_id="o", name="Sales")
     assert differences(create, decode(create.endpoint.result, json.dumps(answer).encode())) == []

@@ -110,11 +110,6 @@ def test_fields_of_another_type_are_read_as_null_with_one_warning_each(caplog: p
     assert all(text.endswith("has another type than in the interface; read as null") for text in caplog.messages)
 
 
-@pytest.mark.parametrize("following", ["?offset=2", {"href": "?offset=2"}, 2, True])
-def test_next_of_a_page_is_kept(following: Any) -> None:
-    assert decode(Page[Member], as_json({"next": following, "results": [{}]})).next == following
-
-
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -136,39 +131,34 @@ def test_unusual_json_is_read(body: bytes, expected: dict[str, Any]) -> None:
 
 # Unreadable bodies
 
+SHAPE = "JSON of another shape"
+
 
 @pytest.mark.parametrize(
     ("answer", "body", "found"),
     [
         (Dashboard, b"", "an empty body where a record was expected"),
-        (Page[Member], b" \r\n", "an empty body where a record was expected"),
         (Dashboard, b'{"id": 7, "na', "JSON that is cut off or broken (13 bytes)"),
-        (list[Invite], b"[{", "JSON that is cut off or broken (2 bytes)"),
         (Dashboard, '{"name": "ä"}'.encode("latin-1"), "JSON that is cut off or broken (13 bytes)"),
         (Dashboard, b'{"filters": {"a": %s}}' % (b"9" * 5000), "JSON that is cut off or broken (5020 bytes)"),
         (Dashboard, b"[" * 100_000, "JSON that is nested too deeply (100000 bytes)"),
         (Dashboard, b'{"tiles": %s%s}' % (b"[" * 300, b"]" * 300), "JSON that is nested too deeply (611 bytes)"),
         (Dashboard, HTML, f"an HTML or XML page ({len(HTML)} bytes)"),
-        (list[Invite], HTML, f"an HTML or XML page ({len(HTML)} bytes)"),
         (Dashboard, b"upstream timed out", "something that is not JSON (18 bytes)"),
         (Dashboard, b"\x00\x01", "something that is not JSON (2 bytes)"),
-        (Dashboard, b"null", "JSON of another shape (Input should be"),
-        (Dashboard, b"[]", "JSON of another shape (Input should be"),
-        (Dashboard, b'[{"id": 1}, {"id": 2}]', "JSON of another shape (Input should be"),
-        (Domain | None, b'"verified"', "JSON of another shape (Input should be"),
-        (Page[Member], b"{}", "JSON of another shape (Field required"),
-        (Page[Member], b'{"results": [1]}', "JSON of another shape (Input should be"),
-        (Page[Member], b'{"results": null}', "JSON of another shape"),
-        (list[Invite], b'["i1"]', "JSON of another shape (Input should be"),
-        (list[Invite], b"true", "JSON of another shape (Input should be"),
-        (Page[DashboardCollaborator], b'{"detail": "no"}', "JSON of another shape"),
-        (Page[DashboardCollaborator], b"null", "JSON of another shape"),
-        *((Page[Invite], body, "JSON of another shape") for body in (b'{"count": 3, "results": null}', b"{}")),
-        (Page[Invite], b'{"results": null, "error": "no"}', "JSON of another shape"),
-        *((DashboardSharing, body, "JSON of another") for body in (b"[1]", b'["on"]', b'"on"', b'{"results": [null]}')),
+        *((Dashboard, body, SHAPE + " (Input should be") for body in (b"null", b"[]", b'[{"id": 1}, {"id": 2}]')),
+        (Domain | None, b'"verified"', SHAPE + " (Input should be"),
+        *((Page[Member], body, SHAPE) for body in (b"{}", b'{"results": [1]}', b'{"results": null}')),
+        *((list[Invite], body, SHAPE + " (Input should be") for body in (b'["i1"]', b"true")),
+        *((Page[DashboardCollaborator], body, SHAPE) for body in (b'{"detail": "no"}', b"null")),
         *(
-            (None, page, f"an HTML or XML page ({len(page)} bytes) where nothing or")
-            for page in (HTML, BOM_UTF8 + HTML)
+            (Page[Invite], body, SHAPE)
+            for body in (b'{"count": 3, "results": null}', b'{"results": null, "error": "x"}')
+        ),
+        *((DashboardSharing, body, SHAPE) for body in (b"[1]", b'["on"]', b'"on"', b'{"results": [null]}')),
+        *(
+            (None, body, f"an HTML or XML page ({len(body)} bytes) where nothing or")
+            for body in (HTML, BOM_UTF8 + HTML)
         ),
     ],
 )

@@ -10,40 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import airflow_provider_workspace.api.operations as ops
+from airflow_provider_workspace import errors
 from airflow_provider_workspace.api.models import Invite, Member
 from airflow_provider_workspace.api.operation import Response
-from airflow_provider_workspace.api.operations import (
-    AddDashboardCollaborator,
-    CreateDashboard,
-    CreateInvite,
-    CreateProject,
-    DeleteInvite,
-    GetDashboard,
-    GetDashboardAccessControls,
-    HardDeleteDashboard,
-    PauseBatchExport,
-    RemoveDashboardCollaborator,
-    UnpauseBatchExport,
-    UpdateDashboard,
-    UpdateMember,
-    VerifyDomain,
-)
 from airflow_provider_workspace.api.request_errors import HINTS, RequestContext, final_error
 from airflow_provider_workspace.api.response import follow, parse_response
-from airflow_provider_workspace.errors import (
-    WorkspaceAuthenticationError,
-    WorkspaceBadRequestError,
-    WorkspaceError,
-    WorkspaceMethodNotAllowedError,
-    WorkspaceNotAppliedError,
-    WorkspaceNotFoundError,
-    WorkspacePermissionError,
-    WorkspaceRateLimitError,
-    WorkspaceRedirectError,
-    WorkspaceResponseError,
-    WorkspaceServerError,
-    WorkspaceStatusError,
-)
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
@@ -53,19 +25,19 @@ KEY = "phx_s3cret"
 CONTEXT = RequestContext("connection 'workspace_default'", (KEY,))
 ID = UUID_TEXT = "0190c0de-0000-4000-8000-0000000000e1"
 
-GET = GetDashboard(project_id="1", dashboard_id=7)
-POST = CreateDashboard(project_id="1", name="Sales")
-SHOP = CreateProject(organization_id="o", name="Shop", slack_incoming_webhook="https://hooks.example.com/s3cret\n")
-PAUSE = PauseBatchExport(organization_id="o", batch_export_id=UUID_TEXT)
-DELETE = DeleteInvite(organization_id="o", invite_id=UUID_TEXT)
-ADD = AddDashboardCollaborator(project_id="1", dashboard_id=1, user_uuid=ID)
-REMOVE = RemoveDashboardCollaborator(project_id="1", dashboard_id=1, user_uuid=ID)
-UPDATE = UpdateDashboard(project_id="1", dashboard_id=1, name="Sales")
-PROJECT = CreateProject(organization_id="o", name="Northwind")
-MEMBER = UpdateMember(organization_id="o", user_uuid=ID, level=15)
-VERIFY = VerifyDomain(organization_id="o", domain_id=ID)
-UNPAUSE = UnpauseBatchExport(organization_id="o", batch_export_id=ID)
-ACCESS = GetDashboardAccessControls(project_id="1", dashboard_id=1)
+GET = ops.GetDashboard(project_id="1", dashboard_id=7)
+POST = ops.CreateDashboard(project_id="1", name="Sales")
+SHOP = ops.CreateProject(organization_id="o", name="Shop", slack_incoming_webhook="https://hooks.example.com/s3cret\n")
+PAUSE = ops.PauseBatchExport(organization_id="o", batch_export_id=UUID_TEXT)
+DELETE = ops.DeleteInvite(organization_id="o", invite_id=UUID_TEXT)
+ADD = ops.AddDashboardCollaborator(project_id="1", dashboard_id=1, user_uuid=ID)
+REMOVE = ops.RemoveDashboardCollaborator(project_id="1", dashboard_id=1, user_uuid=ID)
+UPDATE = ops.UpdateDashboard(project_id="1", dashboard_id=1, name="Sales")
+PROJECT = ops.CreateProject(organization_id="o", name="Northwind")
+MEMBER = ops.UpdateMember(organization_id="o", user_uuid=ID, level=15)
+VERIFY = ops.VerifyDomain(organization_id="o", domain_id=ID)
+UNPAUSE = ops.UnpauseBatchExport(organization_id="o", batch_export_id=ID)
+ACCESS = ops.GetDashboardAccessControls(project_id="1", dashboard_id=1)
 
 
 GET_PATH = "(GET /api/environments/1/dashboards/7/)"
@@ -90,7 +62,7 @@ def answer(
 
 
 def refused(op: Operation[Any], status: int, body: bytes | str | dict[str, Any] = b"", **options: Any) -> Any:
-    with pytest.raises(WorkspaceStatusError) as error:
+    with pytest.raises(errors.WorkspaceStatusError) as error:
         answer(op, status, body, **options)
     return error.value
 
@@ -113,12 +85,12 @@ def test_a_record_does_not_repeat_the_key() -> None:
 
 def test_an_update_with_an_empty_response_succeeds() -> None:
     assert answer(MEMBER, 204) == Member()
-    with pytest.raises(WorkspaceResponseError):
+    with pytest.raises(errors.WorkspaceResponseError):
         answer(PROJECT, 204)
 
 
 def test_an_unreadable_2xx_is_a_response_error() -> None:
-    with pytest.raises(WorkspaceResponseError) as error:
+    with pytest.raises(errors.WorkspaceResponseError) as error:
         answer(GET, 200, b"<html>", content_type=f"text/html; {KEY}", x_request_id="r-1")
     assert str(error.value) == (
         "Check that the host of connection 'workspace_default' is the address of the service itself and that no login "
@@ -126,13 +98,15 @@ def test_an_unreadable_2xx_is_a_response_error() -> None:
         f"GetDashboard returned 200 with an HTML or XML page (6 bytes), text/html; *** {GET_PATH}."
     )
     assert (error.value.outcome, error.value.retryable, error.value.request_id) == ("unknown", True, "r-1")
-    with pytest.raises(WorkspaceResponseError, match="with an empty body where a record was expected, no content type"):
+    with pytest.raises(
+        errors.WorkspaceResponseError, match="with an empty body where a record was expected, no content type"
+    ):
         answer(GET, 200)
 
 
 @pytest.mark.parametrize("body", [b'{"error": "limit reached"}', b'{"result": {"id": 7}}'])
 def test_a_create_whose_response_is_not_a_record_has_an_unknown_outcome(body: bytes) -> None:
-    with pytest.raises(WorkspaceResponseError, match="with JSON that is not the new record") as error:
+    with pytest.raises(errors.WorkspaceResponseError, match="with JSON that is not the new record") as error:
         answer(POST, 201, body)
     assert error.value.outcome == "unknown"
     assert parse_response(POST, Response(201, {}, body), CONTEXT, NOW, caller_looks_up=True).id is None
@@ -140,53 +114,44 @@ def test_a_create_whose_response_is_not_a_record_has_an_unknown_outcome(body: by
 
 @pytest.mark.parametrize("body", [{}, {"id": None}, {"target_email": "a@example.com"}])
 def test_a_create_may_return_a_record_without_an_id(body: dict[str, Any]) -> None:
-    assert answer(CreateInvite(organization_id="o", target_email="a@example.com"), 201, body) == Invite(**body)
+    assert answer(ops.CreateInvite(organization_id="o", target_email="a@example.com"), 201, body) == Invite(**body)
 
 
 # Refusals
 
 WHOSE = "the API key of connection 'workspace_default'"
 FAILED = "The service or a proxy failed. If it keeps failing, check its status."
+NOWHERE = "The redirect to nowhere was not followed."
 STATUSES = [
     # status, class, outcome, retryable, hint
-    (100, WorkspaceStatusError, "unknown", False, "The service refused the request."),
-    (301, WorkspaceRedirectError, "unknown", False, "The redirect to nowhere was not followed."),
-    (302, WorkspaceRedirectError, "unknown", False, "The redirect to nowhere was not followed."),
-    (304, WorkspaceRedirectError, "rejected", False, "The redirect to nowhere was not followed."),
-    (308, WorkspaceRedirectError, "rejected", False, "The redirect to nowhere was not followed."),
-    (307, WorkspaceRedirectError, "rejected", False, "The redirect to nowhere was not followed."),
-    (400, WorkspaceBadRequestError, "rejected", False, "Correct the request; a retry fails the same way."),
-    (401, WorkspaceAuthenticationError, "rejected", False, "The API key in the password of connection 'workspace"),
-    (403, WorkspacePermissionError, "rejected", False, f"Give {WHOSE} the scope dashboard:read, or check the access"),
-    (404, WorkspaceNotFoundError, "rejected", False, f"Check the ids: the resource does not exist, or {WHOSE} may"),
-    (405, WorkspaceMethodNotAllowedError, "rejected", False, "Check that the host of connection 'workspace_default'"),
-    (408, WorkspaceStatusError, "unknown", True, FAILED),
-    (409, WorkspaceStatusError, "rejected", False, "The service refused the request."),
-    (410, WorkspaceNotFoundError, "rejected", False, "The service refused the request."),
-    (425, WorkspaceStatusError, "rejected", True, "The service refused the request."),
-    (429, WorkspaceRateLimitError, "rejected", True, "Rate limit exceeded: retry later, or limit concurrent tasks by"),
-    (500, WorkspaceServerError, "unknown", True, FAILED),
-    (501, WorkspaceServerError, "unknown", False, FAILED),
-    (503, WorkspaceServerError, "unknown", True, FAILED),
-    (599, WorkspaceServerError, "unknown", True, FAILED),
+    (100, "Status", "unknown", False, "The service refused the request."),
+    *((status, "Redirect", "unknown", False, NOWHERE) for status in (301, 302)),
+    *((status, "Redirect", "rejected", False, NOWHERE) for status in (304, 307, 308)),
+    (400, "BadRequest", "rejected", False, "Correct the request; a retry fails the same way."),
+    (401, "Authentication", "rejected", False, "The API key in the password of connection 'workspace"),
+    (403, "Permission", "rejected", False, f"Give {WHOSE} the scope dashboard:read, or check the access"),
+    (404, "NotFound", "rejected", False, f"Check the ids: the resource does not exist, or {WHOSE} may"),
+    (405, "MethodNotAllowed", "rejected", False, "Check that the host of connection 'workspace_default'"),
+    (408, "Status", "unknown", True, FAILED),
+    (409, "Status", "rejected", False, "The service refused the request."),
+    (410, "NotFound", "rejected", False, "The service refused the request."),
+    (425, "Status", "rejected", True, "The service refused the request."),
+    (429, "RateLimit", "rejected", True, "Rate limit exceeded: retry later, or limit concurrent tasks by"),
+    (500, "Server", "unknown", True, FAILED),
+    (501, "Server", "unknown", False, FAILED),
+    (503, "Server", "unknown", True, FAILED),
+    (599, "Server", "unknown", True, FAILED),
 ]
 
 
 @pytest.mark.parametrize(("status", "kind", "outcome", "retryable", "hint"), STATUSES)
-def test_each_status_maps_to_its_error(status: int, kind: type, outcome: str, retryable: bool, hint: str) -> None:  # noqa: FBT001
+def test_each_status_maps_to_its_error(status: int, kind: str, outcome: str, retryable: bool, hint: str) -> None:  # noqa: FBT001
     error = refused(GET, status, request_id="r-2")
-    assert type(error) is kind
+    assert type(error).__name__ == f"Workspace{kind}Error"
     assert (error.status, error.outcome, error.retryable) == (status, outcome, retryable)
     assert (error.operation, error.request_id, error.retry_after) == ("GetDashboard", "r-2", None)
     assert str(error).startswith(hint)
     assert str(error).endswith(f" GetDashboard returned {status} without details {GET_PATH}.")
-
-
-def test_hard_delete_error_names_delete_dashboard() -> None:
-    assert str(refused(HardDeleteDashboard(project_id=1, dashboard_id=7), 405)) == (
-        "Dashboards are never hard-deleted: use delete_dashboard, which sets deleted to true. "
-        "HardDeleteDashboard returned 405 without details (DELETE /api/environments/1/dashboards/7/)."
-    )
 
 
 @pytest.mark.parametrize(
@@ -213,22 +178,17 @@ def test_seconds_of_a_429_are_read_from_its_header_or_else_its_text(
 @pytest.mark.parametrize(
     ("body", "detail", "code", "attr"),
     [
-        (b"", None, None, None),
-        (b"<html>oops</html>", None, None, None),
         (b'{"type":"t","code":"c","detail":"d","attr":"a"}', "d", "c", "a"),
         (b'{"message": "m"}', "m", None, None),
         (b'{"error": "e", "code": 7}', "e", None, None),
         (b'{"error": {"message": "e"}}', '{"message": "e"}', None, None),
         (b'{"errors": ["x", "y"]}', '["x", "y"]', None, None),
         (b'{"name": ["too long"]}', '{"name": ["too long"]}', None, None),
-        (b'{"code": "c"}', None, "c", None),
         (b'{"detail": "", "code": "c"}', None, "c", None),
-        (b"{}", None, None, None),
         (b'[{"detail": "first"}, {"detail": "second"}]', "first", None, None),
         (b'["first"]', "first", None, None),
-        (b"[]", None, None, None),
+        *((body, None, None, None) for body in (b"", b"<html>oops</html>", b"{}", b"[]", b"7")),
         (b'"words"', "words", None, None),
-        (b"7", None, None, None),
         (b"Rate limited\n", "Rate limited", None, None),
         (b"caf\xe9", "caf\N{REPLACEMENT CHARACTER}", None, None),
         (b"[" * 5000, "[" * 300 + "…", None, None),
@@ -260,7 +220,7 @@ def test_field_and_detail_are_one_short_printable_line() -> None:
         b"x" * 19_995 + KEY.encode(),
     ],
 )
-@pytest.mark.parametrize("status", [400, 401, 403, 500])
+@pytest.mark.parametrize("status", [400, 500])
 def test_no_secret_is_in_a_message(body: bytes, status: int) -> None:
     error = refused(SHOP, status, body)
     assert "s3cret" not in f"{error} {error!r} {error.__dict__} {CONTEXT!r} {Response(status, {'x': KEY}, body)!r}"
@@ -304,7 +264,6 @@ CASES: list[tuple[Operation[Any], int, str | dict[str, Any], str]] = [
      "Check the API key in the password of C. If it is r"),
     (PROJECT, 401, "Invalid API key.", "The API key in the password of C is missing, wrong or revoked"),
     (MEMBER, 404, "Not found.", "Check the ids"),
-    (UNPAUSE, 400, {"attr": "name", "detail": "Too long."}, "Correct the request"),
     (GET, 403, "API key missing required scope 'organization:read'",
      "Give the API key of C the scope organization:rea"),
     (GET, 403, "Missing scopes: [project:write]", "Give the API key of C the scope dashboard:read, or"),
@@ -363,7 +322,6 @@ URL = "https://host.example.com/base/api/x/"
         ("?a=b", "https://host.example.com/base/api/x/?a=b"),
         ("http://host.example.com/other/", None),
         ("https://host.example.com:8443/", None),
-        ("https://host.example.com.evil.example/", None),
         ("https://host.example.com@evil.example/", None),
         ("//evil.example/", None),
         ("https://[::1", None),
@@ -382,9 +340,8 @@ def test_redirects_within_the_origin_are_followed(location: str, target: str | N
 @pytest.mark.parametrize(
     ("location", "where"),
     [
-        ("https://user:s3cret@evil.example/s3cret?s3cret", "https://evil.example"),
+        ("https://user:s3cret@evil.example:8080/s3cret?s3cret", "https://evil.example:8080"),
         ("//evil.example/", "evil.example"),
-        ("http://evil.example:8080/", "http://evil.example:8080"),
         ("/login?s3cret", "another path"),
         ("https://[::1", "an invalid URL"),
     ],
@@ -396,21 +353,6 @@ def test_refused_redirect_error_names_its_target(location: str, where: str) -> N
 
 
 # Final errors
-
-
-@pytest.mark.parametrize(
-    ("op", "caller_looks_up", "permanent", "kept"),
-    [(SHOP, False, True, False), (SHOP, True, False, False), (POST, True, True, False), (PAUSE, False, False, True)],
-)
-def test_an_unknown_outcome_is_permanent_unless_the_caller_looks_up(
-    op: Operation[Any],
-    caller_looks_up: bool,  # noqa: FBT001
-    permanent: bool,  # noqa: FBT001
-    kept: bool,  # noqa: FBT001
-) -> None:
-    lost = refused(op, 503)
-    error = final_error(op, lost, 3, may_have_been_applied=True, caller_looks_up=caller_looks_up)
-    assert (error.permanent, error is lost, error.attempts) == (permanent, kept, 3)
 
 
 @given(
@@ -425,41 +367,22 @@ def test_any_response_is_a_result_or_a_workspace_error(
 ) -> None:
     try:
         answer(op, status, body, **{header: value})
-    except WorkspaceError as error:
+    except errors.WorkspaceError as error:
         assert str(error).isprintable()  # noqa: PT017 - what comes back may also be a result
 
 
-@pytest.mark.parametrize(
-    ("op", "body"),
-    [
-        (PAUSE, b'{"paused": false}'),
-        (UnpauseBatchExport(organization_id="o", batch_export_id=UUID_TEXT), b'{"paused": true}'),
-    ],
-)
-def test_a_2xx_that_contradicts_the_request_is_an_error(op: Operation[Any], body: bytes) -> None:
-    with pytest.raises(WorkspaceNotAppliedError, match="was not applied: paused is ") as error:
-        answer(op, 200, body)
-    assert (error.value.outcome, error.value.retryable) == ("unknown", True)
-    assert not final_error(op, error.value, 5, may_have_been_applied=True).permanent
-
-
 @pytest.mark.parametrize("body", [b'{"success": false}', b'{"error": "busy"}', b'{"id": null, "status": "failed"}'])
-def test_a_delete_that_reports_a_failure_is_an_error(body: bytes) -> None:
-    with pytest.raises(WorkspaceNotAppliedError, match="DeleteInvite was not applied: ") as error:
+def test_a_delete_that_reports_a_failure_is_not_applied(body: bytes) -> None:
+    with pytest.raises(errors.WorkspaceNotAppliedError, match="DeleteInvite was not applied: ") as error:
         answer(DELETE, 200, body)
     assert (error.value.outcome, error.value.retryable) == ("unknown", True)
-
-
-@pytest.mark.parametrize(
-    "body", [b"", b"ok", b"[]", b'{"success": true}', b'{"id": "i", "status": "failed"}', b'{"deleted": 1}']
-)
-def test_other_bodies_of_a_delete_are_ignored(body: bytes) -> None:
-    assert answer(DELETE, 200, body) is None
+    for other in (b"", b"ok", b"[]", b'{"success": true}', b'{"id": "i", "status": "failed"}', b'{"deleted": 1}'):
+        assert answer(DELETE, 200, other) is None
 
 
 def test_an_update_that_is_never_applied_is_a_permanent_error() -> None:
-    op = UpdateMember(organization_id="o", user_uuid=UUID_TEXT, level=8)
-    with pytest.raises(WorkspaceNotAppliedError) as error:
+    op = ops.UpdateMember(organization_id="o", user_uuid=UUID_TEXT, level=8)
+    with pytest.raises(errors.WorkspaceNotAppliedError) as error:
         answer(op, 200, b'{"id": "m", "level": 1}')
     assert str(error.value) == (
         "Check that the service lets this be changed, and that the owner of the API key may: the response shows that "
@@ -471,6 +394,6 @@ def test_an_update_that_is_never_applied_is_a_permanent_error() -> None:
 
 
 def test_a_create_with_other_values_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    op = CreateProject(organization_id="o", name=f"Shop {KEY}")
+    op = ops.CreateProject(organization_id="o", name=f"Shop {KEY}")
     assert answer(op, 201, b'{"id": 7, "name": "Shop"}').id == 7
     assert caplog.messages == ['CreateProject was applied with differences: name is "Shop" and not "Shop ***"']

@@ -8,19 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_workspace import errors
 from airflow_provider_workspace.api.retry import RetryPolicy, parse_retry_after
-from airflow_provider_workspace.errors import (
-    WorkspaceConfigError,
-    WorkspaceConnectionError,
-    WorkspaceInputError,
-    WorkspaceNotFoundError,
-    WorkspacePaginationError,
-    WorkspaceRateLimitError,
-    WorkspaceResponseError,
-    WorkspaceServerError,
-    WorkspaceTimeoutError,
-    WorkspaceTransportError,
-)
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=timezone.utc)
 POLICY = RetryPolicy(max_attempts=5, max_wait=60.0)
@@ -28,29 +17,29 @@ POLICY = RetryPolicy(max_attempts=5, max_wait=60.0)
 ALWAYS, IF_REPEATABLE, NEVER = (True, True), (True, False), (False, False)
 
 
-def rate_limit(retry_after: float | None) -> WorkspaceRateLimitError:
-    return WorkspaceRateLimitError("429", outcome="rejected", retryable=True, retry_after=retry_after)
+def rate_limit(retry_after: float | None) -> errors.WorkspaceRateLimitError:
+    return errors.WorkspaceRateLimitError("429", outcome="rejected", retryable=True, retry_after=retry_after)
 
 
 @pytest.mark.parametrize(
     ("error", "permitted"),
     [
-        (WorkspaceConnectionError("refused", outcome="not_sent"), ALWAYS),
-        (WorkspaceConnectionError("bad certificate", outcome="not_sent", retryable=False), NEVER),
+        (errors.WorkspaceConnectionError("refused", outcome="not_sent"), ALWAYS),
+        (errors.WorkspaceConnectionError("bad certificate", outcome="not_sent", retryable=False), NEVER),
         (rate_limit(None), ALWAYS),
         (rate_limit(0), ALWAYS),
         (rate_limit(60), ALWAYS),
         (rate_limit(60.1), NEVER),
-        (WorkspaceNotFoundError("404", outcome="rejected"), NEVER),
-        (WorkspaceTransportError("reset", outcome="unknown"), IF_REPEATABLE),
-        (WorkspaceTimeoutError("silence", outcome="unknown"), IF_REPEATABLE),
-        (WorkspaceResponseError("cut", outcome="unknown"), IF_REPEATABLE),
-        (WorkspaceServerError("503", outcome="unknown", retryable=True), IF_REPEATABLE),
-        (WorkspaceServerError("503", outcome="unknown", retryable=True, retry_after=61), NEVER),
-        (WorkspaceServerError("501", outcome="unknown", retryable=False), NEVER),
-        (WorkspacePaginationError("loop", retryable=False), NEVER),
-        (WorkspaceInputError("field"), NEVER),
-        (WorkspaceConfigError("host"), NEVER),
+        (errors.WorkspaceNotFoundError("404", outcome="rejected"), NEVER),
+        (errors.WorkspaceTransportError("reset", outcome="unknown"), IF_REPEATABLE),
+        (errors.WorkspaceTimeoutError("silence", outcome="unknown"), IF_REPEATABLE),
+        (errors.WorkspaceResponseError("cut", outcome="unknown"), IF_REPEATABLE),
+        (errors.WorkspaceServerError("503", outcome="unknown", retryable=True), IF_REPEATABLE),
+        (errors.WorkspaceServerError("503", outcome="unknown", retryable=True, retry_after=61), NEVER),
+        (errors.WorkspaceServerError("501", outcome="unknown", retryable=False), NEVER),
+        (errors.WorkspacePaginationError("loop", retryable=False), NEVER),
+        (errors.WorkspaceInputError("field"), NEVER),
+        (errors.WorkspaceConfigError("host"), NEVER),
         (KeyboardInterrupt(), NEVER),
         (ValueError("a bug"), NEVER),
     ],
@@ -78,19 +67,11 @@ def test_retry_after_is_honoured_within_bounds(
     assert 0 <= policy.wait(attempt, None, jitter) <= max_wait
 
 
-def test_backoff_has_jitter() -> None:
-    assert POLICY.wait(3, 10.0, 0.1) < POLICY.wait(3, 10.0, 0.9)
-
-
 @pytest.mark.parametrize(
     ("header", "seconds"),
     [
-        (None, None),
-        ("", None),
-        ("30", 30.0),
         (" 30 ", 30.0),
         ("1.5", 1.5),
-        ("0", 0.0),
         ("-5", 0.0),
         ("86400", 86400.0),
         ("Sun, 01 Mar 2026 12:00:30 GMT", 30.0),
@@ -100,12 +81,7 @@ def test_backoff_has_jitter() -> None:
         ("Sun, 01 Mar 2026 12:00:30 -0000", None),
         ("Sun, 99999999999999999999 Mar 2026 12:00:30 GMT", None),
         ("Sun, 01 Mar 2026 12:00:30 +99999999999999", None),
-        ("1e13", None),
-        ("inf", None),
-        ("nan", None),
-        ("9" * 5000, None),
-        ("soon", None),
-        ("30 s", None),
+        *((header, None) for header in (None, "", "1e13", "inf", "nan", "9" * 5000, "soon", "30 s")),
     ],
 )
 def test_retry_after_is_parsed(header: str | None, seconds: float | None) -> None:

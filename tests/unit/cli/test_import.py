@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +64,7 @@ def test_the_plan_of_an_imported_file_is_empty_for_hard_texts(
 ) -> None:
     """Import and plan on the command line; then plan as a task, with and without ``render_file``."""
     connect(consistency_time=0)
-    with closing(WorkspaceHook()) as hook:
+    with WorkspaceHook() as hook:
         for name in HARD:
             hook.create_project(name=name, product_description=name, app_urls=[name], extra_settings={name: [name]})
     dashboards = [{"name": name, "description": name} for name in HARD[::4]]
@@ -141,3 +140,44 @@ def test_plan_reads_a_template_as_data_and_says_so(
     assert "Line 2 looks like a Jinja template. It is taken as it is" in run.stderr
     run = airflow_cli.run("workspace", "plan", "none.yaml", home=tmp_path, cwd=tmp_path)
     assert f"There is no file '{tmp_path}/none.yaml'" in run.stderr
+
+
+# Names that hold a secret, or none.
+UNWRITABLE = ["https://ada:hunter2@example.com", "https://ada:hunter2@example.com/{{ x }}", ""]
+
+
+def test_people_count_once_and_what_cannot_be_written_is_left_out(
+    airflow_cli: AirflowCli,
+    migrated_database: Path,
+    sandbox: SandboxServer,
+    connect: Connect,
+    variables: Variables,
+    tmp_path: Path,
+) -> None:
+    connect()
+    file: Any = {"projects": [{"name": "Default project", "dashboards": [{"name": "kept"}, {"name": "gone"}]}]}
+    WorkspaceApplyOrganizationOperator(task_id="dashboards", part="dashboards", file=file).execute({})
+    gone = sandbox.effects("create_dashboard")[-1]["target"]
+    with WorkspaceHook() as hook:
+        hook.delete_dashboard(dashboard_id=gone)
+        hook.create_project(name="North")
+        numbers = [hook.create_project(name=f"p{number}").id for number in range(len(UNWRITABLE))]
+    for number, name in zip(numbers, UNWRITABLE, strict=True):
+        sandbox.set_project(number or 0, name=name)
+    ada: Any = {"id": "i", "target_email": "ADA@example.com", "level": 1}
+    member: Any = {"id": "m", "user": {"email": "ada@example.com"}, "level": 8}
+    for operation, row in (("list_invites", ada), ("list_members", member)):
+        sandbox.inject("say", operation, body={"count": 1, "next": None, "results": [row]}, times=None)
+    airflow_cli.migrated_home(tmp_path, migrated_database)
+    (tmp_path / "variables.json").write_text(json.dumps(variables.values))
+    assert airflow_cli.run("variables", "import", tmp_path / "variables.json", home=tmp_path).returncode == 0
+    run = airflow_cli.run("workspace", "import", home=tmp_path)
+    assert run.returncode == 0, run.stderr
+    found = yaml.safe_load(run.stdout)
+    assert found["members"]["people"] == [{"email": "ada@example.com", "level": "admin"}]
+    assert [project["name"] for project in found["projects"]] == ["Default project", "North"]
+    assert [dashboard["name"] for dashboard in found["projects"][0]["dashboards"]] == ["kept"]
+    sandbox.inject("status_before", "retrieve_dashboard", status=404, body="html")
+    run = airflow_cli.run("workspace", "import", home=tmp_path)
+    assert run.returncode == 1
+    assert "404" in run.stderr, "that of a proxy does not count as deleted"

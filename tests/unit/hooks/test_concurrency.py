@@ -69,10 +69,9 @@ def read_by_loop(count: int) -> list[Any]:
 
 
 @pytest.fixture(params=[read_by_threads, read_by_loop])
-def read_at_once(request: pytest.FixtureRequest) -> Callable[[int], list[Any]]:
+def read_at_once(request: pytest.FixtureRequest) -> Any:
     """Read a number of dashboards at once with one hook."""
-    reader: Callable[[int], list[Any]] = request.param
-    return reader
+    return request.param
 
 
 @pytest.fixture

@@ -14,20 +14,24 @@ import pytest
 from airflow.sdk._shared.secrets_masker import redact
 
 from airflow_provider_workspace.api.models import Resource
-from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError, WorkspacePermissionError
-from airflow_provider_workspace.hooks.connection import RECORDS
+from airflow_provider_workspace.errors import (
+    WorkspaceConfigError,
+    WorkspaceInputError,
+    WorkspaceOutcomeUnknownError,
+    WorkspacePermissionError,
+    WorkspaceTransportError,
+)
+from airflow_provider_workspace.hooks.connection import RECORDS, WorkspaceDoNotRetryError
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.raw_server import RESET_AFTER_READING, RawServer, answer
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Call
 
 Connect = Callable[..., None]
-
-
-def asked(sandbox: SandboxServer) -> list[str]:
-    return [entry["path"].removeprefix("/api/") for entry in sandbox.requests()]
 
 
 # Processes and event loops
@@ -79,35 +83,35 @@ def test_an_async_hook_serves_several_event_loops(connect: Connect) -> None:
 
 # Organization and project
 
-
-def test_organization_and_project_default_to_the_connection(
-    call: Call, connect: Connect, sandbox: SandboxServer
-) -> None:
-    connect()
-    assert [domain.domain for domain in call("list_domains")] == ["example.com"]
-    assert call("get_dashboard", dashboard_id=1).name == "Weekly overview"
-    assert asked(sandbox) == [f"organizations/{SEED.organization_id}/domains/", "environments/1/dashboards/1/"]
+PATHS = [f"organizations/{SEED.organization_id}/domains/", "environments/1/dashboards/"]
+OTHER_PATHS = [f"organizations/{SEED.other_organization_id}/domains/", "environments/2/dashboards/"]
+OTHERS = {"organization_id": SEED.other_organization_id, "project_id": 2}
+ELSEWHERE = {"organization_id": "elsewhere", "project_id": "elsewhere"}
 
 
 @pytest.mark.parametrize(
-    ("hook", "arguments"),
+    ("key", "hook", "organization", "project", "paths"),
     [
-        ({"organization_id": SEED.other_organization_id, "project_id": 2}, ({}, {})),
-        ({}, ({"organization_id": SEED.other_organization_id}, {"project_id": "2"})),
-        (
-            {"organization_id": "elsewhere", "project_id": "elsewhere"},
-            ({"organization_id": SEED.other_organization_id}, {"project_id": 2}),
-        ),
+        (SEED.admin_key, {}, {}, {}, PATHS),
+        (SEED.research_key, OTHERS, {}, {}, OTHER_PATHS),
+        (SEED.research_key, ELSEWHERE, {"organization_id": SEED.other_organization_id}, {"project_id": 2}, OTHER_PATHS),
     ],
+    ids=["connection", "hook", "call"],
 )
-def test_hook_and_call_override_the_connection(
-    call: Call, connect: Connect, sandbox: SandboxServer, hook: dict[str, Any], arguments: Any
+def test_call_overrides_hook_and_hook_the_connection(
+    call: Call,
+    connect: Connect,
+    sandbox: SandboxServer,
+    key: str,
+    hook: Any,
+    organization: Any,
+    project: Any,
+    paths: Any,
 ) -> None:
-    connect(key=SEED.research_key)
-    organization, project = arguments
-    assert call("list_domains", hook=hook, **organization) == []
-    assert call("create_dashboard", hook=hook, name="Sales", **project).name == "Sales"
-    assert asked(sandbox) == [f"organizations/{SEED.other_organization_id}/domains/", "environments/2/dashboards/"]
+    connect(key=key)
+    call("list_domains", hook=hook, **organization)
+    call("create_dashboard", hook=hook, name="Sales", **project)
+    assert [entry["path"].removeprefix("/api/") for entry in sandbox.requests()] == paths
 
 
 @pytest.mark.parametrize(
@@ -120,41 +124,31 @@ def test_a_missing_organization_or_project_is_an_error(
     connect(organization_id=None, project_id=None)
     with pytest.raises(WorkspaceConfigError) as error:
         call(method, **arguments)
-    assert str(error.value) == (f"No {name}: pass {name}=…, or set it in the extra of connection 'workspace_default'.")
-    assert sandbox.requests() == []
-
-
-def test_an_empty_id_is_not_replaced_by_the_default(call: Call, connect: Connect) -> None:
+    assert str(error.value) == f"No {name}: pass {name}=…, or set it in the extra of connection 'workspace_default'."
     connect()
-    with pytest.raises(WorkspaceInputError, match="organization_id must be an identifier, not ''"):
-        call("get_project", project_id=1, organization_id="")
+    with pytest.raises(WorkspaceInputError, match=f"{name} must be an identifier, not ''"):
+        call(method, **arguments, **{name: ""})
+    assert sandbox.requests() == []
 
 
 # Connection
 
 
-def test_conn_id_selects_the_connection(call: Call, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    connection = {"conn_type": "workspace", "host": sandbox.url, "password": SEED.reader_key}
+@pytest.mark.parametrize("conn_type", ["workspace", "http", "postgres"])
+def test_conn_id_selects_a_connection_which_is_of_our_type_or_http(
+    call: Call, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, conn_type: str
+) -> None:
+    connection = {"conn_type": conn_type, "host": sandbox.url, "password": SEED.reader_key}
     monkeypatch.setenv("AIRFLOW_CONN_READ_ONLY", json.dumps(connection))
     hook = {"workspace_conn_id": "read_only", "organization_id": SEED.organization_id, "project_id": 1}
-    assert call("get_project", hook=hook, project_id=1).name == "Default project"
-    with pytest.raises(WorkspacePermissionError, match="Give the API key of connection 'read_only' the scope"):
-        call("update_dashboard", hook=hook, dashboard_id=1, name="x")
-
-
-def test_a_connection_of_another_type_is_refused(
-    call: Call, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for conn_type in ("postgres", "http"):
-        connection = {"conn_type": conn_type, "host": sandbox.url, "password": SEED.admin_key}
-        monkeypatch.setenv("AIRFLOW_CONN_DWH", json.dumps(connection))
-        hook = {"workspace_conn_id": "dwh", "organization_id": SEED.organization_id}
-        if conn_type == "http":
-            assert call("get_project", hook=hook, project_id=1).id == 1
-        else:
-            with pytest.raises(WorkspaceConfigError, match="'dwh' is of type 'postgres'"):
-                call("get_project", hook=hook, project_id=1)
-            assert not sandbox.requests()
+    if conn_type == "postgres":
+        with pytest.raises(WorkspaceConfigError, match="'read_only' is of type 'postgres'"):
+            call("get_project", hook=hook, project_id=1)
+    else:
+        assert call("get_project", hook=hook, project_id=1).name == "Default project"
+        with pytest.raises(WorkspacePermissionError, match="Give the API key of connection 'read_only' the scope"):
+            call("update_dashboard", hook=hook, dashboard_id=1, name="x")
+    assert bool(sandbox.requests()) is (conn_type != "postgres")
 
 
 def test_the_connection_is_read_once_until_the_hook_is_closed(connect: Connect) -> None:
@@ -162,8 +156,7 @@ def test_the_connection_is_read_once_until_the_hook_is_closed(connect: Connect) 
         hook = WorkspaceAsyncHook()
         await hook.aclose()
         connect()
-        client = await hook.client()
-        assert client is await hook.client()
+        assert await hook.client() is await hook.client()
         await hook.aclose()
         connect(page_size=7)
         assert (await hook.client()).settings.page_size == 7
@@ -173,8 +166,7 @@ def test_the_connection_is_read_once_until_the_hook_is_closed(connect: Connect) 
     connect()
     with WorkspaceHook() as hook:
         hook.close()
-        client = hook.get_conn()
-        assert client is hook.client
+        assert hook.get_conn() is hook.client
         connect(page_size=7)
         assert hook.client.settings.page_size != 7
     assert hook.client.settings.page_size == 7
@@ -182,19 +174,6 @@ def test_the_connection_is_read_once_until_the_hook_is_closed(connect: Connect) 
 
 
 # Methods that do more than send one operation
-
-
-@pytest.mark.parametrize(
-    ("options", "pages"),
-    [({}, [(100, 0)]), ({"limit": 3}, [(3, 0), (3, 3)]), ({"limit": 2, "offset": 2}, [(2, 2), (2, 4)])],
-)
-def test_lists_are_read_in_pages(
-    call: Call, connect: Connect, sandbox: SandboxServer, options: dict[str, int], pages: list[tuple[int, int]]
-) -> None:
-    connect()
-    assert len(call("list_members", **options)) == 5 - options.get("offset", 0)
-    queries = [{name: int(value) for name, value in entry["query"]} for entry in sandbox.requests()]
-    assert queries == [{"limit": limit, "offset": offset} for limit, offset in pages]
 
 
 def test_pages_are_read_lazily(connect: Connect, sandbox: SandboxServer) -> None:
@@ -218,14 +197,14 @@ def test_delete_dashboard_sets_deleted(call: Call, connect: Connect, sandbox: Sa
 def test_the_key_and_secrets_in_responses_are_masked_in_logs(
     call: Call, connect: Connect, sandbox: SandboxServer
 ) -> None:
-    key = f"key-{uuid4()}"
+    key, webhook = f"key-{uuid4()}", f"https://hooks.example.com/{uuid4()}"
     sandbox.add_key(key, "masked", ["*"])
     connect(key=key)
-    token = call("get_dashboard_sharing", dashboard_id=1).access_token
-    webhook = f"https://hooks.example.com/{uuid4()}"
-    call("create_project", name="Shop", slack_incoming_webhook=webhook)
-    assert token
-    assert redact(f"{key} {token} {webhook}") == "*** *** ***"
+    created = call("create_project", name="Shop", slack_incoming_webhook=webhook)
+    (_, listed) = call("list_projects")
+    secrets = [key, webhook, call("get_dashboard_sharing", dashboard_id=1).access_token]
+    secrets += [created.live_events_token, listed.api_token]
+    assert redact(" ".join(secrets)) == " ".join("***" for _ in secrets)
 
 
 # Records in XCom
@@ -237,16 +216,15 @@ def test_records_in_xcom_have_no_secrets(call: Call, connect: Connect) -> None:
 
     connect()
     project = call("get_project", project_id=SEED.project_id)
-    stored: Any = serde.serialize([project])
+    report = call("create_invites", invites=["new.person@example.com"])
+    stored: Any = serde.serialize([project, report])
     assert project.api_token
     assert project.api_token not in json.dumps(stored)
-    (read,) = serde.deserialize(json.loads(json.dumps(stored)))  # type: ignore[attr-defined]
+    (read, read_report) = serde.deserialize(json.loads(json.dumps(stored)))  # type: ignore[attr-defined]
     assert type(read) is type(project)
     assert read.to_dict() == project.to_dict()
-
-
-def test_every_record_class_can_be_deserialized() -> None:
-    assert set(RECORDS) == {record.__name__ for record in Resource.__subclasses__()}
+    assert read_report == report.to_dict()
+    assert set(RECORDS) == {record.__name__ for record in Resource.__subclasses__()}, "others cannot be read"
 
 
 def test_importing_the_hook_imports_no_model_and_no_settings() -> None:
@@ -256,12 +234,37 @@ def test_importing_the_hook_imports_no_model_and_no_settings() -> None:
     assert not {f"airflow_provider_workspace.{name}" for name in ("api.models", "client.settings")} & {*loaded}
 
 
-@pytest.mark.needs_airflow("3.3", "objects that a provider lets into XCom")
-def test_a_report_of_invites_in_xcom_is_plain_json(call: Call, connect: Connect) -> None:
-    from airflow.sdk import serde
+# Lost responses in @task functions: Airflow does not retry what could be done twice
 
+
+def test_a_task_is_not_retried_after_a_create_with_an_unknown_outcome(
+    call: Call, connect: Connect, sandbox: SandboxServer
+) -> None:
     connect()
-    report = call("create_invites", invites=["new.person@example.com"])
-    stored: Any = serde.serialize(report)
-    read: Any = serde.deserialize(json.loads(json.dumps(stored)))
-    assert read == report.to_dict()
+    sandbox.inject("reset_after", "create_project")
+    with pytest.raises(
+        AirflowFailException, match=r"^Look for the project by its name in the list of projects"
+    ) as lost:
+        call("create_project", name="Northwind")
+    assert isinstance(lost.value, WorkspaceOutcomeUnknownError)
+    assert lost.value.permanent
+    assert lost.value.outcome == "unknown"
+    assert len(sandbox.effects("create_project")) == 1
+
+
+def test_a_task_may_be_retried_after_a_repeatable_write_with_an_unknown_outcome(
+    call: Call, connect: Connect, sandbox: SandboxServer
+) -> None:
+    with RawServer(RESET_AFTER_READING) as service:
+        connect(host=service.url, max_attempts=1)
+        with pytest.raises(WorkspaceTransportError, match="was sent, but no complete response arrived") as lost:
+            call("pause_batch_export", batch_export_id=sandbox.seed.batch_export_ids[0])
+    assert not isinstance(lost.value, AirflowFailException | WorkspaceDoNotRetryError)
+
+
+def test_a_create_whose_response_identifies_no_record_is_not_retried(call: Call, connect: Connect) -> None:
+    with RawServer(answer(201, {"error": "limit reached"})) as service:
+        connect(host=service.url)
+        with pytest.raises(WorkspaceDoNotRetryError, match=r"^Look for the dashboard in the workspace itself"):
+            call("create_dashboard", name="Sales")
+    assert len(service.requests) == 1

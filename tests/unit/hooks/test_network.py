@@ -18,8 +18,6 @@ from airflow_provider_workspace.errors import (
 )
 from tests.raw_server import (
     CLOSED_AFTER_READING,
-    CUT,
-    RESET_AFTER_READING,
     RawServer,
     Scene,
     answer,
@@ -27,7 +25,7 @@ from tests.raw_server import (
     dripping,
     read_request,
 )
-from tests.unit.hooks.conftest import CREATE, DELETE, PAUSE, READ
+from tests.unit.hooks.conftest import CREATE, READ
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,9 +48,11 @@ def _no_proxy_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 # Not sent
 
 
-@pytest.mark.parametrize("question", [READ, CREATE, PAUSE, DELETE], ids=lambda question: question[0])
-def test_a_refused_connection_is_retried(ask: Ask, question: Question) -> None:
-    asked = ask(f"http://127.0.0.1:{closed_port()}", question)
+@pytest.mark.parametrize("question", [READ, CREATE], ids=["read", "create"])
+@pytest.mark.parametrize("place", ["service", "proxy"])
+def test_a_refused_connection_is_retried(ask: Ask, question: Question, place: str) -> None:
+    closed = f"http://127.0.0.1:{closed_port()}"
+    asked = ask(closed, question) if place == "service" else ask("https://host.invalid", question, proxy=closed)
     assert type(asked.error) is WorkspaceConnectionError
     assert (asked.error.outcome, asked.error.attempts, len(asked.waits)) == ("not_sent", 3, 2)
     assert "Check the host, port and proxy of connection 'workspace_default'." in str(asked.error)
@@ -66,17 +66,12 @@ def test_an_unknown_or_invalid_host_name_has_outcome_not_sent(ask: Ask, host: st
     assert asked.error.outcome == "not_sent"
 
 
-# Scene behind an https:// URL, requests that arrive, whether it is retried
-HANDSHAKES = {
-    "closed": (Scene(reads=False), True),
-    "reset": (Scene(reads=False, resets=True), True),
-    "no TLS": (TLS_REFUSED, False),
-}
-
-
-@pytest.mark.parametrize("name", HANDSHAKES)
-def test_a_failed_handshake_has_outcome_not_sent(ask: Ask, name: str) -> None:
-    scene, retried = HANDSHAKES[name]
+@pytest.mark.parametrize(
+    ("scene", "retried"),
+    [(Scene(reads=False), True), (Scene(reads=False, resets=True), True), (TLS_REFUSED, False)],
+    ids=["closed", "reset", "no TLS"],
+)
+def test_a_failed_handshake_has_outcome_not_sent(ask: Ask, scene: Scene, *, retried: bool) -> None:
     with RawServer(scene) as service:
         asked = ask(service.url.replace("http:", "https:"), CREATE, verify=False)
     assert type(asked.error) is WorkspaceConnectionError
@@ -97,13 +92,6 @@ def test_plain_bytes_after_a_request_in_tls_have_outcome_unknown(ask: Ask, serve
 
 
 # Proxies
-
-
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy_that_is_down_has_outcome_not_sent(ask: Ask, scheme: str) -> None:
-    asked = ask(f"{scheme}://host.invalid", CREATE, proxy=f"http://127.0.0.1:{closed_port()}")
-    assert type(asked.error) is WorkspaceConnectionError
-    assert (asked.error.outcome, asked.error.attempts) == ("not_sent", 3)
 
 
 CONNECT_FAILS = {
@@ -129,9 +117,8 @@ def test_a_proxy_that_does_not_connect_has_outcome_not_sent_and_sees_no_key(ask:
     gc.collect()
 
 
-@pytest.mark.parametrize("scene", [CLOSED_AFTER_READING, RESET_AFTER_READING, CUT], ids=["closed", "reset", "cut"])
-def test_a_request_lost_behind_a_proxy_has_outcome_unknown(ask: Ask, scene: Scene) -> None:
-    with RawServer(scene) as proxy:
+def test_a_request_lost_behind_a_proxy_has_outcome_unknown(ask: Ask) -> None:
+    with RawServer(CLOSED_AFTER_READING) as proxy:
         asked = ask("http://host.invalid", CREATE, proxy=proxy.url)
     assert (asked.error.outcome, proxy.connections) == ("unknown", 1)
 
@@ -144,16 +131,13 @@ OWN, OTHER = "{proxy}", "http://127.0.0.1:9"
     [
         ("http://host.invalid/base", {}, {"proxy": OWN}, True),
         ("http://host.invalid/base", {"HTTP_PROXY": OTHER}, {"proxy": OWN}, True),
-        ("http://host.invalid/base", {"HTTP_PROXY": OWN}, {}, True),
         ("http://host.invalid/base", {"http_proxy": "{proxy_host}"}, {}, True),
         ("http://host.invalid/base", {"ALL_PROXY": OWN}, {}, True),
         ("https://host.invalid/base", {"HTTPS_PROXY": OWN}, {}, True),
         ("https://host.invalid/base", {"ALL_PROXY": OWN, "NO_PROXY": "host.example.org"}, {}, True),
         ("https://host.invalid/base", {"HTTP_PROXY": OWN}, {}, False),
-        ("http://host.invalid/base", {"HTTPS_PROXY": OWN}, {}, False),
         ("http://host.invalid/base", {"ALL_PROXY": OWN, "NO_PROXY": "invalid"}, {}, False),
         ("http://host.invalid:8080/base", {"ALL_PROXY": OWN, "NO_PROXY": "*"}, {}, False),
-        ("http://127.0.0.1:9", {"ALL_PROXY": OWN}, {}, False),
         ("http://localhost:9", {"HTTP_PROXY": "socks5://p:1"}, {}, False),
         ("http://[::1]:9", {"ALL_PROXY": OWN}, {}, False),
     ],
@@ -188,11 +172,12 @@ def test_requests_go_through_the_proxy_of_the_connection_or_the_environment(
     [
         (
             "socks5h://user:s3cret@p:1",
-            "Set an http:// proxy as 'proxy' in the extra of connection 'workspace_default', or name host.example.com",
+            "Set an http:// proxy as 'proxy' in the extra of connection 'workspace_default', or",
         ),
-        ("http://user:s3cret@p:x", "Correct the proxy in the environment"),
-        ("http://[p", "Correct the proxy in the environment"),
-        ("p p:1", "Correct the proxy in the environment"),
+        *(
+            (proxy, "Correct the proxy in the environment")
+            for proxy in ("http://user:s3cret@p:x", "http://[p", "p p:1")
+        ),
     ],
 )
 def test_an_unusable_proxy_of_the_environment_is_refused(

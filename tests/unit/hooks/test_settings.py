@@ -104,18 +104,9 @@ def test_every_setting_is_read_from_json_and_from_a_uri(settings: Any, tmp_path:
         name: read for name, (_, read) in given_and_read.items()
     }
     assert settings(as_uri("http://workspace.example.com", extra)) == by_json
-
-
-@pytest.mark.parametrize(
-    ("key", "given", "read"),
-    [
-        *(("verify", value, True) for value in (True, "true")),
-        *(("verify", value, False) for value in (False, " False ")),
-        ("web_url", *2 * ({"dashboard": "https://app.example.com/d/{dashboard_id}"},)),
-    ],
-)
-def test_values_of_other_types_are_read(settings: Any, key: str, given: Any, read: Any) -> None:
-    assert getattr(settings(extra={key: given}), key) == read
+    pages = {"dashboard": "https://app.example.com/d/{dashboard_id}"}
+    assert settings(extra={"verify": " False ", "web_url": pages}).verify is False
+    assert settings(extra={"verify": "true", "web_url": pages}).web_url == pages
 
 
 # Host
@@ -124,22 +115,15 @@ def test_values_of_other_types_are_read(settings: Any, key: str, given: Any, rea
 @pytest.mark.parametrize(
     ("host", "port", "schema", "base_url"),
     [
-        ("https://workspace.example.com/", None, None, HOST),
-        (" https://workspace.example.com// ", None, None, HOST),
-        ("HTTPS://workspace.example.com", None, None, HOST),
-        ("https://workspace.example.com/base/", None, None, f"{HOST}/base"),
-        ("https://workspace.example.com:8443", None, None, f"{HOST}:8443"),
+        (" https://Workspace.EXAMPLE.com:443// ", None, None, HOST),
+        ("HTTPS://workspace.example.com/base/", None, None, f"{HOST}/base"),
         ("https://workspace.example.com/base", 8443, None, f"{HOST}:8443/base"),
         ("https://workspace.example.com:9443", 8443, None, f"{HOST}:9443"),
-        ("https://Workspace.EXAMPLE.com:443/", None, None, HOST),
         ("https://workspace.example.com", 443, "https", HOST),
         ("http://localhost:80", 8000, None, "http://localhost"),
-        ("http://127.0.0.1:8000", None, None, "http://127.0.0.1:8000"),
-        ("http://127.8.9.1", None, None, "http://127.8.9.1"),
-        ("http://localhost", 8000, None, "http://localhost:8000"),
-        ("http://workspace.localhost", None, None, "http://workspace.localhost"),
+        ("http://127.8.9.1:8000", None, None, "http://127.8.9.1:8000"),
+        ("http://workspace.localhost", 8000, None, "http://workspace.localhost:8000"),
         ("http://[::1]", 8000, None, "http://[::1]:8000"),
-        ("workspace.example.com", None, None, HOST),
         ("workspace.example.com", 8443, "", f"{HOST}:8443"),
         ("workspace.example.com:8443", None, "https", f"{HOST}:8443"),
         ("workspace.example.com/base/", 8443, "HTTPS", f"{HOST}:8443/base"),
@@ -207,17 +191,15 @@ def test_plain_http_is_allowed_only_by_name(refused: Any, settings: Any) -> None
 # Password
 
 
-@pytest.mark.parametrize("password", [None, "", "  "])
-def test_a_missing_key_is_an_error(refused: Any, password: str | None) -> None:
-    assert refused(password=password) == "Put the personal API key into the password of C: it has no API key."
+def test_a_missing_key_is_an_error(refused: Any) -> None:
+    for password in (None, "", "  "):
+        assert refused(password=password) == "Put the personal API key into the password of C: it has no API key."
 
 
-@pytest.mark.parametrize("password", ["s3cret key", "s3cret\nkey", "s3crét", "s3cret\u200b", "s3cret\x7f"])
-def test_a_key_that_is_no_header_value_is_refused(refused: Any, password: str) -> None:
-    for connection in (as_json(password=password), as_uri(password=password)):
-        assert refused(connection) == (
-            "C: the API key in the password contains characters that cannot be sent in a header."
-        )
+def test_a_key_that_is_no_header_value_is_refused(refused: Any) -> None:
+    for password in ("s3cret key", "s3cret\nkey", "s3crét", "s3cret\x7f"):
+        for connection in (as_json(password=password), as_uri(password=password)):
+            assert refused(connection).startswith("C: the API key in the password contains characters that cannot be")
 
 
 # Extra
@@ -230,15 +212,9 @@ PAGES = "batch_export, dashboard, domain, domains, invites, members, project, pr
     [
         ("organization_id", [True, [1], {"a": 1}, " "], "an id"),
         ("project_id", [1.5, False], "an id"),
-        ("connect_timeout", [0, -1, 601, "soon", True, [1], 10**400, "nan"], "a number from 0.01 to 600"),
-        ("read_timeout", [0, 3601, "inf"], "a number from 0.01 to 3600"),
+        ("connect_timeout", [0, -1, 601, "soon", True, [1], 10**400, "nan", "inf"], "a number from 0.01 to 600"),
         ("max_attempts", [0, 21], "a number from 1 to 20"),
-        ("max_attempts", [1.5, "x"], "a whole number from 1 to 20"),
-        ("max_retry_wait", [-0.1, 3601], "a number from 0 to 3600"),
-        ("page_size", [0, 10_001], "a number from 1 to 10000"),
-        ("page_size", [True], "a whole number from 1 to 10000"),
-        ("max_concurrency", [0, 101], "a number from 1 to 100"),
-        ("bulk_invite_limit", [0, 10_001], "a number from 1 to 10000"),
+        ("max_attempts", [1.5, "x", True], "a whole number from 1 to 20"),
         ("bulk_invite_body", ["list", ["array"], 7], "'array' or 'object'"),
         ("verify", [1, ["x"]], "true, false, or the path of a CA file"),
         ("verify", ["/no/such/file"], "true, false, or the path of a CA file that exists on this machine"),
@@ -262,23 +238,17 @@ def test_extras_of_the_wrong_type_are_refused(refused: Any, key: str, values: li
             assert refused(connection) == f"The extra '{key}' of C must be {expected}."
 
 
-def test_all_mistakes_are_reported_together(refused: Any) -> None:
-    assert refused(extra={"max_attempts": 0, "verify": 1}) == (
-        "The extra 'max_attempts' of C must be a number from 1 to 20. "
-        "The extra 'verify' of C must be true, false, or the path of a CA file."
-    )
-
-
-@pytest.mark.parametrize(
-    ("key", "hint"),
-    [("organisation_id", "did you mean 'organization_id'? "), ("headers", ""), ("Verify", "did you mean 'verify'? ")],
-)
+@pytest.mark.parametrize(("key", "hint"), [("organisation_id", "did you mean 'organization_id'? "), ("headers", "")])
 def test_an_unknown_extra_is_an_error_that_lists_the_known_ones(refused: Any, key: str, hint: str) -> None:
     for connection in (as_json(extra={key: "x"}), as_uri(extra={key: "x"})):
         assert refused(connection) == (
-            f"The extra of C has an unknown key '{key}': {hint}Known are organization_id, project_id, "
-            f"{', '.join(sorted(EXTRAS, key=EXTRAS.index)[2:])}."
+            f"The extra of C has an unknown key '{key}': {hint}Known are {', '.join(EXTRAS)}."
         )
+
+
+def test_all_mistakes_are_reported_together(refused: Any) -> None:
+    message = refused(extra={"max_attempts": 0, "verify": 1})
+    assert message.startswith("The extra 'max_attempts' of C must be a number from 1 to 20. The extra 'verify' of C")
 
 
 # Secrets

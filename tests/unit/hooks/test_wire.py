@@ -13,23 +13,21 @@ from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 from airflow.sdk._shared.secrets_masker import redact
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from airflow_provider_workspace import __version__
 from airflow_provider_workspace.errors import (
-    WorkspaceBadRequestError,
-    WorkspaceNotFoundError,
     WorkspaceOutcomeUnknownError,
-    WorkspacePaginationError,
-    WorkspacePermissionError,
-    WorkspaceRateLimitError,
     WorkspaceRedirectError,
     WorkspaceResponseError,
-    WorkspaceServerError,
     WorkspaceTimeoutError,
-    WorkspaceTransportError,
 )
 from tests import raw_server
 from tests.raw_server import (
@@ -43,7 +41,7 @@ from tests.raw_server import (
     read_request,
     redirect,
 )
-from tests.unit.hooks.conftest import CHANGE, CREATE, DELETE, LIST, PAUSE, READ
+from tests.unit.hooks.conftest import CHANGE, CREATE, DELETE, KEY, LIST, PAUSE, READ
 
 if TYPE_CHECKING:
     from tests.unit.hooks.conftest import Ask, Question
@@ -74,23 +72,13 @@ def test_requests_are_sent_as_documented(ask: Ask) -> None:
     assert (write.headers["content-type"], write.body) == ("application/json", {"name": "Umsätze"})
 
 
-@pytest.mark.parametrize(
-    ("value", "segment"),
-    [
-        ("a/b", "a%2Fb"),
-        ("..%2f", "..%252f"),
-        ("%2e%2e", "%252e%252e"),
-        ("a?b#c", "a%3Fb%23c"),
-        ("日本", "%E6%97%A5%E6%9C%AC"),
-        ("a b", "a%20b"),
-        ("...", "..."),
-        ('~{}|^`"<>\\', "~%7B%7D%7C%5E%60%22%3C%3E%5C"),
-    ],
-)
-def test_an_encoded_path_is_sent_unchanged(ask: Ask, value: str, segment: str) -> None:
+def test_an_encoded_path_is_sent_unchanged(ask: Ask) -> None:
+    sent = {"..%2f": "..%252f", "a?b#c 日本": "a%3Fb%23c%20%E6%97%A5%E6%9C%AC", "...": "...", "%2e%2e": "%252e%252e"}
     with RawServer(answer(204)) as service:
-        ask(service.url, ("delete_member", {"user_uuid": value}))
-    assert [request.target for request in service.requests] == [f"/api/organizations/o/members/{segment}/"]
+        for value in sent:
+            ask(service.url, ("delete_member", {"user_uuid": value}))
+    targets = [f"/api/organizations/o/members/{segment}/" for segment in sent.values()]
+    assert [request.target for request in service.requests] == targets
 
 
 # Lost responses: method, what the service answers next, number of requests, audit line
@@ -104,47 +92,43 @@ AFTER_A_LOSS: dict[str, tuple[Question, Scene, int, str]] = {
 }
 # What the service says does not change the outcome to "not sent".
 WORDS = ("Tunnel connection failed: 407", "CERTIFICATE_VERIFY_FAILED", "[Errno 111] refused")
-LOST: dict[str, tuple[Scene, type, str]] = {
-    "reset before reading": (raw_server.RESET_BEFORE_READING, WorkspaceTransportError, ""),
-    "reset after reading": (RESET_AFTER_READING, WorkspaceTransportError, ""),
-    "closed after reading": (raw_server.CLOSED_AFTER_READING, WorkspaceTransportError, ""),
-    "cut": (raw_server.CUT, WorkspaceTransportError, ""),
-    "cut chunk": (raw_server.CUT_CHUNK, WorkspaceTransportError, ""),
-    "bad chunk": (raw_server.BAD_CHUNK, WorkspaceTransportError, ""),
-    "bad gzip": (raw_server.BAD_GZIP, WorkspaceTransportError, "the body cannot be decompressed"),
+# The scene, and the class and words of the error.
+LOST: dict[str, tuple[Scene, str]] = {
+    "reset before reading": (raw_server.RESET_BEFORE_READING, "Transport"),
+    "reset after reading": (RESET_AFTER_READING, "Transport"),
+    "closed after reading": (raw_server.CLOSED_AFTER_READING, "Transport"),
+    "cut": (raw_server.CUT, "Transport"),
+    "cut chunk": (raw_server.CUT_CHUNK, "Transport"),
+    "bad chunk": (raw_server.BAD_CHUNK, "Transport"),
+    "bad gzip": (raw_server.BAD_GZIP, "Transport: the body cannot be decompressed"),
     "cut gzip": (
         answer(200, gzip.compress(b"{}" * 99)[:-9], Content_Encoding="gzip"),
-        WorkspaceTransportError,
-        "the compressed body is cut off",
+        "Transport: the compressed body is cut off",
     ),
-    "br": (
-        answer(200, b"{}", Content_Encoding="br"),
-        WorkspaceTransportError,
-        "unexpected Content-Encoding br",
-    ),
-    "two encodings": (
-        answer(200, b"{}", Content_Encoding="gzip, gzip"),
-        WorkspaceTransportError,
-        "unexpected Content-Encoding gzip, gzip",
-    ),
-    "not HTTP": (raw_server.NOT_HTTP, WorkspaceTransportError, ""),
-    "101": (Scene(b"HTTP/1.1 101 Switching\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"), WorkspaceTransportError, ""),
-    "silent": (raw_server.SILENT, WorkspaceTimeoutError, "Raise read_timeout in the extra of"),
-    "silent half-way": (raw_server.SILENT_HALF_WAY, WorkspaceTimeoutError, "Raise read_timeout in the extra of"),
-    "cut JSON": (answer(200, b'{"id": 7'), WorkspaceResponseError, "JSON that is cut off or broken"),
-    "login page": (answer(200, b"<html>Log in</html>"), WorkspaceResponseError, "an HTML or XML page"),
-    "408": (answer(408), None, "returned 408"),  # type: ignore[dict-item]
-    "500": (answer(500), WorkspaceServerError, "returned 500"),
-    "503": (answer(503, b"busy"), WorkspaceServerError, "returned 503: busy"),
-    **{f"500 {words}": (Scene(f"HTTP/1.1 500 {words}\r\n\r\n".encode()), WorkspaceServerError, "") for words in WORDS},
-    **{f"junk {words}": (Scene(f"{words}\r\n\r\n".encode()), WorkspaceTransportError, "") for words in WORDS},
+    "br": (answer(200, b"{}", Content_Encoding="br"), "Transport: unexpected Content-Encoding br"),
+    "two encodings": (answer(200, Content_Encoding="gzip, gzip"), "Transport: unexpected Content-Encoding gzip, gzip"),
+    "not HTTP": (raw_server.NOT_HTTP, "Transport"),
+    "101": (Scene(b"HTTP/1.1 101 Switching\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"), "Transport"),
+    "silent": (raw_server.SILENT, "Timeout: Raise read_timeout in the extra of"),
+    "silent half-way": (raw_server.SILENT_HALF_WAY, "Timeout: Raise read_timeout in the extra of"),
+    "cut JSON": (answer(200, b'{"id": 7'), "Response: JSON that is cut off or broken"),
+    "login page": (answer(200, b"<html>Log in</html>"), "Response: an HTML or XML page"),
+    "408": (answer(408), "Status: returned 408"),
+    "503": (answer(503, b"busy"), "Server: returned 503: busy"),
+    **{f"500 {words}": (Scene(f"HTTP/1.1 500 {words}\r\n\r\n".encode()), "Server") for words in WORDS},
+    **{f"junk {words}": (Scene(f"{words}\r\n\r\n".encode()), "Transport") for words in WORDS},
 }
+
+
+def is_lost(error: Any, said: str) -> bool:
+    kind, _, words = said.partition(": ")
+    return type(error).__name__ == f"Workspace{kind}Error" and words in str(error)
 
 
 @pytest.mark.parametrize("method", AFTER_A_LOSS)
 @pytest.mark.parametrize("fault", LOST)
 def test_a_lost_response_is_asked_for_again_unless_that_could_create_twice(ask: Ask, fault: str, method: str) -> None:
-    scene, kind, says = LOST[fault]
+    scene, said = LOST[fault]
     question, then, requests, audit = AFTER_A_LOSS[method]
     if (fault, method) == ("cut JSON", "delete"):  # its result is None, whatever the body
         then, requests, audit = scene, 1, audit.replace("attempts=2", "attempts=1")
@@ -154,8 +138,7 @@ def test_a_lost_response_is_asked_for_again_unless_that_could_create_twice(ask: 
     assert (service.connections, asked.audit) == (requests, [audit] if audit else [])
     if method == "create":
         assert isinstance(asked.error, WorkspaceOutcomeUnknownError)
-        assert kind is None or type(asked.error.__cause__) is kind
-        assert says in str(asked.error)
+        assert is_lost(asked.error.__cause__, said)
         assert (asked.error.attempts, asked.error.outcome, asked.waits) == (1, "unknown", [])
     else:
         assert asked.error is None
@@ -165,40 +148,34 @@ def test_a_lost_response_is_asked_for_again_unless_that_could_create_twice(ask: 
 
 @pytest.mark.parametrize("fault", LOST)
 def test_responses_that_are_always_lost_fail_after_the_last_attempt(ask: Ask, fault: str) -> None:
-    scene, kind, says = LOST[fault]
+    scene, said = LOST[fault]
     patience = {"read_timeout": 0.2} if scene.waits else {}
-    for question, audit in (
-        (READ, []),
-        (CHANGE, ["operation=UpdateDashboard outcome=unknown rows=1 attempts=2"]),
-    ):
+    for question, audit in ((READ, []), (CHANGE, ["operation=UpdateDashboard outcome=unknown rows=1 attempts=2"])):
         with RawServer(scene) as service:
             asked = ask(service.url, question, max_attempts=2, **patience)
-        assert kind is None or type(asked.error) is kind
-        assert says in str(asked.error)
+        assert is_lost(asked.error, said)
         assert (asked.error.attempts, asked.error.outcome, service.connections) == (2, "unknown", 2)
         assert asked.audit == audit
 
 
-# Refusals: scenes, method, error, outcome, requests, the end of the audit line, words
+# Refusals: scenes, method, error, outcome, requests, words
 
-REFUSED = {
-    "400": ([answer(400, {"detail": "Too long.", "attr": "name"})], CREATE, WorkspaceBadRequestError, "rejected", 1,
-            "(field 'name'): Too long"),
-    "403": ([answer(403, {"detail": "no"})], CREATE, WorkspacePermissionError, "rejected", 1, "returned 403"),
-    "404 on a first delete": ([NOT_FOUND], DELETE, WorkspaceNotFoundError, "rejected", 1, "returned 404"),
-    "404 after a 429": ([answer(429), NOT_FOUND], DELETE, WorkspaceNotFoundError, "rejected", 2, "returned 404"),
-    "404 of a proxy after a loss": ([RESET_AFTER_READING, answer(404, b"no route")], DELETE, WorkspaceNotFoundError,
-                                    "unknown", 2, "returned 404"),
-    "403 after a loss": ([RESET_AFTER_READING, answer(403)], PAUSE, WorkspacePermissionError, "unknown", 2,
-                         "An earlier attempt got no clear answer, so PauseBatchExport may have been applied."),
-    "429 for an hour": ([answer(429, Retry_After="3600")], CREATE, WorkspaceRateLimitError, "rejected", 1,
-                        "retry in 3600 s"),
-    "429 again and again": ([answer(429)], CREATE, WorkspaceRateLimitError, "rejected", 3, "Rate limit exceeded"),
-    "redirect of a write": ([redirect("/moved/", 308), FOUND], CHANGE, WorkspaceRedirectError, "rejected", 1,
-                            "The redirect to another path was not followed."),
-    "redirect in a loop": ([redirect("{url}/moved/")], READ, WorkspaceRedirectError, "unknown", 6, "redirect"),
-    "endless list": ([answer(200, {"next": "?offset=0", "results": [{"id": "a"}]})], LIST, WorkspacePaginationError,
-                     "rejected", 1, "never ends"),
+REFUSED: dict[str, tuple[list[Scene], Question, str, str, int, str]] = {
+    "400": ([answer(400, {"detail": "Long.", "attr": "name"})], CREATE, "BadRequest", "rejected", 1, "'name'): Long"),
+    "403": ([answer(403, {"detail": "no"})], CREATE, "Permission", "rejected", 1, "returned 403"),
+    "404 on a first delete": ([NOT_FOUND], DELETE, "NotFound", "rejected", 1, "returned 404"),
+    "404 after a 429": ([answer(429), NOT_FOUND], DELETE, "NotFound", "rejected", 2, "returned 404"),
+    "404 of a proxy after a loss": (
+        [RESET_AFTER_READING, answer(404, b"no route")], DELETE, "NotFound", "unknown", 2, "returned 404"),
+    "403 after a loss": (
+        [RESET_AFTER_READING, answer(403)], PAUSE, "Permission", "unknown", 2,
+        "An earlier attempt got no clear answer, so PauseBatchExport may have been applied."),
+    "429 for an hour": ([answer(429, Retry_After="3600")], CREATE, "RateLimit", "rejected", 1, "retry in 3600 s"),
+    "429 again and again": ([answer(429)], CREATE, "RateLimit", "rejected", 3, "Rate limit exceeded"),
+    "redirect of a write": (
+        [redirect("/moved/", 308), FOUND], CHANGE, "Redirect", "rejected", 1,
+        "The redirect to another path was not followed."),
+    "redirect in a loop": ([redirect("{url}/moved/")], READ, "Redirect", "unknown", 6, "redirect"),
 }  # fmt: skip
 
 
@@ -207,30 +184,20 @@ def test_a_refusal_is_final(ask: Ask, name: str) -> None:
     scenes, question, kind, outcome, requests, says = REFUSED[name]
     with RawServer(*scenes) as service:
         asked = ask(service.url, question)
-    assert type(asked.error) is kind
+    assert type(asked.error).__name__ == f"Workspace{kind}Error"
     assert says in str(asked.error)
     assert (asked.error.outcome, service.connections) == (outcome, requests)
-    reads = question in (READ, LIST)
-    assert [line.partition(" outcome=")[2] for line in asked.audit] == (
-        [] if reads else [f"{outcome} rows=1 attempts={requests}"]
-    )
+    audit = [line.partition(" outcome=")[2] for line in asked.audit]
+    assert audit == ([] if question is READ else [f"{outcome} rows=1 attempts={requests}"])
 
 
-@pytest.mark.parametrize(
-    ("retry_after", "least", "most"),
-    [("7", 7, 8), (timedelta(seconds=30), 25, 31), (timedelta(seconds=-60), 0, 1), ("soon", 0.2, 0.5)],
-    ids=["seconds", "date", "past date", "nonsense"],
-)
-@pytest.mark.parametrize("question", [READ, CREATE], ids=["read", "create"])
-def test_429_waits_for_retry_after(
-    ask: Ask, question: Question, retry_after: str | timedelta, least: float, most: float
-) -> None:
-    if isinstance(retry_after, timedelta):
-        retry_after = format_datetime(datetime.now(timezone.utc) + retry_after, usegmt=True)
-    with RawServer(answer(429, Retry_After=retry_after), FOUND) as service:
-        asked = ask(service.url, question)
-    assert asked.result.id == 7
-    assert least <= asked.waits[0] <= most
+def test_429_waits_for_retry_after(ask: Ask) -> None:
+    soon = format_datetime(datetime.now(timezone.utc) + timedelta(seconds=30), usegmt=True)
+    for retry_after, least, most in (("7", 7, 8), (soon, 20, 31), ("soon", 0.2, 0.5)):
+        with RawServer(answer(429, Retry_After=retry_after), FOUND) as service:
+            asked = ask(service.url, CREATE)
+        assert asked.result.id == 7
+        assert least <= asked.waits[0] <= most
 
 
 def test_max_attempts_and_max_retry_wait_are_settings(ask: Ask) -> None:
@@ -243,7 +210,7 @@ def test_max_attempts_and_max_retry_wait_are_settings(ask: Ask) -> None:
 
 
 def test_the_audit_line_names_rows_request_and_target_and_no_secret(ask: Ask) -> None:
-    webhook = "https://hook.example.com/s3"
+    webhook = f"https://hook.example.com/{uuid4()}"
     project: Question = ("create_project", {"name": "Northwind", "slack_incoming_webhook": webhook})
     with RawServer(answer(201, {"id": 7}, X_Request_Id="req 42")) as service:
         (line,) = [line for line in ask(service.url, project).log if line.startswith("operation=")]
@@ -251,35 +218,26 @@ def test_the_audit_line_names_rows_request_and_target_and_no_secret(ask: Ask) ->
     assert line.endswith(" request_id=req42 target=/api/organizations/o/projects/")
     with RawServer(answer(201, {"id": 7}, X_Request_Id=f"phx_s3cret-key-{webhook}")) as service:
         assert " request_id=***-*** " in ask(service.url, project).log[-1]
+    assert redact(webhook) == "***", "although no response contained it"
 
 
 # Redirects
 
 
-@pytest.mark.parametrize("location", ["{url}/moved/?a=b", "/moved/?a=b", "../../../../../moved/?a=b#c"])
-def test_a_read_follows_redirects_within_the_origin(ask: Ask, location: str) -> None:
-    with RawServer(redirect(location), FOUND) as service:
+def test_a_read_follows_redirects_within_the_origin(ask: Ask) -> None:
+    with RawServer(redirect("{url}/elsewhere/"), redirect("../../../../../moved/?a=b#c"), FOUND) as service:
         assert ask(service.url, READ).result.id == 7
-    assert [request.target for request in service.requests][1] == "/moved/?a=b"
+    assert [request.target for request in service.requests][1:] == ["/elsewhere/", "/moved/?a=b"]
     assert service.requests[1].headers["authorization"] == "Bearer phx_s3cret-key"
 
 
-@pytest.mark.parametrize("question", [READ, CREATE, CHANGE, DELETE], ids=lambda question: question[0])
+@pytest.mark.parametrize("question", [READ, CREATE], ids=["read", "create"])
 def test_redirects_to_another_origin_are_not_followed(ask: Ask, question: Question) -> None:
     with RawServer(FOUND) as other_host, RawServer(redirect(f"{other_host.url}/steal/", 307)) as service:
         asked = ask(service.url, question)
     assert (other_host.connections, service.connections) == (0, 1)
     assert type(asked.error) is WorkspaceRedirectError
     assert f"The redirect to {other_host.url} was not followed." in str(asked.error)
-
-
-@pytest.mark.parametrize(
-    "location", ["http://[::1", "{url}:port/", "?\xff", "http://\x7f/", "//", "http:///", "http://a b/", "%", "\xa0"]
-)
-def test_a_redirect_to_an_invalid_url_has_outcome_unknown(ask: Ask, location: str) -> None:
-    with RawServer(redirect(location)) as service:
-        for question in (READ, CREATE):
-            assert ask(service.url, question, max_attempts=1).error.outcome == "unknown"
 
 
 # Time limits
@@ -290,13 +248,11 @@ EARLY_HINTS = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
 DRIPPING = {
     "status line": dripping(b"", b"HTTP"),
     "head": dripping(OK, b"X-A: b\r\n"),
-    "long header": dripping(OK + b"X-A: ", b"b"),
     "100 Continue": dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
     "103 Early Hints": dripping(b"", EARLY_HINTS),
     "body": dripping(HEAD + b"Content-Length: 1000000\r\n\r\n", b" "),
     "body without length": dripping(HEAD + b"\r\n", b" "),
     "chunks": dripping(CHUNKED, b"1\r\n \r\n"),
-    "chunk size": dripping(CHUNKED, b"0"),
     "trailers": dripping(CHUNKED + b"0\r\n", b"X-A: b\r\n"),
     "body of an error": dripping(b"HTTP/1.1 400 Bad\r\nContent-Length: 1000000\r\n\r\n", b" "),
     "gzip": dripping(HEAD + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"{}")[:10], b"\x00\x00\x00\xff\xff"),
@@ -322,10 +278,8 @@ def test_a_slow_drip_ends_at_the_total_timeout(ask: Ask, server_tls: ssl.SSLCont
 
 
 ENDLESS = {
-    "100 Continue": endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000),
     "103 Early Hints": endless(b"", EARLY_HINTS * 1000),
     "body": endless(HEAD + b"\r\n", b" " * 10_000),
-    "chunks": endless(CHUNKED, b"4\r\nnull\r\n" * 1000),
     "head": endless(OK, b"X-A: b\r\n" * 1000),
     "body of an error": endless(b"HTTP/1.1 400 Bad\r\n\r\n", b" " * 10_000),
 }
@@ -379,14 +333,12 @@ ABOVE = {
     "length": body_of(LIMIT + 1),
     "gzip": body_of(LIMIT + 1, packed=True),
     "deflate": deflated(b" " * LIMIT + b"{}"),
-    "error": body_of(LIMIT + 1, status=400),
     "error in gzip": body_of(LIMIT * 50, status=400, packed=True),
     "gzip twice": answer(200, gzip.compress(b" " * LIMIT) + gzip.compress(b"{}"), Content_Encoding="gzip"),
 }
 WITHIN = {
     "length": body_of(LIMIT),
     "gzip": body_of(LIMIT, packed=True),
-    "deflate": deflated(b" " * (LIMIT - 2) + b"{}"),
     "raw deflate": deflated(b" " * (LIMIT - 2) + b"{}", wrapped=False),
     "x-gzip twice": answer(200, gzip.compress(b" " * 9) + gzip.compress(b"{}"), Content_Encoding="x-gzip"),
     "identity": answer(200, b"{}", Content_Encoding="identity"),
@@ -434,26 +386,15 @@ def reply(number: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("replies", "late", "ids", "connections"),
-    [
-        (reply, 0, ["1", "2", "3"], 1),
-        (lambda number: EARLY_HINTS + b"|" + reply(number), 0.05, ["1", "2", "3"], 1),
-        (
-            lambda number: b"HTTP/1.1 102 Wait\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n|" + reply(number),
-            0.05,
-            ["1", "2", "3"],
-            1,
-        ),
-    ],
+    "provisional",
+    [b"", EARLY_HINTS, b"HTTP/1.1 102 Wait\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n"],
     ids=["keep-alive", "103", "102 and 100"],
 )
-def test_provisional_responses_are_skipped(
-    ask: Ask, replies: Callable[[int], bytes], late: float, ids: list[str], connections: int
-) -> None:
-    with RawServer(responses(replies, late)) as service:
+def test_provisional_responses_are_skipped(ask: Ask, provisional: bytes) -> None:
+    with RawServer(responses(lambda number: provisional + b"|" + reply(number), late=0.05)) as service:
         asked = ask(service.url, ("list_members", {"limit": 1}))
-        assert [row.id for row in asked.result] == ids
-        assert service.connections == connections
+        assert [row.id for row in asked.result] == ["1", "2", "3"]
+        assert service.connections == 1
 
 
 @pytest.mark.parametrize("surplus", [reply(99), b"{}"], ids=["response", "junk"])
@@ -465,7 +406,7 @@ def test_a_connection_with_surplus_bytes_is_not_reused(ask: Ask, surplus: bytes)
     assert service.connections == 3
 
 
-# Lists and secrets
+# Lists
 
 
 def test_rows_are_read_page_by_page(ask: Ask) -> None:
@@ -482,46 +423,38 @@ def test_rows_are_read_page_by_page(ask: Ask) -> None:
     assert not any("cookie" in request.headers for request in service.requests)
 
 
-@pytest.mark.parametrize("count", [3, None])
-def test_pages_without_next_are_followed_by_offset(ask: Ask, count: int | None) -> None:
-    rows: list[list[dict[str, str]]] = [[{"id": "a"}, {"id": "b"}], [{"id": "c"}], []]
-    with RawServer(*(answer(200, {"count": count, "results": page} if count else page) for page in rows)) as service:
-        assert [row.id for row in ask(service.url, LIST).result] == ["a", "b", "c"]
-    assert len(service.requests) == (2 if count else 3)
-    with RawServer(answer(200, rows[0])) as service:  # a service without pages
-        assert [row.id for row in ask(service.url, LIST).result] == ["a", "b"]
+# Trace spans
 
 
-@pytest.mark.parametrize(
-    ("question", "body"),
-    [
-        (("get_dashboard_sharing", {"dashboard_id": 7}), {"access_token": "t0ken-{}-a"}),
-        (("list_projects", {}), {"results": [{"api_token": "t0ken-{}-a"}, {"api_token": "t0ken-{}-b"}]}),
-        (LIST, {"results": [{"level": 1}, {"session_token": "t0ken-{}-a"}]}),
-        (
-            ("create_project", {"name": "Shop", "slack_incoming_webhook": "t0ken-{}-b"}),
-            {"id": 1, "live_events_token": "t0ken-{}-a"},
-        ),
-    ],
-    ids=["sharing", "projects", "unknown field", "argument"],
-)
-def test_secrets_are_masked_in_logs(
-    ask: Ask, request: pytest.FixtureRequest, question: Question, body: dict[str, Any]
-) -> None:
-    run = str(abs(hash(request.node.name)))
-    method, arguments = question
-    given = {
-        name: str(value).replace("{}", run) if name.startswith("slack") else value for name, value in arguments.items()
+@pytest.fixture(scope="module")
+def exporter() -> InMemorySpanExporter:
+    """Enable tracing as Airflow does, for the rest of the process."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    return exporter
+
+
+def test_a_call_has_one_span_with_its_retries(ask: Ask, exporter: InMemorySpanExporter) -> None:
+    exporter.clear()
+    with RawServer(RESET_AFTER_READING, answer(200, {"id": 7})) as service:
+        ask(service.url, READ)
+    (span,) = exporter.get_finished_spans()
+    assert span.name == "workspace GetDashboard"
+    assert dict(span.attributes or {}) == {
+        "http.request.method": "GET",
+        "url.path": "/api/environments/1/dashboards/7/",
+        "workspace.outcome": "applied",
+        "http.request.resend_count": 1,
     }
-    text = json.dumps(body).replace("{}", run)
-    with RawServer(answer(200, text.encode())) as service:
-        assert ask(service.url, (method, given)).error is None
-    secrets = [f"t0ken-{run}-{letter}" for letter in "ab" if f"t0ken-{run}-{letter}" in text + str(given)]
-    assert redact(" ".join(secrets)) == " ".join("***" for _ in secrets)
 
 
-def test_errors_contain_no_secret_echoed_by_the_service(ask: Ask) -> None:
-    project: Question = ("create_project", {"name": "Shop", "slack_incoming_webhook": "https://h/t0"})
-    with RawServer(answer(400, {"detail": "Bad key phx_s3cret-key, bad hook https://h/t0"})) as service:
-        asked = ask(service.url, project)
-    assert str(asked.error).endswith(": Bad key ***, bad hook *** (POST /api/organizations/o/projects/).")
+def test_the_span_of_a_failure_has_the_error_and_no_secret(ask: Ask, exporter: InMemorySpanExporter) -> None:
+    exporter.clear()
+    with RawServer(answer(401, {"detail": f"{KEY} is wrong"})) as service:
+        ask(service.url, CREATE)
+    (span,) = exporter.get_finished_spans()
+    assert span.status.status_code is trace.StatusCode.ERROR
+    assert (span.attributes or {})["workspace.outcome"] == "rejected"
+    assert KEY not in span.to_json()

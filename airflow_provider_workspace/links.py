@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseOperatorLink
 
+from airflow_provider_workspace.version_compat import conf
+
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
     from airflow.sdk.types import TaskInstanceKey
@@ -47,7 +49,7 @@ def url_for(settings: Settings, kind: str, ids: Mapping[str, object]) -> str:
     from urllib.parse import quote
 
     from airflow_provider_workspace.client.settings import RESOURCE_PATHS
-    from airflow_provider_workspace.ui.plugin import WorkspacePlugin, status_page_url
+    from airflow_provider_workspace.ui.plugin import ROUTE, WorkspacePlugin
 
     web_url = settings.web_url
     page = web_url + RESOURCE_PATHS[kind] if isinstance(web_url, str) else (web_url or {}).get(kind)
@@ -58,7 +60,8 @@ def url_for(settings: Settings, kind: str, ids: Mapping[str, object]) -> str:
             quoted = {name: quote(str(value), safe="") for name, value in known.items() if value is not None}
             return page.format_map(quoted)
         if kind in ON_STATUS_PAGE and WorkspacePlugin.external_views:
-            return status_page_url(ON_STATUS_PAGE[kind].format_map(known))
+            base_url = conf.get("api", "base_url", fallback=None) or ""
+            return f"{base_url.rstrip('/')}/plugin/{ROUTE}#{quote(ON_STATUS_PAGE[kind].format_map(known))}"
     except (LookupError, ValueError, AttributeError, TypeError):  # of a template in web_url
         pass
     return ""

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from airflow_provider_workspace.api.comparison import printable
-from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.errors import WorkspaceError, printable
 from airflow_provider_workspace.version_compat import AirflowNotFoundException
 
 if TYPE_CHECKING:

@@ -23,12 +23,13 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
 from airflow_provider_workspace import __version__
-from airflow_provider_workspace.api.comparison import printable
 from airflow_provider_workspace.api.models import Page, Resource
+from airflow_provider_workspace.api.operation import RequestContext
 from airflow_provider_workspace.api.outcome import Outcome, is_in_doubt
 from airflow_provider_workspace.api.pagination import Pages
-from airflow_provider_workspace.api.request_errors import RequestContext, final_error
+from airflow_provider_workspace.api.request_errors import final_error
 from airflow_provider_workspace.api.response import follow, parse_response
+from airflow_provider_workspace.api.retry import RetryPolicy
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.client.wire import Connections
 from airflow_provider_workspace.errors import WorkspaceRateLimitError, WorkspaceRequestError
@@ -53,6 +54,8 @@ tracer = trace.get_tracer("airflow_provider_workspace", __version__)
 
 MAX_REDIRECTS = 5
 ASKED_FOR = "the task asks for it"
+# The path is last, because Airflow's log page cuts long lines.
+AUDIT_LINE = "operation=%s outcome=%s rows=%d attempts=%d seconds=%.3f request_id=%s target=%s"
 
 
 class Condition(Protocol):
@@ -108,8 +111,8 @@ class WorkspaceClient:
         self.before_write: Callable[[Operation[Any], str], object] = lambda _op, _why: None
         self.before_pause: Callable[[float], object] = lambda _: None
         self._backend = backend or ThreadBackend(settings)
-        self._policy = settings.retry_policy()
-        self._context = RequestContext(settings.source, settings.secrets())
+        self._policy = RetryPolicy(settings.max_attempts, settings.max_retry_wait)
+        self._context = RequestContext(settings.source, settings.secrets)
         self._width = settings.max_concurrency
         self._under_way: set[_Call] = set()
 
@@ -141,7 +144,9 @@ class WorkspaceClient:
             yield from rows
 
     def pages(self, op: Operation[Page[T]], page: Page[T] | None = None) -> Iterator[list[T]]:
-        """Yield the rows of each page, as :meth:`rows` does one by one."""
+        """Yield the rows of each page, as :meth:`rows` does one by one; the page size is that of the connection."""
+        if getattr(op, "limit", 0) is None:
+            op = op.model_copy(update={"limit": self.settings.page_size})
         pages = Pages(op, self.settings.base_url)
         following: Operation[Page[T]] | None = op
         while following is not None:
@@ -271,13 +276,12 @@ class WorkspaceClient:
         url = self.settings.base_url + request.target
         response = self._backend.exchange(op, request, url, self._context)
         for _ in range(MAX_REDIRECTS):
-            target = follow(op, response, url)
-            if target is None:
+            if not 300 <= response.status < 400 or (target := follow(op, response, url)) is None:
                 break
             url = target
             response = self._backend.exchange(op, request, url, self._context)
-        if response.request_id is not None:
-            call.request_id = self._context.with_secrets_of(op).redacted(response.request_id)
+        response = self._context.cleaned(op, response)
+        call.request_id = response.request_id
         return parse_response(
             op,
             response,
@@ -357,10 +361,8 @@ def _recorded(call: _Call) -> Iterator[None]:
             span.set_attributes({"workspace.outcome": outcome, "http.request.resend_count": attempts - 1})
             if method != "GET" and call.begun:
                 seconds = time.monotonic() - began
-                # The path is last, because Airflow's log page cuts long lines.
-                line = "operation=%s outcome=%s rows=%d attempts=%d seconds=%.3f request_id=%s target=%s"
-                request_id = "".join(printable(call.request_id or "-").split())[:100]
-                audit.info(line, name, outcome, call.op.rows, attempts, seconds, request_id, target)
+                request_id = "".join((call.request_id or "-").split())[:100]
+                audit.info(AUDIT_LINE, name, outcome, call.op.rows, attempts, seconds, request_id, target)
 
 
 class ThreadBackend(Connections):

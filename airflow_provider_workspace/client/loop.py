@@ -20,8 +20,7 @@ from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.client.wire import Body, attempt_error, headers_for, proxy_for, tls_context
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.api.operation import Operation, Request
-    from airflow_provider_workspace.api.request_errors import RequestContext
+    from airflow_provider_workspace.api.operation import Operation, Request, RequestContext
     from airflow_provider_workspace.client.client import Condition
     from airflow_provider_workspace.client.settings import Settings
 

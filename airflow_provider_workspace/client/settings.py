@@ -11,6 +11,7 @@ import ipaddress
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -18,7 +19,6 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core.core_schema import PlainValidatorFunctionSchema, no_info_plain_validator_function
 
-from airflow_provider_workspace.api.retry import RetryPolicy
 from airflow_provider_workspace.errors import WorkspaceConfigError
 
 if TYPE_CHECKING:
@@ -283,14 +283,11 @@ class Settings(BaseModel):
         """Return the service and an organization; an edited connection may lead to others."""
         return f"{self.base_url} {organization_id}"
 
+    @cached_property
     def secrets(self) -> tuple[str, ...]:
-        """Return the API key and the password of the proxy, which must not appear in logs and messages."""
+        """The API key and the password of the proxy, which must not appear in logs and messages."""
         password = urlsplit(self.proxy or "").password or ""
         return tuple(dict.fromkeys(filter(None, (self.api_key, password, unquote(password)))))
-
-    def retry_policy(self) -> RetryPolicy:
-        """Return the retry policy of the clients."""
-        return RetryPolicy(max_attempts=self.max_attempts, max_wait=self.max_retry_wait)
 
 
 EXTRAS = tuple(name for name, field in Settings.model_fields.items() if field.title)
@@ -368,14 +365,8 @@ def read_connection(connection: Any, conn_id: str) -> Settings:
             f"Set workspace_conn_id to a connection of type 'workspace': '{conn_id}' is of type "
             f"'{connection.conn_type}', whose password is not for this service."
         )
-    return read_settings(
-        host=connection.host,
-        password=connection.password,
-        extra=connection.extra,
-        port=connection.port,
-        schema=connection.schema,
-        source=f"connection '{conn_id}'",
-    )
+    parts = {name: getattr(connection, name) for name in ("host", "password", "extra", "port", "schema")}
+    return read_settings(**parts, source=f"connection '{conn_id}'")
 
 
 def read_settings(
@@ -468,9 +459,9 @@ def _read_base_url(host: str | None, port: int | None, schema: str | None, sourc
         raise WorkspaceConfigError(f"Leave /api out of the host of {source}: every request adds it.")
     hostname = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     named = port if own_port is None else own_port
-    usual = {"http": 80, "https": 443}[parts.scheme]
+    usual = (None, {"http": 80, "https": 443}[parts.scheme])
     # Normalized, because leases and dashboards of different connections compare it.
-    return f"{parts.scheme}://{hostname}{'' if named in (None, usual) else f':{named}'}{parts.path}"
+    return f"{parts.scheme}://{hostname}{'' if named in usual else f':{named}'}{parts.path}"
 
 
 def _with_scheme(url: str, schema: str, source: str) -> str:

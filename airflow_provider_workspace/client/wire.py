@@ -32,8 +32,7 @@ from airflow_provider_workspace.client.settings import is_loopback, is_url
 from airflow_provider_workspace.errors import WorkspaceConfigError
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.api.operation import Operation, Request
-    from airflow_provider_workspace.api.request_errors import RequestContext
+    from airflow_provider_workspace.api.operation import Operation, Request, RequestContext
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.errors import WorkspaceRequestError
 

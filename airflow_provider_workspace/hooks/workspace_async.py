@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, TypeVar, cast
@@ -29,7 +30,11 @@ T = TypeVar("T")
 
 
 class _LoopHook(WorkspaceHook):
-    """The hook whose methods the asynchronous hook runs."""
+    """The hook whose methods the asynchronous hook runs, with a client that was opened before."""
+
+    def __init__(self, client: WorkspaceClient, workspace_conn_id: str, **defaults: Any) -> None:
+        super().__init__(workspace_conn_id, **defaults)
+        self._client, self._process = client, os.getpid()
 
     def _rows(self, operation: Operation[Page[T]]) -> Iterator[T]:
         """Return the rows of each page; :func:`_listed` takes them apart."""
@@ -122,9 +127,9 @@ class WorkspaceAsyncHook(BaseHook):
             )
         except WorkspaceConfigError as error:
             raise error.with_traceback(None) from None  # the frames below contain the password
-        for secret in settings.secrets():
+        for secret in settings.secrets:
             await amask_secret(secret)
-        return _LoopHook.of(
+        return _LoopHook(
             client, self.workspace_conn_id, organization_id=self.organization_id, project_id=self.project_id
         )
 

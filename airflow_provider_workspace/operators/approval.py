@@ -142,7 +142,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         self._approval_seconds()
         return super().work(hook)
 
-    def write_check(self, hook: WorkspaceHook) -> Callable[[Operation[Any], str], object]:
+    def write_check(self, hook: WorkspaceHook) -> Callable[[Operation[Any], str], object] | None:
         """Also ask about each write if the operator has no plan of its own."""
         is_latest = super().write_check(hook)
         if self.has_own_dry_run or not self.require_approval:
@@ -166,7 +166,8 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
                 change = Change(write["action"], self.resource_kind, write["request"], why=why, operation=operation)
                 self.await_approval(subject, Plan(place, [change]), text)
                 approved = operation
-            is_latest(operation, why)
+            if is_latest is not None:
+                is_latest(operation, why)
 
         return check
 

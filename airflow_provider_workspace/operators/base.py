@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -135,20 +136,19 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):
     @property
     def hook(self) -> WorkspaceHook:
         """A new hook for the connection."""
-        from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+        from airflow_provider_workspace.hooks import workspace
 
-        return WorkspaceHook(self.workspace_conn_id)
+        return workspace.WorkspaceHook(self.workspace_conn_id)
 
     def execute(self, context: Context) -> Any:
         """Call the service and return the result as plain JSON."""
         from airflow_provider_workspace.errors import WorkspaceError
-        from airflow_provider_workspace.operators.arguments import read_arguments, resolve_paths
+        from airflow_provider_workspace.operators.arguments import read_arguments
 
         self._context: Any = context or {}  # tests pass None
         try:
-            read_arguments(self)
-            resolve_paths(self, getattr(self._context.get("dag"), "folder", ""))
-            with self.hook as hook:
+            read_arguments(self, getattr(self._context.get("dag"), "folder", ""))
+            with closing(self.hook) as hook:
                 self.link_to(hook)
                 result = self.work(hook)
                 if not self.workspace_url:
@@ -237,7 +237,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         if self.is_dry_run and not self.has_own_dry_run:
             return self.describe_write(hook)
         client = hook.client
-        client.before_write, client.before_pause = self.write_check(hook), self.before_pause
+        client.before_write, client.before_pause = self.write_check(hook) or client.before_write, self.before_pause
         result = self.write(hook)
         self._carried = {}
         return result
@@ -256,10 +256,9 @@ class WorkspaceWriteOperator(WorkspaceOperator):
             found = planned
         return describe(found, return_secrets=self.return_secrets)
 
-    def write_check(self, hook: WorkspaceHook) -> Callable[[Operation[Any], str], object]:  # noqa: ARG002
+    def write_check(self, hook: WorkspaceHook) -> Callable[[Operation[Any], str], object] | None:  # noqa: ARG002
         """Return what is called before each attempt of a write, and raises if it may not be sent."""
-        check = self.task_state.take_over()
-        return lambda _operation, _why: check()
+        return self.task_state.take_over()
 
     def before_pause(self, seconds: float) -> None:
         """Defer instead of a long pause."""
@@ -342,6 +341,21 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         ti = self._context.get("ti")
         names = ("dag_id", "run_id", "task_id", "map_index")
         return " / ".join(str(getattr(ti, name, "-")) for name in names), getattr(ti, "try_number", 1)
+
+    def create(self, hook: WorkspaceHook, operation: Operation[Any]) -> dict[str, Any]:
+        """Create a record unless it exists, and return it."""
+        from airflow_provider_workspace.procedures import ensure
+
+        if_exists = self.parse_choice("if_exists", "return", "fail")
+        record, self.created = ensure.create(hook.client, operation, if_exists=if_exists, memory=self.task_state)
+        return self.compared(operation, record)
+
+    def remove(self, hook: WorkspaceHook, what: str, operation: Operation[Any], **how: Any) -> bool:
+        """Remove a record; the keyword arguments are those of ``ensure.remove``."""
+        from airflow_provider_workspace.procedures import ensure
+
+        if_missing = self.parse_choice("if_missing", "ignore", "fail")
+        return ensure.remove(hook.client, what, operation, if_missing=if_missing, **how)
 
     def compared(self, create: Operation[Any], record: Resource) -> dict[str, Any]:
         """Return a record as plain JSON, and note how it differs from what was requested."""

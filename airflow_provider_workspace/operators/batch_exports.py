@@ -42,14 +42,10 @@ class WorkspacePauseBatchExportOperator(WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Pause it."""
-        from airflow_provider_workspace.api.operations.batch_exports import PauseBatchExport
-
-        answer = hook.client.send(
-            PauseBatchExport(
-                organization_id=hook.organization_or_default(self.organization_id),
-                batch_export_id=self.batch_export_id,
-                **self.parse_fields("body", "batch_export_id", "organization_id"),
-            )
+        answer = hook.pause_batch_export(
+            batch_export_id=self.batch_export_id,
+            organization_id=self.organization_id,
+            **self.parse_fields("body", "batch_export_id", "organization_id"),
         )
         return {**(self.plain(answer) if answer else {}), "batch_export_id": self.batch_export_id, "paused": True}
 
@@ -91,14 +87,10 @@ class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Resume it."""
-        from airflow_provider_workspace.api.operations.batch_exports import UnpauseBatchExport
-
-        answer = hook.client.send(
-            UnpauseBatchExport(
-                organization_id=hook.organization_or_default(self.organization_id),
-                batch_export_id=self.batch_export_id,
-                resume_fields=self.parse_fields("resume_fields") or None,
-                **self.parse_fields("body", "batch_export_id", "organization_id", "resume_fields"),
-            )
+        answer = hook.unpause_batch_export(
+            batch_export_id=self.batch_export_id,
+            organization_id=self.organization_id,
+            resume_fields=self.parse_fields("resume_fields") or None,
+            **self.parse_fields("body", "batch_export_id", "organization_id", "resume_fields"),
         )
         return {**(self.plain(answer) if answer else {}), "batch_export_id": self.batch_export_id, "paused": False}

@@ -182,16 +182,17 @@ class WorkspaceUpdateDashboardOperator(WorkspaceWriteOperator):
         self.set_null: Any = set_null
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.api.operations.dashboards import GetDashboard, UpdateDashboard
-        from airflow_provider_workspace.procedures.changes import change_and_check
+        from airflow_provider_workspace.api.operations.dashboards import UpdateDashboard
+        from airflow_provider_workspace.procedures.ensure import change
 
-        fields = {**self.given(WRITABLE), **self.nulls(self.set_null, "dashboard_id", "project_id")}
-        project_id = hook.project_or_default(self.project_id)
-        update = UpdateDashboard(project_id=project_id, dashboard_id=self.dashboard_id, **fields)
-        get = GetDashboard(project_id=project_id, dashboard_id=self.dashboard_id)
+        its: dict[str, Any] = {
+            "project_id": hook.project_or_default(self.project_id),
+            "dashboard_id": self.dashboard_id,
+        }
+        update = UpdateDashboard(**{**its, **self.given(WRITABLE), **self.nulls(self.set_null, *its)})
         if update.deleted:  # a deleted dashboard cannot be read
             return self.plain(hook.client.send(update))
-        return self.plain(change_and_check(hook.client, update, lambda: hook.client.send(get)))
+        return self.plain(change(hook.client, update, lambda: hook.get_dashboard(**its)))
 
 
 class WorkspaceDeleteDashboardOperator(WorkspaceWriteOperator):
@@ -220,26 +221,22 @@ class WorkspaceDeleteDashboardOperator(WorkspaceWriteOperator):
         self.if_missing = if_missing
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.api.operations.dashboards import GetDashboard, UpdateDashboard
+        from airflow_provider_workspace.api.operations.dashboards import UpdateDashboard
         from airflow_provider_workspace.errors import WorkspaceNotFoundError
-        from airflow_provider_workspace.procedures.changes import delete_if_present
 
-        project_id = hook.project_or_default(self.project_id)
-        get = GetDashboard(project_id=project_id, dashboard_id=self.dashboard_id)
+        its: dict[str, Any] = {
+            "project_id": hook.project_or_default(self.project_id),
+            "dashboard_id": self.dashboard_id,
+        }
 
-        def exists() -> bool:
+        def find() -> bool:
             try:
-                return not hook.client.send(get).deleted
+                return not hook.get_dashboard(**its).deleted
             except WorkspaceNotFoundError:
                 return False
 
-        deleted = delete_if_present(
-            hook.client,
-            f"dashboard {self.dashboard_id}",
-            UpdateDashboard(project_id=project_id, dashboard_id=self.dashboard_id, deleted=True),
-            self.parse_choice("if_missing", "ignore", "fail"),
-            exists=exists,
-        )
+        what = f"dashboard {self.dashboard_id}"
+        deleted = self.remove(hook, what, UpdateDashboard(**its, deleted=True), find=find, in_list=False)
         return {"dashboard_id": self.dashboard_id, "deleted": deleted}
 
 
@@ -345,8 +342,7 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.dashboards import AddDashboardCollaborator
-        from airflow_provider_workspace.procedures.resources import add_collaborator
-        from airflow_provider_workspace.procedures.users import find_user
+        from airflow_provider_workspace.procedures.find import find_user
 
         project_id = hook.project_or_default(self.project_id)
         user_uuid = find_user(
@@ -358,13 +354,7 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
         create = AddDashboardCollaborator(
             project_id=project_id, dashboard_id=self.dashboard_id, user_uuid=user_uuid, **self.given(["level"])
         )
-        collaborator, self.created = add_collaborator(
-            hook.client,
-            create,
-            if_exists=self.parse_choice("if_exists", "return", "fail"),
-            memory=self.task_state,
-        )
-        return self.compared(create, collaborator)
+        return self.create(hook, create)
 
 
 class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
@@ -414,12 +404,12 @@ class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
             ListDashboardCollaborators,
             RemoveDashboardCollaborator,
         )
-        from airflow_provider_workspace.procedures.changes import delete_if_present
-        from airflow_provider_workspace.procedures.users import (
-            check_no_collaborator,
+        from airflow_provider_workspace.api.operations.members import ListMembers
+        from airflow_provider_workspace.errors import WorkspaceConfigError
+        from airflow_provider_workspace.procedures.find import (
+            check_collaborator_id,
             find_by_uuid,
             find_user,
-            members_of,
         )
 
         def organization() -> str:
@@ -428,17 +418,15 @@ class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
         project_id = hook.project_or_default(self.project_id)
         user_uuid = find_user(hook.client, self.user_uuid, self.user_email, organization)
         collaborators = ListDashboardCollaborators(project_id=project_id, dashboard_id=self.dashboard_id)
-        members = members_of(organization, hook.client.settings.page_size)
-
-        def exists() -> bool:
-            return find_by_uuid(hook.client, collaborators, user_uuid) is not None
-
-        deleted = delete_if_present(
-            hook.client,
+        try:
+            members = ListMembers(organization_id=organization())
+        except WorkspaceConfigError:
+            members = None
+        deleted = self.remove(
+            hook,
             f"collaborator {user_uuid} of dashboard {self.dashboard_id}",
             RemoveDashboardCollaborator(project_id=project_id, dashboard_id=self.dashboard_id, user_uuid=user_uuid),
-            self.parse_choice("if_missing", "ignore", "fail"),
-            exists=exists,
-            check_gone=lambda error: check_no_collaborator(hook.client, error, user_uuid, collaborators, members),
+            find=lambda: find_by_uuid(hook.client, collaborators, user_uuid),
+            explain=lambda error: check_collaborator_id(hook.client, error, user_uuid, collaborators, members),
         )
         return {"dashboard_id": self.dashboard_id, "user_uuid": user_uuid, "deleted": deleted}

@@ -79,17 +79,11 @@ class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.domains import CreateDomain
-        from airflow_provider_workspace.procedures.resources import create_domain, domain_name
+        from airflow_provider_workspace.procedures.find import domain_name
 
         organization_id = hook.organization_or_default(self.organization_id)
-        create = CreateDomain(organization_id=organization_id, domain=domain_name(self.domain), **self.given(SETTINGS))
-        domain, self.created = create_domain(
-            hook.client,
-            create,
-            if_exists=self.parse_choice("if_exists", "return", "fail"),
-            memory=self.task_state,
-        )
-        return self.compared(create, domain)
+        domain = domain_name(self.domain)
+        return self.create(hook, CreateDomain(organization_id=organization_id, domain=domain, **self.given(SETTINGS)))
 
 
 class WorkspaceGetDomainOperator(WorkspaceOperator):
@@ -165,18 +159,15 @@ class WorkspaceUpdateDomainOperator(WorkspaceWriteOperator):
         self.set_null: Any = set_null
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.api.operations.domains import GetDomain, UpdateDomain
-        from airflow_provider_workspace.procedures.changes import change_and_check
+        from airflow_provider_workspace.api.operations.domains import UpdateDomain
+        from airflow_provider_workspace.procedures.ensure import change
 
-        organization_id = hook.organization_or_default(self.organization_id)
-        update = UpdateDomain(
-            organization_id=organization_id,
-            domain_id=self.domain_id,
-            **{**self.given(["domain", *SETTINGS]), **self.nulls(self.set_null, "domain_id", "organization_id")},
-        )
-        get = GetDomain(organization_id=organization_id, domain_id=self.domain_id)
-        domain = change_and_check(hook.client, update, lambda: hook.client.send(get))
-        return self.plain(domain)
+        its: dict[str, Any] = {
+            "organization_id": hook.organization_or_default(self.organization_id),
+            "domain_id": self.domain_id,
+        }
+        update = UpdateDomain(**{**its, **self.given(["domain", *SETTINGS]), **self.nulls(self.set_null, *its)})
+        return self.plain(change(hook.client, update, lambda: hook.get_domain(**its)))
 
 
 class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
@@ -206,17 +197,15 @@ class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.domains import DeleteDomain, ListDomains
-        from airflow_provider_workspace.procedures.changes import check_not_listed, delete_if_present, is_listed
+        from airflow_provider_workspace.procedures.find import find_by_id
 
         organization_id = hook.organization_or_default(self.organization_id)
-        domains = ListDomains(organization_id=organization_id, limit=hook.client.settings.page_size)
-        deleted = delete_if_present(
-            hook.client,
+        domains = ListDomains(organization_id=organization_id)
+        deleted = self.remove(
+            hook,
             f"domain {self.domain_id}",
             DeleteDomain(organization_id=organization_id, domain_id=self.domain_id),
-            self.parse_choice("if_missing", "ignore", "fail"),
-            exists=lambda: is_listed(hook.client, domains, self.domain_id),
-            check_gone=lambda error: check_not_listed(hook.client, error, domains, self.domain_id),
+            find=lambda: find_by_id(hook.client, domains, self.domain_id),
         )
         return {"domain_id": self.domain_id, "deleted": deleted}
 
@@ -256,19 +245,12 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Request it, then read the domain: the response need not show the result."""
-        from airflow_provider_workspace.api.operations.domains import GetDomain, VerifyDomain
         from airflow_provider_workspace.api.outcome import refuses_kind_of_key
         from airflow_provider_workspace.errors import WorkspacePermissionError
 
-        organization_id = hook.organization_or_default(self.organization_id)
+        its: dict[str, Any] = {"organization_id": self.organization_id, "domain_id": self.domain_id}
         try:
-            hook.client.send(
-                VerifyDomain(
-                    organization_id=organization_id,
-                    domain_id=self.domain_id,
-                    **self.parse_fields("body", "domain_id", "organization_id"),
-                )
-            )
+            hook.verify_domain(**its, **self.parse_fields("body", *its))
         except WorkspacePermissionError as error:
             if refuses_kind_of_key(error):
                 cure = (
@@ -278,7 +260,7 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
                 )
                 error.args = (f"{cure} {error}",)
             raise
-        domain = hook.client.send(GetDomain(organization_id=organization_id, domain_id=self.domain_id))
+        domain = hook.get_domain(**its)
         if not domain.is_verified and self.fail_unverified:
             raise RuntimeError(
                 f"Publish a TXT record with the value {domain.verification_challenge} in the DNS of '{domain.domain}': "

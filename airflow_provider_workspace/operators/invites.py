@@ -77,31 +77,13 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
         self.combine_pending_invites: Any = combine_pending_invites
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.api.comparison import address_key
-        from airflow_provider_workspace.api.operations.invites import CreateInvite, ListInvites
-        from airflow_provider_workspace.procedures.create_or_get import create_or_get
+        from airflow_provider_workspace.api.operations.invites import CreateInvite
         from airflow_provider_workspace.procedures.roster import check_address
-        from airflow_provider_workspace.procedures.snapshot import find_row
 
         email = check_address("target_email", self.target_email)
         organization_id = hook.organization_or_default(self.organization_id)
         create = CreateInvite(organization_id=organization_id, target_email=email, **self.given(SETTINGS))
-        invites = ListInvites(organization_id=organization_id, limit=hook.client.settings.page_size)
-
-        def matches(row: Invite) -> bool:
-            return address_key(row.target_email or "") == address_key(email) and not row.is_expired
-
-        invite: Invite
-        invite, self.created = create_or_get(
-            hook.client,
-            f"invite of {email}",
-            create,
-            find=lambda: find_row(hook.client, invites, matches),
-            if_exists=self.parse_choice("if_exists", "return", "fail"),
-            memory=self.task_state,
-            matches=matches,
-        )
-        return self.compared(create, invite)
+        return self.create(hook, create)
 
 
 class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
@@ -131,17 +113,15 @@ class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.invites import DeleteInvite, ListInvites
-        from airflow_provider_workspace.procedures.changes import check_not_listed, delete_if_present, is_listed
+        from airflow_provider_workspace.procedures.find import find_by_id
 
         organization_id = hook.organization_or_default(self.organization_id)
-        invites = ListInvites(organization_id=organization_id, limit=hook.client.settings.page_size)
-        deleted = delete_if_present(
-            hook.client,
+        invites = ListInvites(organization_id=organization_id)
+        deleted = self.remove(
+            hook,
             f"invite {self.invite_id}",
             DeleteInvite(organization_id=organization_id, invite_id=self.invite_id),
-            self.parse_choice("if_missing", "ignore", "fail"),
-            exists=lambda: is_listed(hook.client, invites, self.invite_id),
-            check_gone=lambda error: check_not_listed(hook.client, error, invites, self.invite_id),
+            find=lambda: find_by_id(hook.client, invites, self.invite_id),
         )
         return {"invite_id": self.invite_id, "deleted": deleted}
 

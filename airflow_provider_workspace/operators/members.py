@@ -64,21 +64,26 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.members import ListMembers, UpdateMember
         from airflow_provider_workspace.errors import WorkspaceNotFoundError
-        from airflow_provider_workspace.procedures.changes import change_and_check
-        from airflow_provider_workspace.procedures.users import check_no_member, find_by_uuid, find_user
+        from airflow_provider_workspace.procedures.ensure import change, check_gone
+        from airflow_provider_workspace.procedures.find import check_user_id, find_by_uuid, find_user
 
         organization_id = hook.organization_or_default(self.organization_id)
         user_uuid = find_user(hook.client, self.user_uuid, self.user_email, lambda: organization_id)
         # May be the text of a template, which the operation parses.
         level: Any = self.level
         update = UpdateMember(organization_id=organization_id, user_uuid=user_uuid, level=level)
-        members = ListMembers(organization_id=organization_id, limit=hook.client.settings.page_size)
+        members = ListMembers(organization_id=organization_id)
+
+        def find() -> Member | None:
+            return find_by_uuid(hook.client, members, user_uuid)
+
         try:
-            member = change_and_check(hook.client, update, lambda: find_by_uuid(hook.client, members, user_uuid))
+            return self.plain(change(hook.client, update, find))
         except WorkspaceNotFoundError as error:
-            check_no_member(hook.client, error, user_uuid, organization_id)
+            check_gone(
+                error, "member", find, lambda error: check_user_id(hook.client, error, user_uuid, members, "membership")
+            )
             raise
-        return self.plain(member)
 
 
 class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
@@ -135,11 +140,14 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.members import DeleteMember, ListMembers
         from airflow_provider_workspace.operators.arguments import parse_access_level
-        from airflow_provider_workspace.procedures.changes import delete_if_present
+        from airflow_provider_workspace.procedures.find import (
+            check_user_id,
+            find_by_uuid,
+            find_user,
+            read_rows,
+        )
         from airflow_provider_workspace.procedures.members import check_removal
         from airflow_provider_workspace.procedures.roster_files import rows_of_value
-        from airflow_provider_workspace.procedures.snapshot import read_rows
-        from airflow_provider_workspace.procedures.users import check_no_member, find_by_uuid, find_user
 
         organization_id = hook.organization_or_default(self.organization_id)
         what = f"member {self.user_uuid or self.user_email}"
@@ -153,12 +161,8 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
         deleted = not user_uuid
         if user_uuid:
             delete = DeleteMember(organization_id=organization_id, user_uuid=user_uuid)
-            members = ListMembers(organization_id=organization_id, limit=hook.client.settings.page_size)
-
-            def exists() -> bool:
-                return find_by_uuid(hook.client, members, user_uuid) is not None
-
-            if_missing = self.parse_choice("if_missing", "ignore", "fail")
+            members = ListMembers(organization_id=organization_id)
+            self.parse_choice("if_missing", "ignore", "fail")  # before anything is noted
             owner_level = parse_access_level("owner_level", self.owner_level)
             protected = rows_of_value(self.protected, "protected")
             if protected or owner_level is not None or not self.allow_last_owner:
@@ -170,13 +174,12 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
                     allow_last_owner=self.allow_last_owner,
                 )
             self.task_state.begin(what)
-            deleted = delete_if_present(
-                hook.client,
+            deleted = self.remove(
+                hook,
                 what,
                 delete,
-                if_missing,
-                exists=exists,
-                check_gone=lambda error: check_no_member(hook.client, error, user_uuid, organization_id),
+                find=lambda: find_by_uuid(hook.client, members, user_uuid),
+                explain=lambda error: check_user_id(hook.client, error, user_uuid, members, "membership"),
             )
         return {"user_uuid": user_uuid or None, "deleted": deleted}
 

@@ -275,7 +275,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         self, hook: WorkspaceHook, plan: Plan[Change], wanted: Organization, part: str, organization_id: str
     ) -> None:
         """Plan the part again after its changes, and check that nothing is left."""
-        from airflow_provider_workspace.procedures.changes import check_done
+        from airflow_provider_workspace.procedures.ensure import check_done
         from airflow_provider_workspace.procedures.organization import plan_organization
         from airflow_provider_workspace.state.organization_memory import organization_reader
 
@@ -320,8 +320,8 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         """Return the domains of the file that are not verified yet."""
         from airflow_provider_workspace.api.comparison import domain_key
         from airflow_provider_workspace.api.operations.domains import ListDomains
-        from airflow_provider_workspace.procedures.snapshot import read_list
+        from airflow_provider_workspace.procedures.find import read_rows
 
         names = {domain_key(entry.domain) for entry in wanted.domains if entry.verified}
-        rows = read_list(hook.client, ListDomains, organization_id)
+        rows = read_rows(hook.client, ListDomains(organization_id=organization_id))
         return [self.plain(row) for row in rows if domain_key(row.domain or "") in names and not row.is_verified]

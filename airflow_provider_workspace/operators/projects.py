@@ -87,20 +87,10 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.projects import CreateProject
-        from airflow_provider_workspace.procedures.resources import create_project
 
-        # The fields may be secret: no variable holds them while a request is sent.
-        create = CreateProject(
-            organization_id=hook.organization_or_default(self.organization_id),
-            **{**self.parse_fields("settings", "organization_id"), **self.given(FREQUENT)},
-        )
-        project, self.created = create_project(
-            hook.client,
-            create,
-            if_exists=self.parse_choice("if_exists", "return", "fail"),
-            memory=self.task_state,
-        )
-        return self.compared(create, project)
+        organization_id = hook.organization_or_default(self.organization_id)
+        fields = {**self.parse_fields("settings", "organization_id"), **self.given(FREQUENT)}
+        return self.create(hook, CreateProject(organization_id=organization_id, **fields))
 
 
 class WorkspaceGetProjectOperator(WorkspaceOperator):

@@ -34,7 +34,7 @@ from airflow_provider_workspace.procedures.suspension import SuspensionClock, Wa
 if TYPE_CHECKING:
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.client.settings import Settings
-    from airflow_provider_workspace.procedures.create_or_get import Memory
+    from airflow_provider_workspace.procedures.ensure import Memory
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.api.comparison import address_key, printable
+from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite, ListInvites
 from airflow_provider_workspace.api.operations.members import DeleteMember, ListMembers, UpdateMember
 from airflow_provider_workspace.errors import (
@@ -23,8 +23,10 @@ from airflow_provider_workspace.errors import (
     WorkspaceNotAppliedError,
     WorkspaceNotFoundError,
     WorkspacePermissionError,
+    printable,
 )
-from airflow_provider_workspace.procedures.changes import check_done
+from airflow_provider_workspace.procedures.ensure import check_done
+from airflow_provider_workspace.procedures.find import read_rows
 from airflow_provider_workspace.procedures.invites_report import NEEDS_ATTENTION as INVITES_THAT_NEED_ATTENTION
 from airflow_provider_workspace.procedures.invites_report import (
     InvitesReport,
@@ -33,7 +35,6 @@ from airflow_provider_workspace.procedures.invites_report import (
 )
 from airflow_provider_workspace.procedures.plan import MAX_LINES, Change, Plan, describe_fields
 from airflow_provider_workspace.procedures.roster import Roster, Row, check_address, check_roster
-from airflow_provider_workspace.procedures.snapshot import read_list
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Invite, Member
@@ -174,8 +175,10 @@ def plan_members(
         raise WorkspaceInputError("leavers is empty")
     safe = {address_key(check_address("protected", address)) for address in protected}
     # Before the members, so that people who join in between are not missed.
-    invites = [invite for invite in read_list(client, ListInvites, organization_id) if not invite.is_expired]
-    members = read_members() if read_members else read_list(client, ListMembers, organization_id)
+    invites = [
+        invite for invite in read_rows(client, ListInvites(organization_id=organization_id)) if not invite.is_expired
+    ]
+    members = read_members() if read_members else read_rows(client, ListMembers(organization_id=organization_id))
     why = "not on the roster" if leavers is None else "is leaving"
     plan = MemberPlan(client.settings.place(organization_id), blank=roster.blank)
 
@@ -409,9 +412,9 @@ def _check_sent(client: WorkspaceClient, plan: Plan[Any], left: list[MemberChang
         nonlocal left
         levels: dict[str | None, int | None] = {}
         if any(change.step == "withdraw" for change in left):
-            levels |= {invite.id: None for invite in read_list(client, ListInvites, organization_id)}
+            levels |= {invite.id: None for invite in read_rows(client, ListInvites(organization_id=organization_id))}
         if any(change.step != "withdraw" for change in left):
-            members = read_list(client, ListMembers, organization_id)
+            members = read_rows(client, ListMembers(organization_id=organization_id))
             levels |= {member.user.uuid: member.level for member in members if member.user}
         left = [
             change

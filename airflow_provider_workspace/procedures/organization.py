@@ -24,19 +24,11 @@ from airflow_provider_workspace.errors import (
     WorkspaceOutcomeUnknownError,
 )
 from airflow_provider_workspace.procedures.conditions import ask_verification
+from airflow_provider_workspace.procedures.find import check_not_cut, domain_name, project_key, read_rows
 from airflow_provider_workspace.procedures.members import plan_members
 from airflow_provider_workspace.procedures.organization_file import DashboardEntry
 from airflow_provider_workspace.procedures.plan import Change, Plan
-from airflow_provider_workspace.procedures.resources import (
-    add_collaborator,
-    check_not_cut,
-    create_domain,
-    create_project,
-    domain_name,
-    project_key,
-)
 from airflow_provider_workspace.procedures.roster_files import read_roster
-from airflow_provider_workspace.procedures.snapshot import read_list, read_rows
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator, Domain, Member, ProjectItem
@@ -84,11 +76,11 @@ class OrganizationReader:
 
     @cached_property
     def projects(self) -> list[ProjectItem]:
-        return read_list(self.client, ops.projects.ListProjects, self.organization_id)
+        return read_rows(self.client, ops.projects.ListProjects(organization_id=self.organization_id))
 
     @cached_property
     def members(self) -> list[Member]:
-        return read_list(self.client, ops.members.ListMembers, self.organization_id)
+        return read_rows(self.client, ops.members.ListMembers(organization_id=self.organization_id))
 
     def project_id(self, entry: ProjectEntry) -> str | None:
         """
@@ -139,8 +131,7 @@ def _plan_projects(wanted: Organization, reader: OrganizationReader) -> list[Cha
         name, project_id = f"project {entry.name}", reader.project_id(entry)
         if project_id is None:
             del fields["name"]
-            apply = _creating(create_project, create)
-            changes.append(Change("create", "projects", name, fields, operation=create, apply=apply))
+            changes.append(Change("create", "projects", name, fields, operation=create))
             continue
         get = ops.projects.GetProject(organization_id=reader.organization_id, project_id=project_id)
         after, before = _changed_fields(create, reader.client.send(get))
@@ -152,15 +143,14 @@ def _plan_projects(wanted: Organization, reader: OrganizationReader) -> list[Cha
 
 def _plan_domains(wanted: Organization, reader: OrganizationReader) -> list[Change]:
     where: dict[str, Any] = {"organization_id": reader.organization_id}
-    listed = read_list(reader.client, ops.domains.ListDomains, reader.organization_id)
+    listed = read_rows(reader.client, ops.domains.ListDomains(organization_id=reader.organization_id))
     rows = {domain_key(row.domain): row for row in listed if row.domain}
     changes: list[Change] = []
     for entry in wanted.domains:
         row = rows.pop(domain_key(entry.domain), None)
         if row is None:
             create = ops.domains.CreateDomain(**where, domain=domain_name(entry.domain))
-            name, apply = f"domain {create.domain}", _creating(create_domain, create)
-            changes.append(Change("create", "domains", name, operation=create, apply=apply))
+            changes.append(Change("create", "domains", f"domain {create.domain}", operation=create))
         changes += _domain_changes(entry, row, where)
     if "domains" in wanted.complete:
         for key, row in rows.items():
@@ -195,11 +185,6 @@ def _verify(client: WorkspaceClient, verify: Any) -> str:
         log.info("The domain '%s' is verified.", domain.domain)
         return ""
     return f"Publish a TXT record with the value {domain.verification_challenge} in the DNS of {domain.domain}"
-
-
-def _creating(create: Callable[..., object], operation: Operation[Any]) -> Callable[[WorkspaceClient, Any], object]:
-    """Return what creates a record unless it exists."""
-    return lambda client, memory: create(client, operation, if_exists="return", memory=memory)
 
 
 def _plan_members(wanted: Organization, reader: OrganizationReader) -> list[Change]:
@@ -323,8 +308,7 @@ def _plan_collaborators(
             add("create", person.email, level, intended=intended)
         else:
             operation = ops.dashboards.AddDashboardCollaborator(**where, user_uuid=users[key], **level)
-            apply = _creating(add_collaborator, operation)
-            add("create", person.email, level, operation=operation, intended=intended, apply=apply)
+            add("create", person.email, level, operation=operation, intended=intended)
     for key, row in [*rows.items(), *(("", row) for row in nameless)] if "collaborators" in wanted.complete else ():
         before = {"level": row.level}
         if key and row.label and where:
@@ -368,7 +352,7 @@ def describe_organization(
     :param dashboards: keys of Variables by dashboard id, by project id
     """
     projects: list[dict[str, Any]] = []
-    for item in read_list(client, ops.projects.ListProjects, organization_id):
+    for item in read_rows(client, ops.projects.ListProjects(organization_id=organization_id)):
         project_id = str(item.id)
         get = ops.projects.GetProject(organization_id=organization_id, project_id=project_id)
         entry = _fields(client.send(get), ProjectFields.model_fields)
@@ -378,12 +362,12 @@ def describe_organization(
     domains = [
         {"domain": row.domain, **_fields(row, DomainFields.model_fields)}
         | ({} if row.is_verified else {"verified": False})
-        for row in read_list(client, ops.domains.ListDomains, organization_id)
+        for row in read_rows(client, ops.domains.ListDomains(organization_id=organization_id))
     ]
-    invites = read_list(client, ops.invites.ListInvites, organization_id)
+    invites = read_rows(client, ops.invites.ListInvites(organization_id=organization_id))
     levels = {one.target_email: one.level for one in invites if not one.is_expired}
     people = {address_key(email): _person(email, level) for email, level in levels.items() if email}
-    for member in read_list(client, ops.members.ListMembers, organization_id):
+    for member in read_rows(client, ops.members.ListMembers(organization_id=organization_id)):
         if member.user and member.user.email:
             people[address_key(member.user.email)] = _person(member.user.email, member.level)
     found = {

@@ -20,7 +20,7 @@ from airflow_provider_workspace.api.operations.invites import InviteSettings
 from airflow_provider_workspace.api.operations.projects import ProjectFields
 from airflow_provider_workspace.api.secrets import secrets_under
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.resources import project_key
+from airflow_provider_workspace.procedures.find import project_key
 from airflow_provider_workspace.procedures.roster import address_problem
 from airflow_provider_workspace.procedures.roster_files import RosterFile
 

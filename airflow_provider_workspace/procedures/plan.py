@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from airflow_provider_workspace.api.comparison import printable
-from airflow_provider_workspace.errors import WorkspaceInputError, shown
-from airflow_provider_workspace.procedures.changes import delete_if_present
+from airflow_provider_workspace.errors import WorkspaceInputError, printable, shown
+from airflow_provider_workspace.procedures import ensure
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
@@ -54,6 +53,7 @@ class Change:
     :param operation: the operation to send; ``None`` for none, or if it depends on an earlier part
     :param intended: what the change is known by before its ids are: the names of its parents, and all fields
     :param apply: applies it, with a client and what the task remembers; by default the operation is sent
+        as :mod:`~airflow_provider_workspace.procedures.ensure` does
     """
 
     action: str
@@ -86,7 +86,9 @@ class Change:
         if self.operation is None:
             log.warning("Not changed:%s", self.line())
         elif self.action == "remove":
-            delete_if_present(client, self.name, self.operation, "ignore", exists=None)
+            ensure.remove(client, self.name, self.operation)
+        elif self.action == "create":
+            ensure.create(client, self.operation, if_exists="return", memory=memory)
         else:
             client.send(self.operation)
             log.info("Done:%s", self.line())

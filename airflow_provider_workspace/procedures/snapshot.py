@@ -1,16 +1,15 @@
-"""Read the lists of an organization: all rows, one row, or a snapshot by e-mail address or id."""
+"""A snapshot of the lists of an organization, by e-mail address or id."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key
-from airflow_provider_workspace.api.outcome import Outcome
-from airflow_provider_workspace.api.request_errors import describe
 from airflow_provider_workspace.errors import WorkspaceIncompleteListError
+from airflow_provider_workspace.procedures.find import pages_of
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Domain, Page, ProjectItem, Resource
@@ -75,7 +74,8 @@ def take_snapshot(
     def rows(first: Operation[Page[R]], page: Page[R] | None = None) -> Iterator[R]:
         """Yield the rows; note that there are too few, or fail."""
         try:
-            yield from _each_row(client, first, page)
+            for found in pages_of(client, first, page):
+                yield from found
         except WorkspaceIncompleteListError as error:
             if complete:
                 raise
@@ -113,63 +113,3 @@ def take_snapshot(
         emails = (row.user.email for row in rows(members, first) if row.user and row.user.email)
         seen.members.update(map(address_key, emails))
     return seen
-
-
-def _label(row: Resource) -> str | None:
-    return row.label
-
-
-def _each_row(
-    client: WorkspaceClient,
-    first: Operation[Page[R]],
-    page: Page[R] | None = None,
-    identity: Callable[[R], object] = _label,
-) -> Iterator[R]:
-    """Yield the rows of all pages, each once; ``page`` is the first one if it was read already."""
-    rows = identified = 0
-    for row in client.rows(first, page):
-        rows += 1
-        identified += bool(identity(row))
-        yield row
-    if rows and not identified:
-        msg = (
-            "Check that the owner of the API key may see names and addresses: "
-            f"{describe(first, f'gave {rows} rows, none of which shows its name, address or id')} Nothing was changed."
-        )
-        raise WorkspaceIncompleteListError(
-            msg, operation=type(first).__name__, outcome=Outcome.REJECTED.value, retryable=False
-        )
-
-
-def read_rows(
-    client: WorkspaceClient, first: Operation[Page[R]], *, identity: Callable[[R], object] = _label
-) -> list[R]:
-    """
-    Return all rows of a list, each once.
-
-    :param identity: returns what identifies a row, by default its label
-    :raises WorkspaceIncompleteListError: if the list has fewer rows than it counts, or no row shows its identity
-    """
-    return list(_each_row(client, first, identity=identity))
-
-
-def read_list(client: WorkspaceClient, kind: Callable[..., Operation[Page[R]]], organization_id: str) -> list[R]:
-    """Return all rows of a list of an organization; ``kind`` is the class of its operation."""
-    return read_rows(client, kind(organization_id=organization_id, limit=client.settings.page_size))
-
-
-def find_row(
-    client: WorkspaceClient,
-    first: Operation[Page[R]],
-    wanted: Callable[[R], bool],
-    *,
-    identity: Callable[[R], object] = _label,
-) -> R | None:
-    """
-    Return the first row of a list that is wanted; ``None`` if there is none.
-
-    :param identity: returns what identifies a row, by default its label
-    :raises WorkspaceIncompleteListError: if it is not found, and the list has fewer rows than it counts or no row shows
-        its identity
-    """
-    return next(filter(wanted, _each_row(client, first, identity=identity)), None)

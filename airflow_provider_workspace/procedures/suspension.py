@@ -97,10 +97,10 @@ class WatchedClient:
     def send_all(self, operations: Sequence[Operation[T]], **options: Any) -> list[Any]:
         return self._watch(self._client.send_all, operations, **options)
 
-    def rows(self, op: Operation[Page[T]], page: Page[T] | None = None) -> Iterator[T]:
+    def pages(self, op: Operation[Page[T]], page: Page[T] | None = None) -> Iterator[list[T]]:
         pages = self._client.pages(op, page)
         while (rows := self._watch(lambda: next(pages, None))) is not None:
-            yield from rows
+            yield rows
 
     def pause(self, seconds: float) -> None:
         self._watch(self._client.pause, seconds, pause=seconds)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.api.outcome import Outcome
+from airflow_provider_workspace.api.retry import RetryPolicy
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceError
 
@@ -39,7 +40,7 @@ class HookService:
         settings = hook.client.settings
         self.hook = hook
         self.base_url = settings.base_url
-        self.policy = settings.retry_policy()
+        self.policy = RetryPolicy(settings.max_attempts, settings.max_retry_wait)
         self.consistency_time = settings.consistency_time
         # Each attempt is noted in the lease, so the client must not retry by itself.
         self._client = WorkspaceClient(settings.model_copy(update={"max_attempts": 1}), mask=hook.client.mask)

@@ -9,8 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.hooks.files import file_at
+from airflow_provider_workspace.procedures.find import project_key
 from airflow_provider_workspace.procedures.organization import OrganizationReader
-from airflow_provider_workspace.procedures.resources import project_key
 from airflow_provider_workspace.state.dashboard_registry import DashboardIdentity, DashboardRegistry
 from airflow_provider_workspace.state.lease_store import VariableStore
 from airflow_provider_workspace.state.leases import LeaseRegistry, digest, export_key

@@ -70,9 +70,9 @@ class TaskState:
         """Note that a request is about to be sent, or may still be in progress."""
         self.write({"begun": what, "at": self._clock()})
 
-    def take_over(self) -> Callable[[], None]:
-        """Note that this try sends from now on; return the check that no other one has begun since."""
-        return (lambda: None) if self._store is None else LatestTry(self._store).check
+    def take_over(self) -> Callable[..., None] | None:
+        """Note that this try sends from now on; return the check that no other one has begun since, if there is one."""
+        return None if self._store is None else LatestTry(self._store).check
 
     def count_send(self) -> int:
         """Count one more send and return the number of sends in this try, deferrals included."""
@@ -119,7 +119,7 @@ class LatestTry:
         self._checked = _clocks()
         store.set(LATEST_TRY, self._token)
 
-    def check(self) -> None:
+    def check(self, *_: object) -> None:
         """
         Read the note again if either clock says that the last look was some seconds ago.
 

@@ -230,7 +230,7 @@ class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Snapshot | PollFailure]) -> AsyncIterator[Any]:
         """End the task as success or failed."""
-        from airflow_provider_workspace.api.no_value import NO_VALUES, is_no_value, no_value_error
+        from airflow_provider_workspace.api.operation import NO_VALUES, is_no_value, no_value_error
 
         for name in self.templated:  # they are rendered by now
             if is_no_value(getattr(self, name), NO_VALUES):

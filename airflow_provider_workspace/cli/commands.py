@@ -90,7 +90,7 @@ def _plan_organizations(args: Namespace) -> None:
     from airflow_provider_workspace.hooks.files import file_at
     from airflow_provider_workspace.procedures.organization import plan_organization
     from airflow_provider_workspace.procedures.organization_file import load_organizations
-    from airflow_provider_workspace.state.organization_memory import organization_reader
+    from airflow_provider_workspace.state.memory import organization_reader
 
     plans: dict[str, Any] = {}
     with _open_hook(args.conn_id) as hook:
@@ -128,7 +128,7 @@ def import_organization(args: Namespace) -> None:
     """Print an organization file that describes an organization."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
     from airflow_provider_workspace.procedures.organization import describe_organization
-    from airflow_provider_workspace.state.organization_memory import PREFIX, remembered_dashboards
+    from airflow_provider_workspace.state.memory import PREFIX, remembered_dashboards
 
     with _open_hook(args.conn_id) as hook:
         organization_id = hook.organization_or_default(args.organization_id)

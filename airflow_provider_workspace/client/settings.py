@@ -67,16 +67,6 @@ def _url(value: Any) -> str:
     return value.rstrip("/")
 
 
-def _url_or_templates(value: Any) -> str | dict[str, str]:
-    """Parse a URL, or a URL template per kind of resource."""
-    if not isinstance(value, dict):
-        return _url(value)
-    for kind, template in value.items():
-        if kind not in RESOURCE_PATHS or not isinstance(template, str) or not re.match(r"https?://[^\s/]+", template):
-            raise ValueError(f"a URL, or an object of URL templates for {', '.join(RESOURCE_PATHS)}")
-    return value
-
-
 def _verify(value: Any) -> bool | str:
     """Parse whether to verify TLS certificates, or the path of CA certificates."""
     if isinstance(value, str) and value.strip().lower() in ("true", "false"):
@@ -102,7 +92,6 @@ class _ReadBy:
 Boolean = Annotated[bool, _ReadBy(_boolean)]
 Identifier = Annotated[str, _ReadBy(_identifier)]
 Url = Annotated[str, _ReadBy(_url)]
-UrlOrTemplates = Annotated[str | dict[str, str], _ReadBy(_url_or_templates)]
 Verify = Annotated[bool | str, _ReadBy(_verify)]
 
 
@@ -249,11 +238,11 @@ class Settings(BaseModel):
         description="Proxy URL, such as http://proxy.example.com:3128.",
         json_schema_extra={"allowed": "`http://…`, `https://…`", "default_text": "proxy of the environment"},
     )
-    web_url: UrlOrTemplates | None = Field(
+    web_url: Url | None = Field(
         default=None,
         title="Web URL",
         description="URL of the workspace in a browser. Links of tasks lead there.",
-        json_schema_extra={"allowed": "URL, or object of URL templates"},
+        json_schema_extra={"allowed": "`http://…`, `https://…`"},
     )
     allow_http: Boolean = Field(
         default=False,

@@ -402,7 +402,7 @@ class WorkspaceHook(BaseHook):
         :raises WorkspaceInputError: if a row is invalid, before anything is sent
         :raises WorkspaceInvitesIncompleteError: if somebody could not be invited; it has the report
         """
-        from airflow_provider_workspace.procedures.bulk_invites import invite_all
+        from airflow_provider_workspace.procedures.invites import invite_all
 
         return invite_all(
             self.client,
@@ -410,6 +410,7 @@ class WorkspaceHook(BaseHook):
             organization_id=self.organization_or_default(organization_id),
             on_invalid=on_invalid,
             clock=time.time,
+            monotonic=time.monotonic,
             max_wait=self.client.settings.max_retry_wait,
             progress=ProgressLog("Invites"),
         )

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.files import ReportFile
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
-    from airflow_provider_workspace.state.campaigns import CampaignNote
-    from airflow_provider_workspace.state.task_state import TaskState
+    from airflow_provider_workspace.state.memory import CampaignNote, TaskState
 
 # The longest pause in seconds that a worker waits for; longer ones are deferred to the triggerer.
 MAX_PAUSE_ON_WORKER = 60.0
@@ -222,6 +221,8 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     switches: Collection[str] = ("is_dry_run",)
     campaign: CampaignNote | None = None
     """Progress of the invites that the task sends, for the status page."""
+    check_latest_try: Callable[..., None] | None = None
+    """Fails the task if another try of it has begun."""
 
     def __init__(self, *, dry_run: bool | str | XComArg = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -258,7 +259,8 @@ class WorkspaceWriteOperator(WorkspaceOperator):
 
     def write_check(self, hook: WorkspaceHook) -> Callable[[Operation[Any], str], object] | None:  # noqa: ARG002
         """Return what is called before each attempt of a write, and raises if it may not be sent."""
-        return self.task_state.take_over()
+        self.check_latest_try = self.task_state.take_over()
+        return self.check_latest_try
 
     def before_pause(self, seconds: float) -> None:
         """Defer instead of a long pause."""
@@ -269,24 +271,28 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         self, rows: Iterable[Mapping[str, Any] | str], hook: WorkspaceHook, organization_id: str, **options: Any
     ) -> InvitesReport:
         """Invite people and report the progress to the status page; the options are those of ``invite_all``."""
-        from airflow_provider_workspace.procedures.bulk_invites import invite_all
-        from airflow_provider_workspace.state.campaigns import CampaignNote
+        from airflow_provider_workspace.procedures.invites import invite_all
+        from airflow_provider_workspace.state.memory import CampaignNote
 
         self.campaign = CampaignNote(self._context.get("ti"), organization_id)
         # By place: after a deferral the connection may lead elsewhere, where nobody was invited yet.
         place = hook.client.settings.place(organization_id)
         with self.campaign:
-            return invite_all(
+            report = invite_all(
                 hook.client,
                 rows,
                 organization_id=organization_id,
                 clock=time.time,
+                monotonic=time.monotonic,
                 memory=self.task_state,
                 kept=self._carried.setdefault("invites", {}).setdefault(place, {}),
                 progress=self.campaign.progress,
                 report=self.campaign.report,
                 **options,
             )
+        if self.check_latest_try:
+            self.check_latest_try()  # a try that was suspended may find everybody invited
+        return report
 
     def defer_for(self, seconds: float) -> None:
         """Defer the task, with the state that it keeps."""
@@ -332,7 +338,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     @property
     def task_state(self) -> TaskState:
         """The state of the task across its tries; empty in a dry run."""
-        from airflow_provider_workspace.state.task_state import TaskState
+        from airflow_provider_workspace.state.memory import TaskState
 
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run, clock=time.time)
 

@@ -34,7 +34,8 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
     The interface has no list of dashboards, so an existing one cannot be looked up. With ``variable_key`` Airflow
     remembers it: service, organization, project, name and id. The next run reads the dashboard by its id and creates
     nothing; it fails if the Variable remembers another dashboard. If a try was interrupted or its answer was lost, the
-    error says what to look for. Tasks that create the same dashboard at the same time wait for each other.
+    error says what to look for. A task fails while another one is creating the same dashboard; its
+    retry finds that one.
 
     :param project_id: project; by default that of the connection
     :param variable_key: Airflow Variable that remembers the dashboard, one for each dashboard. ``None`` creates one in
@@ -88,7 +89,7 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.dashboards import CreateDashboard
-        from airflow_provider_workspace.state.dashboard_registry import DashboardIdentity, DashboardRegistry
+        from airflow_provider_workspace.state.memory import DashboardIdentity, DashboardRegistry
 
         settings = hook.client.settings
         create = CreateDashboard(project_id=hook.project_or_default(self.project_id), **self.given(WRITABLE))

@@ -135,7 +135,8 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
     worker or a retry, the task reads who was invited; once the connection's ``consistency_time`` is over, it sends only
     the missing invites.
 
-    Limits of invites per hour and per day are observed, or learned from the first refusal. When a limit is reached, the
+    Limits of invites per hour and per day are those of the connection (``invites_per_hour``, ``invites_per_day``), or
+    learned from the first refusal. When a limit is reached, the
     task defers until it may continue. It fails only if it could invite nobody for two days.
 
     With ``dry_run=True`` nobody is invited; people to invite have the status ``planned`` in the report.
@@ -151,9 +152,6 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
     :param organization_id: organization; by default that of the connection
     :param on_invalid: ``fail`` before anything is sent if a row is invalid, or ``skip`` such rows
     :param defaults: fields for all rows that do not have them, such as ``{"level": 1, "send_email": False}``
-    :param max_per_hour: limit of invites of the organization per hour, those of other senders included; by default the
-        ``invites_per_hour`` of the connection. Invites count that the service lists or that this task sent
-    :param max_per_day: limit per day; by default the ``invites_per_day`` of the connection
     :param report_path: file for the whole report, ``.csv`` or ``.json``; a path or URL as in ``path``. The
         result then has ``counts``, ``report_path``, and up to 1,000 rows in ``needs_attention``
     """
@@ -177,8 +175,6 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         organization_id: str | XComArg | None = None,
         on_invalid: Literal["fail", "skip"] = "fail",
         defaults: Mapping[str, Any] | XComArg | None = None,
-        max_per_hour: int | None = None,
-        max_per_day: int | None = None,
         report_path: str | ObjectStoragePath | XComArg | None = None,
         **kwargs: Any,
     ) -> None:
@@ -188,8 +184,6 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         self.organization_id: Any = organization_id
         self.on_invalid: Literal["fail", "skip"] = on_invalid
         self.defaults: Any = defaults
-        self.max_per_hour = max_per_hour
-        self.max_per_day = max_per_day
         self.report_path: Any = report_path
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
@@ -219,7 +213,5 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
             hook,
             hook.organization_or_default(self.organization_id),
             on_invalid=self.on_invalid,
-            max_per_hour=self.max_per_hour,
-            max_per_day=self.max_per_day,
             dry_run=self.is_dry_run,
         )

@@ -294,7 +294,7 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.operators.arguments import parse_access_level, parse_maximum
-        from airflow_provider_workspace.procedures.bulk_invites import wait_for_consistency
+        from airflow_provider_workspace.procedures.invites import wait_for_consistency
         from airflow_provider_workspace.procedures.members import plan_members
         from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_value
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.organization_file import Organization
     from airflow_provider_workspace.procedures.plan import Change, Plan
-    from airflow_provider_workspace.state.task_state import TaskState
+    from airflow_provider_workspace.state.memory import TaskState
 
     Part = Literal["projects", "domains", "verification", "members", "dashboards", "collaborators", "exports"]
 
@@ -64,7 +64,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.links import url_for
         from airflow_provider_workspace.procedures.organization import PARTS, plan_organization
         from airflow_provider_workspace.procedures.organization_file import choose_organization, load_organizations
-        from airflow_provider_workspace.state.organization_memory import organization_reader
+        from airflow_provider_workspace.state.memory import organization_reader
 
         found = load_organizations(self.checked_file(), file_at, self.render)
         wanted = choose_organization(found, self.organization, self.file_name)
@@ -245,7 +245,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.operators.arguments import parse_seconds
-        from airflow_provider_workspace.procedures.bulk_invites import wait_for_consistency
+        from airflow_provider_workspace.procedures.invites import wait_for_consistency
         from airflow_provider_workspace.procedures.members import apply
         from airflow_provider_workspace.procedures.organization import PARTS
 
@@ -277,7 +277,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         """Plan the part again after its changes, and check that nothing is left."""
         from airflow_provider_workspace.procedures.ensure import check_done
         from airflow_provider_workspace.procedures.organization import plan_organization
-        from airflow_provider_workspace.state.organization_memory import organization_reader
+        from airflow_provider_workspace.state.memory import organization_reader
 
         def is_done() -> bool:
             left = plan_organization(wanted, organization_reader(hook.client, organization_id), (part,))
@@ -292,7 +292,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
     def memory_of(self, change: Change) -> TaskState:
         """Return the task state of one change."""
         from airflow_provider_workspace.state.leases import digest
-        from airflow_provider_workspace.state.task_state import KEY, TaskState
+        from airflow_provider_workspace.state.memory import KEY, TaskState
 
         carried = self._carried.setdefault(change.name, {})
         return TaskState(self._context, carried, clock=time.time, key=f"{KEY}.{digest(change.name)}")

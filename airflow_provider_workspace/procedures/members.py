@@ -217,7 +217,7 @@ def plan_members(
 
 def _check_rows(rows: Iterable[Mapping[str, Any] | str], on_invalid: str) -> Roster:
     """Check the roster; an invalid row stops everything unless it may be skipped: its person would be removed."""
-    roster = check_roster(rows, strict=on_invalid == "fail")
+    roster = check_roster(rows)
     if roster.invalid and on_invalid == "fail":
         raise WorkspaceInputError(
             f"Correct the invalid rows of the roster ({len(roster.invalid)}): {name_entries(roster.invalid)}"

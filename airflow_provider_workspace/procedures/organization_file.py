@@ -308,9 +308,7 @@ def template_line(text: str) -> int | None:
 def _read_text(path: Any) -> str:
     file = path if isinstance(path, RosterFile) else RosterFile(path)
     try:
-        file.state()
-        with file.open() as text:
-            return text.read(MAX_CHARACTERS + 1)
+        return file.read()
     except UnicodeDecodeError as error:
         raise WorkspaceInputError(f"Save {file} with the encoding UTF-8: byte {error.start} is invalid") from None
     except OSError as error:

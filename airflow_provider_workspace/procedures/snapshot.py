@@ -37,7 +37,6 @@ class Snapshot:
     domains: dict[str, Domain] = field(default_factory=dict)
     projects: dict[str, ProjectItem] = field(default_factory=dict)
     invites: dict[str, bool] = field(default_factory=dict)
-    invite_count: int = 0
     invited_at: list[str] = field(default_factory=list)
     members: set[str] = field(default_factory=set)
     member_count: int | None = None
@@ -89,7 +88,6 @@ def take_snapshot(
         return seen
     for invite in rows(ops.invites.ListInvites(**where)):
         key = address_key(invite.target_email or "")
-        seen.invite_count += 1
         seen.invited_at += [invite.created_at] if invite.created_at else []
         if key:
             seen.invites[key] = bool(invite.is_expired) and seen.invites.get(key, True)

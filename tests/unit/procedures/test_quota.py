@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.procedures.quota import CLOCK_MARGIN, DAY, HOUR, MIN_BATCH, Quota, parse_timestamp
 
 NOW = 1_800_000_000.0
@@ -92,14 +91,6 @@ def test_the_state_of_a_quota_is_plain_json() -> None:
     assert again.refusals == 1
     again.note_sent(NOW + 2, ["c"])
     assert (again.refusals, again.progress_at) == (0, NOW + 2)
-
-
-@pytest.mark.parametrize("wrong", [0, -1, 1.5, "50", True, [-(10**4400)]])
-def test_a_limit_must_be_an_integer(wrong: Any) -> None:
-    with pytest.raises(WorkspaceInputError, match="max_per_hour"):
-        Quota(per_hour=wrong)
-    with pytest.raises(WorkspaceInputError, match="max_per_day"):
-        Quota(per_day=wrong)
 
 
 @given(

@@ -95,7 +95,7 @@ sbom: $(READY) ## List what an installation consists of, as a CycloneDX SBOM in 
 
 .PHONY: coverage
 coverage: $(READY) ## Check that the tests reach every branch of api/ and procedures/
-	$(PYTHON) -m pytest --quiet --numprocesses auto --maxprocesses 4 -m "not slow" tests/unit tests/contract tests/meta tests/robustness/test_rosters.py \
+	$(PYTHON) -m pytest --quiet --numprocesses auto --maxprocesses 4 -m "not slow" tests/unit tests/contract tests/robustness \
 		--cov=airflow_provider_workspace.api --cov=airflow_provider_workspace.procedures --cov-branch --cov-report=term --cov-fail-under=100
 
 LINTERS := "ruff check" "ruff format --check" mypy basedpyright "lint-imports --no-logo"

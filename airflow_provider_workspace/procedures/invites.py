@@ -120,7 +120,7 @@ def invite_all(
     if memory is not None:
         wait_for_consistency(client, memory)
     quota = Quota(client.settings.invites_per_hour, client.settings.invites_per_day, kept)
-    quota.begin(clock())
+    quota.kept.setdefault("progress_at", clock())
     campaign = _Campaign(client, organization_id, roster.rows, report, quota, (clock, monotonic), memory)
     if dry_run:
         campaign.read()
@@ -252,7 +252,7 @@ class _Campaign:
                 break
             self.slow_readings += 1
         self.fresh_for = max(FRESH_SECONDS, 5 * seconds)
-        self.listed = parse_timestamps(seen.invited_at)
+        self.listed = parse_timestamps(seen.invited_at) if self.open else []
         self.compare(seen)
         self.total = self.total or len(self.open)
         self.resolve_refusals()

@@ -62,10 +62,6 @@ class Quota:
         known = [most for most in (self.configured[name], self._learned.get(name)) if most is not None]
         return min(known, default=None)
 
-    def begin(self, now: float) -> None:
-        """Note when the task began, unless it continues after a deferral."""
-        self.kept.setdefault("progress_at", now)
-
     @property
     def progress_at(self) -> float:
         """When the last invite was sent, or the task began, in seconds since 1970."""

@@ -227,12 +227,13 @@ class CampaignNote:
         """Return plain JSON: ``counts``, rows that are ``left``, the wait, and rows that need a person."""
         counts = self.report.counts
         rows = counts.pop("rows")
-        named = [entry for entry in self.report.entries if entry.status in NEEDS_ATTENTION]
+        entries = self.report.entries
+        named = [entry for entry in entries if entry.status in NEEDS_ATTENTION]
         return {
             "organization_id": self._organization_id,
             "rows": rows,
             "counts": {status: number for status, number in counts.items() if number},
-            "left": self.report.left,
+            "left": rows - len(entries),
             "at": iso(now),
             "again_at": None if again_at is None else iso(again_at),
             "why": self.report.waits_for if again_at is not None else "",

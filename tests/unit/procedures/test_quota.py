@@ -77,7 +77,7 @@ def test_the_clock_of_the_service_may_be_ahead(ahead: float) -> None:
 
 def test_the_state_of_a_quota_is_plain_json() -> None:
     quota = Quota()
-    quota.begin(NOW)
+    quota.kept.setdefault("progress_at", NOW)
     quota.note_sent(NOW, ["a"])
     quota.note_refused_rows(NOW, 1)
     quota.refused["b"] = "no"
@@ -86,7 +86,7 @@ def test_the_state_of_a_quota_is_plain_json() -> None:
     assert again.sent() == {"a"}
     assert again.refused == {"b": "no"}
     assert again.most(HOUR) == quota.most(HOUR) == 2
-    again.begin(NOW + 1)
+    again.kept.setdefault("progress_at", NOW + 1)
     assert again.progress_at == NOW
     assert again.refusals == 1
     again.note_sent(NOW + 2, ["c"])

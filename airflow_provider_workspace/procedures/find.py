@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key, domain_key, normal_text
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Resource,
     )
     from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.api.operations.dashboards import AddDashboardCollaborator
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.errors import WorkspaceNotFoundError
 
@@ -154,14 +155,13 @@ def _listed(create: Operation[Any]) -> tuple[str, Operation[Page[Any]], Callable
             ops.invites.ListInvites(organization_id=create.organization_id),
             lambda row: address_key(row.target_email or "") == address and not row.is_expired,
         )
-    if isinstance(create, ops.dashboards.AddDashboardCollaborator):
-        user = create.user_uuid
-        return (
-            f"collaborator {user} of dashboard {create.dashboard_id}",
-            ops.dashboards.ListDashboardCollaborators(project_id=create.project_id, dashboard_id=create.dashboard_id),
-            lambda row: same_id(row.user_uuid, user) or same_id(row.user and row.user.uuid, user),
-        )
-    raise TypeError(type(create).__name__)
+    added = cast("AddDashboardCollaborator", create)
+    user = added.user_uuid
+    return (
+        f"collaborator {user} of dashboard {added.dashboard_id}",
+        ops.dashboards.ListDashboardCollaborators(project_id=added.project_id, dashboard_id=added.dashboard_id),
+        lambda row: same_id(row.user_uuid, user) or same_id(row.user and row.user.uuid, user),
+    )
 
 
 def domain_name(domain: str | None) -> str:

@@ -155,9 +155,13 @@ def test_people_count_once_and_what_cannot_be_written_is_left_out(
     tmp_path: Path,
 ) -> None:
     connect()
-    file: Any = {"projects": [{"name": "Default project", "dashboards": [{"name": "kept"}, {"name": "gone"}]}]}
+    file: Any = {
+        "projects": [{"name": "Default project", "dashboards": [{"name": name} for name in ("kept", "lost", "gone")]}]
+    }
     WorkspaceApplyOrganizationOperator(task_id="dashboards", part="dashboards", file=file).execute({})
-    gone = sandbox.effects("create_dashboard")[-1]["target"]
+    lost, gone = (effect["target"] for effect in sandbox.effects("create_dashboard")[-2:])
+    for key, value in variables.values.items():
+        variables.values[key] = value.replace(f'"dashboard_id": {lost}', '"dashboard_id": 999999')
     with WorkspaceHook() as hook:
         hook.delete_dashboard(dashboard_id=gone)
         hook.create_project(name="North")

@@ -95,7 +95,7 @@ sbom: $(READY) ## List what an installation consists of, as a CycloneDX SBOM in 
 
 .PHONY: coverage
 coverage: $(READY) ## Check that the tests reach every branch of api/ and procedures/
-	$(PYTHON) -m pytest --quiet --numprocesses auto --maxprocesses 4 -m "not slow" tests/unit tests/contract tests/robustness \
+	$(PYTHON) -m pytest --quiet --numprocesses auto --maxprocesses 4 -m "not slow" tests/unit tests/contract tests/meta tests/robustness \
 		--cov=airflow_provider_workspace.api --cov=airflow_provider_workspace.procedures --cov-branch --cov-report=term --cov-fail-under=100
 
 LINTERS := "ruff check" "ruff format --check" mypy basedpyright "lint-imports --no-logo"
@@ -104,7 +104,6 @@ LINTERS := "ruff check" "ruff format --check" mypy basedpyright "lint-imports --
 lint: $(READY) ## Check style, types, imports between the parts, generated code, workflows, and that no file holds a machine's paths
 	@status=0; \
 	for linter in $(LINTERS); do echo "==> $$linter"; $(BIN)/$$linter || status=1; done; \
-	echo "==> the asynchronous hook and client"; $(PYTHON) dev/make_async_hook.py --check || status=1; \
 	echo "==> the schema of organization files"; $(PYTHON) dev/make_organization_schema.py --check || status=1; \
 	echo "==> the chart and the table of the benchmarks"; $(PYTHON) benchmarks/chart.py --check || status=1; \
 	echo "==> workflows"; $(BIN)/zizmor --quiet --offline --persona pedantic .github || status=1; \

@@ -42,8 +42,7 @@ class WorkspaceError(Exception):
     retry_after: float | None = None
 
     def __init__(self, message: str = "") -> None:
-        shown = (char if char.isprintable() or char == "\n" else " " for char in message)
-        super().__init__(message if message.isprintable() else "".join(shown))
+        super().__init__("\n".join(map(printable, message.split("\n"))))
 
     @property
     def permanent(self) -> bool:
@@ -241,6 +240,11 @@ class WorkspaceRedirectError(WorkspaceStatusError):
 
 class WorkspaceServerError(WorkspaceStatusError):
     """5xx: the service or a proxy failed; a write may have been applied."""
+
+
+def printable(text: str) -> str:
+    """Return a text on one line, with a space for each unprintable character."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
 
 
 def type_name(value: object) -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseOperatorLink
 
+from airflow_provider_workspace.version_compat import conf
+
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
     from airflow.sdk.types import TaskInstanceKey
@@ -47,18 +49,19 @@ def url_for(settings: Settings, kind: str, ids: Mapping[str, object]) -> str:
     from urllib.parse import quote
 
     from airflow_provider_workspace.client.settings import RESOURCE_PATHS
-    from airflow_provider_workspace.ui.plugin import WorkspacePlugin, status_page_url
+    from airflow_provider_workspace.ui.plugin import ROUTE, WorkspacePlugin
 
-    web_url = settings.web_url
-    page = web_url + RESOURCE_PATHS[kind] if isinstance(web_url, str) else (web_url or {}).get(kind)
+    page = settings.web_url and settings.web_url + RESOURCE_PATHS[kind]
     defaults = {"organization_id": settings.organization_id, "project_id": settings.project_id}
     known = defaults | {name: value for name, value in ids.items() if value is not None}
     try:
-        if page is not None:
-            quoted = {name: quote(str(value), safe="") for name, value in known.items() if value is not None}
-            return page.format_map(quoted)
+        if page:
+            return page.format_map(
+                {name: quote(str(value), safe="") for name, value in known.items() if value is not None}
+            )
         if kind in ON_STATUS_PAGE and WorkspacePlugin.external_views:
-            return status_page_url(ON_STATUS_PAGE[kind].format_map(known))
-    except (LookupError, ValueError, AttributeError, TypeError):  # of a template in web_url
+            base_url = conf.get("api", "base_url", fallback=None) or ""
+            return f"{base_url.rstrip('/')}/plugin/{ROUTE}#{quote(ON_STATUS_PAGE[kind].format_map(known))}"
+    except LookupError:
         pass
     return ""

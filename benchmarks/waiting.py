@@ -148,7 +148,7 @@ def import_all() -> None:
     import airflow.providers.http.triggers.http
     import airflow.triggers.shared_stream
 
-    import airflow_provider_workspace.client.aio
+    import airflow_provider_workspace.client.loop
     import airflow_provider_workspace.hooks.workspace_async
     import airflow_provider_workspace.triggers.workspace
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 
 from airflow_provider_workspace.api.operations import OPERATIONS
@@ -29,7 +30,7 @@ means that the interface does not document the scope.
 def method_of(operation: str) -> str | None:
     """Return the hook method that sends an operation, found in its source."""
     for name, method in vars(WorkspaceHook).items():
-        if not name.startswith("_") and callable(method) and f".{operation}(" in inspect.getsource(method):
+        if not name.startswith("_") and callable(method) and re.search(rf"\.{operation}\b", inspect.getsource(method)):
             return name
     return "create_invites" if operation == "CreateInvites" else None
 

@@ -34,7 +34,7 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 
 # References into the package itself must lead somewhere. Those to Airflow and others cannot, without a network.
-nitpick_ignore_regex = [("py:.*", r"(?!airflow_provider_workspace).*"), ("py:.*", r".*\.T")]
+nitpick_ignore_regex = [("py:.*", r"(?!airflow_provider_workspace).*"), ("py:.*", r".*\.[CRT]")]
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"

@@ -35,11 +35,6 @@ def normal_text(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-def printable(text: str) -> str:
-    """Return a text on one line, with a space for each unprintable character."""
-    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
-
-
 @lru_cache(maxsize=4096)
 def domain_key(domain: str) -> str:
     """
@@ -73,17 +68,15 @@ KEYS: dict[str, Callable[[str], str]] = {
 }
 
 
-def differences(op: Operation[Any], result: Any) -> list[dict[str, Any]]:
+def differences(op: Operation[Any], result: BaseModel) -> list[dict[str, Any]]:
     """
     Return the fields of a create or change that differ in the response, each as ``field``, ``asked`` and ``got``.
 
     Ignored are differences in spelling (case of addresses, order of lists, whitespace, Unicode form, numbers as text),
     fields that the response does not have, secrets, which services mask, and null in a record without an id. A response
     to a change that is not a record may report a failure.
-
-    :param result: the result; anything but a model has no differences
     """
-    if op.endpoint.effect not in ("create", "change") or not isinstance(result, BaseModel):
+    if op.endpoint.effect not in ("create", "change"):
         return []
     asked, got = _compared(op, result)
     found = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
@@ -19,14 +19,19 @@ from uuid import UUID
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from typing_extensions import get_original_bases
 
-from airflow_provider_workspace.api.secrets import is_secret, secrets_under, without_secrets
-from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.api.secrets import is_secret, secrets_under, without_secrets, without_url_secrets
+from airflow_provider_workspace.errors import WorkspaceInputError, printable
 
 T = TypeVar("T")
 
 # Longest path of a nested field in a message.
 MAX_FIELD_LENGTH = 100
 MAX_ID_LENGTH = 300
+MAX_DETAIL_LENGTH = 300
+# A shorter secret may be part of ordinary text, so it is removed from errors only.
+MIN_SECRET_LENGTH = 12
+# What ids, names and other arguments that cannot be just any text render to if there is no value.
+NO_VALUES = ("", "None", "none", "null", "Undefined")
 
 
 def _whole_number(value: Any) -> int:
@@ -149,16 +154,49 @@ class Response:
     A response, independent of the HTTP library.
 
     :param headers: case-insensitive
+    :param request_id: request id of the service, without secrets; ``None`` if there is none
     """
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
+    request_id: str | None = None
 
-    @property
-    def request_id(self) -> str | None:
-        """Request id of the service; ``None`` if there is none. It may contain a secret."""
-        return self.headers.get("x-request-id") or self.headers.get("request-id")
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """
+    The connection of a request, for messages.
+
+    :param source: name of the connection, such as ``connection 'workspace_default'``
+    :param secrets: values that must not appear in a message
+    """
+
+    source: str
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    def with_secrets_of(self, op: Operation[Any]) -> RequestContext:
+        """Return a copy with the secrets of an operation, which the response may repeat."""
+        return RequestContext(self.source, (*self.secrets, *op.secrets()))
+
+    def cleaned(self, op: Operation[Any], response: Response) -> Response:
+        """Return a response without the secrets of the connection, and with its request id."""
+        body, headers = response.body, response.headers
+        for secret in self.secrets:
+            if len(secret) >= MIN_SECRET_LENGTH:
+                body = body.replace(secret.encode(), b"***")
+        request_id = headers.get("x-request-id") or headers.get("request-id")
+        if request_id:
+            request_id = self.with_secrets_of(op).redacted(request_id)
+        return Response(response.status, headers, body, request_id)
+
+    def redacted(self, text: str) -> str:
+        """Remove secrets and unprintable characters from a text, and shorten it."""
+        for secret in self.secrets:
+            text = text.replace(secret, "***").replace(json.dumps(secret)[1:-1], "***")
+        text = without_url_secrets(text)
+        text = " ".join(printable(text).split())
+        return text if len(text) <= MAX_DETAIL_LENGTH else text[:MAX_DETAIL_LENGTH] + "…"
 
 
 class Operation(BaseModel, Generic[T]):
@@ -175,6 +213,8 @@ class Operation(BaseModel, Generic[T]):
         frozen=True, extra="forbid", defer_build=True, hide_input_in_errors=True, protected_namespaces=()
     )
     endpoint: ClassVar[Endpoint]
+    rows: ClassVar[int] = 1
+    """Number of records in the request."""
 
     def __class_getitem__(cls, answer: Any) -> Any:
         """Set the type of the result, for :func:`result_type`; pydantic would create another class for each."""
@@ -189,11 +229,6 @@ class Operation(BaseModel, Generic[T]):
             raise WorkspaceInputError(
                 f"{type(self).__name__}: a number exceeds Python's integer string limit"
             ) from None
-
-    @property
-    def rows(self) -> int:
-        """Number of records in the request."""
-        return 1
 
     def payload(self) -> Any:
         """Return the fields for the body, or for the query of a GET."""
@@ -246,7 +281,7 @@ class Operation(BaseModel, Generic[T]):
 
     def secrets(self) -> Iterator[str]:
         """Yield the secrets in the request, for the log masker."""
-        return secrets_under("", {name: getattr(self, name) for name in type(self).model_fields})
+        return secrets_under("", self.__dict__)
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Show the fields that are set, without secrets."""
@@ -362,3 +397,23 @@ def explain(cls: type[BaseModel], error: ValidationError) -> str:
         else:
             lines.append(f"field '{name}': {message}" if name else message)
     return "; ".join(lines)
+
+
+def is_no_value(value: Any, words: Collection[str] = ("None",)) -> bool:
+    """
+    Return whether a template found no value: native rendering makes it ``None``, other rendering the word "None".
+
+    :param words: texts that are no value
+    """
+    return value is None or (isinstance(value, str) and value.strip() in words)
+
+
+def no_value_error(name: str, value: Any = None) -> WorkspaceInputError:
+    """
+    Return the error for an argument that must have a value.
+
+    :param name: the argument
+    :param value: what it rendered to
+    """
+    found = "it returned no value" if value is None else f"its template found no value and rendered to '{value}'"
+    return WorkspaceInputError(f"Check the task that {name} comes from: {found}")

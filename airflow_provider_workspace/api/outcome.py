@@ -26,15 +26,13 @@ TRY_LATER = frozenset({408, 425, 429})
 
 def outcome_of_status(status: int) -> Outcome:
     """
-    Return the outcome of a request with this status.
+    Return the outcome of a request that failed with this status.
 
     A redirect that keeps the method (307, 308) was not applied. After other redirects and after a 408, which gateways
     also send for a slow service, the outcome is unknown.
 
-    :param status: HTTP status, 200 to 599
+    :param status: HTTP status, 300 to 599
     """
-    if 200 <= status < 300:
-        return Outcome.APPLIED
     if (400 <= status < 500 and status != 408) or status in (304, 307, 308):
         return Outcome.REJECTED
     return Outcome.UNKNOWN

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from airflow_provider_workspace.api.comparison import printable
 from airflow_provider_workspace.api.outcome import TRY_LATER, Outcome, outcome_of_status
 from airflow_provider_workspace.api.retry import parse_retry_after
-from airflow_provider_workspace.api.secrets import without_url_secrets
 from airflow_provider_workspace.errors import (
     WorkspaceAuthenticationError,
     WorkspaceBadRequestError,
@@ -34,11 +31,7 @@ from airflow_provider_workspace.errors import (
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from airflow_provider_workspace.api.operation import Operation, Response
-
-MAX_DETAIL_LENGTH = 300
-# A shorter secret may be part of ordinary text, so it is removed from errors only.
-MIN_SECRET_LENGTH = 12
+    from airflow_provider_workspace.api.operation import Operation, RequestContext, Response
 
 _CLASSES: dict[int, type[WorkspaceStatusError]] = {
     400: WorkspaceBadRequestError,
@@ -133,38 +126,6 @@ HINTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RequestContext:
-    """
-    The connection of a request, for messages.
-
-    :param source: name of the connection, such as ``connection 'workspace_default'``
-    :param secrets: values that must not appear in a message
-    """
-
-    source: str
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-
-    def with_secrets_of(self, op: Operation[Any]) -> RequestContext:
-        """Return a copy with the secrets of an operation, which the response may repeat."""
-        return RequestContext(self.source, (*self.secrets, *op.secrets()))
-
-    def redacted_body(self, body: bytes) -> bytes:
-        """Remove the secrets of the connection from a response."""
-        for secret in self.secrets:
-            if len(secret) >= MIN_SECRET_LENGTH:
-                body = body.replace(secret.encode(), b"***")
-        return body
-
-    def redacted(self, text: str) -> str:
-        """Remove secrets and unprintable characters from a text, and shorten it."""
-        for secret in self.secrets:
-            text = text.replace(secret, "***").replace(json.dumps(secret)[1:-1], "***")
-        text = without_url_secrets(text)
-        text = " ".join(printable(text).split())
-        return text if len(text) <= MAX_DETAIL_LENGTH else text[:MAX_DETAIL_LENGTH] + "…"
-
-
 def describe(op: Operation[Any], what: str) -> str:
     """Describe what happened to an operation. The path is last, because Airflow's log page cuts long lines."""
     return f"{type(op).__name__} {what} ({op.endpoint.method} {op.path()})."
@@ -233,7 +194,7 @@ def unreadable_error(
         "responds in its place. " + describe(op, f"returned {response.status} with {found}, {content_type[:80]}"),
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
-        request_id=context.redacted(response.request_id or "") or None,
+        request_id=response.request_id,
     )
 
 
@@ -247,7 +208,7 @@ def not_applied_error(
         + describe(op, f"returned {response.status}"),
         operation=type(op).__name__,
         outcome=Outcome.UNKNOWN.value,
-        request_id=context.with_secrets_of(op).redacted(response.request_id or "") or None,
+        request_id=response.request_id,
     )
 
 
@@ -283,7 +244,7 @@ def status_error(
         outcome=outcome_of_status(status).value,
         retryable=passing or status in TRY_LATER or (status >= 500 and status != 501),
         retry_after=retry_after,
-        request_id=context.redacted(response.request_id or "") or None,
+        request_id=response.request_id,
     )
     error.from_service = _is_from_service(response.body)
     return error

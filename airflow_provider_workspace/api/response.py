@@ -17,8 +17,7 @@ from airflow_provider_workspace.api.request_errors import not_applied_error, sta
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from airflow_provider_workspace.api.operation import Operation, Response
-    from airflow_provider_workspace.api.request_errors import RequestContext
+    from airflow_provider_workspace.api.operation import Operation, RequestContext, Response
 
 T = TypeVar("T")
 
@@ -58,21 +57,23 @@ def parse_response(
         unreadable = None
         result: T = cast("Any", None)
         try:
-            result = decode(op.endpoint.result, context.redacted_body(response.body))
+            result = decode(op.endpoint.result, response.body)
         except UnreadableResponseError as found:
             unreadable = str(found)
         if op.endpoint.effect == "create" and not caller_looks_up and _is_foreign(result):
             unreadable = "JSON that is not the new record"
         if unreadable is not None:  # raised here, so that its traceback does not hold the body
             raise unreadable_error(op, response, context, unreadable)
+        other: list[dict[str, Any]] = []
         if op.endpoint.effect == "remove":
-            other = describe_differences(_failures_of_remove(context.redacted_body(response.body)))
-        else:
-            other = describe_differences(differences(op, result))
+            other = _failures_of_remove(response.body)
+        elif isinstance(result, Resource):
+            other = differences(op, result)
         if other and op.endpoint.effect != "create":
-            raise not_applied_error(op, response, context, other)
+            raise not_applied_error(op, response, context, describe_differences(other))
         if other:
-            log.warning("%s was applied with differences: %s", type(op).__name__, context.redacted(other))
+            shown = context.redacted(describe_differences(other))
+            log.warning("%s was applied with differences: %s", type(op).__name__, shown)
         if not trust_counts and isinstance(result, Page):
             result.count = None
         return result

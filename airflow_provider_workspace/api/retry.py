@@ -1,4 +1,4 @@
-"""The retry policy of both clients, and the pauses of procedures."""
+"""The retry policy of the client, and the pauses of procedures."""
 
 from __future__ import annotations
 

@@ -20,6 +20,8 @@ _SECRET_WORDS = (
 )  # fmt: skip
 # Further names of secret URL parameters.
 _SECRET_PARAMETERS = frozenset({"key", "auth", "sig", "signature", "code", "pass", "pwd", "pw"})
+# The types of values that may hold a secret.
+READ = (str, dict, list, tuple)
 # Compiled on first use, to keep the parsing of Dag files fast.
 _LOGIN = r"://[^\s/?#:@\"'<>]*:([^\s/?#\"'<>]+)@"
 _PARAMETER = r"[?&;#]([^\s=&;#\"'<>]{1,100})=([^\s&;#\"'<>]+)"
@@ -52,11 +54,7 @@ def secrets_under(name: str, value: Any) -> Iterator[str]:
         elif isinstance(value, dict | list | tuple) and id(value) not in seen:
             seen.add(id(value))
             pairs = value.items() if isinstance(value, dict) else (("", item) for item in value)
-            pending += [
-                (secret or is_secret(str(key)), item)
-                for key, item in pairs
-                if isinstance(item, str | dict | list | tuple)
-            ]
+            pending += [(secret or is_secret(str(key)), item) for key, item in pairs if isinstance(item, READ)]
 
 
 def without_secrets(value: Any, *, secret: bool = False) -> Any:

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from airflow_provider_workspace.api.comparison import printable
-from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.errors import WorkspaceError, printable
 from airflow_provider_workspace.version_compat import AirflowNotFoundException
 
 if TYPE_CHECKING:
@@ -71,18 +70,16 @@ def plan(args: Namespace) -> None:
         return
     from airflow_provider_workspace.hooks.files import file_at
     from airflow_provider_workspace.operators.arguments import parse_access_level
-    from airflow_provider_workspace.procedures.member_sync import read_and_plan
+    from airflow_provider_workspace.procedures.members import plan_members
     from airflow_provider_workspace.procedures.roster_files import read_roster
 
     with _open_hook(args.conn_id) as hook:
-        planned = hook.client.run(
-            read_and_plan(
-                read_roster(None, file_at(args.file)),
-                hook.organization_or_default(args.organization_id),
-                hook.client.settings,
-                protected=args.protected,
-                owner_level=parse_access_level("--owner-level", args.owner_level),
-            )
+        planned = plan_members(
+            hook.client,
+            hook.organization_or_default(args.organization_id),
+            read_roster(None, file_at(args.file)),
+            protected=args.protected,
+            owner_level=parse_access_level("--owner-level", args.owner_level),
         )
     _print(json.dumps(planned.to_dict(), indent=2) if args.output == "json" else planned.table())
 
@@ -91,9 +88,9 @@ def _plan_organizations(args: Namespace) -> None:
     """Compare each organization of a file; exit with status 2 if one differs."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
     from airflow_provider_workspace.hooks.files import file_at
+    from airflow_provider_workspace.procedures.organization import plan_organization
     from airflow_provider_workspace.procedures.organization_file import load_organizations
-    from airflow_provider_workspace.procedures.organization_plan import plan_organization
-    from airflow_provider_workspace.state.organization_memory import organization_reader
+    from airflow_provider_workspace.state.memory import organization_reader
 
     plans: dict[str, Any] = {}
     with _open_hook(args.conn_id) as hook:
@@ -102,8 +99,8 @@ def _plan_organizations(args: Namespace) -> None:
             raise SystemExit(f"Leave out --organization-id: {args.file} describes {len(organizations)} organizations.")
         for name, wanted in organizations.items():
             organization_id = hook.organization_or_default(args.organization_id or wanted.organization_id)
-            reader = organization_reader(organization_id, hook.client.settings, DatabaseStore)
-            plans[name or organization_id] = hook.client.run(plan_organization(wanted, reader))
+            reader = organization_reader(hook.client, organization_id, DatabaseStore)
+            plans[name or organization_id] = plan_organization(wanted, reader)
     if args.output == "json":
         _print(json.dumps({name: planned.to_dict() for name, planned in plans.items()}, indent=2))
     else:
@@ -130,14 +127,13 @@ def _note_template(text: str) -> str:
 def import_organization(args: Namespace) -> None:
     """Print an organization file that describes an organization."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
-    from airflow_provider_workspace.procedures.organization_import import describe_organization
-    from airflow_provider_workspace.state.organization_memory import PREFIX, remembered_dashboards
+    from airflow_provider_workspace.procedures.organization import describe_organization
+    from airflow_provider_workspace.state.memory import PREFIX, remembered_dashboards
 
     with _open_hook(args.conn_id) as hook:
         organization_id = hook.organization_or_default(args.organization_id)
-        settings = hook.client.settings
-        dashboards = remembered_dashboards(organization_id, settings, DatabaseStore(PREFIX))
-        text = hook.client.run(describe_organization(organization_id, settings.page_size, dashboards))
+        dashboards = remembered_dashboards(organization_id, hook.client.settings, DatabaseStore(PREFIX))
+        text = describe_organization(hook.client, organization_id, dashboards)
     _write(text)
 
 

@@ -1,1 +1,1 @@
-"""The two clients: requests for workers, httpx for the event loop."""
+"""The client: requests for workers, httpx for the event loop."""

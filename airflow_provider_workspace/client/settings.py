@@ -1,5 +1,5 @@
 """
-The settings of a client.
+The settings of a client, and how an Airflow connection becomes settings.
 
 The keys of the connection's extra, their checks and messages are derived from the fields. ``dev/make_connection.py``
 generates the connection form and the table in the documentation from them.
@@ -8,8 +8,10 @@ generates the connection form and the table in the documentation from them.
 # Without postponed annotations: pydantic would have to compile each one when this is imported.
 
 import ipaddress
+import json
 import re
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -17,7 +19,6 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core.core_schema import PlainValidatorFunctionSchema, no_info_plain_validator_function
 
-from airflow_provider_workspace.api.retry import RetryPolicy
 from airflow_provider_workspace.errors import WorkspaceConfigError
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ RESOURCE_PATHS: dict[str, str] = {
     "project": "/project/{project_id}",
     "projects": f"{ORGANIZATION}/projects",
 }
+
+# Accepted connection types: the own one, and those that are not of another system.
+CONNECTION_TYPES = (None, "", "workspace", "generic", "http", "https")
 
 # Parsers of settings. The message of their ValueError says what is expected.
 
@@ -63,16 +67,6 @@ def _url(value: Any) -> str:
     return value.rstrip("/")
 
 
-def _url_or_templates(value: Any) -> str | dict[str, str]:
-    """Parse a URL, or a URL template per kind of resource."""
-    if not isinstance(value, dict):
-        return _url(value)
-    for kind, template in value.items():
-        if kind not in RESOURCE_PATHS or not isinstance(template, str) or not re.match(r"https?://[^\s/]+", template):
-            raise ValueError(f"a URL, or an object of URL templates for {', '.join(RESOURCE_PATHS)}")
-    return value
-
-
 def _verify(value: Any) -> bool | str:
     """Parse whether to verify TLS certificates, or the path of CA certificates."""
     if isinstance(value, str) and value.strip().lower() in ("true", "false"):
@@ -98,7 +92,6 @@ class _ReadBy:
 Boolean = Annotated[bool, _ReadBy(_boolean)]
 Identifier = Annotated[str, _ReadBy(_identifier)]
 Url = Annotated[str, _ReadBy(_url)]
-UrlOrTemplates = Annotated[str | dict[str, str], _ReadBy(_url_or_templates)]
 Verify = Annotated[bool | str, _ReadBy(_verify)]
 
 
@@ -245,11 +238,11 @@ class Settings(BaseModel):
         description="Proxy URL, such as http://proxy.example.com:3128.",
         json_schema_extra={"allowed": "`http://…`, `https://…`", "default_text": "proxy of the environment"},
     )
-    web_url: UrlOrTemplates | None = Field(
+    web_url: Url | None = Field(
         default=None,
         title="Web URL",
         description="URL of the workspace in a browser. Links of tasks lead there.",
-        json_schema_extra={"allowed": "URL, or object of URL templates"},
+        json_schema_extra={"allowed": "`http://…`, `https://…`"},
     )
     allow_http: Boolean = Field(
         default=False,
@@ -279,14 +272,11 @@ class Settings(BaseModel):
         """Return the service and an organization; an edited connection may lead to others."""
         return f"{self.base_url} {organization_id}"
 
+    @cached_property
     def secrets(self) -> tuple[str, ...]:
-        """Return the API key and the password of the proxy, which must not appear in logs and messages."""
+        """The API key and the password of the proxy, which must not appear in logs and messages."""
         password = urlsplit(self.proxy or "").password or ""
         return tuple(dict.fromkeys(filter(None, (self.api_key, password, unquote(password)))))
-
-    def retry_policy(self) -> RetryPolicy:
-        """Return the retry policy of the clients."""
-        return RetryPolicy(max_attempts=self.max_attempts, max_wait=self.max_retry_wait)
 
 
 EXTRAS = tuple(name for name, field in Settings.model_fields.items() if field.title)
@@ -349,3 +339,135 @@ def is_loopback(hostname: str) -> bool:
         return ipaddress.ip_address(hostname).is_loopback
     except ValueError:
         return False
+
+
+def read_connection(connection: Any, conn_id: str) -> Settings:
+    """
+    Return the settings of an Airflow connection.
+
+    The extra is parsed here, because Airflow treats invalid JSON as an empty extra.
+
+    :raises WorkspaceConfigError: naming the invalid part and what is expected
+    """
+    if connection.conn_type not in CONNECTION_TYPES:
+        raise WorkspaceConfigError(
+            f"Set workspace_conn_id to a connection of type 'workspace': '{conn_id}' is of type "
+            f"'{connection.conn_type}', whose password is not for this service."
+        )
+    parts = {name: getattr(connection, name) for name in ("host", "password", "extra", "port", "schema")}
+    return read_settings(**parts, source=f"connection '{conn_id}'")
+
+
+def read_settings(
+    *,
+    host: str | None,
+    password: str | None,
+    extra: str | None,
+    source: str,
+    port: int | None = None,
+    schema: str | None = None,
+) -> Settings:
+    """
+    Return the settings of a connection, given its parts.
+
+    :param host: base URL or host name
+    :param password: personal API key
+    :param extra: JSON object with keys of :data:`EXTRAS`; may be empty or ``None``
+    :param source: name of the connection in messages
+    :param port: port for a host without one
+    :param schema: ``https`` or ``http`` for a host without a scheme; by default ``https``, or ``http`` on this machine
+    :raises WorkspaceConfigError: naming the invalid part and what is expected
+    """
+    given = _read_extra(extra, source)
+    settings = Settings(_read_base_url(host, port, schema, source), _read_api_key(password, source), source, **given)
+    hostname = urlsplit(settings.base_url).hostname or ""
+    if settings.base_url.startswith("http://") and not settings.allow_http and not is_loopback(hostname):
+        raise WorkspaceConfigError(
+            'Use https://, or set "allow_http": true in the extra if the network between is trusted: the host of '
+            f"{source} is plain http://, which would send the API key unencrypted to {hostname}."
+        )
+    return settings
+
+
+def _read_extra(extra: str | None, source: str) -> dict[str, Any]:
+    """Parse the extra and refuse unknown keys."""
+    try:
+        value = json.loads(extra) if extra and extra.strip() else {}
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise WorkspaceConfigError(f'The extra of {source} must be a JSON object, such as {{"organization_id": "…"}}.')
+    for key in value:
+        if key not in EXTRAS:
+            raise WorkspaceConfigError(unknown_key(key, source))
+    return value
+
+
+def _read_api_key(password: str | None, source: str) -> str:
+    """Check that the personal API key can be sent in a header."""
+    api_key = (password or "").strip()
+    if not api_key:
+        raise WorkspaceConfigError(f"Put the personal API key into the password of {source}: it has no API key.")
+    if not api_key.isascii() or not api_key.isprintable() or " " in api_key:
+        raise WorkspaceConfigError(
+            f"{source}: the API key in the password contains characters that cannot be sent in a header."
+        )
+    return api_key
+
+
+def _read_base_url(host: str | None, port: int | None, schema: str | None, source: str) -> str:
+    """Check the base URL, and add scheme and port if they are missing."""
+    given = (host or "").strip()
+    url = given.rstrip("/")
+    if not url:
+        raise WorkspaceConfigError(
+            f"Put the URL of the service, such as https://workspace.example.com, into the host of {source}."
+        )
+    url = _with_scheme(given, (schema or "").strip().lower(), source).rstrip("/")
+    try:
+        parts = urlsplit(url)
+        own_port = parts.port
+        (parts.hostname or "").encode("idna")
+    except ValueError:  # such as a label of the host name that is empty or too long
+        parts = urlsplit("")
+        own_port = None
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or re.search(r"[\s\\]", url)
+        or not url.isprintable()
+    ):
+        raise WorkspaceConfigError(
+            f"The host of {source} is not a URL: expected something like https://workspace.example.com."
+        )
+    if parts.username is not None or parts.query or parts.fragment:
+        raise WorkspaceConfigError(
+            f"Put the API key into the password: the host of {source} must not contain a user, query or fragment."
+        )
+    if parts.path.rstrip("/").endswith("/api"):
+        raise WorkspaceConfigError(f"Leave /api out of the host of {source}: every request adds it.")
+    hostname = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    named = port if own_port is None else own_port
+    usual = (None, {"http": 80, "https": 443}[parts.scheme])
+    # Normalized, because leases and dashboards of different connections compare it.
+    return f"{parts.scheme}://{hostname}{'' if named in usual else f':{named}'}{parts.path}"
+
+
+def _with_scheme(url: str, schema: str, source: str) -> str:
+    """Add a scheme to a host; connection URIs and some secrets backends have it in the schema."""
+    named = url.partition("://")[0].lower() if "://" in url else schema
+    if schema not in ("", "http", "https") or named not in ("", schema or named):
+        raise WorkspaceConfigError(
+            f"The schema of {source} must be https or http, as the host has it, or be left out. As a URI: "
+            "workspace://:<key>@workspace.example.com:443/https?organization_id=<id>"
+        )
+    if "://" in url:
+        return url
+    try:
+        if ipaddress.ip_address(url.rstrip("/")).version == 6:
+            url = f"[{url.rstrip('/')}]"
+    except ValueError:
+        pass  # not an IP address
+    hostname = url.partition("/")[0].rpartition("@")[2]
+    hostname = hostname[1:].partition("]")[0] if hostname.startswith("[") else hostname.partition(":")[0]
+    return f"{schema or ('http' if is_loopback(hostname) else 'https')}://{url}"

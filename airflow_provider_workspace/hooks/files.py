@@ -10,7 +10,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from airflow_provider_workspace.errors import (
     WorkspaceConfigError,
@@ -24,8 +24,6 @@ from airflow_provider_workspace.version_compat import AirflowNotFoundException, 
 
 # Maximum rows of a report in XCom if a file contains all of them.
 MAX_ROWS_IN_XCOM = 1000
-# Metadata, under the names of different stores, that changes when a file changes.
-MARKS = ("size", "mtime", "ino", "ETag", "etag", "generation", "LastModified", "last_modified", "updated")
 # First characters of a formula in a spreadsheet.
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -81,19 +79,15 @@ class StoredFile(RosterFile):
     def __str__(self) -> str:
         return repr(str(self.path))
 
-    def state(self) -> Mapping[str, Any]:
-        """Return metadata that changes when the file changes."""
+    def read_bytes(self, size: int) -> bytes:
         with self._clear_errors("read"):
             self.fs.invalidate_cache()
-            info = self.fs.info(self.path.path)
-        if info["type"] != "file":
-            raise WorkspaceInputError(f"{self} is a {info['type']}; expected a file")
-        return {name: info[name] for name in MARKS if name in info}
-
-    @contextmanager
-    def open(self, newline: str | None = None) -> Iterator[TextIO]:
-        with self._clear_errors("read"), self.path.open("r", encoding="utf-8-sig", newline=newline) as text:
-            yield text
+            kind = self.fs.info(self.path.path)["type"]
+            if kind != "file":
+                raise WorkspaceInputError(f"{self} is a {kind}; expected a file")
+            with self.path.open("rb") as file:
+                content: bytes = file.read(size)
+        return content
 
     def exists(self) -> bool:
         with self._clear_errors("written"):
@@ -115,8 +109,8 @@ class StoredFile(RosterFile):
         """
         try:
             yield
-        except (WorkspaceError, ValueError, csv.Error):
-            raise  # about the content of the file
+        except WorkspaceError:
+            raise
         except FileNotFoundError:
             if done == "read":
                 raise WorkspaceInputError(f"There is no file {self}") from None
@@ -129,7 +123,7 @@ class StoredFile(RosterFile):
             raise WorkspaceStorageError(msg, permanent=True) from error
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EBUSY:  # s3fs: replaced while it was read
-                raise WorkspaceInputError(self.changed()) from None
+                raise WorkspaceInputError(f"Wait until {self} is complete: it changed while it was read") from None
             raise WorkspaceStorageError(
                 f"The object store failed: {self} cannot be {done} ({type(error).__name__}: {error})"
             ) from error

@@ -1,19 +1,33 @@
-"""The hook for workers."""
+"""The hook for workers: from an Airflow connection to a client, and a method per operation."""
 
 from __future__ import annotations
 
+import os
 import time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from uuid import UUID
+
+from airflow.sdk import BaseHook
 
 from airflow_provider_workspace.api import operations as ops
-from airflow_provider_workspace.hooks.connection import WorkspaceConnectedHook
+from airflow_provider_workspace.errors import (
+    WorkspaceConfigError,
+    WorkspaceError,
+    WorkspaceInputError,
+    WorkspaceOutcomeUnknownError,
+)
 from airflow_provider_workspace.hooks.progress import ProgressLog
+from airflow_provider_workspace.version_compat import (
+    AirflowFailException,
+    allow_in_xcom,
+    get_connection,
+    mask_secret,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from uuid import UUID
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
     from airflow_provider_workspace.api.bodies import (
         BatchExportBody,
@@ -34,13 +48,26 @@ if TYPE_CHECKING:
         Domain,
         Invite,
         Member,
+        Page,
         Project,
         ProjectItem,
     )
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
 
-__all__ = ["WorkspaceAsyncHook", "WorkspaceHook"]
+__all__ = ["WorkspaceAsyncHook", "WorkspaceDoNotRetryError", "WorkspaceHook"]
+
+T = TypeVar("T")
+
+# A task that uses the hook may return a record or report; whoever reads it from XCom has this module as well.
+RECORDS = (
+    *("User", "Dashboard", "DashboardCollaborator", "DashboardSharing", "BatchExport"),
+    *("Domain", "Invite", "Member", "ProjectItem", "Project"),
+)
+REPORT = "airflow_provider_workspace.procedures.invites_report.InvitesReport"
+allow_in_xcom([*(f"airflow_provider_workspace.api.models.{name}" for name in RECORDS), REPORT])
 
 
 def __getattr__(name: str) -> Any:
@@ -52,7 +79,15 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-class WorkspaceHook(WorkspaceConnectedHook):
+class WorkspaceDoNotRetryError(WorkspaceOutcomeUnknownError, AirflowFailException):
+    """
+    A write with an unknown outcome that nobody looks up before a retry.
+
+    Airflow fails the task without retries, because a retry could apply the write twice.
+    """
+
+
+class WorkspaceHook(BaseHook):
     """
     Interact with the workspace administration service, for workers.
 
@@ -66,27 +101,146 @@ class WorkspaceHook(WorkspaceConnectedHook):
     :param project_id: default project of the methods; by default that of the connection
     """
 
+    conn_name_attr = "workspace_conn_id"
+    default_conn_name = "workspace_default"
+    conn_type = "workspace"
+    hook_name = "Workspace"
+
+    def __init__(
+        self,
+        workspace_conn_id: str = default_conn_name,
+        *,
+        organization_id: str | None = None,
+        project_id: str | int | None = None,
+    ) -> None:
+        super().__init__()
+        self.workspace_conn_id = workspace_conn_id
+        self.organization_id = organization_id
+        self.project_id = project_id
+        self._client: WorkspaceClient | None = None
+        self._process = 0
+
+    def __enter__(self) -> Self:
+        """Use the hook as a context manager."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the connections to the service."""
+        self.close()
+
+    @property
+    def client(self) -> WorkspaceClient:
+        """The client; the connection is read once in each process, because a fork must not share open connections."""
+        if self._client is None or self._process != os.getpid():
+            self._process = os.getpid()
+            self._client = self._open()
+        return self._client
+
+    def _open(self) -> WorkspaceClient:
+        from airflow_provider_workspace.client.client import WorkspaceClient
+        from airflow_provider_workspace.client.settings import read_connection
+
+        try:
+            settings = read_connection(get_connection(self.workspace_conn_id), self.workspace_conn_id)
+            client = WorkspaceClient(settings, mask=mask_secret)
+        except WorkspaceConfigError as error:
+            raise error.with_traceback(None) from None  # the frames below contain the password
+        for secret in settings.secrets:
+            mask_secret(secret)
+        return client
+
+    def get_conn(self) -> WorkspaceClient:
+        """Return the client."""
+        return self.client
+
+    def close(self) -> None:
+        """Close the connections to the service."""
+        if self._client is not None and self._process == os.getpid():
+            self._client.close()
+        self._client = None
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Test the connection with reads; Airflow calls this for the "Test" button."""
+        from airflow_provider_workspace.hooks.connection_test import check_connection
+
+        try:
+            works, lines = check_connection(self.send, self.client.settings)
+        except WorkspaceError as error:
+            return False, str(error)
+        finally:
+            self.close()
+        return works, " ".join(lines)
+
+    def send(self, operation: Operation[T]) -> T:
+        """
+        Send an operation of :mod:`airflow_provider_workspace.api.operations`.
+
+        :raises WorkspaceDoNotRetryError: if the response to a write that is not repeatable was lost
+        """
+        try:
+            return self.client.send(operation)
+        except WorkspaceOutcomeUnknownError as error:
+            failure = WorkspaceDoNotRetryError(str(error))
+            failure.__dict__.update(error.__dict__)
+            raise failure from error.__cause__
+
+    def organization_or_default(self, organization_id: str | None = None) -> str:
+        """Return the given organization, else that of the hook, else that of the connection."""
+        return self._id_or_default("organization_id", organization_id)
+
+    def project_or_default(self, project_id: str | int | None = None) -> str:
+        """Return the given project, else that of the hook, else that of the connection."""
+        return self._id_or_default("project_id", project_id)
+
+    def _id_or_default(self, name: str, given: Any) -> str:
+        given = getattr(self, name) if given is None else given
+        if given is None:
+            settings = self.client.settings
+            default: str | None = getattr(settings, name)
+            if default is None:
+                raise WorkspaceConfigError(f"No {name}: pass {name}=…, or set it in the extra of {settings.source}.")
+            return default
+        from airflow_provider_workspace.api.operation import is_no_value, no_value_error
+
+        if isinstance(given, bool) or not isinstance(given, str | int | UUID):
+            raise WorkspaceInputError(f"{name} must be an id, not something of type {type(given).__name__}")
+        if is_no_value(given):
+            raise no_value_error(name, given)
+        try:
+            return str(given)
+        except ValueError:
+            raise WorkspaceInputError(f"{name} exceeds Python's integer string limit, so it is not an id") from None
+
+    def _in_organization(self, operation: Callable[..., Operation[T]], organization_id: str | None, **fields: Any) -> T:
+        return self.send(operation(organization_id=self.organization_or_default(organization_id), **fields))
+
+    def _in_project(self, operation: Callable[..., Operation[T]], project_id: str | int | None, **fields: Any) -> T:
+        return self.send(operation(project_id=self.project_or_default(project_id), **fields))
+
+    def _rows(self, operation: Operation[Page[T]]) -> Iterator[T]:
+        return self.client.rows(operation)
+
+    def _rows_of_organization(
+        self, operation: Callable[..., Operation[Page[T]]], organization_id: str | None, limit: int | None, offset: int
+    ) -> Iterator[T]:
+        organization_id = self.organization_or_default(organization_id)
+        return self._rows(operation(organization_id=organization_id, limit=limit, offset=offset))
+
     # Dashboards
 
     def create_dashboard(self, *, project_id: str | int | None = None, **fields: Unpack[DashboardBody]) -> Dashboard:
         """Create a dashboard in a project. Scope ``dashboard:write``."""
-        return self.send(ops.dashboards.CreateDashboard(project_id=self.project_or_default(project_id), **fields))
+        return self._in_project(ops.dashboards.CreateDashboard, project_id, **fields)
 
     def get_dashboard(self, *, dashboard_id: int | str, project_id: str | int | None = None) -> Dashboard:
         """Retrieve a dashboard. Scope ``dashboard:read``."""
-        return self.send(
-            ops.dashboards.GetDashboard(project_id=self.project_or_default(project_id), dashboard_id=dashboard_id)
-        )
+        return self._in_project(ops.dashboards.GetDashboard, project_id, dashboard_id=dashboard_id)
 
     def update_dashboard(
         self, *, dashboard_id: int | str, project_id: str | int | None = None, **fields: Unpack[DashboardBody]
     ) -> Dashboard:
         """Change a dashboard. Scope ``dashboard:write``."""
-        return self.send(
-            ops.dashboards.UpdateDashboard(
-                project_id=self.project_or_default(project_id), dashboard_id=dashboard_id, **fields
-            )
-        )
+        return self._in_project(ops.dashboards.UpdateDashboard, project_id, dashboard_id=dashboard_id, **fields)
 
     def delete_dashboard(self, *, dashboard_id: int | str, project_id: str | int | None = None) -> Dashboard:
         """Delete a dashboard by setting ``deleted`` to true. Scope ``dashboard:write``."""
@@ -96,11 +250,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
         self, *, dashboard_id: int | str, project_id: str | int | None = None
     ) -> Dashboard:
         """Retrieve a dashboard with the access level of the API key's owner. The interface shows no scope."""
-        return self.send(
-            ops.dashboards.GetDashboardAccessControls(
-                project_id=self.project_or_default(project_id), dashboard_id=dashboard_id
-            )
-        )
+        return self._in_project(ops.dashboards.GetDashboardAccessControls, project_id, dashboard_id=dashboard_id)
 
     def list_dashboard_collaborators(
         self, *, dashboard_id: int | str, project_id: str | int | None = None
@@ -121,20 +271,20 @@ class WorkspaceHook(WorkspaceConnectedHook):
         **fields: Unpack[CollaboratorSettings],
     ) -> DashboardCollaborator:
         """Add a collaborator to a dashboard. Scope ``dashboard:write``."""
-        return self.send(
-            ops.dashboards.AddDashboardCollaborator(
-                project_id=self.project_or_default(project_id), dashboard_id=dashboard_id, user_uuid=user_uuid, **fields
-            )
+        return self._in_project(
+            ops.dashboards.AddDashboardCollaborator,
+            project_id,
+            dashboard_id=dashboard_id,
+            user_uuid=user_uuid,
+            **fields,
         )
 
     def remove_dashboard_collaborator(
         self, *, dashboard_id: int | str, user_uuid: str, project_id: str | int | None = None
     ) -> None:
         """Remove a collaborator from a dashboard. Scope ``dashboard:write``."""
-        return self.send(
-            ops.dashboards.RemoveDashboardCollaborator(
-                project_id=self.project_or_default(project_id), dashboard_id=dashboard_id, user_uuid=user_uuid
-            )
+        return self._in_project(
+            ops.dashboards.RemoveDashboardCollaborator, project_id, dashboard_id=dashboard_id, user_uuid=user_uuid
         )
 
     def get_dashboard_sharing(
@@ -146,11 +296,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
         ``access_token`` is a secret. If there are several configurations, the first enabled one is returned, else the
         first; if there are none, ``enabled`` is false.
         """
-        return self.send(
-            ops.dashboards.GetDashboardSharing(
-                project_id=self.project_or_default(project_id), dashboard_id=dashboard_id
-            )
-        )
+        return self._in_project(ops.dashboards.GetDashboardSharing, project_id, dashboard_id=dashboard_id)
 
     # Batch exports
 
@@ -158,10 +304,8 @@ class WorkspaceHook(WorkspaceConnectedHook):
         self, *, batch_export_id: UUID | str, organization_id: str | None = None, **fields: Unpack[BatchExportBody]
     ) -> BatchExport | None:
         """Pause a batch export. Returns ``None`` if the response has no body. Scope ``batch_export:write``."""
-        return self.send(
-            ops.batch_exports.PauseBatchExport(
-                organization_id=self.organization_or_default(organization_id), batch_export_id=batch_export_id, **fields
-            )
+        return self._in_organization(
+            ops.batch_exports.PauseBatchExport, organization_id, batch_export_id=batch_export_id, **fields
         )
 
     def unpause_batch_export(
@@ -177,10 +321,8 @@ class WorkspaceHook(WorkspaceConnectedHook):
         ``resume_fields`` are fields that the interface does not name, such as ``{"backfill": True}``; they are sent
         unchecked.
         """
-        return self.send(
-            ops.batch_exports.UnpauseBatchExport(
-                organization_id=self.organization_or_default(organization_id), batch_export_id=batch_export_id, **fields
-            )
+        return self._in_organization(
+            ops.batch_exports.UnpauseBatchExport, organization_id, batch_export_id=batch_export_id, **fields
         )
 
     # Domains
@@ -189,45 +331,27 @@ class WorkspaceHook(WorkspaceConnectedHook):
         self, *, limit: int | None = None, offset: int = 0, organization_id: str | None = None
     ) -> Iterator[Domain]:
         """Yield the domains of an organization. Scope ``organization:read``."""
-        return self._rows(
-            ops.domains.ListDomains(
-                organization_id=self.organization_or_default(organization_id),
-                limit=self.client.settings.page_size if limit is None else limit,
-                offset=offset,
-            )
-        )
+        return self._rows_of_organization(ops.domains.ListDomains, organization_id, limit, offset)
 
     def create_domain(
         self, *, domain: str, organization_id: str | None = None, **fields: Unpack[DomainSettings]
     ) -> Domain:
         """Create a domain. Scope ``organization:write``."""
-        return self.send(
-            ops.domains.CreateDomain(
-                organization_id=self.organization_or_default(organization_id), domain=domain, **fields
-            )
-        )
+        return self._in_organization(ops.domains.CreateDomain, organization_id, domain=domain, **fields)
 
     def get_domain(self, *, domain_id: UUID | str, organization_id: str | None = None) -> Domain:
         """Retrieve a domain. Scope ``organization:read``."""
-        return self.send(
-            ops.domains.GetDomain(organization_id=self.organization_or_default(organization_id), domain_id=domain_id)
-        )
+        return self._in_organization(ops.domains.GetDomain, organization_id, domain_id=domain_id)
 
     def update_domain(
         self, *, domain_id: UUID | str, organization_id: str | None = None, **fields: Unpack[DomainBody]
     ) -> Domain:
         """Change a domain. Scope ``organization:write``."""
-        return self.send(
-            ops.domains.UpdateDomain(
-                organization_id=self.organization_or_default(organization_id), domain_id=domain_id, **fields
-            )
-        )
+        return self._in_organization(ops.domains.UpdateDomain, organization_id, domain_id=domain_id, **fields)
 
     def delete_domain(self, *, domain_id: UUID | str, organization_id: str | None = None) -> None:
         """Delete a domain. Scope ``organization:write``."""
-        return self.send(
-            ops.domains.DeleteDomain(organization_id=self.organization_or_default(organization_id), domain_id=domain_id)
-        )
+        return self._in_organization(ops.domains.DeleteDomain, organization_id, domain_id=domain_id)
 
     def verify_domain(
         self, *, domain_id: UUID | str, organization_id: str | None = None, **fields: Unpack[DomainBody]
@@ -237,11 +361,7 @@ class WorkspaceHook(WorkspaceConnectedHook):
 
         Returns ``None`` if the response has no body; then read the domain to see the result.
         """
-        return self.send(
-            ops.domains.VerifyDomain(
-                organization_id=self.organization_or_default(organization_id), domain_id=domain_id, **fields
-            )
-        )
+        return self._in_organization(ops.domains.VerifyDomain, organization_id, domain_id=domain_id, **fields)
 
     # Invites
 
@@ -249,29 +369,17 @@ class WorkspaceHook(WorkspaceConnectedHook):
         self, *, limit: int | None = None, offset: int = 0, organization_id: str | None = None
     ) -> Iterator[Invite]:
         """Yield the invites of an organization, including expired ones. Scope ``organization_member:read``."""
-        return self._rows(
-            ops.invites.ListInvites(
-                organization_id=self.organization_or_default(organization_id),
-                limit=self.client.settings.page_size if limit is None else limit,
-                offset=offset,
-            )
-        )
+        return self._rows_of_organization(ops.invites.ListInvites, organization_id, limit, offset)
 
     def create_invite(
         self, *, target_email: str, organization_id: str | None = None, **fields: Unpack[InviteSettings]
     ) -> Invite:
         """Create an invite. Scope ``organization_member:write``."""
-        return self.send(
-            ops.invites.CreateInvite(
-                organization_id=self.organization_or_default(organization_id), target_email=target_email, **fields
-            )
-        )
+        return self._in_organization(ops.invites.CreateInvite, organization_id, target_email=target_email, **fields)
 
     def delete_invite(self, *, invite_id: UUID | str, organization_id: str | None = None) -> None:
         """Delete an invite. Scope ``organization_member:write``."""
-        return self.send(
-            ops.invites.DeleteInvite(organization_id=self.organization_or_default(organization_id), invite_id=invite_id)
-        )
+        return self._in_organization(ops.invites.DeleteInvite, organization_id, invite_id=invite_id)
 
     def create_invites(
         self,
@@ -294,19 +402,17 @@ class WorkspaceHook(WorkspaceConnectedHook):
         :raises WorkspaceInputError: if a row is invalid, before anything is sent
         :raises WorkspaceInvitesIncompleteError: if somebody could not be invited; it has the report
         """
-        from airflow_provider_workspace.procedures.bulk_invites import invite_all
+        from airflow_provider_workspace.procedures.invites import invite_all
 
-        settings = self.client.settings
-        return self.client.run(
-            invite_all(
-                invites,
-                organization_id=self.organization_or_default(organization_id),
-                on_invalid=on_invalid,
-                settings=settings,
-                clock=time.time,
-                max_wait=settings.max_retry_wait,
-                progress=ProgressLog("Invites"),
-            )
+        return invite_all(
+            self.client,
+            invites,
+            organization_id=self.organization_or_default(organization_id),
+            on_invalid=on_invalid,
+            clock=time.time,
+            monotonic=time.monotonic,
+            max_wait=self.client.settings.max_retry_wait,
+            progress=ProgressLog("Invites"),
         )
 
     # Members
@@ -315,27 +421,15 @@ class WorkspaceHook(WorkspaceConnectedHook):
         self, *, limit: int | None = None, offset: int = 0, organization_id: str | None = None
     ) -> Iterator[Member]:
         """Yield the members of an organization. Scope ``organization_member:read``."""
-        return self._rows(
-            ops.members.ListMembers(
-                organization_id=self.organization_or_default(organization_id),
-                limit=self.client.settings.page_size if limit is None else limit,
-                offset=offset,
-            )
-        )
+        return self._rows_of_organization(ops.members.ListMembers, organization_id, limit, offset)
 
     def update_member(self, *, user_uuid: str, level: int | LevelName, organization_id: str | None = None) -> Member:
         """Change the access level of a member, a number or a name. Scope ``organization_member:write``."""
-        return self.send(
-            ops.members.UpdateMember(
-                organization_id=self.organization_or_default(organization_id), user_uuid=user_uuid, level=level
-            )
-        )
+        return self._in_organization(ops.members.UpdateMember, organization_id, user_uuid=user_uuid, level=level)
 
     def delete_member(self, *, user_uuid: str, organization_id: str | None = None) -> None:
         """Remove a member from the organization. Scope ``organization_member:write``."""
-        return self.send(
-            ops.members.DeleteMember(organization_id=self.organization_or_default(organization_id), user_uuid=user_uuid)
-        )
+        return self._in_organization(ops.members.DeleteMember, organization_id, user_uuid=user_uuid)
 
     # Projects
 
@@ -343,24 +437,12 @@ class WorkspaceHook(WorkspaceConnectedHook):
         self, *, limit: int | None = None, offset: int = 0, organization_id: str | None = None
     ) -> Iterator[ProjectItem]:
         """Yield the projects of an organization. Scope ``project:read``."""
-        return self._rows(
-            ops.projects.ListProjects(
-                organization_id=self.organization_or_default(organization_id),
-                limit=self.client.settings.page_size if limit is None else limit,
-                offset=offset,
-            )
-        )
+        return self._rows_of_organization(ops.projects.ListProjects, organization_id, limit, offset)
 
     def create_project(self, *, organization_id: str | None = None, **fields: Unpack[ProjectBody]) -> Project:
         """Create a project. Scope ``project:write``."""
-        return self.send(
-            ops.projects.CreateProject(organization_id=self.organization_or_default(organization_id), **fields)
-        )
+        return self._in_organization(ops.projects.CreateProject, organization_id, **fields)
 
     def get_project(self, *, project_id: int | str, organization_id: str | None = None) -> Project:
         """Retrieve a project. Scope ``project:read``."""
-        return self.send(
-            ops.projects.GetProject(
-                organization_id=self.organization_or_default(organization_id), project_id=project_id
-            )
-        )
+        return self._in_organization(ops.projects.GetProject, organization_id, project_id=project_id)

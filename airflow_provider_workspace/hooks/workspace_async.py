@@ -1,380 +1,197 @@
-"""The hook for the event loop. Written by dev/make_async_hook.py: change workspace.py, not this."""
+"""The hook for the event loop."""
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Any, Literal
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Any, Concatenate, TypeVar, cast
 
-from airflow_provider_workspace.api import operations as ops
-from airflow_provider_workspace.hooks.connection import WorkspaceAsyncConnectedHook
-from airflow_provider_workspace.hooks.progress import ProgressLog
+import greenback
+from airflow.sdk import BaseHook
+from typing_extensions import ParamSpec
+
+from airflow_provider_workspace.client.client import WorkspaceClient
+from airflow_provider_workspace.client.loop import LoopBackend
+from airflow_provider_workspace.client.settings import read_connection
+from airflow_provider_workspace.errors import WorkspaceConfigError
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.version_compat import aget_connection, amask_secret
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
-    from uuid import UUID
+    from typing_extensions import Self
 
-    from typing_extensions import Unpack
+    from airflow_provider_workspace.api.models import Page
+    from airflow_provider_workspace.api.operation import Operation
 
-    from airflow_provider_workspace.api.bodies import (
-        BatchExportBody,
-        BatchExportResumeBody,
-        CollaboratorSettings,
-        DashboardBody,
-        DomainBody,
-        DomainSettings,
-        InviteSettings,
-        LevelName,
-        ProjectBody,
-    )
-    from airflow_provider_workspace.api.models import (
-        BatchExport,
-        Dashboard,
-        DashboardCollaborator,
-        DashboardSharing,
-        Domain,
-        Invite,
-        Member,
-        Project,
-        ProjectItem,
-    )
-    from airflow_provider_workspace.procedures.invites_report import InvitesReport
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-class WorkspaceAsyncHook(WorkspaceAsyncConnectedHook):
+class _LoopHook(WorkspaceHook):
+    """The hook whose methods the asynchronous hook runs, with a client that was opened before."""
+
+    def __init__(self, client: WorkspaceClient, workspace_conn_id: str, **defaults: Any) -> None:
+        super().__init__(workspace_conn_id, **defaults)
+        self._client, self._process = client, os.getpid()
+
+    def _rows(self, operation: Operation[Page[T]]) -> Iterator[T]:
+        """Return the rows of each page; :func:`_listed` takes them apart."""
+        return cast("Iterator[T]", self.client.pages(operation))
+
+
+def _called(
+    method: Callable[Concatenate[WorkspaceHook, P], T],
+) -> Callable[Concatenate[WorkspaceAsyncHook, P], Coroutine[Any, Any, T]]:
+    """Return a method of the hook as a coroutine function."""
+
+    async def call(self: WorkspaceAsyncHook, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await greenback.with_portal_run_sync(method, await self.opened(), *args, **kwargs)
+
+    update_wrapper(call, method)
+    return call
+
+
+def _listed(
+    method: Callable[Concatenate[WorkspaceHook, P], Iterator[T]],
+) -> Callable[Concatenate[WorkspaceAsyncHook, P], AsyncIterator[T]]:
+    """Return a method of the hook that lists as an asynchronous generator."""
+
+    async def rows(self: WorkspaceAsyncHook, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        hook = await self.opened()
+        pages = cast("Iterator[list[T]]", method(hook, *args, **kwargs))
+        while (page := await greenback.with_portal_run_sync(lambda: next(pages, None))) is not None:
+            for row in page:
+                yield row
+
+    update_wrapper(rows, method)
+    return rows
+
+
+class WorkspaceAsyncHook(BaseHook):
     """
     Interact with the workspace administration service, for the event loop. Close the hook, or use it in ``async with``.
 
-    There is a method per operation of the interface, with the same argument names. A field that is not set is not sent;
-    ``None`` is sent as null. Methods that list are iterators that read page after page. Every method raises
-    :class:`~airflow_provider_workspace.errors.WorkspaceInputError` before anything is sent if an argument is invalid,
-    and :class:`~airflow_provider_workspace.errors.WorkspaceRequestError` if the request fails.
+    It has the methods of :class:`~airflow_provider_workspace.hooks.workspace.WorkspaceHook`: await them, and iterate
+    over those that list with ``async for``. Cancelling a call ends that call only.
 
     :param workspace_conn_id: connection to the service
     :param organization_id: default organization of the methods; by default that of the connection
     :param project_id: default project of the methods; by default that of the connection
+    :ivar max_concurrency: concurrent requests, if set before the first; by default those of the connection
     """
+
+    def __init__(
+        self,
+        workspace_conn_id: str = WorkspaceHook.default_conn_name,
+        *,
+        organization_id: str | None = None,
+        project_id: str | int | None = None,
+    ) -> None:
+        super().__init__()
+        self.workspace_conn_id = workspace_conn_id
+        self.organization_id = organization_id
+        self.project_id = project_id
+        self.max_concurrency: int | None = None
+        self._hook: WorkspaceHook | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._opening = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        """Use the hook in an ``async with`` statement."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the connections to the service."""
+        await self.aclose()
+
+    async def opened(self) -> WorkspaceHook:
+        """Return the hook whose methods to run; the connection is read once in each event loop."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:  # such as in the second of two calls of asyncio.run
+            self._loop, self._hook, self._opening = loop, None, asyncio.Lock()
+        if self._hook is None:
+            async with self._opening:
+                if self._hook is None:
+                    self._hook = await self._open()
+        return self._hook
+
+    async def _open(self) -> WorkspaceHook:
+        try:
+            settings = read_connection(await aget_connection(self.workspace_conn_id), self.workspace_conn_id)
+            if self.max_concurrency is not None:
+                settings = settings.model_copy(update={"max_concurrency": self.max_concurrency})
+            client = WorkspaceClient(
+                settings, mask=lambda secret: greenback.await_(amask_secret(secret)), backend=LoopBackend(settings)
+            )
+        except WorkspaceConfigError as error:
+            raise error.with_traceback(None) from None  # the frames below contain the password
+        for secret in settings.secrets:
+            await amask_secret(secret)
+        return _LoopHook(
+            client, self.workspace_conn_id, organization_id=self.organization_id, project_id=self.project_id
+        )
+
+    async def client(self) -> WorkspaceClient:
+        """Return the client; see :meth:`run`."""
+        return (await self.opened()).client
+
+    async def run(self, function: Callable[Concatenate[WorkspaceClient, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function with the client, and with arguments; whenever it waits, other tasks of the loop run."""
+        return await greenback.with_portal_run_sync(function, await self.client(), *args, **kwargs)
+
+    async def aclose(self) -> None:
+        """Close the connections to the service."""
+        if self._hook is not None and self._loop is asyncio.get_running_loop():
+            await greenback.with_portal_run_sync(self._hook.close)
+        self._hook = None
+
+    send = _called(WorkspaceHook.send)
+    organization_or_default = _called(WorkspaceHook.organization_or_default)
+    project_or_default = _called(WorkspaceHook.project_or_default)
 
     # Dashboards
 
-    async def create_dashboard(
-        self, *, project_id: str | int | None = None, **fields: Unpack[DashboardBody]
-    ) -> Dashboard:
-        """Create a dashboard in a project. Scope ``dashboard:write``."""
-        return await self.send(
-            ops.dashboards.CreateDashboard(project_id=await self.project_or_default(project_id), **fields)
-        )
-
-    async def get_dashboard(self, *, dashboard_id: int | str, project_id: str | int | None = None) -> Dashboard:
-        """Retrieve a dashboard. Scope ``dashboard:read``."""
-        return await self.send(
-            ops.dashboards.GetDashboard(project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id)
-        )
-
-    async def update_dashboard(
-        self, *, dashboard_id: int | str, project_id: str | int | None = None, **fields: Unpack[DashboardBody]
-    ) -> Dashboard:
-        """Change a dashboard. Scope ``dashboard:write``."""
-        return await self.send(
-            ops.dashboards.UpdateDashboard(
-                project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id, **fields
-            )
-        )
-
-    async def delete_dashboard(self, *, dashboard_id: int | str, project_id: str | int | None = None) -> Dashboard:
-        """Delete a dashboard by setting ``deleted`` to true. Scope ``dashboard:write``."""
-        return await self.update_dashboard(dashboard_id=dashboard_id, project_id=project_id, deleted=True)
-
-    async def get_dashboard_access_controls(
-        self, *, dashboard_id: int | str, project_id: str | int | None = None
-    ) -> Dashboard:
-        """Retrieve a dashboard with the access level of the API key's owner. The interface shows no scope."""
-        return await self.send(
-            ops.dashboards.GetDashboardAccessControls(
-                project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id
-            )
-        )
-
-    async def list_dashboard_collaborators(
-        self, *, dashboard_id: int | str, project_id: str | int | None = None
-    ) -> AsyncIterator[DashboardCollaborator]:
-        """Yield the collaborators of a dashboard. Scope ``dashboard:read``."""
-        async for row in self._rows(
-            ops.dashboards.ListDashboardCollaborators(
-                project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id
-            )
-        ):
-            yield row
-
-    async def add_dashboard_collaborator(
-        self,
-        *,
-        dashboard_id: int | str,
-        user_uuid: str,
-        project_id: str | int | None = None,
-        **fields: Unpack[CollaboratorSettings],
-    ) -> DashboardCollaborator:
-        """Add a collaborator to a dashboard. Scope ``dashboard:write``."""
-        return await self.send(
-            ops.dashboards.AddDashboardCollaborator(
-                project_id=await self.project_or_default(project_id),
-                dashboard_id=dashboard_id,
-                user_uuid=user_uuid,
-                **fields,
-            )
-        )
-
-    async def remove_dashboard_collaborator(
-        self, *, dashboard_id: int | str, user_uuid: str, project_id: str | int | None = None
-    ) -> None:
-        """Remove a collaborator from a dashboard. Scope ``dashboard:write``."""
-        return await self.send(
-            ops.dashboards.RemoveDashboardCollaborator(
-                project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id, user_uuid=user_uuid
-            )
-        )
-
-    async def get_dashboard_sharing(
-        self, *, dashboard_id: int | str, project_id: str | int | None = None
-    ) -> DashboardSharing:
-        """
-        Retrieve the sharing configuration of a dashboard. Scope ``sharing_configuration:read``.
-
-        ``access_token`` is a secret. If there are several configurations, the first enabled one is returned, else the
-        first; if there are none, ``enabled`` is false.
-        """
-        return await self.send(
-            ops.dashboards.GetDashboardSharing(
-                project_id=await self.project_or_default(project_id), dashboard_id=dashboard_id
-            )
-        )
+    create_dashboard = _called(WorkspaceHook.create_dashboard)
+    get_dashboard = _called(WorkspaceHook.get_dashboard)
+    update_dashboard = _called(WorkspaceHook.update_dashboard)
+    delete_dashboard = _called(WorkspaceHook.delete_dashboard)
+    get_dashboard_access_controls = _called(WorkspaceHook.get_dashboard_access_controls)
+    list_dashboard_collaborators = _listed(WorkspaceHook.list_dashboard_collaborators)
+    add_dashboard_collaborator = _called(WorkspaceHook.add_dashboard_collaborator)
+    remove_dashboard_collaborator = _called(WorkspaceHook.remove_dashboard_collaborator)
+    get_dashboard_sharing = _called(WorkspaceHook.get_dashboard_sharing)
 
     # Batch exports
 
-    async def pause_batch_export(
-        self, *, batch_export_id: UUID | str, organization_id: str | None = None, **fields: Unpack[BatchExportBody]
-    ) -> BatchExport | None:
-        """Pause a batch export. Returns ``None`` if the response has no body. Scope ``batch_export:write``."""
-        return await self.send(
-            ops.batch_exports.PauseBatchExport(
-                organization_id=await self.organization_or_default(organization_id),
-                batch_export_id=batch_export_id,
-                **fields,
-            )
-        )
-
-    async def unpause_batch_export(
-        self,
-        *,
-        batch_export_id: UUID | str,
-        organization_id: str | None = None,
-        **fields: Unpack[BatchExportResumeBody],
-    ) -> BatchExport | None:
-        """
-        Resume a batch export. Returns ``None`` if the response has no body. Scope ``batch_export:write``.
-
-        ``resume_fields`` are fields that the interface does not name, such as ``{"backfill": True}``; they are sent
-        unchecked.
-        """
-        return await self.send(
-            ops.batch_exports.UnpauseBatchExport(
-                organization_id=await self.organization_or_default(organization_id),
-                batch_export_id=batch_export_id,
-                **fields,
-            )
-        )
+    pause_batch_export = _called(WorkspaceHook.pause_batch_export)
+    unpause_batch_export = _called(WorkspaceHook.unpause_batch_export)
 
     # Domains
 
-    async def list_domains(
-        self, *, limit: int | None = None, offset: int = 0, organization_id: str | None = None
-    ) -> AsyncIterator[Domain]:
-        """Yield the domains of an organization. Scope ``organization:read``."""
-        async for row in self._rows(
-            ops.domains.ListDomains(
-                organization_id=await self.organization_or_default(organization_id),
-                limit=(await self.client()).settings.page_size if limit is None else limit,
-                offset=offset,
-            )
-        ):
-            yield row
-
-    async def create_domain(
-        self, *, domain: str, organization_id: str | None = None, **fields: Unpack[DomainSettings]
-    ) -> Domain:
-        """Create a domain. Scope ``organization:write``."""
-        return await self.send(
-            ops.domains.CreateDomain(
-                organization_id=await self.organization_or_default(organization_id), domain=domain, **fields
-            )
-        )
-
-    async def get_domain(self, *, domain_id: UUID | str, organization_id: str | None = None) -> Domain:
-        """Retrieve a domain. Scope ``organization:read``."""
-        return await self.send(
-            ops.domains.GetDomain(
-                organization_id=await self.organization_or_default(organization_id), domain_id=domain_id
-            )
-        )
-
-    async def update_domain(
-        self, *, domain_id: UUID | str, organization_id: str | None = None, **fields: Unpack[DomainBody]
-    ) -> Domain:
-        """Change a domain. Scope ``organization:write``."""
-        return await self.send(
-            ops.domains.UpdateDomain(
-                organization_id=await self.organization_or_default(organization_id), domain_id=domain_id, **fields
-            )
-        )
-
-    async def delete_domain(self, *, domain_id: UUID | str, organization_id: str | None = None) -> None:
-        """Delete a domain. Scope ``organization:write``."""
-        return await self.send(
-            ops.domains.DeleteDomain(
-                organization_id=await self.organization_or_default(organization_id), domain_id=domain_id
-            )
-        )
-
-    async def verify_domain(
-        self, *, domain_id: UUID | str, organization_id: str | None = None, **fields: Unpack[DomainBody]
-    ) -> Domain | None:
-        """
-        Ask the service to verify a domain now. The interface shows no scope.
-
-        Returns ``None`` if the response has no body; then read the domain to see the result.
-        """
-        return await self.send(
-            ops.domains.VerifyDomain(
-                organization_id=await self.organization_or_default(organization_id), domain_id=domain_id, **fields
-            )
-        )
+    list_domains = _listed(WorkspaceHook.list_domains)
+    create_domain = _called(WorkspaceHook.create_domain)
+    get_domain = _called(WorkspaceHook.get_domain)
+    update_domain = _called(WorkspaceHook.update_domain)
+    delete_domain = _called(WorkspaceHook.delete_domain)
+    verify_domain = _called(WorkspaceHook.verify_domain)
 
     # Invites
 
-    async def list_invites(
-        self, *, limit: int | None = None, offset: int = 0, organization_id: str | None = None
-    ) -> AsyncIterator[Invite]:
-        """Yield the invites of an organization, including expired ones. Scope ``organization_member:read``."""
-        async for row in self._rows(
-            ops.invites.ListInvites(
-                organization_id=await self.organization_or_default(organization_id),
-                limit=(await self.client()).settings.page_size if limit is None else limit,
-                offset=offset,
-            )
-        ):
-            yield row
-
-    async def create_invite(
-        self, *, target_email: str, organization_id: str | None = None, **fields: Unpack[InviteSettings]
-    ) -> Invite:
-        """Create an invite. Scope ``organization_member:write``."""
-        return await self.send(
-            ops.invites.CreateInvite(
-                organization_id=await self.organization_or_default(organization_id), target_email=target_email, **fields
-            )
-        )
-
-    async def delete_invite(self, *, invite_id: UUID | str, organization_id: str | None = None) -> None:
-        """Delete an invite. Scope ``organization_member:write``."""
-        return await self.send(
-            ops.invites.DeleteInvite(
-                organization_id=await self.organization_or_default(organization_id), invite_id=invite_id
-            )
-        )
-
-    async def create_invites(
-        self,
-        invites: Iterable[Mapping[str, Any] | str],
-        *,
-        organization_id: str | None = None,
-        on_invalid: Literal["fail", "skip"] = "fail",
-    ) -> InvitesReport:
-        """
-        Invite many people, each once. Scopes ``organization_member:write`` and ``organization_member:read``.
-
-        All rows are checked before anything is sent. Members, people with an open invite and duplicate addresses are
-        skipped. The others are invited in chunks of the connection's ``bulk_invite_limit``. After a lost response the
-        invites are looked up, and only the missing ones are sent again. If a rate limit of invites would need a wait
-        longer than the connection's ``max_retry_wait``, an error with ``retry_after`` is raised.
-
-        :param invites: rows of invite fields (``email`` is an alias of ``target_email``), or addresses
-        :param on_invalid: ``fail`` if a row is invalid, or ``skip`` the row
-        :return: counts and the status of each row
-        :raises WorkspaceInputError: if a row is invalid, before anything is sent
-        :raises WorkspaceInvitesIncompleteError: if somebody could not be invited; it has the report
-        """
-        from airflow_provider_workspace.procedures.bulk_invites import invite_all
-
-        settings = (await self.client()).settings
-        return await (await self.client()).run(
-            invite_all(
-                invites,
-                organization_id=await self.organization_or_default(organization_id),
-                on_invalid=on_invalid,
-                settings=settings,
-                clock=time.time,
-                max_wait=settings.max_retry_wait,
-                progress=ProgressLog("Invites"),
-            )
-        )
+    list_invites = _listed(WorkspaceHook.list_invites)
+    create_invite = _called(WorkspaceHook.create_invite)
+    delete_invite = _called(WorkspaceHook.delete_invite)
+    create_invites = _called(WorkspaceHook.create_invites)
 
     # Members
 
-    async def list_members(
-        self, *, limit: int | None = None, offset: int = 0, organization_id: str | None = None
-    ) -> AsyncIterator[Member]:
-        """Yield the members of an organization. Scope ``organization_member:read``."""
-        async for row in self._rows(
-            ops.members.ListMembers(
-                organization_id=await self.organization_or_default(organization_id),
-                limit=(await self.client()).settings.page_size if limit is None else limit,
-                offset=offset,
-            )
-        ):
-            yield row
-
-    async def update_member(
-        self, *, user_uuid: str, level: int | LevelName, organization_id: str | None = None
-    ) -> Member:
-        """Change the access level of a member, a number or a name. Scope ``organization_member:write``."""
-        return await self.send(
-            ops.members.UpdateMember(
-                organization_id=await self.organization_or_default(organization_id), user_uuid=user_uuid, level=level
-            )
-        )
-
-    async def delete_member(self, *, user_uuid: str, organization_id: str | None = None) -> None:
-        """Remove a member from the organization. Scope ``organization_member:write``."""
-        return await self.send(
-            ops.members.DeleteMember(
-                organization_id=await self.organization_or_default(organization_id), user_uuid=user_uuid
-            )
-        )
+    list_members = _listed(WorkspaceHook.list_members)
+    update_member = _called(WorkspaceHook.update_member)
+    delete_member = _called(WorkspaceHook.delete_member)
 
     # Projects
 
-    async def list_projects(
-        self, *, limit: int | None = None, offset: int = 0, organization_id: str | None = None
-    ) -> AsyncIterator[ProjectItem]:
-        """Yield the projects of an organization. Scope ``project:read``."""
-        async for row in self._rows(
-            ops.projects.ListProjects(
-                organization_id=await self.organization_or_default(organization_id),
-                limit=(await self.client()).settings.page_size if limit is None else limit,
-                offset=offset,
-            )
-        ):
-            yield row
-
-    async def create_project(self, *, organization_id: str | None = None, **fields: Unpack[ProjectBody]) -> Project:
-        """Create a project. Scope ``project:write``."""
-        return await self.send(
-            ops.projects.CreateProject(organization_id=await self.organization_or_default(organization_id), **fields)
-        )
-
-    async def get_project(self, *, project_id: int | str, organization_id: str | None = None) -> Project:
-        """Retrieve a project. Scope ``project:read``."""
-        return await self.send(
-            ops.projects.GetProject(
-                organization_id=await self.organization_or_default(organization_id), project_id=project_id
-            )
-        )
+    list_projects = _listed(WorkspaceHook.list_projects)
+    create_project = _called(WorkspaceHook.create_project)
+    get_project = _called(WorkspaceHook.get_project)

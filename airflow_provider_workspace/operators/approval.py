@@ -14,11 +14,11 @@ from airflow_provider_workspace.version_compat import AirflowFailException, Airf
 if TYPE_CHECKING:
     from airflow.sdk import Context, XComArg
 
+    from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.procedures.dry_run import Planned
-    from airflow_provider_workspace.procedures.plan import Change
-    from airflow_provider_workspace.state.task_state import TaskState
+    from airflow_provider_workspace.procedures.plan import Plan
+    from airflow_provider_workspace.state.memory import TaskState
 
 REJECT = "Reject"
 # Key of the approval in the task state.
@@ -106,35 +106,31 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         self._grant.write({"plan": plan, "changes": changes, "by": who, "at": at, "max_tries": self._max_tries})
         return self.execute(context)
 
-    def await_approval(
-        self, subject: str, plan: str, changes: Sequence[Change], planned_for: str, report: object = None
-    ) -> None:
+    def await_approval(self, subject: str, plan: Plan[Any], text: str = "", report: object = None) -> None:
         """
         Return if these changes are approved or need no approval; else ask, and defer the task.
 
         Call it before the first write, in each try.
 
         :param subject: headline of the question
-        :param plan: the changes for people, in lines
-        :param changes: the same changes
-        :param planned_for: the service and the organization
+        :param text: the plan for people, in lines; by default its table
         :param report: the file with the plan, if there is one
         :raises WorkspaceInputError: if a change was not approved, or the question cannot be asked
         """
         from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.procedures.plan import check_approved
 
-        if not self.require_approval or self.is_dry_run or not any(change.sends for change in changes):
+        if not self.require_approval or self.is_dry_run or not any(change.sends for change in plan.changes):
             return
         granted = self._granted()
         if granted is None:
-            self._ask(subject, plan, [change.digest(planned_for) for change in changes], report)
+            digests = filter(None, (change.digest(plan.planned_for) for change in plan.changes))
+            self._ask(subject, text or plan.table(), sorted(digests), report)
         cure = (
             f"Start a new run to have the plan approved as it is now, instead of plan {granted['plan']}, which "
             f"{granted['by']} approved"
         )
         try:
-            check_approved(changes, planned_for, granted["changes"], cure)
+            plan.check_approved(granted["changes"], cure)
         except WorkspaceInputError:
             self.task_state.forget()  # first: without a grant it forgets nothing
             self._grant.forget()
@@ -143,60 +139,56 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             self._context["ti"].xcom_push(key="approved", value={name: granted[name] for name in ("plan", "by", "at")})
 
     def work(self, hook: WorkspaceHook) -> Any:
-        """Run the procedure; if it has no plan of its own, ask about its write."""
         self._approval_seconds()
-        if self.has_own_dry_run or self.is_dry_run or not self.require_approval:
-            return super().work(hook)
-        from airflow_provider_workspace.procedures.dry_run import check_writes
+        return super().work(hook)
+
+    def write_check(self, hook: WorkspaceHook) -> Callable[[Operation[Any], str], object] | None:
+        """Also ask about each write if the operator has no plan of its own."""
+        is_latest = super().write_check(hook)
+        if self.has_own_dry_run or not self.require_approval:
+            return is_latest
+        from airflow_provider_workspace.procedures.dry_run import PlannedWrite
+        from airflow_provider_workspace.procedures.plan import Change, Plan
 
         organization_id = hook.organization_or_default(getattr(self, "organization_id", None))
         settings = hook.client.settings
+        subject, place = f"Send this change to {described(settings, organization_id)}?", settings.place(organization_id)
+        approved: Operation[Any] | None = None
 
-        def check(planned: Planned) -> None:
-            self._await_approval_of(planned, described(settings, organization_id), settings.place(organization_id))
+        def check(operation: Operation[Any], why: str) -> None:
+            nonlocal approved
+            if operation is not approved:  # not again before a retry of the request
+                write = PlannedWrite(operation, why).to_dict(return_secrets=False)
+                fields = [f"  {name}: {json.dumps(value)}" for name, value in write["fields"].items()]
+                text = "\n".join([f"{write['action']}  {write['request']}", f"  why: {why}", *fields])
+                self.log.info("%s", text)
+                # Not bound by the reason, which may differ in a retry.
+                change = Change(write["action"], self.resource_kind, write["request"], why=why, operation=operation)
+                self.await_approval(subject, Plan(place, [change]), text)
+                approved = operation
+            if is_latest is not None:
+                is_latest(operation, why)
 
-        return self.run_procedure(hook, check_writes(self.procedure(hook), check))
+        return check
 
     @property
     def task_state(self) -> TaskState:
         """The state of the task across its tries; empty until the plan is approved."""
-        from airflow_provider_workspace.state.task_state import TaskState
+        from airflow_provider_workspace.state.memory import TaskState
 
         asks = self.require_approval and self._granted() is None
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run or asks, clock=time.time)
 
-    def _await_approval_of(self, planned: Planned, where: str, planned_for: str) -> None:
-        from airflow_provider_workspace.procedures.plan import Change
-
-        plan = planned.to_dict(return_secrets=False)
-        lines = [f"{plan['action']}  {plan['request']}", f"  why: {plan['why']}"]
-        lines += [f"  {name}: {json.dumps(value)}" for name, value in plan["fields"].items()]
-        text = "\n".join(lines)
-        self.log.info("%s", text)
-        # Not bound by the reason, which may differ in a retry.
-        change = Change(
-            plan["action"], self.resource_kind, plan["request"], why=planned.why, operation=planned.operation
-        )
-        self.await_approval(f"Send this change to {where}?", text, [change], planned_for)
-
-    def _ask(self, subject: str, plan: str, changes: Sequence[str | None], report: object) -> NoReturn:
+    def _ask(self, subject: str, plan: str, digests: list[str], report: object) -> NoReturn:
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.operators.arguments import parse_names
         from airflow_provider_workspace.procedures.plan import digest
         from airflow_provider_workspace.version_compat import ask_person, await_answer
 
         seconds = self._approval_seconds()
-        digests = sorted(filter(None, changes))
-        name = digest(digests)[:8]
-        options = [_approve_option(name), REJECT]
-        ti_id = self._context["ti"].id
-        asked = ask_person(
-            ti_id,
-            options=options,
-            subject=subject,
-            body=question(plan, name, len(digests), report),
-            users=parse_names("approvers", self.approvers),
-        )
+        name, ti_id, users = digest(digests)[:8], self._context["ti"].id, parse_names("approvers", self.approvers)
+        options, body = [_approve_option(name), REJECT], question(plan, name, len(digests), report)
+        asked = ask_person(ti_id, options=options, subject=subject, body=body, users=users)
         if asked != options:
             raise WorkspaceInputError(
                 f"Start a new run to have plan {name} approved: Airflow still shows the question of an earlier try "
@@ -205,9 +197,8 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         self.log.info("Waiting until plan %s is approved, under Required Actions.", name)
         for notify in [self.notifiers] if callable(self.notifiers) else self.notifiers:
             notify(self._context)
-        await_answer(
-            self, ti_id, options, seconds, method_name="execute_approved", kwargs={"plan": name, "changes": digests}
-        )
+        told = {"plan": name, "changes": digests}
+        await_answer(self, ti_id, options, seconds, method_name="execute_approved", kwargs=told)
 
     def _granted(self) -> Mapping[str, Any] | None:
         """Return the approval; ``None`` if there is none since the task was cleared last."""
@@ -217,7 +208,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     @property
     def _grant(self) -> TaskState:
         """The task state with the approval."""
-        from airflow_provider_workspace.state.task_state import TaskState
+        from airflow_provider_workspace.state.memory import TaskState
 
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=GRANT)
 
@@ -252,16 +243,7 @@ def question(plan: str, name: str, changes: int, report: object = None) -> str:
         shown += 1
     hidden = len(lines) - shown
     where = f"in the log of the task{f' and in {report}' if report else ''}"
-    return "\n".join(
-        [
-            "```text",
-            *lines[:shown],
-            "```",
-            "",
-            *([f"**{hidden} of {len(lines)} lines are not shown here.** Read them {where}.", ""] if hidden else []),
-            (
-                f"**Approve** sends what is in this plan ({changes} changes, plan {name}"
-                f"{', also those that are not shown' if hidden else ''}) and nothing else. **Reject** sends nothing."
-            ),
-        ]
-    )
+    rest = [f"**{hidden} of {len(lines)} lines are not shown here.** Read them {where}.", ""] if hidden else []
+    also = ", also those that are not shown" if hidden else ""
+    cure = f"**Approve** sends what is in this plan ({changes} changes, plan {name}{also}) and nothing else. "
+    return "\n".join(["```text", *lines[:shown], "```", "", *rest, f"{cure}**Reject** sends nothing."])

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from airflow_provider_workspace.api.no_value import NO_VALUES, is_no_value, no_value_error
+from airflow_provider_workspace.api.operation import NO_VALUES, is_no_value, no_value_error
 from airflow_provider_workspace.errors import WorkspaceInputError, shown, type_name
 
 # More than any id or count, and far below Python's integer string limit.
@@ -40,11 +40,12 @@ class Kind:
     words: tuple[str, ...] = NO_VALUES
 
 
-def read_arguments(task: Any) -> None:
+def read_arguments(task: Any, folder: str = "") -> None:
     """
     Read the templated arguments of an operator or sensor, before anything else does.
 
     :param task: arguments that are not in :data:`KINDS`, such as those of a subclass, are left as they are
+    :param folder: the folder of the Dag file, for relative paths of files
     :raises WorkspaceInputError: naming the argument that is invalid, or has no value and needs one
     """
     left_out = []
@@ -59,6 +60,8 @@ def read_arguments(task: Any) -> None:
         if not is_no_value(value, kind.words):
             try:
                 read = kind.read(name, value)
+                if name in PATHS:
+                    read = _read_path(folder, read)
                 if read is not value:
                     setattr(task, name, read)
             except RecursionError:
@@ -183,14 +186,12 @@ def parse_choice(name: str, value: Any, choices: Collection[str]) -> str:
     raise WorkspaceInputError(f"{name} is {shown(value)}; expected {' or '.join(map(repr, choices))}")
 
 
-def resolve_paths(task: Any, folder: str) -> None:
-    """Resolve the relative paths of a task against the folder of its Dag file; absolute ones and URLs stay the same."""
+def _read_path(folder: str, value: Any) -> Any:
+    """Resolve a relative path; absolute ones, URLs and other values stay the same."""
     from airflow_provider_workspace.hooks.files import is_stored
 
-    for name in PATHS:
-        value = getattr(task, name, None)
-        if isinstance(value, str | os.PathLike) and not is_stored(value):
-            setattr(task, name, os.path.join(folder, value))  # noqa: PTH118 - keeps a trailing slash
+    stays = not isinstance(value, str | os.PathLike) or is_stored(value)
+    return value if stays else os.path.join(folder, value)  # noqa: PTH118 - keeps a trailing slash
 
 
 def parse_fields(name: str, value: Any, taken: Collection[str] = ()) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
@@ -24,14 +25,10 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.api.models import Resource
     from airflow_provider_workspace.api.operation import Operation
-    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.files import ReportFile
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
-    from airflow_provider_workspace.state.campaigns import CampaignNote
-    from airflow_provider_workspace.state.task_state import TaskState
-
-T = TypeVar("T")
+    from airflow_provider_workspace.state.memory import CampaignNote, TaskState
 
 # The longest pause in seconds that a worker waits for; longer ones are deferred to the triggerer.
 MAX_PAUSE_ON_WORKER = 60.0
@@ -138,20 +135,19 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):
     @property
     def hook(self) -> WorkspaceHook:
         """A new hook for the connection."""
-        from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+        from airflow_provider_workspace.hooks import workspace
 
-        return WorkspaceHook(self.workspace_conn_id)
+        return workspace.WorkspaceHook(self.workspace_conn_id)
 
     def execute(self, context: Context) -> Any:
         """Call the service and return the result as plain JSON."""
         from airflow_provider_workspace.errors import WorkspaceError
-        from airflow_provider_workspace.operators.arguments import read_arguments, resolve_paths
+        from airflow_provider_workspace.operators.arguments import read_arguments
 
         self._context: Any = context or {}  # tests pass None
         try:
-            read_arguments(self)
-            resolve_paths(self, getattr(self._context.get("dag"), "folder", ""))
-            with self.hook as hook:
+            read_arguments(self, getattr(self._context.get("dag"), "folder", ""))
+            with closing(self.hook) as hook:
                 self.link_to(hook)
                 result = self.work(hook)
                 if not self.workspace_url:
@@ -221,62 +217,82 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     """
 
     has_own_dry_run = False
-    """Whether the procedure handles a dry run itself."""
+    """Whether :meth:`write` handles a dry run itself."""
     switches: Collection[str] = ("is_dry_run",)
     campaign: CampaignNote | None = None
     """Progress of the invites that the task sends, for the status page."""
+    check_latest_try: Callable[..., None] | None = None
+    """Fails the task if another try of it has begun."""
 
     def __init__(self, *, dry_run: bool | str | XComArg = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         # Not dry_run, which is a method of Airflow's operators.
         self.is_dry_run: Any = dry_run
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[Any]:
-        """Yield the operations to send and return the result."""
+    def write(self, hook: WorkspaceHook) -> Any:
+        """Send what the operator is for, and return its result."""
         raise NotImplementedError
 
     def work(self, hook: WorkspaceHook) -> Any:
-        """Run the procedure, in a dry run up to its first write."""
-        procedure = self.procedure(hook)
-        if not self.is_dry_run or self.has_own_dry_run:
-            return self.run_procedure(hook, procedure)
-        from airflow_provider_workspace.procedures.dry_run import describe, until_first_write
-
-        return describe(hook.client.run(until_first_write(procedure)), return_secrets=self.return_secrets)
-
-    def run_procedure(self, hook: WorkspaceHook, procedure: Procedure[T]) -> T:
-        """Run a procedure; at a long pause, defer the task and run it again from the start afterwards."""
-        from airflow_provider_workspace.api.procedure import leave_at_long_pause
-
-        hook.client.before_write = self.task_state.take_over()
-        result = hook.client.run(leave_at_long_pause(procedure, MAX_PAUSE_ON_WORKER, self.defer_for))
+        """Write; a dry run ends at the first write, and a long pause defers the task, which then begins again."""
+        if self.is_dry_run and not self.has_own_dry_run:
+            return self.describe_write(hook)
+        client = hook.client
+        client.before_write, client.before_pause = self.write_check(hook) or client.before_write, self.before_pause
+        result = self.write(hook)
         self._carried = {}
         return result
 
+    def describe_write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        """Return the first write as the plan, without sending it."""
+        from airflow_provider_workspace.procedures.dry_run import PlannedWrite, describe
+
+        def stop(operation: Operation[Any], why: str) -> None:
+            raise PlannedWrite(operation, why)
+
+        hook.client.before_write = stop
+        try:
+            found = self.write(hook)
+        except PlannedWrite as planned:
+            found = planned
+        return describe(found, return_secrets=self.return_secrets)
+
+    def write_check(self, hook: WorkspaceHook) -> Callable[[Operation[Any], str], object] | None:  # noqa: ARG002
+        """Return what is called before each attempt of a write, and raises if it may not be sent."""
+        self.check_latest_try = self.task_state.take_over()
+        return self.check_latest_try
+
+    def before_pause(self, seconds: float) -> None:
+        """Defer instead of a long pause."""
+        if seconds > MAX_PAUSE_ON_WORKER:
+            self.defer_for(seconds)
+
     def invite_people(
         self, rows: Iterable[Mapping[str, Any] | str], hook: WorkspaceHook, organization_id: str, **options: Any
-    ) -> Procedure[InvitesReport]:
+    ) -> InvitesReport:
         """Invite people and report the progress to the status page; the options are those of ``invite_all``."""
-        from airflow_provider_workspace.procedures.bulk_invites import invite_all
-        from airflow_provider_workspace.state.campaigns import CampaignNote
+        from airflow_provider_workspace.procedures.invites import invite_all
+        from airflow_provider_workspace.state.memory import CampaignNote
 
         self.campaign = CampaignNote(self._context.get("ti"), organization_id)
         # By place: after a deferral the connection may lead elsewhere, where nobody was invited yet.
         place = hook.client.settings.place(organization_id)
         with self.campaign:
-            return (
-                yield from invite_all(
-                    rows,
-                    organization_id=organization_id,
-                    settings=hook.client.settings,
-                    clock=time.time,
-                    memory=self.task_state,
-                    kept=self._carried.setdefault("invites", {}).setdefault(place, {}),
-                    progress=self.campaign.progress,
-                    report=self.campaign.report,
-                    **options,
-                )
+            report = invite_all(
+                hook.client,
+                rows,
+                organization_id=organization_id,
+                clock=time.time,
+                monotonic=time.monotonic,
+                memory=self.task_state,
+                kept=self._carried.setdefault("invites", {}).setdefault(place, {}),
+                progress=self.campaign.progress,
+                report=self.campaign.report,
+                **options,
             )
+        if self.check_latest_try:
+            self.check_latest_try()  # a try that was suspended may find everybody invited
+        return report
 
     def defer_for(self, seconds: float) -> None:
         """Defer the task, with the state that it keeps."""
@@ -322,7 +338,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     @property
     def task_state(self) -> TaskState:
         """The state of the task across its tries; empty in a dry run."""
-        from airflow_provider_workspace.state.task_state import TaskState
+        from airflow_provider_workspace.state.memory import TaskState
 
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run, clock=time.time)
 
@@ -331,6 +347,21 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         ti = self._context.get("ti")
         names = ("dag_id", "run_id", "task_id", "map_index")
         return " / ".join(str(getattr(ti, name, "-")) for name in names), getattr(ti, "try_number", 1)
+
+    def create(self, hook: WorkspaceHook, operation: Operation[Any]) -> dict[str, Any]:
+        """Create a record unless it exists, and return it."""
+        from airflow_provider_workspace.procedures import ensure
+
+        if_exists = self.parse_choice("if_exists", "return", "fail")
+        record, self.created = ensure.create(hook.client, operation, if_exists=if_exists, memory=self.task_state)
+        return self.compared(operation, record)
+
+    def remove(self, hook: WorkspaceHook, what: str, operation: Operation[Any], **how: Any) -> bool:
+        """Remove a record; the keyword arguments are those of ``ensure.remove``."""
+        from airflow_provider_workspace.procedures import ensure
+
+        if_missing = self.parse_choice("if_missing", "ignore", "fail")
+        return ensure.remove(hook.client, what, operation, if_missing=if_missing, **how)
 
     def compared(self, create: Operation[Any], record: Resource) -> dict[str, Any]:
         """Return a record as plain JSON, and note how it differs from what was requested."""

@@ -10,7 +10,6 @@ from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 if TYPE_CHECKING:
     from airflow.sdk import XComArg
 
-    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 
@@ -41,17 +40,12 @@ class WorkspacePauseBatchExportOperator(WorkspaceWriteOperator):
         self.organization_id: Any = organization_id
         self.body: Any = body
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Pause it."""
-        from airflow_provider_workspace.api.operations.batch_exports import PauseBatchExport
-        from airflow_provider_workspace.api.procedure import send_one
-
-        answer = yield from send_one(
-            PauseBatchExport(
-                organization_id=hook.organization_or_default(self.organization_id),
-                batch_export_id=self.batch_export_id,
-                **self.parse_fields("body", "batch_export_id", "organization_id"),
-            )
+        answer = hook.pause_batch_export(
+            batch_export_id=self.batch_export_id,
+            organization_id=self.organization_id,
+            **self.parse_fields("body", "batch_export_id", "organization_id"),
         )
         return {**(self.plain(answer) if answer else {}), "batch_export_id": self.batch_export_id, "paused": True}
 
@@ -91,17 +85,12 @@ class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
         self.body: Any = body
         self.resume_fields: Any = resume_fields
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Resume it."""
-        from airflow_provider_workspace.api.operations.batch_exports import UnpauseBatchExport
-        from airflow_provider_workspace.api.procedure import send_one
-
-        answer = yield from send_one(
-            UnpauseBatchExport(
-                organization_id=hook.organization_or_default(self.organization_id),
-                batch_export_id=self.batch_export_id,
-                resume_fields=self.parse_fields("resume_fields") or None,
-                **self.parse_fields("body", "batch_export_id", "organization_id", "resume_fields"),
-            )
+        answer = hook.unpause_batch_export(
+            batch_export_id=self.batch_export_id,
+            organization_id=self.organization_id,
+            resume_fields=self.parse_fields("resume_fields") or None,
+            **self.parse_fields("body", "batch_export_id", "organization_id", "resume_fields"),
         )
         return {**(self.plain(answer) if answer else {}), "batch_export_id": self.batch_export_id, "paused": False}

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from airflow.sdk import XComArg
 
     from airflow_provider_workspace.api.models import DashboardCollaborator
-    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 # The writable fields of section "Dashboard".
@@ -35,7 +34,8 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
     The interface has no list of dashboards, so an existing one cannot be looked up. With ``variable_key`` Airflow
     remembers it: service, organization, project, name and id. The next run reads the dashboard by its id and creates
     nothing; it fails if the Variable remembers another dashboard. If a try was interrupted or its answer was lost, the
-    error says what to look for. Tasks that create the same dashboard at the same time wait for each other.
+    error says what to look for. A task fails while another one is creating the same dashboard; its
+    retry finds that one.
 
     :param project_id: project; by default that of the connection
     :param variable_key: Airflow Variable that remembers the dashboard, one for each dashboard. ``None`` creates one in
@@ -87,9 +87,9 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
         self.tags: Any = tags
         self.restriction_level: Any = restriction_level
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.dashboards import CreateDashboard
-        from airflow_provider_workspace.state.dashboard_registry import DashboardIdentity, DashboardRegistry
+        from airflow_provider_workspace.state.memory import DashboardIdentity, DashboardRegistry
 
         settings = hook.client.settings
         create = CreateDashboard(project_id=hook.project_or_default(self.project_id), **self.given(WRITABLE))
@@ -97,8 +97,8 @@ class WorkspaceCreateDashboardOperator(WorkspaceWriteOperator):
         registry = DashboardRegistry(
             self.variable_key, identity, self.task_state, self.try_identity(), read_only=self.is_dry_run
         )
-        dashboard, self.created = yield from registry.get_or_create(
-            create, self.parse_choice("if_unknown", "fail", "create")
+        dashboard, self.created = registry.get_or_create(
+            hook.client, create, self.parse_choice("if_unknown", "fail", "create")
         )
         state = (
             "Created dashboard %s, '%s'." if self.created else "Dashboard %s, '%s', exists already: nothing was sent."
@@ -182,19 +182,18 @@ class WorkspaceUpdateDashboardOperator(WorkspaceWriteOperator):
         self.restriction_level: Any = restriction_level
         self.set_null: Any = set_null
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        from airflow_provider_workspace.api.operations.dashboards import GetDashboard, UpdateDashboard
-        from airflow_provider_workspace.api.procedure import send_one
-        from airflow_provider_workspace.procedures.changes import change_and_check
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.api.operations.dashboards import UpdateDashboard
+        from airflow_provider_workspace.procedures.ensure import change
 
-        fields = {**self.given(WRITABLE), **self.nulls(self.set_null, "dashboard_id", "project_id")}
-        project_id = hook.project_or_default(self.project_id)
-        update = UpdateDashboard(project_id=project_id, dashboard_id=self.dashboard_id, **fields)
-        get = GetDashboard(project_id=project_id, dashboard_id=self.dashboard_id)
+        its: dict[str, Any] = {
+            "project_id": hook.project_or_default(self.project_id),
+            "dashboard_id": self.dashboard_id,
+        }
+        update = UpdateDashboard(**{**its, **self.given(WRITABLE), **self.nulls(self.set_null, *its)})
         if update.deleted:  # a deleted dashboard cannot be read
-            return self.plain((yield from send_one(update)))
-        consistency_time = hook.client.settings.consistency_time
-        return self.plain((yield from change_and_check(update, lambda: send_one(get), consistency_time)))
+            return self.plain(hook.client.send(update))
+        return self.plain(change(hook.client, update, lambda: hook.get_dashboard(**its)))
 
 
 class WorkspaceDeleteDashboardOperator(WorkspaceWriteOperator):
@@ -222,28 +221,23 @@ class WorkspaceDeleteDashboardOperator(WorkspaceWriteOperator):
         self.project_id: Any = project_id
         self.if_missing = if_missing
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        from airflow_provider_workspace.api.operations.dashboards import GetDashboard, UpdateDashboard
-        from airflow_provider_workspace.api.procedure import send_one
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.api.operations.dashboards import UpdateDashboard
         from airflow_provider_workspace.errors import WorkspaceNotFoundError
-        from airflow_provider_workspace.procedures.changes import delete_if_present
 
-        project_id = hook.project_or_default(self.project_id)
-        get = GetDashboard(project_id=project_id, dashboard_id=self.dashboard_id)
+        its: dict[str, Any] = {
+            "project_id": hook.project_or_default(self.project_id),
+            "dashboard_id": self.dashboard_id,
+        }
 
-        def exists() -> Procedure[bool]:
+        def find() -> bool:
             try:
-                return not (yield from send_one(get)).deleted
+                return not hook.get_dashboard(**its).deleted
             except WorkspaceNotFoundError:
                 return False
 
-        deleted = yield from delete_if_present(
-            f"dashboard {self.dashboard_id}",
-            UpdateDashboard(project_id=project_id, dashboard_id=self.dashboard_id, deleted=True),
-            self.parse_choice("if_missing", "ignore", "fail"),
-            exists=exists,
-            consistency_time=hook.client.settings.consistency_time,
-        )
+        what = f"dashboard {self.dashboard_id}"
+        deleted = self.remove(hook, what, UpdateDashboard(**its, deleted=True), find=find, in_list=False)
         return {"dashboard_id": self.dashboard_id, "deleted": deleted}
 
 
@@ -347,28 +341,21 @@ class WorkspaceAddDashboardCollaboratorOperator(WorkspaceWriteOperator):
         self.organization_id: Any = organization_id
         self.if_exists = if_exists
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.dashboards import AddDashboardCollaborator
-        from airflow_provider_workspace.procedures.resources import add_collaborator
-        from airflow_provider_workspace.procedures.users import find_user
+        from airflow_provider_workspace.procedures.find import find_user
 
         project_id = hook.project_or_default(self.project_id)
-        user_uuid = yield from find_user(
+        user_uuid = find_user(
+            hook.client,
             self.user_uuid,
             self.user_email,
             lambda: hook.organization_or_default(self.organization_id),
-            hook.client.settings.page_size,
         )
         create = AddDashboardCollaborator(
             project_id=project_id, dashboard_id=self.dashboard_id, user_uuid=user_uuid, **self.given(["level"])
         )
-        collaborator, self.created = yield from add_collaborator(
-            create,
-            hook.client.settings,
-            if_exists=self.parse_choice("if_exists", "return", "fail"),
-            memory=self.task_state,
-        )
-        return self.compared(create, collaborator)
+        return self.create(hook, create)
 
 
 class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
@@ -413,37 +400,34 @@ class WorkspaceRemoveDashboardCollaboratorOperator(WorkspaceWriteOperator):
         self.organization_id: Any = organization_id
         self.if_missing = if_missing
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.dashboards import (
             ListDashboardCollaborators,
             RemoveDashboardCollaborator,
         )
-        from airflow_provider_workspace.procedures.changes import delete_if_present
-        from airflow_provider_workspace.procedures.users import (
-            check_no_collaborator,
+        from airflow_provider_workspace.api.operations.members import ListMembers
+        from airflow_provider_workspace.errors import WorkspaceConfigError
+        from airflow_provider_workspace.procedures.find import (
+            check_collaborator_id,
             find_by_uuid,
             find_user,
-            members_of,
         )
 
         def organization() -> str:
             return hook.organization_or_default(self.organization_id)
 
         project_id = hook.project_or_default(self.project_id)
-        page_size = hook.client.settings.page_size
-        user_uuid = yield from find_user(self.user_uuid, self.user_email, organization, page_size)
+        user_uuid = find_user(hook.client, self.user_uuid, self.user_email, organization)
         collaborators = ListDashboardCollaborators(project_id=project_id, dashboard_id=self.dashboard_id)
-        members = members_of(organization, page_size)
-
-        def exists() -> Procedure[bool]:
-            return (yield from find_by_uuid(collaborators, user_uuid)) is not None
-
-        deleted = yield from delete_if_present(
+        try:
+            members = ListMembers(organization_id=organization())
+        except WorkspaceConfigError:
+            members = None
+        deleted = self.remove(
+            hook,
             f"collaborator {user_uuid} of dashboard {self.dashboard_id}",
             RemoveDashboardCollaborator(project_id=project_id, dashboard_id=self.dashboard_id, user_uuid=user_uuid),
-            self.parse_choice("if_missing", "ignore", "fail"),
-            exists=exists,
-            consistency_time=hook.client.settings.consistency_time,
-            check_gone=lambda error: check_no_collaborator(error, user_uuid, collaborators, members),
+            find=lambda: find_by_uuid(hook.client, collaborators, user_uuid),
+            explain=lambda error: check_collaborator_id(hook.client, error, user_uuid, collaborators, members),
         )
         return {"dashboard_id": self.dashboard_id, "user_uuid": user_uuid, "deleted": deleted}

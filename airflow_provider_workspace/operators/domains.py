@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from airflow.sdk import XComArg
 
     from airflow_provider_workspace.api.models import Domain
-    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 # The writable fields of section "Domain", besides its name.
@@ -78,19 +77,13 @@ class WorkspaceCreateDomainOperator(WorkspaceWriteOperator):
         self.saml_acs_url: Any = saml_acs_url
         self.saml_x509_cert: Any = saml_x509_cert
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.domains import CreateDomain
-        from airflow_provider_workspace.procedures.resources import create_domain, domain_name
+        from airflow_provider_workspace.procedures.find import domain_name
 
         organization_id = hook.organization_or_default(self.organization_id)
-        create = CreateDomain(organization_id=organization_id, domain=domain_name(self.domain), **self.given(SETTINGS))
-        domain, self.created = yield from create_domain(
-            create,
-            hook.client.settings,
-            if_exists=self.parse_choice("if_exists", "return", "fail"),
-            memory=self.task_state,
-        )
-        return self.compared(create, domain)
+        domain = domain_name(self.domain)
+        return self.create(hook, CreateDomain(organization_id=organization_id, domain=domain, **self.given(SETTINGS)))
 
 
 class WorkspaceGetDomainOperator(WorkspaceOperator):
@@ -165,20 +158,16 @@ class WorkspaceUpdateDomainOperator(WorkspaceWriteOperator):
         self.saml_x509_cert: Any = saml_x509_cert
         self.set_null: Any = set_null
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        from airflow_provider_workspace.api.operations.domains import GetDomain, UpdateDomain
-        from airflow_provider_workspace.api.procedure import send_one
-        from airflow_provider_workspace.procedures.changes import change_and_check
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.api.operations.domains import UpdateDomain
+        from airflow_provider_workspace.procedures.ensure import change
 
-        organization_id = hook.organization_or_default(self.organization_id)
-        update = UpdateDomain(
-            organization_id=organization_id,
-            domain_id=self.domain_id,
-            **{**self.given(["domain", *SETTINGS]), **self.nulls(self.set_null, "domain_id", "organization_id")},
-        )
-        get = GetDomain(organization_id=organization_id, domain_id=self.domain_id)
-        domain = yield from change_and_check(update, lambda: send_one(get), hook.client.settings.consistency_time)
-        return self.plain(domain)
+        its: dict[str, Any] = {
+            "organization_id": hook.organization_or_default(self.organization_id),
+            "domain_id": self.domain_id,
+        }
+        update = UpdateDomain(**{**its, **self.given(["domain", *SETTINGS]), **self.nulls(self.set_null, *its)})
+        return self.plain(change(hook.client, update, lambda: hook.get_domain(**its)))
 
 
 class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
@@ -206,19 +195,17 @@ class WorkspaceDeleteDomainOperator(WorkspaceWriteOperator):
         self.organization_id: Any = organization_id
         self.if_missing = if_missing
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.domains import DeleteDomain, ListDomains
-        from airflow_provider_workspace.procedures.changes import check_not_listed, delete_if_present, is_listed
+        from airflow_provider_workspace.procedures.find import find_by_id
 
         organization_id = hook.organization_or_default(self.organization_id)
-        domains = ListDomains(organization_id=organization_id, limit=hook.client.settings.page_size)
-        deleted = yield from delete_if_present(
+        domains = ListDomains(organization_id=organization_id)
+        deleted = self.remove(
+            hook,
             f"domain {self.domain_id}",
             DeleteDomain(organization_id=organization_id, domain_id=self.domain_id),
-            self.parse_choice("if_missing", "ignore", "fail"),
-            exists=lambda: is_listed(domains, self.domain_id),
-            consistency_time=hook.client.settings.consistency_time,
-            check_gone=lambda error: check_not_listed(error, domains, self.domain_id),
+            find=lambda: find_by_id(hook.client, domains, self.domain_id),
         )
         return {"domain_id": self.domain_id, "deleted": deleted}
 
@@ -256,22 +243,14 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
         self.fail_unverified: Any = fail_unverified
         self.body: Any = body
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Request it, then read the domain: the response need not show the result."""
-        from airflow_provider_workspace.api.operations.domains import GetDomain, VerifyDomain
         from airflow_provider_workspace.api.outcome import refuses_kind_of_key
-        from airflow_provider_workspace.api.procedure import send_one
         from airflow_provider_workspace.errors import WorkspacePermissionError
 
-        organization_id = hook.organization_or_default(self.organization_id)
+        its: dict[str, Any] = {"organization_id": self.organization_id, "domain_id": self.domain_id}
         try:
-            yield from send_one(
-                VerifyDomain(
-                    organization_id=organization_id,
-                    domain_id=self.domain_id,
-                    **self.parse_fields("body", "domain_id", "organization_id"),
-                )
-            )
+            hook.verify_domain(**its, **self.parse_fields("body", *its))
         except WorkspacePermissionError as error:
             if refuses_kind_of_key(error):
                 cure = (
@@ -281,7 +260,7 @@ class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
                 )
                 error.args = (f"{cure} {error}",)
             raise
-        domain = yield from send_one(GetDomain(organization_id=organization_id, domain_id=self.domain_id))
+        domain = hook.get_domain(**its)
         if not domain.is_verified and self.fail_unverified:
             raise RuntimeError(
                 f"Publish a TXT record with the value {domain.verification_challenge} in the DNS of '{domain.domain}': "

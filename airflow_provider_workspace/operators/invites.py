@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath, XComArg
 
     from airflow_provider_workspace.api.models import Invite
-    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
 
@@ -77,32 +76,14 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
         self.send_email: Any = send_email
         self.combine_pending_invites: Any = combine_pending_invites
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
-        from airflow_provider_workspace.api.comparison import address_key
-        from airflow_provider_workspace.api.operations.invites import CreateInvite, ListInvites
-        from airflow_provider_workspace.procedures.create_or_get import create_or_get
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.api.operations.invites import CreateInvite
         from airflow_provider_workspace.procedures.roster import check_address
-        from airflow_provider_workspace.procedures.snapshot import find_row
 
         email = check_address("target_email", self.target_email)
         organization_id = hook.organization_or_default(self.organization_id)
         create = CreateInvite(organization_id=organization_id, target_email=email, **self.given(SETTINGS))
-        invites = ListInvites(organization_id=organization_id, limit=hook.client.settings.page_size)
-
-        def matches(row: Invite) -> bool:
-            return address_key(row.target_email or "") == address_key(email) and not row.is_expired
-
-        invite: Invite
-        invite, self.created = yield from create_or_get(
-            f"invite of {email}",
-            create,
-            find=lambda: find_row(invites, matches),
-            if_exists=self.parse_choice("if_exists", "return", "fail"),
-            memory=self.task_state,
-            consistency_time=hook.client.settings.consistency_time,
-            matches=matches,
-        )
-        return self.compared(create, invite)
+        return self.create(hook, create)
 
 
 class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
@@ -130,19 +111,17 @@ class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
         self.organization_id: Any = organization_id
         self.if_missing = if_missing
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.invites import DeleteInvite, ListInvites
-        from airflow_provider_workspace.procedures.changes import check_not_listed, delete_if_present, is_listed
+        from airflow_provider_workspace.procedures.find import find_by_id
 
         organization_id = hook.organization_or_default(self.organization_id)
-        invites = ListInvites(organization_id=organization_id, limit=hook.client.settings.page_size)
-        deleted = yield from delete_if_present(
+        invites = ListInvites(organization_id=organization_id)
+        deleted = self.remove(
+            hook,
             f"invite {self.invite_id}",
             DeleteInvite(organization_id=organization_id, invite_id=self.invite_id),
-            self.parse_choice("if_missing", "ignore", "fail"),
-            exists=lambda: is_listed(invites, self.invite_id),
-            consistency_time=hook.client.settings.consistency_time,
-            check_gone=lambda error: check_not_listed(error, invites, self.invite_id),
+            find=lambda: find_by_id(hook.client, invites, self.invite_id),
         )
         return {"invite_id": self.invite_id, "deleted": deleted}
 
@@ -156,7 +135,8 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
     worker or a retry, the task reads who was invited; once the connection's ``consistency_time`` is over, it sends only
     the missing invites.
 
-    Limits of invites per hour and per day are observed, or learned from the first refusal. When a limit is reached, the
+    Limits of invites per hour and per day are those of the connection (``invites_per_hour``, ``invites_per_day``), or
+    learned from the first refusal. When a limit is reached, the
     task defers until it may continue. It fails only if it could invite nobody for two days.
 
     With ``dry_run=True`` nobody is invited; people to invite have the status ``planned`` in the report.
@@ -172,9 +152,6 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
     :param organization_id: organization; by default that of the connection
     :param on_invalid: ``fail`` before anything is sent if a row is invalid, or ``skip`` such rows
     :param defaults: fields for all rows that do not have them, such as ``{"level": 1, "send_email": False}``
-    :param max_per_hour: limit of invites of the organization per hour, those of other senders included; by default the
-        ``invites_per_hour`` of the connection. Invites count that the service lists or that this task sent
-    :param max_per_day: limit per day; by default the ``invites_per_day`` of the connection
     :param report_path: file for the whole report, ``.csv`` or ``.json``; a path or URL as in ``path``. The
         result then has ``counts``, ``report_path``, and up to 1,000 rows in ``needs_attention``
     """
@@ -198,8 +175,6 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         organization_id: str | XComArg | None = None,
         on_invalid: Literal["fail", "skip"] = "fail",
         defaults: Mapping[str, Any] | XComArg | None = None,
-        max_per_hour: int | None = None,
-        max_per_day: int | None = None,
         report_path: str | ObjectStoragePath | XComArg | None = None,
         **kwargs: Any,
     ) -> None:
@@ -209,8 +184,6 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         self.organization_id: Any = organization_id
         self.on_invalid: Literal["fail", "skip"] = on_invalid
         self.defaults: Any = defaults
-        self.max_per_hour = max_per_hour
-        self.max_per_day = max_per_day
         self.report_path: Any = report_path
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
@@ -223,7 +196,7 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
 
         file = open_report(self.report_path, "addresses", ENTRY_FIELDS, NEEDS_ATTENTION)
         try:
-            report = self.run_procedure(hook, self.procedure(hook))
+            report = super().work(hook)
         except WorkspaceInvitesIncompleteError as error:
             self.log.error("%s", error.report.table())  # noqa: TRY400 - the error itself follows
             self.push_report(file, error.report.to_dict())
@@ -231,18 +204,14 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         self.log.info("%s", report.table())
         return self.reported(file, report.to_dict())
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[InvitesReport]:
+    def write(self, hook: WorkspaceHook) -> InvitesReport:
         from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
-        return (
-            yield from self.invite_people(
-                read_roster(self.invites, file_at(self.path), self.parse_fields("defaults")),
-                hook,
-                hook.organization_or_default(self.organization_id),
-                on_invalid=self.on_invalid,
-                max_per_hour=self.max_per_hour,
-                max_per_day=self.max_per_day,
-                dry_run=self.is_dry_run,
-            )
+        return self.invite_people(
+            read_roster(self.invites, file_at(self.path), self.parse_fields("defaults")),
+            hook,
+            hook.organization_or_default(self.organization_id),
+            on_invalid=self.on_invalid,
+            dry_run=self.is_dry_run,
         )

@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath, XComArg
 
     from airflow_provider_workspace.api.models import Member
-    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.procedures.member_sync import MemberPlan
+    from airflow_provider_workspace.procedures.members import MemberPlan
 
 
 class WorkspaceListMembersOperator(WorkspaceOrganizationListOperator):
@@ -62,27 +61,29 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
         self.level: Any = level
         self.organization_id: Any = organization_id
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.members import ListMembers, UpdateMember
         from airflow_provider_workspace.errors import WorkspaceNotFoundError
-        from airflow_provider_workspace.procedures.changes import change_and_check
-        from airflow_provider_workspace.procedures.users import check_no_member, find_by_uuid, find_user
+        from airflow_provider_workspace.procedures.ensure import change, check_gone
+        from airflow_provider_workspace.procedures.find import check_user_id, find_by_uuid, find_user
 
         organization_id = hook.organization_or_default(self.organization_id)
-        page_size = hook.client.settings.page_size
-        user_uuid = yield from find_user(self.user_uuid, self.user_email, lambda: organization_id, page_size)
+        user_uuid = find_user(hook.client, self.user_uuid, self.user_email, lambda: organization_id)
         # May be the text of a template, which the operation parses.
         level: Any = self.level
         update = UpdateMember(organization_id=organization_id, user_uuid=user_uuid, level=level)
-        members = ListMembers(organization_id=organization_id, limit=page_size)
+        members = ListMembers(organization_id=organization_id)
+
+        def find() -> Member | None:
+            return find_by_uuid(hook.client, members, user_uuid)
+
         try:
-            member = yield from change_and_check(
-                update, lambda: find_by_uuid(members, user_uuid), hook.client.settings.consistency_time
-            )
+            return self.plain(change(hook.client, update, find))
         except WorkspaceNotFoundError as error:
-            yield from check_no_member(error, user_uuid, organization_id, page_size)
+            check_gone(
+                error, "member", find, lambda error: check_user_id(hook.client, error, user_uuid, members, "membership")
+            )
             raise
-        return self.plain(member)
 
 
 class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
@@ -136,52 +137,49 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
         self.owner_level: Any = owner_level
         self.allow_last_owner: Any = allow_last_owner
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.members import DeleteMember, ListMembers
         from airflow_provider_workspace.operators.arguments import parse_access_level
-        from airflow_provider_workspace.procedures.changes import delete_if_present
-        from airflow_provider_workspace.procedures.member_sync import check_removal
+        from airflow_provider_workspace.procedures.find import (
+            check_user_id,
+            find_by_uuid,
+            find_user,
+            read_rows,
+        )
+        from airflow_provider_workspace.procedures.members import check_removal
         from airflow_provider_workspace.procedures.roster_files import rows_of_value
-        from airflow_provider_workspace.procedures.snapshot import read_rows
-        from airflow_provider_workspace.procedures.users import check_no_member, find_by_uuid, find_user
 
         organization_id = hook.organization_or_default(self.organization_id)
-        page_size = hook.client.settings.page_size
         what = f"member {self.user_uuid or self.user_email}"
-        user_uuid = yield from find_user(
+        user_uuid = find_user(
+            hook.client,
             self.user_uuid,
             self.user_email,
             lambda: organization_id,
-            page_size,
             removed=lambda: self.task_state.has_begun(what),
         )
         deleted = not user_uuid
         if user_uuid:
             delete = DeleteMember(organization_id=organization_id, user_uuid=user_uuid)
-            members = ListMembers(organization_id=organization_id, limit=page_size)
-
-            def exists() -> Procedure[bool]:
-                return (yield from find_by_uuid(members, user_uuid)) is not None
-
-            if_missing = self.parse_choice("if_missing", "ignore", "fail")
+            members = ListMembers(organization_id=organization_id)
+            self.parse_choice("if_missing", "ignore", "fail")  # before anything is noted
             owner_level = parse_access_level("owner_level", self.owner_level)
             protected = rows_of_value(self.protected, "protected")
             if protected or owner_level is not None or not self.allow_last_owner:
                 check_removal(
                     user_uuid,
-                    (yield from read_rows(members)),
+                    read_rows(hook.client, members),
                     protected=protected,
                     owner_level=owner_level,
                     allow_last_owner=self.allow_last_owner,
                 )
             self.task_state.begin(what)
-            deleted = yield from delete_if_present(
+            deleted = self.remove(
+                hook,
                 what,
                 delete,
-                if_missing,
-                exists=exists,
-                consistency_time=hook.client.settings.consistency_time,
-                check_gone=lambda error: check_no_member(error, user_uuid, organization_id, page_size),
+                find=lambda: find_by_uuid(hook.client, members, user_uuid),
+                explain=lambda error: check_user_id(hook.client, error, user_uuid, members, "membership"),
             )
         return {"user_uuid": user_uuid or None, "deleted": deleted}
 
@@ -268,29 +266,21 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         self.approved: Any = approved
         self.report_path: Any = report_path
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.hooks.files import open_report
-        from airflow_provider_workspace.procedures.member_sync import NEEDS_ATTENTION, REPORT_FIELDS, apply
+        from airflow_provider_workspace.procedures.members import NEEDS_ATTENTION, REPORT_FIELDS, apply
 
         organization_id = hook.organization_or_default(self.organization_id)
         file = open_report(self.report_path, "changes", REPORT_FIELDS, NEEDS_ATTENTION)
-        plan = yield from self.plan(hook, organization_id)
+        plan = self.plan(hook, organization_id)
         if file and self.require_approval:
             file.write(plan.report(planned=True))
         where = described(hook.client.settings, organization_id)
-        changes = [change for change in plan.planned() if change]
-        self.await_approval(
-            f"Make these changes to the members of {where}?", plan.table(), changes, plan.planned_for, file
-        )
+        self.await_approval(f"Make these changes to the members of {where}?", plan, report=file)
         if not self.is_dry_run:
             try:
-                yield from apply(
-                    plan,
-                    organization_id,
-                    lambda rows: self.invite_people(rows, hook, organization_id),
-                    hook.client.settings,
-                )
+                apply(hook.client, plan, organization_id, lambda rows: self.invite_people(rows, hook, organization_id))
             except WorkspaceError:
                 if file:
                     self.push_report(file, plan.report(planned=False))
@@ -299,17 +289,15 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
             return self.reported(file, plan.report(planned=self.is_dry_run))
         return plan.to_dict(applied=not self.is_dry_run)
 
-    def plan(self, hook: WorkspaceHook, organization_id: str) -> Procedure[MemberPlan]:
+    def plan(self, hook: WorkspaceHook, organization_id: str) -> MemberPlan:
         """Read the roster and the lists, plan, log the plan and check it."""
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.operators.arguments import parse_access_level, parse_maximum
-        from airflow_provider_workspace.procedures.bulk_invites import wait_for_consistency
-        from airflow_provider_workspace.procedures.member_sync import read_and_plan
-        from airflow_provider_workspace.procedures.plan import check_approved_plan
+        from airflow_provider_workspace.procedures.invites import wait_for_consistency
+        from airflow_provider_workspace.procedures.members import plan_members
         from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_value
 
-        settings = hook.client.settings
         max_removals = parse_maximum("max_removals", self.max_removals)
         owner_level = parse_access_level("owner_level", self.owner_level)
         leavers = None if self.leavers is None else rows_of_value(self.leavers, "leavers")
@@ -318,17 +306,16 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
             roster = read_roster(self.roster, file_at(self.path), self.parse_fields("defaults"), argument="roster")
         elif self.roster is not None or self.path is not None:
             raise WorkspaceInputError("Give either leavers=… or a roster")
-        yield from wait_for_consistency(self.task_state, settings.consistency_time)
-        plan = yield from read_and_plan(
-            roster,
+        wait_for_consistency(hook.client, self.task_state)
+        plan = plan_members(
+            hook.client,
             organization_id,
-            settings,
+            roster,
             protected=rows_of_value(self.protected, "protected"),
             owner_level=owner_level,
             leavers=leavers,
         )
         self.log.info("%s", plan.table())
         plan.check_removals(max_removals)
-        changes = [change for change in plan.planned() if change]
-        check_approved_plan(changes, plan.planned_for, self.approved, "the task with dry_run=True")
+        plan.check_approved_plan(self.approved, "the task with dry_run=True")
         return plan

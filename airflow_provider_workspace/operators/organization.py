@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +17,11 @@ if TYPE_CHECKING:
 
     from airflow.sdk import ObjectStoragePath, XComArg
 
-    from airflow_provider_workspace.api.procedure import Procedure
+    from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.organization_file import Organization
-    from airflow_provider_workspace.procedures.organization_plan import OrganizationPlan
-    from airflow_provider_workspace.procedures.plan import Change
-    from airflow_provider_workspace.state.task_state import TaskState
+    from airflow_provider_workspace.procedures.plan import Change, Plan
+    from airflow_provider_workspace.state.memory import TaskState
 
     Part = Literal["projects", "domains", "verification", "members", "dashboards", "collaborators", "exports"]
 
@@ -59,22 +58,20 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         self.organization: Any = organization
         self.render_file = render_file
 
-    def plan(
-        self, hook: WorkspaceHook, parts: Collection[str] | None = None
-    ) -> Procedure[tuple[OrganizationPlan, Organization, str]]:
+    def plan(self, hook: WorkspaceHook, parts: Collection[str] | None = None) -> tuple[Plan[Change], Organization, str]:
         """Read the file, plan, and log the plan; return it with the organization of the file and its id."""
         from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.links import url_for
+        from airflow_provider_workspace.procedures.organization import PARTS, plan_organization
         from airflow_provider_workspace.procedures.organization_file import choose_organization, load_organizations
-        from airflow_provider_workspace.procedures.organization_plan import PARTS, plan_organization
-        from airflow_provider_workspace.state.organization_memory import organization_reader
+        from airflow_provider_workspace.state.memory import organization_reader
 
         found = load_organizations(self.checked_file(), file_at, self.render)
         wanted = choose_organization(found, self.organization, self.file_name)
         organization_id = hook.organization_or_default(wanted.organization_id)
         self.workspace_url = url_for(hook.client.settings, "projects", {"organization_id": organization_id})
-        reader = organization_reader(organization_id, hook.client.settings)
-        plan = yield from plan_organization(wanted, reader, parts or PARTS)
+        reader = organization_reader(hook.client, organization_id, owner=self.try_identity())
+        plan = plan_organization(wanted, reader, parts or PARTS)
         self.log.info("Organization %s: %s", organization_id, plan.table())
         plan.check_removals(wanted.max_removals)
         return plan, wanted, organization_id
@@ -113,8 +110,8 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.procedures.organization_file import template_line
 
         if not self.render_file:
-            line = None if self.render_file is False else template_line(text)
-            if line:
+            line = template_line(text)
+            if line and self.render_file is None:
                 raise WorkspaceInputError(
                     f"Set render_file=True if {self.file_name} is a Jinja template that only authors of Dags write, "
                     f"else render_file=False: line {line} holds '{{{{' or '{{%'"
@@ -176,12 +173,12 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         self.fail_on_difference: Any = fail_on_difference
         self.report_path: Any = report_path
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.hooks.files import open_report
         from airflow_provider_workspace.procedures.plan import CHANGE_FIELDS, MAX_LINES
 
         file = open_report(self.report_path, "changes", (*CHANGE_FIELDS, "digest"), ())
-        plan, _, organization_id = yield from self.plan(hook)
+        plan, _, organization_id = self.plan(hook)
         result = plan.to_dict()
         if file:
             file.write(result)
@@ -193,7 +190,7 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
             )
         name = "" if isinstance(self.file, Mapping) and not self.organization else self.title
         where = described(hook.client.settings, organization_id, name)
-        self.await_approval(f"Make these changes to {where}?", plan.table(), plan.changes, plan.planned_for, file)
+        self.await_approval(f"Make these changes to {where}?", plan, report=file)
         return result
 
 
@@ -246,149 +243,85 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         self.poke_interval = poke_interval
         self.timeout = timeout
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.operators.arguments import parse_seconds
-        from airflow_provider_workspace.procedures.bulk_invites import wait_for_consistency
-        from airflow_provider_workspace.procedures.member_sync import apply
-        from airflow_provider_workspace.procedures.organization_plan import PARTS
-        from airflow_provider_workspace.procedures.plan import check_approved_plan
+        from airflow_provider_workspace.procedures.invites import wait_for_consistency
+        from airflow_provider_workspace.procedures.members import apply
+        from airflow_provider_workspace.procedures.organization import PARTS
 
         pause = parse_seconds("poke_interval", self.poke_interval, least=1.0)
         timeout = parse_seconds("timeout", self.timeout)
         part = self.parse_choice("part", *PARTS)
         if part == "members":
-            yield from wait_for_consistency(self.task_state, hook.client.settings.consistency_time)
-        plan, wanted, organization_id = yield from self.plan(hook, (part,))
-        check_approved_plan(plan.changes, plan.planned_for, self.approved, "WorkspacePlanOrganizationOperator")
+            wait_for_consistency(hook.client, self.task_state)
+        plan, wanted, organization_id = self.plan(hook, (part,))
+        plan.check_approved_plan(self.approved, "WorkspacePlanOrganizationOperator")
         if self.is_dry_run:
             return plan.to_dict()
         if part == "members":
-            yield from apply(
-                plan.members,
-                organization_id,
-                lambda rows: self.invite_people(rows, hook, organization_id),
-                hook.client.settings,
-            )
+            apply(hook.client, plan, organization_id, lambda rows: self.invite_people(rows, hook, organization_id))
             return plan.to_dict(applied=True)
-        if part == "verification":
-            yield from self.wait_for_verification(plan, pause, timeout)
+        asked = [change for change in plan.changes if "is_verified" in change.after and change.operation]
+        self.wait_for_verification(hook.client, asked, pause, timeout)
         for change in plan.changes:
-            yield from self.apply(hook, change, organization_id)
-        yield from self.check_applied(hook, plan, wanted, part, organization_id)
+            if change not in asked:
+                change.send(hook.client, self.memory_of(change))
+        self.check_applied(hook, plan, wanted, part, organization_id)
         if part == "domains" and "ti" in self._context:
-            unverified = yield from self.unverified(hook, wanted, organization_id)
-            self._context["ti"].xcom_push(key="unverified", value=unverified)
+            self._context["ti"].xcom_push(key="unverified", value=self.unverified(hook, wanted, organization_id))
         return plan.to_dict(applied=True)
 
     def check_applied(
-        self, hook: WorkspaceHook, plan: OrganizationPlan, wanted: Organization, part: str, organization_id: str
-    ) -> Procedure[None]:
+        self, hook: WorkspaceHook, plan: Plan[Change], wanted: Organization, part: str, organization_id: str
+    ) -> None:
         """Plan the part again after its changes, and check that nothing is left."""
-        from airflow_provider_workspace.procedures.changes import check_done
-        from airflow_provider_workspace.procedures.organization_plan import plan_organization
-        from airflow_provider_workspace.state.organization_memory import organization_reader
+        from airflow_provider_workspace.procedures.ensure import check_done
+        from airflow_provider_workspace.procedures.organization import plan_organization
+        from airflow_provider_workspace.state.memory import organization_reader
 
-        settings = hook.client.settings
-
-        def is_done() -> Procedure[bool]:
-            left = yield from plan_organization(wanted, organization_reader(organization_id, settings), (part,))
+        def is_done() -> bool:
+            left = plan_organization(wanted, organization_reader(hook.client, organization_id), (part,))
             if left.pending:
                 self.log.warning("Still to do: %s", left.table())
             return not left.pending
 
         sent = [change.operation for change in plan.changes if change.operation is not None]
         if plan.pending and sent:
-            yield from check_done(f"the part '{part}' is done", sent[0], is_done, settings.consistency_time)
+            check_done(hook.client, f"the part '{part}' is done", sent[0], is_done)
 
     def memory_of(self, change: Change) -> TaskState:
         """Return the task state of one change."""
         from airflow_provider_workspace.state.leases import digest
-        from airflow_provider_workspace.state.task_state import KEY, TaskState
+        from airflow_provider_workspace.state.memory import KEY, TaskState
 
         carried = self._carried.setdefault(change.name, {})
         return TaskState(self._context, carried, clock=time.time, key=f"{KEY}.{digest(change.name)}")
 
-    def apply(self, hook: WorkspaceHook, change: Change, organization_id: str) -> Procedure[None]:
-        from airflow_provider_workspace.api import operations as ops
-        from airflow_provider_workspace.api.procedure import send_one
-        from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.procedures import resources
-        from airflow_provider_workspace.procedures.changes import delete_if_present
-
-        operation, settings = change.operation, hook.client.settings
-        known: dict[str, Any] = {"if_exists": "return", "memory": self.memory_of(change)}
-        if change.action == "differs" and change.part == "dashboards":
-            raise WorkspaceInputError(change.why)
-        if change.action in ("differs", "unknown", "wait"):
-            self.log.warning("Not changed:%s", change.line())
-        elif operation is None:
-            raise WorkspaceInputError(f"Apply the parts before '{self.part}' first: {change.name} depends on them")
-        elif isinstance(operation, ops.projects.CreateProject):
-            yield from resources.create_project(operation, settings, **known)
-        elif isinstance(operation, ops.domains.CreateDomain):
-            yield from resources.create_domain(operation, settings, **known)
-        elif isinstance(operation, ops.dashboards.CreateDashboard):
-            yield from self.create_dashboard(hook, change, operation, organization_id)
-        elif isinstance(operation, ops.dashboards.AddDashboardCollaborator):
-            yield from resources.add_collaborator(operation, settings, **known)
-        elif change.action == "remove":
-            yield from delete_if_present(change.name, operation, "ignore", exists=None, consistency_time=0.0)
-        elif not isinstance(operation, ops.domains.VerifyDomain):
-            yield from send_one(operation)
-            self.log.info("Done:%s", change.line())
-
-    def create_dashboard(
-        self, hook: WorkspaceHook, change: Change, operation: Any, organization_id: str
-    ) -> Procedure[None]:
-        from airflow_provider_workspace.state.dashboard_registry import DashboardRegistry
-        from airflow_provider_workspace.state.organization_memory import identity_of, variable_key
-
-        if change.entry is not None:
-            registry = DashboardRegistry(
-                variable_key(organization_id, change.project, change.entry),
-                identity_of(hook.client.settings, organization_id, operation.project_id, change.entry),
-                self.memory_of(change),
-                self.try_identity(),
-            )
-            dashboard, created = yield from registry.get_or_create(operation, "fail")
-            self.log.info("%s dashboard %s, '%s'.", "Created" if created else "Found", dashboard.id, dashboard.name)
-
-    def wait_for_verification(self, plan: OrganizationPlan, pause: float, timeout: float) -> Procedure[None]:
+    def wait_for_verification(
+        self, client: WorkspaceClient, asked: Sequence[Change], pause: float, timeout: float
+    ) -> None:
         """
         Request the verification of domains until all are verified.
 
         :raises AirflowFailException: if one is not verified in time
         """
-        from airflow_provider_workspace.api.operations.domains import GetDomain, VerifyDomain
-        from airflow_provider_workspace.api.procedure import Pause, send_one
-        from airflow_provider_workspace.procedures.verification import ask_verification
-
         end_at = self._carried.setdefault("end_at", time.time() + timeout)
-        open_ones = [change.operation for change in plan.changes if isinstance(change.operation, VerifyDomain)]
-        while open_ones:
-            for verify in list(open_ones):
-                domain_id = str(verify.domain_id)
-                yield from ask_verification(verify.organization_id, domain_id)
-                domain = yield from send_one(GetDomain(organization_id=verify.organization_id, domain_id=domain_id))
-                if domain.is_verified:
-                    self.log.info("The domain '%s' is verified.", domain.domain)
-                    open_ones.remove(verify)
-                    continue
-                todo = f"Publish a TXT record with the value {domain.verification_challenge} in the DNS of"
+        while asked:
+            left = {change: todo for change in asked if (todo := change.send(client))}
+            for todo in left.values():
                 if time.time() > end_at:
-                    raise AirflowFailException(
-                        f"{todo} {domain.domain}, then clear this task: the domain was not verified in time"
-                    )
-                self.log.info("%s %s: it is not verified yet.", todo, domain.domain)
-            if open_ones:
-                yield Pause(pause)
+                    raise AirflowFailException(f"{todo}, then clear this task: the domain was not verified in time")
+                self.log.info("%s: it is not verified yet.", todo)
+            asked = list(left)
+            if asked:
+                client.pause(pause)
 
-    def unverified(self, hook: WorkspaceHook, wanted: Organization, organization_id: str) -> Procedure[list[Any]]:
+    def unverified(self, hook: WorkspaceHook, wanted: Organization, organization_id: str) -> list[Any]:
         """Return the domains of the file that are not verified yet."""
         from airflow_provider_workspace.api.comparison import domain_key
         from airflow_provider_workspace.api.operations.domains import ListDomains
-        from airflow_provider_workspace.procedures.snapshot import read_rows
+        from airflow_provider_workspace.procedures.find import read_rows
 
         names = {domain_key(entry.domain) for entry in wanted.domains if entry.verified}
-        rows = yield from read_rows(ListDomains(organization_id=organization_id, limit=hook.client.settings.page_size))
+        rows = read_rows(hook.client, ListDomains(organization_id=organization_id))
         return [self.plain(row) for row in rows if domain_key(row.domain or "") in names and not row.is_verified]

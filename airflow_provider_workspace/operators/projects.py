@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from airflow.sdk import XComArg
 
     from airflow_provider_workspace.api.models import ProjectItem
-    from airflow_provider_workspace.api.procedure import Procedure
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 # The fields of section "Fields accepted on project creation" that are arguments of their own.
@@ -86,22 +85,12 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
         self.access_control: Any = access_control
         self.settings: Any = settings
 
-    def procedure(self, hook: WorkspaceHook) -> Procedure[dict[str, Any]]:
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.operations.projects import CreateProject
-        from airflow_provider_workspace.procedures.resources import create_project
 
-        # The fields may be secret: no variable holds them while a request is sent.
-        create = CreateProject(
-            organization_id=hook.organization_or_default(self.organization_id),
-            **{**self.parse_fields("settings", "organization_id"), **self.given(FREQUENT)},
-        )
-        project, self.created = yield from create_project(
-            create,
-            hook.client.settings,
-            if_exists=self.parse_choice("if_exists", "return", "fail"),
-            memory=self.task_state,
-        )
-        return self.compared(create, project)
+        organization_id = hook.organization_or_default(self.organization_id)
+        fields = {**self.parse_fields("settings", "organization_id"), **self.given(FREQUENT)}
+        return self.create(hook, CreateProject(organization_id=organization_id, **fields))
 
 
 class WorkspaceGetProjectOperator(WorkspaceOperator):

@@ -49,8 +49,8 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
         """Resume; fail if the run was marked as failed, because Airflow would report success after this task."""
+        from airflow_provider_workspace.state.memory import TaskState
         from airflow_provider_workspace.state.resuming import marked_as_failed, raise_still_paused
-        from airflow_provider_workspace.state.task_state import TaskState
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
         ti = self._context["ti"]

@@ -1,1 +1,1 @@
-"""Work of several requests: generators that yield what to send and are sent the results. No I/O of their own."""
+"""Work of several requests: functions over a client, their only I/O."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.api.comparison import printable
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError, printable
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.roster import Entry

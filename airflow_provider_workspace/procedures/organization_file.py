@@ -20,7 +20,7 @@ from airflow_provider_workspace.api.operations.invites import InviteSettings
 from airflow_provider_workspace.api.operations.projects import ProjectFields
 from airflow_provider_workspace.api.secrets import secrets_under
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.resources import project_key
+from airflow_provider_workspace.procedures.find import project_key
 from airflow_provider_workspace.procedures.roster import address_problem
 from airflow_provider_workspace.procedures.roster_files import RosterFile
 
@@ -154,13 +154,9 @@ class Organization(_Entry):
     def refusal(self, mistakes: Mapping[tuple[str | int, ...], str]) -> WorkspaceInputError:
         """Return the error for mistakes that the service shows, by their paths in the file."""
         name, root, above = self._source
-        return _wrong(
-            name,
-            [
-                (_line(_find(root, (*above, *path))), f"{'.'.join(map(str, path))}: {message}")
-                for path, message in mistakes.items()
-            ],
-        )
+        lines = {path: _line(_find(root, (*above, *path))) for path in mistakes}
+        named = [(lines[path], f"{'.'.join(map(str, path))}: {message}") for path, message in mistakes.items()]
+        return _wrong(name, named)
 
     @model_validator(mode="after")
     def consistent(self) -> Self:
@@ -273,8 +269,8 @@ def choose_organization(found: Mapping[str, Organization], organization: str | N
         return found[organization]
     close = get_close_matches(organization or "", found, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"one of {', '.join(found)}"
-    msg = f"Set organization ({hint}): there is no '{organization}' in {name}" if organization else ""
-    raise WorkspaceInputError(msg or f"Set organization ({hint}): there are several in {name}")
+    there = f"there is no '{organization}' in {name}" if organization else f"there are several in {name}"
+    raise WorkspaceInputError(f"Set organization ({hint}): {there}")
 
 
 def load_organizations(
@@ -295,7 +291,12 @@ def load_organizations(
         return read_organizations(file, "the organization")
     folder, _, name = file.rpartition("/")
     found = read_organizations(render(_read_text(file_at(file))), name)
-    return {key: _resolve_roster(one, folder or ".") for key, one in found.items()}
+    for key, one in found.items():
+        roster = one.members and one.members.roster
+        if one.members and roster and not roster.startswith("/") and "://" not in roster:
+            members = one.members.model_copy(update={"roster": f"{folder or '.'}/{roster}"})
+            found[key] = one.model_copy(update={"members": members})
+    return found
 
 
 def template_line(text: str) -> int | None:
@@ -304,21 +305,10 @@ def template_line(text: str) -> int | None:
     return found and text.count("\n", 0, found.start()) + 1
 
 
-def _resolve_roster(found: Organization, folder: str) -> Organization:
-    """Return an organization with the path of its roster resolved against a folder."""
-    roster = found.members and found.members.roster
-    if not found.members or not roster or roster.startswith("/") or "://" in roster:
-        return found
-    members = found.members.model_copy(update={"roster": f"{folder}/{roster}"})
-    return found.model_copy(update={"members": members})
-
-
 def _read_text(path: Any) -> str:
     file = path if isinstance(path, RosterFile) else RosterFile(path)
     try:
-        file.state()
-        with file.open() as text:
-            return text.read(MAX_CHARACTERS + 1)
+        return file.read()
     except UnicodeDecodeError as error:
         raise WorkspaceInputError(f"Save {file} with the encoding UTF-8: byte {error.start} is invalid") from None
     except OSError as error:

@@ -9,8 +9,6 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from airflow_provider_workspace.errors import WorkspaceInputError
-
 HOUR, DAY = 3600.0, 86_400.0
 LIMITS = {HOUR: "per_hour", DAY: "per_day"}
 REFUSED = "the service refused the last request (429)"
@@ -37,16 +35,12 @@ class Quota:
     :param per_hour: limit per hour; ``None`` to learn it
     :param per_day: limit per day; ``None`` to learn it
     :param kept: plain JSON that the task keeps across deferrals: what it sent, what was refused, what was learned
-    :raises WorkspaceInputError: if a limit is not a positive integer
     """
 
     def __init__(
         self, per_hour: int | None = None, per_day: int | None = None, kept: MutableMapping[str, Any] | None = None
     ) -> None:
         self.configured = {"per_hour": per_hour, "per_day": per_day}
-        for name, most in self.configured.items():
-            if most is not None and (type(most) is not int or most < 1):
-                raise WorkspaceInputError(f"max_{name} must be a whole number of at least 1, or None")
         self.kept = {} if kept is None else kept
         self._sent: list[list[Any]] = self.kept.setdefault("sent", [])
         """When invites were sent, and to which addresses."""
@@ -67,10 +61,6 @@ class Quota:
         name = LIMITS[span]
         known = [most for most in (self.configured[name], self._learned.get(name)) if most is not None]
         return min(known, default=None)
-
-    def begin(self, now: float) -> None:
-        """Note when the task began, unless it continues after a deferral."""
-        self.kept.setdefault("progress_at", now)
 
     @property
     def progress_at(self) -> float:
@@ -175,6 +165,11 @@ class Quota:
         listed = [time for time in listed if time <= now + PASSING]
         pairs = zip_longest(sorted(listed, reverse=True), sorted(sent, reverse=True), fillvalue=0.0)
         return [time for time in map(max, pairs) if time > now - span]
+
+
+def parse_timestamps(timestamps: Iterable[str]) -> list[float]:
+    """Parse timestamps of the service, without invalid ones."""
+    return [time for time in map(parse_timestamp, timestamps) if time is not None]
 
 
 def parse_timestamp(timestamp: str | None) -> float | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 from pydantic import ValidationError
@@ -19,8 +18,6 @@ from airflow_provider_workspace.errors import WorkspaceInputError, type_name
 
 log = logging.getLogger(__name__)
 
-# Maximum number of invalid rows that are reported.
-MAX_FINDINGS = 1000
 MAX_ADDRESS_LENGTH = 254
 MAX_LOCAL_PART_LENGTH = 64
 MAX_LABEL_LENGTH = 63
@@ -81,7 +78,7 @@ class Roster:
     blank: int = 0
 
 
-def check_roster(rows: Iterable[Mapping[str, Any] | str], *, strict: bool = False) -> Roster:
+def check_roster(rows: Iterable[Mapping[str, Any] | str]) -> Roster:
     """
     Check the fields, types and address of every row, and separate rows that repeat an address.
 
@@ -89,21 +86,13 @@ def check_roster(rows: Iterable[Mapping[str, Any] | str], *, strict: bool = Fals
 
     :param rows: fields of an invite (``email`` is accepted for ``target_email``), or addresses; their numbers begin
         with ``rows.first_number``, or 1
-    :param strict: whether one invalid row invalidates the roster: then the result has only the first thousand invalid
-        rows. A file is then checked before any of its rows is kept
     :raises WorkspaceInputError: if ``rows`` is not iterable, or a single row
     """
     if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
         raise WorkspaceInputError(f"invites must be rows or addresses, not {type_name(rows)}")
-    first_number = getattr(rows, "first_number", 1)
-    if strict and not isinstance(rows, Iterator | list):  # a list is in memory anyway
-        checked = (_check_row(number, row) for number, row in enumerate(rows, start=first_number) if row != {})
-        invalid = list(islice((entry for entry in checked if isinstance(entry, Entry)), MAX_FINDINGS))
-        if invalid:
-            return Roster(invalid=invalid)
     roster = Roster()
     first_seen: dict[str, int] = {}
-    for number, row in enumerate(rows, start=first_number):
+    for number, row in enumerate(rows, start=getattr(rows, "first_number", 1)):
         if row == {}:
             roster.blank += 1
             continue
@@ -118,7 +107,7 @@ def check_roster(rows: Iterable[Mapping[str, Any] | str], *, strict: bool = Fals
             roster.rows.append(found)
     if roster.blank:
         log.info("Skipped the blank rows of the roster: %d.", roster.blank)
-    return Roster(invalid=roster.invalid[:MAX_FINDINGS]) if strict and roster.invalid else roster
+    return roster
 
 
 def _check_row(number: int, row: Mapping[str, Any] | str) -> Row | Entry:

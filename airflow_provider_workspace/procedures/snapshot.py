@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key
-from airflow_provider_workspace.api.outcome import Outcome
-from airflow_provider_workspace.api.pagination import Pages
-from airflow_provider_workspace.api.procedure import Procedure, send_one
-from airflow_provider_workspace.api.request_errors import describe
 from airflow_provider_workspace.errors import WorkspaceIncompleteListError
+from airflow_provider_workspace.procedures.find import pages_of
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.api.models import Domain, Invite, Member, Page, ProjectItem, Resource
+    from airflow_provider_workspace.api.models import Domain, Page, ProjectItem, Resource
     from airflow_provider_workspace.api.operation import Operation
-    from airflow_provider_workspace.client.settings import Settings
+    from airflow_provider_workspace.client.client import WorkspaceClient
 
 R = TypeVar("R", bound="Resource")
 
@@ -40,7 +37,6 @@ class Snapshot:
     domains: dict[str, Domain] = field(default_factory=dict)
     projects: dict[str, ProjectItem] = field(default_factory=dict)
     invites: dict[str, bool] = field(default_factory=dict)
-    invite_count: int = 0
     invited_at: list[str] = field(default_factory=list)
     members: set[str] = field(default_factory=set)
     member_count: int | None = None
@@ -53,14 +49,14 @@ class Snapshot:
 
 
 def take_snapshot(
+    client: WorkspaceClient,
     subject: str,
     organization_id: str,
-    settings: Settings,
     *,
     previous: Snapshot | None = None,
     wanted: Collection[str] | None = None,
     complete: bool = False,
-) -> Procedure[Snapshot]:
+) -> Snapshot:
     """
     Read the lists of one subject.
 
@@ -71,58 +67,38 @@ def take_snapshot(
     :raises WorkspaceRequestError: if a page cannot be read
     :raises WorkspaceIncompleteListError: if ``complete`` is set and a list has fewer rows than it counts
     """
-    seen = Snapshot(consistency_time=settings.consistency_time)
-    page_size = settings.page_size
-    try:
-        if subject == "domains":
-            yield from _each_row(
-                ops.domains.ListDomains(organization_id=organization_id, limit=page_size),
-                lambda row: seen.domains.__setitem__(str(row.id).lower(), row),
-            )
-        elif subject == "projects":
-            yield from _each_row(
-                ops.projects.ListProjects(organization_id=organization_id, limit=page_size),
-                lambda row: seen.projects.__setitem__(str(row.id), row),
-            )
-        elif subject == "people":
-            yield from _read_people(seen, organization_id, page_size, previous, wanted, complete=complete)
-        else:
-            raise ValueError(subject)
-    except WorkspaceIncompleteListError as error:
-        if complete:
-            raise
-        seen.incomplete = str(error)
-    return seen
+    seen = Snapshot(consistency_time=client.settings.consistency_time)
+    where: dict[str, Any] = {"organization_id": organization_id, "limit": client.settings.page_size}
 
+    def rows(first: Operation[Page[R]], page: Page[R] | None = None) -> Iterator[R]:
+        """Yield the rows; note that there are too few, or fail."""
+        try:
+            for found in pages_of(client, first, page):
+                yield from found
+        except WorkspaceIncompleteListError as error:
+            if complete:
+                raise
+            seen.incomplete = str(error)
 
-def _read_people(
-    seen: Snapshot,
-    organization_id: str,
-    page_size: int,
-    previous: Snapshot | None,
-    wanted: Collection[str] | None,
-    *,
-    complete: bool,
-) -> Procedure[None]:
-    """
-    Read the invites, and the members only as far as needed.
-
-    A person joins by accepting an invite, which then disappears, or in another way that adds a member. If neither
-    happened since the previous snapshot, its members are still valid, and one page is enough to know.
-    """
-    invites = ops.invites.ListInvites(organization_id=organization_id, limit=page_size)
-    try:
-        yield from _each_row(invites, lambda row: _note_invite(seen, row))
-    except WorkspaceIncompleteListError as error:
-        if complete:
-            raise
-        seen.incomplete = str(error)
+    if subject == "domains":
+        seen.domains.update((str(row.id).lower(), row) for row in rows(ops.domains.ListDomains(**where)))
+        return seen
+    if subject == "projects":
+        seen.projects.update((str(row.id), row) for row in rows(ops.projects.ListProjects(**where)))
+        return seen
+    for invite in rows(ops.invites.ListInvites(**where)):
+        key = address_key(invite.target_email or "")
+        seen.invited_at += [invite.created_at] if invite.created_at else []
+        if key:
+            seen.invites[key] = bool(invite.is_expired) and seen.invites.get(key, True)
     open_invites = seen.open_invites()
     if wanted is not None and open_invites.issuperset(wanted):
-        return
-    members = ops.members.ListMembers(organization_id=organization_id, limit=page_size)
-    first = yield from send_one(members)
+        return seen
+    members = ops.members.ListMembers(**where)
+    first = client.send(members)
     seen.member_count = first.count
+    # A person joins by accepting an invite, which then disappears, or in another way that adds a member. If neither
+    # happened since the previous snapshot, its members are still valid, and one page is enough to know.
     if (
         previous is not None
         and not previous.incomplete
@@ -131,93 +107,7 @@ def _read_people(
         and previous.open_invites() <= open_invites
     ):
         seen.members = previous.members
-        return
-    yield from _each_row(members, lambda row: _note_member(seen, row), first)
-
-
-def _note_invite(seen: Snapshot, invite: Invite) -> None:
-    """Add an invite; of several for one address an open one counts."""
-    key = address_key(invite.target_email or "")
-    seen.invite_count += 1
-    if invite.created_at:
-        seen.invited_at.append(invite.created_at)
-    if key:
-        seen.invites[key] = bool(invite.is_expired) and seen.invites.get(key, True)
-
-
-def _note_member(seen: Snapshot, member: Member) -> None:
-    if member.user and member.user.email:
-        seen.members.add(address_key(member.user.email))
-
-
-def _label(row: Resource) -> str | None:
-    return row.label
-
-
-def _each_row(
-    first: Operation[Page[R]],
-    note: Callable[[R], object],
-    page: Page[R] | None = None,
-    *,
-    identity: Callable[[R], object] = _label,
-) -> Procedure[None]:
-    """
-    Read all pages of a list.
-
-    :param note: called with each row once; reading stops when it returns true
-    :param page: the first page, if it was read already
-    :param identity: returns what identifies a row, by default its label
-    :raises WorkspaceIncompleteListError: if the list has fewer rows than it counts, or no row shows its identity
-    """
-    pages = Pages(first, "")
-    following: Operation[Page[R]] | None = first
-    rows = identified = 0
-    while following is not None:
-        page = page or (yield from send_one(following))
-        for row in pages.new_rows(page):
-            rows += 1
-            identified += bool(identity(row))
-            if note(row):
-                return
-        following, page = pages.next_operation(page), None
-    if rows and not identified:
-        msg = (
-            "Check that the owner of the API key may see names and addresses: "
-            f"{describe(first, f'gave {rows} rows, none of which shows its name, address or id')} Nothing was changed."
-        )
-        raise WorkspaceIncompleteListError(
-            msg, operation=type(first).__name__, outcome=Outcome.REJECTED.value, retryable=False
-        )
-
-
-def read_rows(first: Operation[Page[R]], *, identity: Callable[[R], object] = _label) -> Procedure[list[R]]:
-    """
-    Return all rows of a list, each once.
-
-    :param identity: returns what identifies a row, by default its label
-    :raises WorkspaceIncompleteListError: if the list has fewer rows than it counts, or no row shows its identity
-    """
-    rows: list[R] = []
-    yield from _each_row(first, rows.append, identity=identity)
-    return rows
-
-
-def find_row(
-    first: Operation[Page[R]], wanted: Callable[[R], bool], *, identity: Callable[[R], object] = _label
-) -> Procedure[R | None]:
-    """
-    Return the first row of a list that is wanted; ``None`` if there is none.
-
-    :param identity: returns what identifies a row, by default its label
-    :raises WorkspaceIncompleteListError: if it is not found, and the list has fewer rows than it counts or no row shows
-        its identity
-    """
-    found: list[R] = []
-
-    def note(row: R) -> bool:
-        if wanted(row):
-            found.append(row)
-        return bool(found)
-
-    yield from _each_row(first, note, identity=identity)
-    return found[0] if found else None
+    else:
+        emails = (row.user.email for row in rows(members, first) if row.user and row.user.email)
+        seen.members.update(map(address_key, emails))
+    return seen

@@ -155,14 +155,12 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):
                 self.workspace_url = url_for(hook.client.settings, self.resource_kind, ids)
                 if self.ask_verification:
                     self.ask(hook)
-                self._seen = hook.client.run(
-                    take_snapshot(
-                        condition.subject,
-                        self._organization_id,
-                        hook.client.settings,
-                        previous=self._seen,
-                        wanted=condition.wanted(),
-                    )
+                self._seen = take_snapshot(
+                    hook.client,
+                    condition.subject,
+                    self._organization_id,
+                    previous=self._seen,
+                    wanted=condition.wanted(),
                 )
                 result = evaluate(condition, self._seen, time.monotonic() - self._began)
                 if first and not result.found:
@@ -280,9 +278,9 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
 
     def ask(self, hook: WorkspaceHook) -> None:
         """Request the verification; stop doing so if the service does not accept it from this kind of key."""
-        from airflow_provider_workspace.procedures.verification import ask_verification
+        from airflow_provider_workspace.procedures.conditions import ask_verification
 
-        self.ask_verification = hook.client.run(ask_verification(self._organization_id, self.domain_id))
+        self.ask_verification = ask_verification(hook.client, self._organization_id, self.domain_id)
 
 
 class WorkspaceMembersJoinedSensor(WorkspaceSensor):

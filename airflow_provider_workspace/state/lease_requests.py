@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.api.outcome import Outcome
+from airflow_provider_workspace.api.retry import RetryPolicy
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceError
 
@@ -34,12 +35,12 @@ class HookService:
     """Pauses and resumes with a hook, one attempt at a time."""
 
     def __init__(self, hook: WorkspaceHook) -> None:
-        from airflow_provider_workspace.client.sync import WorkspaceClient
+        from airflow_provider_workspace.client.client import WorkspaceClient
 
         settings = hook.client.settings
         self.hook = hook
         self.base_url = settings.base_url
-        self.policy = settings.retry_policy()
+        self.policy = RetryPolicy(settings.max_attempts, settings.max_retry_wait)
         self.consistency_time = settings.consistency_time
         # Each attempt is noted in the lease, so the client must not retry by itself.
         self._client = WorkspaceClient(settings.model_copy(update={"max_attempts": 1}), mask=hook.client.mask)

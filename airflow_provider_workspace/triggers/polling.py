@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from airflow_provider_workspace.api.retry import backoff
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError
-from airflow_provider_workspace.triggers.shared_hook import SharedHook
+from airflow_provider_workspace.triggers.shared_hook import MAX_CONCURRENT_POLLS, SharedHook
 from airflow_provider_workspace.version_compat import AirflowNotFoundException
 
 if TYPE_CHECKING:
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+log = logging.getLogger(__name__)
+
 # Timeout of reading the connection, and of one poll with all its pages and attempts; for a poll, the total timeout if
 # that is shorter.
 POLL_TIMEOUT = 300.0
+# By which part of the interval a poll may come late before that is logged; a second at least.
+LATE = 0.25
 # Shortest pause between polls, also for an interval of zero, which Airflow's sensors accept.
 MIN_INTERVAL = 0.01
 # Longest pause between polls while the service fails.
@@ -59,12 +64,13 @@ async def poll(
     async with SharedHook(workspace_conn_id) as shared:
         while True:
             await waits.async_sleep(pause)
-            limit = POLL_TIMEOUT
+            limit, due = POLL_TIMEOUT, time.monotonic()
             try:
                 client = await waits.within(limit, shared.hook.client())
                 limit = min(limit, client.settings.total_timeout)
                 async with shared.polls:
                     result = await waits.within(limit, read(shared.hook))
+                _check_late(shared, time.monotonic() - due, interval)
                 failures, missing, pause = 0, 0.0, interval
                 shared.fresh = False
                 yield result
@@ -92,6 +98,20 @@ async def poll(
                 yield PollFailure(f"{type(error).__name__}: {error}", permanent=error.permanent)
 
 
+def _check_late(shared: SharedHook, seconds: float, interval: float) -> None:
+    """Log once for each connection that the interval cannot be held."""
+    if seconds > max(1.0, interval * LATE) and not shared.polls.is_late:
+        shared.polls.is_late = True
+        log.warning(
+            "Raise poke_interval: connection '%s' is polled every %.0f s instead of every %g s. Its service is slow, "
+            "or more than %d polls would run at once.",
+            shared.hook.workspace_conn_id,
+            seconds + interval,
+            interval,
+            MAX_CONCURRENT_POLLS,
+        )
+
+
 def snapshots(
     subject: str, *, workspace_conn_id: str, organization_id: str | None, interval: float
 ) -> AsyncIterator[Snapshot | PollFailure]:
@@ -107,9 +127,8 @@ def snapshots(
         from airflow_provider_workspace.procedures.snapshot import take_snapshot
 
         nonlocal previous
-        client = await hook.client()
         organization = await hook.organization_or_default(organization_id)
-        previous = await client.run(take_snapshot(subject, organization, client.settings, previous=previous))
+        previous = await hook.run(take_snapshot, subject, organization, previous=previous)
         return previous
 
     return poll(read, workspace_conn_id=workspace_conn_id, interval=interval)

@@ -12,8 +12,18 @@ from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Maximum concurrent polls per connection; more would only queue inside the HTTP library.
+# Maximum concurrent polls per connection, whatever its max_concurrency, which is that of a task.
 MAX_CONCURRENT_POLLS = 20
+
+
+class PollLimit(asyncio.Semaphore):
+    """
+    The limit of concurrent polls of a connection.
+
+    :ivar is_late: whether polls came too late, which is logged once
+    """
+
+    is_late = False
 
 
 class SharedHook:
@@ -24,12 +34,12 @@ class SharedHook:
 
     :param conn_id: connection to the service
     :ivar fresh: whether the connection was read for this reference and no poll has succeeded since
-    :ivar polls: semaphore to hold while polling
+    :ivar polls: limit to hold while polling
     """
 
     _in_use: ClassVar[dict[tuple[asyncio.AbstractEventLoop, str], WorkspaceAsyncHook]] = {}
     _parts: ClassVar[Counter[WorkspaceAsyncHook]] = Counter()
-    _polls: ClassVar[dict[WorkspaceAsyncHook, asyncio.Semaphore]] = {}
+    _polls: ClassVar[dict[WorkspaceAsyncHook, PollLimit]] = {}
 
     def __init__(self, conn_id: str) -> None:
         if not isinstance(conn_id, str):
@@ -60,10 +70,11 @@ class SharedHook:
 
     def _take(self) -> None:
         if self._key not in self._in_use:
-            self._in_use[self._key] = WorkspaceAsyncHook(self._key[1])
+            hook = self._in_use[self._key] = WorkspaceAsyncHook(self._key[1])
+            hook.max_concurrency = MAX_CONCURRENT_POLLS
         self.hook = self._in_use[self._key]
         self._parts[self.hook] += 1
-        self.polls = self._polls.setdefault(self.hook, asyncio.Semaphore(MAX_CONCURRENT_POLLS))
+        self.polls = self._polls.setdefault(self.hook, PollLimit(MAX_CONCURRENT_POLLS))
 
     async def _release(self, hook: WorkspaceAsyncHook) -> None:
         self._parts[hook] -= 1

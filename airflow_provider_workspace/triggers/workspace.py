@@ -165,16 +165,15 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         """
         from airflow_provider_workspace.client import waits
         from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError
-        from airflow_provider_workspace.procedures.verification import ask_verification
+        from airflow_provider_workspace.procedures.conditions import ask_verification
         from airflow_provider_workspace.triggers.polling import POLL_TIMEOUT
         from airflow_provider_workspace.triggers.shared_hook import SharedHook
         from airflow_provider_workspace.version_compat import AirflowNotFoundException
 
         async def send() -> bool:
             async with SharedHook(self.workspace_conn_id) as shared:
-                client = await shared.hook.client()
                 organization_id = await shared.hook.organization_or_default(self.organization_id)
-                return await client.run(ask_verification(organization_id, self.arguments["domain_id"]))
+                return await shared.hook.run(ask_verification, organization_id, self.arguments["domain_id"])
 
         try:
             self.ask_verification = await waits.within(POLL_TIMEOUT, send())
@@ -231,7 +230,7 @@ class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Snapshot | PollFailure]) -> AsyncIterator[Any]:
         """End the task as success or failed."""
-        from airflow_provider_workspace.api.no_value import NO_VALUES, is_no_value, no_value_error
+        from airflow_provider_workspace.api.operation import NO_VALUES, is_no_value, no_value_error
 
         for name in self.templated:  # they are rendered by now
             if is_no_value(getattr(self, name), NO_VALUES):

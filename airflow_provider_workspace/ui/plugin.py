@@ -28,18 +28,6 @@ HEADERS = {
 }
 
 
-def status_page_url(fragment: str) -> str:
-    """
-    Return the URL of the page in the Airflow UI.
-
-    :param fragment: section of the page, or text to filter by
-    """
-    from urllib.parse import quote
-
-    base = conf.get("api", "base_url", fallback=None) or ""
-    return f"{base.rstrip('/')}/plugin/{ROUTE}#{quote(fragment)}"
-
-
 class StatusPage:
     """
     The static files of the page, as an ASGI application.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_workspace.api.operations import GROUPS, OPERATIONS
-from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
 from airflow_provider_workspace.sandbox.routes import ROUTES
 from airflow_provider_workspace.sandbox.seed import SEED
 from tests.contract.reference import EXAMPLE_BODY, EXPECTED, Expected
@@ -55,6 +55,8 @@ def hook_method_of(expected: Expected) -> Callable[..., Any]:
     name = str(expected.hook_method)
     if not hasattr(WorkspaceHook, name):
         pytest.fail(f"{expected.operation}: write {name} in hooks/workspace.py")
+    if not hasattr(WorkspaceAsyncHook, name):
+        pytest.fail(f"{expected.operation}: make {name} from that of WorkspaceHook in hooks/workspace_async.py")
     method: Callable[..., Any] = getattr(WorkspaceHook, name)
     return method
 

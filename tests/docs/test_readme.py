@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_workspace.hooks.connection_settings import read_settings
+from airflow_provider_workspace.client.settings import read_settings
 from tests.dag_bag import DagBag
 
 if TYPE_CHECKING:

@@ -54,6 +54,7 @@ class LiveAirflow:
             "PATH": f"{AIRFLOW.parent}{os.pathsep}{os.environ.get('PATH', '')}",
             "AIRFLOW_HOME": str(home),
             "AIRFLOW_CONN_WORKSPACE_DEFAULT": server.connection(),
+            "AIRFLOW_CONN_WORKSPACE_LIMITED": server.connection(invites_per_hour=20),
             "AIRFLOW_CONN_WORKSPACE_RESEARCH": server.connection(
                 seed.research_key, organization_id=seed.other_organization_id
             ),

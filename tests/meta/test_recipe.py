@@ -16,7 +16,7 @@ import pytest
 
 from airflow_provider_workspace.api import bodies
 from airflow_provider_workspace.api.operations import OPERATIONS
-from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
 from tests.contract.parts import (
     BY_NAME,
     example_of,
@@ -117,6 +117,19 @@ def test_every_method_has_an_operation() -> None:
     own = {name for name in vars(WorkspaceHook) if not name.startswith("_") and callable(getattr(WorkspaceHook, name))}
     more = own - OTHERS - set(METHODS)
     assert not more, f"WorkspaceHook has {names(more)}: name it as hook_method in tests/contract/reference.py"
+
+
+@pytest.mark.parametrize("name", sorted({*METHODS, "delete_dashboard", "send", "__init__"}))
+def test_both_hooks_have_the_same_parameters_and_docstrings(name: str) -> None:
+    method, twin = getattr(WorkspaceHook, name, None), getattr(WorkspaceAsyncHook, name, None)
+    cure = f"{name} of WorkspaceAsyncHook is not that of WorkspaceHook: make it of that one in hooks/workspace_async.py"
+    assert method, f"write {name} in hooks/workspace.py"
+    assert twin, cure
+    assert [*inspect.signature(method).parameters.values()][1:] == [*inspect.signature(twin).parameters.values()][1:], (
+        cure
+    )
+    assert method.__annotations__.keys() == twin.__annotations__.keys(), cure
+    assert (method.__doc__ or "").split() == (twin.__doc__ or "").split(), cure
 
 
 @every_method

@@ -52,10 +52,11 @@ class FileStore:
         (self.folder / key).unlink(missing_ok=True)
 
 
-def work(folder: Path | None, outcome: SimpleQueue[Any]) -> None:
+def work(connection: str, folder: Path | None, outcome: SimpleQueue[Any]) -> None:
     """Run a try of the task in this process, with a store in a folder."""
     from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 
+    os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"] = connection  # the fork server may have that of another test
     task = WorkspaceCreateInvitesOperator(task_id="invites", invites=[*PEOPLE, *WRONG], on_invalid="skip")
     context: Any = {} if folder is None else {"task_state_store": FileStore(folder)}
     try:
@@ -98,7 +99,7 @@ def test_everybody_is_invited_exactly_once(sandbox: SandboxServer, connect: Conn
     outcome = processes.SimpleQueue()
     out_at_kill: list[int] = []
     while len(out_at_kill) < KILLS:
-        worker = processes.Process(target=work, args=(None, outcome))
+        worker = processes.Process(target=work, args=(os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"], None, outcome))
         before = len(sandbox.requests())
         worker.start()
         wait_until(lambda: len(sandbox.requests()) > before)  # noqa: B023
@@ -107,7 +108,7 @@ def test_everybody_is_invited_exactly_once(sandbox: SandboxServer, connect: Conn
         worker.kill()
         worker.join()
         out_at_kill.append(out(sandbox))
-    last = processes.Process(target=work, args=(None, outcome))
+    last = processes.Process(target=work, args=(os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"], None, outcome))
     last.start()
     last.join(120)
     told = outcome.get()
@@ -126,7 +127,10 @@ def test_a_worker_that_wakes_sends_only_what_was_under_way(
     connect(max_concurrency=concurrency, bulk_invite_limit=limit, consistency_time=1)
     sandbox.change_settings(latency_ms=int(latency * 1000))
     outcomes = [processes.SimpleQueue(), processes.SimpleQueue()]
-    first, second = (processes.Process(target=work, args=(tmp_path, outcome)) for outcome in outcomes)
+    first, second = (
+        processes.Process(target=work, args=(os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"], tmp_path, outcome))
+        for outcome in outcomes
+    )
     first.start()
     wait_until(lambda: out(sandbox) >= len(PEOPLE) // 5)
     os.kill(first.pid, signal.SIGSTOP)

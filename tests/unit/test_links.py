@@ -41,12 +41,6 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> Any:
         (None, "batch_export", {}, ""),
         (None, "project", {}, ""),
         (WEB, "dashboard", {}, ""),
-        ({"dashboard": f"{WEB}/d/{{dashboard_id}}"}, "dashboard", {"dashboard_id": 7}, f"{WEB}/d/7"),
-        ({"dashboard": f"{WEB}/d/{{dashboard_id}}"}, "project", {}, ""),
-        *(
-            ({"dashboard": f"{WEB}/d/{{{wrong}"}, "dashboard", {"dashboard_id": 7}, "")
-            for wrong in ("", "nonsense}", "dashboard_id.x}", "dashboard_id[x]}")
-        ),
     ],
 )
 def test_web_url_of_a_resource(

@@ -95,7 +95,7 @@ class CreateInvites(Operation[list[Invite]]):
         return self
 
     @property
-    def rows(self) -> int:
+    def rows(self) -> int:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
         return len(self.invites)
 
     def payload(self) -> Any:

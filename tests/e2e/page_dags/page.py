@@ -56,7 +56,7 @@ with DAG("invite_team", schedule=None):
         task_id="invite",
         invites=[*ADDRESSES, f"{MARKUP}@@"],
         on_invalid="skip",
-        max_per_hour=20,
+        workspace_conn_id="workspace_limited",
         defaults={"send_email": False},
     )
 

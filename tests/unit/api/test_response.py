@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import airflow_provider_workspace.api.operations as ops
 from airflow_provider_workspace import errors
 from airflow_provider_workspace.api.models import Invite, Member
-from airflow_provider_workspace.api.operation import Response
-from airflow_provider_workspace.api.request_errors import HINTS, RequestContext, final_error
+from airflow_provider_workspace.api.operation import RequestContext, Response
+from airflow_provider_workspace.api.request_errors import HINTS, final_error
 from airflow_provider_workspace.api.response import follow, parse_response
 
 if TYPE_CHECKING:
@@ -56,9 +56,8 @@ def answer(
     if isinstance(body, str):
         body = {"detail": body} if body else b""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return parse_response(
-        op, Response(status, headers, content), context, NOW, may_have_been_applied=may_have_been_applied
-    )
+    response = context.cleaned(op, Response(status, headers, content))
+    return parse_response(op, response, context, NOW, may_have_been_applied=may_have_been_applied)
 
 
 def refused(op: Operation[Any], status: int, body: bytes | str | dict[str, Any] = b"", **options: Any) -> Any:

@@ -155,9 +155,13 @@ def test_people_count_once_and_what_cannot_be_written_is_left_out(
     tmp_path: Path,
 ) -> None:
     connect()
-    file: Any = {"projects": [{"name": "Default project", "dashboards": [{"name": "kept"}, {"name": "gone"}]}]}
+    file: Any = {
+        "projects": [{"name": "Default project", "dashboards": [{"name": name} for name in ("kept", "lost", "gone")]}]
+    }
     WorkspaceApplyOrganizationOperator(task_id="dashboards", part="dashboards", file=file).execute({})
-    gone = sandbox.effects("create_dashboard")[-1]["target"]
+    lost, gone = (effect["target"] for effect in sandbox.effects("create_dashboard")[-2:])
+    for key, value in variables.values.items():
+        variables.values[key] = value.replace(f'"dashboard_id": {lost}', '"dashboard_id": 999999')
     with WorkspaceHook() as hook:
         hook.delete_dashboard(dashboard_id=gone)
         hook.create_project(name="North")
@@ -166,8 +170,8 @@ def test_people_count_once_and_what_cannot_be_written_is_left_out(
         sandbox.set_project(number or 0, name=name)
     ada: Any = {"id": "i", "target_email": "ADA@example.com", "level": 1}
     member: Any = {"id": "m", "user": {"email": "ada@example.com"}, "level": 8}
-    for operation, row in (("list_invites", ada), ("list_members", member)):
-        sandbox.inject("say", operation, body={"count": 1, "next": None, "results": [row]}, times=None)
+    for operation, rows in (("list_invites", [ada]), ("list_members", [member, {"id": "nobody"}])):
+        sandbox.inject("say", operation, body={"count": len(rows), "next": None, "results": rows}, times=None)
     airflow_cli.migrated_home(tmp_path, migrated_database)
     (tmp_path / "variables.json").write_text(json.dumps(variables.values))
     assert airflow_cli.run("variables", "import", tmp_path / "variables.json", home=tmp_path).returncode == 0

@@ -21,8 +21,12 @@ from airflow_provider_workspace.errors import (
     WorkspacePermissionError,
     WorkspaceTransportError,
 )
-from airflow_provider_workspace.hooks.connection import RECORDS, WorkspaceDoNotRetryError
-from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
+from airflow_provider_workspace.hooks.workspace import (
+    RECORDS,
+    WorkspaceAsyncHook,
+    WorkspaceDoNotRetryError,
+    WorkspaceHook,
+)
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.raw_server import RESET_AFTER_READING, RawServer, answer
@@ -230,7 +234,7 @@ def test_records_in_xcom_have_no_secrets(call: Call, connect: Connect) -> None:
 def test_importing_the_hook_imports_no_model_and_no_settings() -> None:
     code = "import sys, airflow_provider_workspace.hooks.workspace as _; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert "airflow_provider_workspace.hooks.connection" in loaded
+    assert "airflow_provider_workspace.hooks.workspace" in loaded
     assert not {f"airflow_provider_workspace.{name}" for name in ("api.models", "client.settings")} & {*loaded}
 
 

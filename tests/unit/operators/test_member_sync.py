@@ -71,6 +71,13 @@ def test_member_sync_is_idempotent(sandbox: SandboxServer) -> None:
     assert len(writes(sandbox)) == 4
 
 
+def test_a_404_of_a_proxy_is_no_removal(sandbox: SandboxServer) -> None:
+    sandbox.inject("status_before", "delete_member", status=404, body="html")
+    with pytest.raises(AirflowFailException, match="404"):
+        sync()
+    assert effects(sandbox) == ["delete_invite"]
+
+
 def test_dry_run_returns_the_plan_of_the_run_and_needs_no_write_scope(sandbox: SandboxServer, connect: Connect) -> None:
     connect(key=SEED.reader_key)
     plan = sync(dry_run=True)

@@ -102,14 +102,14 @@ def check_everybody_is_invited_once(sandbox: SandboxServer, invited: list[Any]) 
 
 
 @pytest.mark.parametrize(
-    ("rows", "extra", "arguments", "hours", "refusals"),
+    ("rows", "extra", "hours", "refusals"),
     [
-        (52, {}, {}, 2, 1),
-        (300, {}, {}, 30, 2),
-        (300, {"invites_per_hour": 50, "invites_per_day": 200}, {}, 26, 0),
-        (300, {"invites_per_hour": 50}, {}, 30, 1),
-        (120, {}, {"max_per_hour": 50}, 3, 0),
-        (700, {}, {}, 4 * 24, 3),
+        (52, {}, 2, 1),
+        (300, {}, 30, 2),
+        (300, {"invites_per_hour": 50, "invites_per_day": 200}, 26, 0),
+        (300, {"invites_per_hour": 50}, 30, 1),
+        (120, {"invites_per_hour": 50}, 3, 0),
+        (700, {}, 4 * 24, 3),
     ],
 )
 def test_everybody_is_invited_once_at_the_rates_of_the_service(
@@ -118,12 +118,11 @@ def test_everybody_is_invited_once_at_the_rates_of_the_service(
     run: Run_,
     rows: int,
     extra: dict[str, int],
-    arguments: dict[str, int],
     hours: float,
     refusals: int,
 ) -> None:
     connect(**extra)
-    ended = run(inviting(people(rows), **arguments))
+    ended = run(inviting(people(rows)))
     assert ended.result["counts"]["invited"] == rows
     check_everybody_is_invited_once(sandbox, people(rows))
     assert ended.hours <= hours
@@ -158,12 +157,13 @@ def test_a_limit_of_requests_is_not_learned_as_a_limit_of_invites(sandbox: Sandb
 def test_a_connection_changed_during_a_wait_gets_all_invites(
     connect: Connect, sandbox: SandboxServer, run: Run_
 ) -> None:
+    connect(invites_per_hour=40)
     there = SEED.other_organization_id
-    task = inviting(people(60), max_per_hour=40)
+    task = inviting(people(60))
 
     def moved() -> Any:
         if sandbox.effects():
-            connect(key=SEED.research_key, organization_id=there)
+            connect(key=SEED.research_key, organization_id=there, invites_per_hour=40)
         return task()
 
     assert run(moved).result["counts"]["invited"] == 60
@@ -183,15 +183,16 @@ def test_a_limit_that_never_leaves_room_is_an_error(sandbox: SandboxServer, run:
 
 @pytest.mark.parametrize("named", [True, False])
 def test_a_refused_row_does_not_block_the_rows_after_the_limit(
-    sandbox: SandboxServer, run: Run_, *, named: bool
+    connect: Connect, sandbox: SandboxServer, run: Run_, *, named: bool
 ) -> None:
     """The task reports it at the end, after all other invites, and does not send it again after a wait."""
+    connect(invites_per_hour=20)
     rows = people(30)
     if named:
         rows[0] = {"email": rows[0], "level": 7}
     else:
         sandbox.inject("refuse_address", "create_invites", email=rows[0])
-    ended = run(inviting(rows, max_per_hour=20))
+    ended = run(inviting(rows))
     assert "The service refused 1 of 30 rows" in str(ended.error)
     assert isinstance(ended.error, AirflowFailException)
     check_everybody_is_invited_once(sandbox, people(30)[1:])
@@ -200,10 +201,10 @@ def test_a_refused_row_does_not_block_the_rows_after_the_limit(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "left", "why"),
+    ("extra", "left", "why"),
     [
         (
-            {"max_per_hour": 50},
+            {"invites_per_hour": 50},
             70,
             "the limit of 50 invites per hour (as configured) is reached, and leaves room for 20",
         ),
@@ -211,12 +212,13 @@ def test_a_refused_row_does_not_block_the_rows_after_the_limit(
     ],
 )
 def test_a_wait_names_the_limit_and_what_is_left_in_log_and_on_the_page(
-    caplog: pytest.LogCaptureFixture, arguments: dict[str, int], left: int, why: str
+    connect: Connect, caplog: pytest.LogCaptureFixture, extra: dict[str, int], left: int, why: str
 ) -> None:
+    connect(**extra)
     caplog.set_level("INFO")
     ti = TaskInstance()
     with pytest.raises(TaskDeferred):
-        inviting(people(120), **arguments)().execute({"ti": ti})
+        inviting(people(120))().execute({"ti": ti})
     log = caplog.text
     assert f"120 rows: {120 - left} invited, {left} left. Continuing in 36" in log
     assert f": {why}" in log

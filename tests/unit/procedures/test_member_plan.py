@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_URL, uuid5
 
 import pytest
 
 from airflow_provider_workspace.api.models import Invite, Member, User
+from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.member_sync import ACTIONS, MemberPlan, plan_leavers, plan_members
+from airflow_provider_workspace.procedures.members import STEPS, MemberPlan, plan_members
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from airflow_provider_workspace.api.operation import Operation
+
+ORGANIZATION = "0190c0de-0000-4000-8000-000000000001"
 
 
 def id_of(kind: str, email: str | None) -> str:
@@ -24,18 +33,31 @@ def invite(email: str | None = "ada@example.com", **fields: Any) -> Invite:
     return Invite(**{"id": id_of("i", email), "target_email": email, "level": 1, "is_expired": False, **fields})
 
 
+class Lists:
+    """A client of an organization that nobody changes."""
+
+    settings = SimpleNamespace(place=lambda _: "service / organization")
+
+    def __init__(self, records: tuple[Member | Invite, ...]) -> None:
+        self.records = records
+
+    def pages(self, op: Operation[Any], *_: Any) -> Iterator[list[Any]]:
+        yield [record for record in self.records if isinstance(record, Invite) == isinstance(op, ListInvites)]
+
+
 def plan(
-    rows: list[Any], *records: Member | Invite, protected: tuple[str, ...] = (), owner_level: int | None = 15
+    rows: list[Any],
+    *records: Member | Invite,
+    protected: tuple[str, ...] = (),
+    owner_level: int | None = 15,
+    leavers: list[str] | None = None,
 ) -> MemberPlan:
-    return plan_members(
-        rows,
-        [record for record in records if isinstance(record, Invite)],
-        [record for record in records if isinstance(record, Member)],
-        protected=protected,
-        owner_level=owner_level,
-    )
+    client: Any = Lists((*records, OWNER, invite("olga@example.com")))
+    rows = [] if leavers else [*rows, "olga@example.com"]
+    return plan_members(client, ORGANIZATION, rows, protected=protected, owner_level=owner_level, leavers=leavers)
 
 
+OWNER = member("olga@example.com", 15)
 OTHER = ["lin@example.com"]
 ADA = {"email": "Ada@Example.com", "level": 8}
 # Roster, present members and invites, action, levels, part of the reason.
@@ -82,10 +104,10 @@ def test_plan_for_one_address(
     about = [change for change in planned.changes if change.email.casefold() == "ada@example.com"]
     if action == "keep":
         assert about == []
-        assert planned.counts["keep"] == 1 + (rows == OTHER)
+        assert planned.counts["keep"] == 2 + (rows == OTHER)
     else:
         (change,) = about
-        assert (change.action, change.levels) == (action, levels)
+        assert (change.step, change.levels) == (action, levels)
         assert why in change.why
         assert planned.pending == (action != "skip") + (rows != OTHER)
 
@@ -124,9 +146,9 @@ def test_actions_of_a_plan(
     rows: list[Any], records: list[Member | Invite], options: dict[str, Any], found: list[str]
 ) -> None:
     planned = plan(rows, *records, **options)
-    assert [change.action for change in planned.changes] == found
-    assert list(planned.counts) == [*ACTIONS, "keep"]
-    assert {action: planned.counts[action] for action in ACTIONS} == {action: found.count(action) for action in ACTIONS}
+    assert [change.step for change in planned.changes] == found
+    assert list(planned.counts) == [*STEPS, "keep"]
+    assert {action: planned.counts[action] for action in STEPS} == {action: found.count(action) for action in STEPS}
 
 
 def test_too_many_removals_are_refused() -> None:
@@ -139,29 +161,29 @@ def test_too_many_removals_are_refused() -> None:
 
 def test_the_plan_table_shows_each_change_and_reason_and_is_cut_with_a_note() -> None:
     lines = plan([ADA, ADA, *OTHER], member(), member("old@example.com", 8)).table().splitlines()
-    assert lines[0] == "0 withdraw, 1 remove, 1 change level, 1 invite, 1 skip, 0 keep"
+    assert lines[0] == "0 withdraw, 1 remove, 1 change level, 1 invite, 1 skip, 1 keep"
     assert lines[1].split(maxsplit=3) == ["remove", "old@example.com", "8", "not on the roster"]
     assert " ".join(lines[2].split()) == "change_level ada@example.com 1 to 8 another level on the roster"
     assert lines[4].endswith("row 2: same address as row 1")
     lines = plan([f"p{number}@example.com" for number in range(203)]).table(limit=200).splitlines()
     assert len(lines) == 202
-    assert lines[-1].split() == ["invite", "…", "and", "3", "more"]
+    assert lines[-1].split() == ["…", "and", "3", "more", "invite"]
 
 
 def test_only_leavers_are_removed() -> None:
-    planned = plan_leavers(
-        ["Ada@Example.com", "kim@example.com", "olive@example.com", "nobody@example.com", "pat@example.com"],
-        [invite("kim@example.com"), invite("lin@example.com"), invite("nobody@example.com", is_expired=True)],
-        [member(), member("lin@example.com"), member("olive@example.com", 15), member("pat@example.com")],
-        protected=["pat@example.com"],
-        owner_level=15,
+    planned = plan(
+        [],
+        *(invite("kim@example.com"), invite("lin@example.com"), invite("nobody@example.com", is_expired=True)),
+        *(member(), member("lin@example.com"), member("olive@example.com", 15), member("pat@example.com")),
+        protected=("pat@example.com",),
+        leavers=["Ada@Example.com", "kim@example.com", "olive@example.com", "nobody@example.com", "pat@example.com"],
     )
-    assert [(change.action, change.email, change.levels) for change in planned.changes] == [
+    assert [(change.step, change.email, change.levels) for change in planned.changes] == [
         ("withdraw", "kim@example.com", "1"),
         ("remove", "ada@example.com", "1"),
         ("skip", "olive@example.com", "15"),
         ("skip", "pat@example.com", "1"),
         ("skip", "nobody@example.com", ""),
     ]
-    assert planned.keep == 1
+    assert planned.keep == 2
     assert "is leaving, but protected" in planned.table()

@@ -89,16 +89,15 @@ OF_NUL = "has the unknown column 'e\\x00m\\x00" if TAKES_NUL else "line 1: line 
         ("a.csv", "email\nada@example.com\n".encode("utf-16"), "is not in UTF-8 (byte 0)"),
         ("a.csv", "email\nada@example.com\n".encode("utf-16-le"), OF_NUL),
         ("a.csv", codecs.BOM_UTF8, "is empty: expected a header"),
-        ("a.csv", b"email\n" + b"x" * 2_000_000, "line 2 is longer than 1,000,000 characters"),
-        ("a.csv", b"x" * 2_000_000, "line 1 is longer than 1,000,000 characters"),
+        ("a.csv", b"email\n" + b"x" * 2_000_000, "line 2: field larger than field limit"),
+        ("a.csv", b"email\n" * 4_000_000, "it is larger than 20 MB"),
         ("a.csv", b"email,message\na@example.com," + b"x" * 200_000, "line 2: field larger than field limit"),
         ("a.csv", b"email,private_project_access\na@example.com," + b"[" * 90_000, "row 2: private_project_access"),
-        ("a.json", b"[" * 100_000, "row 1 is nested too deeply"),
-        ("a.json", b'["a@example.com" "b@example.com"]', "expected a comma or the end of the array after row 1"),
-        ("a.json", b'["a@example.com"] []', "unexpected text after the array"),
-        ("a.json", b'["a@example.com", {"email": "a", "email": "b"}]', "row 2: the key 'email' is repeated"),
-        ("a.json", b'["' + b"x" * 2_000_000 + b'"]', "row 1 is not JSON, or longer than 1,000,000 characters"),
-        ("a.json", b"", "the file is not JSON"),
+        ("a.json", b"[" * 100_000, "JSON that is nested too deeply"),
+        ("a.json", b'["a@example.com" "b@example.com"]', "Expecting ',' delimiter: line 1 column 18"),
+        ("a.json", b'["a@example.com"] []', "Extra data: line 1 column 19"),
+        ("a.json", b'["a@example.com", {"email": "a", "email": "b"}]', "the key 'email' is repeated in one object"),
+        ("a.json", b"", "Expecting value: line 1 column 1"),
         ("a.jsonl", b'{"email": "a", "email": "b"}', "line 1: the key 'email' is repeated"),
         ("a.jsonl", b'"a@example.com"\n' + b"[" * 100_000, "line 2: JSON that is nested too deeply"),
     ],
@@ -240,19 +239,15 @@ rows_of_json = st.lists(
 @given(
     rows=rows_of_json,
     indent=st.sampled_from([None, 0, 7]),
-    chunk=st.integers(1, 9),
     encoding=st.sampled_from(ENCODINGS),
 )
 def test_a_json_array_is_read_as_by_the_json_module(
-    tmp_path: Path, rows: list[Any], indent: int | None, chunk: int, encoding: str
+    tmp_path: Path, rows: list[Any], indent: int | None, encoding: str
 ) -> None:
-    """Reading in pieces gives the same rows, wherever a piece ends."""
     text = json.dumps(rows, indent=indent)
     path = tmp_path / "roster.json"
     path.write_bytes(text.encode(encoding))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(roster_files, "CHUNK", chunk)
-        found = attempt(path)
+    found = attempt(path)
     if found is not None:
         assert json.dumps(found) == json.dumps(rows)
     else:

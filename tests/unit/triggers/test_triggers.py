@@ -20,7 +20,7 @@ import pytest
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TaskFailedEvent, TaskSuccessEvent
 
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.hooks import connection
+from airflow_provider_workspace.hooks import workspace_async
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -150,13 +150,13 @@ def test_a_rotated_key_is_used(sandbox: SandboxServer, connect: Connect) -> None
 
 
 def test_waits_share_one_look_up_of_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    lookups, get = list[str](), connection.aget_connection
+    lookups, get = list[str](), workspace_async.aget_connection
 
     async def count(conn_id: str) -> Any:
         lookups.append(conn_id)
         return await get(conn_id)
 
-    monkeypatch.setattr(connection, "aget_connection", count)
+    monkeypatch.setattr(workspace_async, "aget_connection", count)
     end_at = time.time() + 4 * INTERVAL
     triggers = [waiting(poll_interval=INTERVAL + number / 1000, end_at=end_at) for number in range(30)]
     assert statuses(together(*triggers)) == ["timeout"] * 30
@@ -186,7 +186,7 @@ def test_a_secrets_backend_that_fails_does_not_end_the_wait(
 
 
 def test_a_secrets_backend_that_does_not_answer_does_not_end_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    lookups, get = list[str](), connection.aget_connection
+    lookups, get = list[str](), workspace_async.aget_connection
 
     async def never_the_first_time(conn_id: str) -> Any:
         lookups.append(conn_id)
@@ -194,7 +194,7 @@ def test_a_secrets_backend_that_does_not_answer_does_not_end_the_wait(monkeypatc
             await asyncio.sleep(86_400)
         return await get(conn_id)
 
-    monkeypatch.setattr(connection, "aget_connection", never_the_first_time)
+    monkeypatch.setattr(workspace_async, "aget_connection", never_the_first_time)
     trigger = WorkspaceDomainVerifiedTrigger(domain_id=SEED.domain_id, poll_interval=60)
     with fast_forward() as loop:
         assert isinstance(loop.run_until_complete(first_event(trigger)), TaskSuccessEvent)

@@ -1,26 +1,38 @@
-"""The connections of the client for the event loop, based on httpx."""
+"""
+The backend of an event loop, based on httpx and greenback.
+
+A client runs in a greenlet of the task that calls it: its code is synchronous, and :func:`greenback.await_` hands the
+event loop what it waits for. So a cancellation of the task is raised where the client waits, and reaches no other call.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import greenback
 import httpx
 
 from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.client import waits
-from airflow_provider_workspace.client.transport import Body, attempt_error, headers_for, proxy_for, tls_context
+from airflow_provider_workspace.client.wire import Body, attempt_error, headers_for, proxy_for, tls_context
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.api.request_errors import RequestContext
-    from airflow_provider_workspace.client.call import Call
+    from airflow_provider_workspace.api.operation import Operation, Request, RequestContext
+    from airflow_provider_workspace.client.client import Condition
     from airflow_provider_workspace.client.settings import Settings
 
+T = TypeVar("T")
+R = TypeVar("R")
 
-class AsyncConnections:
+
+class LoopBackend:
     """
-    The connections of a client; proxy and TLS settings are read once.
+    The connections and tasks of a client in an event loop; proxy and TLS settings are read once.
+
+    Each method runs within ``greenback.with_portal_run_sync``.
 
     :param settings: settings of the connection
     :raises WorkspaceConfigError: if the proxy or the CA certificates cannot be used
@@ -28,6 +40,8 @@ class AsyncConnections:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._slots = asyncio.Semaphore(settings.max_concurrency)
+        self.condition: Condition = _LoopCondition()
         self._http = httpx.AsyncClient(
             headers=headers_for(settings),
             timeout=httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout),
@@ -38,20 +52,49 @@ class AsyncConnections:
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # stores no cookies
         )
 
-    async def send(self, call: Call[Any], url: str, context: RequestContext) -> Response:
+    def exchange(self, op: Operation[Any], request: Request, url: str, context: RequestContext) -> Response:
         """
-        Send the request of a call and read the complete response.
+        Send a request and read the complete response.
 
         :raises WorkspaceRequestError: if the request cannot be sent or the response cannot be read
         """
+        return greenback.await_(self._exchange(op, request, url, context))
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep."""
+        greenback.await_(waits.async_sleep(seconds))
+
+    def map(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """Return what some work makes of each item, in parallel."""
+        return greenback.await_(self._map(work, items))
+
+    def close(self) -> None:
+        """Close the connections."""
+        greenback.await_(self._http.aclose())
+
+    async def _map(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        async def work_on(item: T) -> R:
+            async with self._slots:
+                return await greenback.with_portal_run_sync(work, item)
+
+        calls = [asyncio.ensure_future(work_on(item)) for item in items]
+        try:
+            return await asyncio.gather(*calls)
+        finally:
+            # After an error or a cancellation, cancel the calls under way and start no more.
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+
+    async def _exchange(self, op: Operation[Any], request: Request, url: str, context: RequestContext) -> Response:
         exchange = _Exchange()
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._settings.total_timeout
         try:
-            return await waits.within(self._settings.total_timeout, self._send(call, url, exchange))
+            return await waits.within(self._settings.total_timeout, self._send(request, url, exchange))
         except Exception as error:  # noqa: BLE001 - of httpx, httpcore or anyio
             failure = attempt_error(
-                call.op,
+                op,
                 error,
                 context,
                 self._settings,
@@ -63,16 +106,12 @@ class AsyncConnections:
             raise error.with_traceback(None)  # noqa: B904 - the frames below contain the API key
         raise failure  # outside of the except block: the frames of a context would contain the API key
 
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
-
-    async def _send(self, call: Call[Any], url: str, exchange: _Exchange) -> Response:
-        headers = {} if call.request.body is None else {"Content-Type": "application/json"}
+    async def _send(self, request: Request, url: str, exchange: _Exchange) -> Response:
+        headers = {} if request.body is None else {"Content-Type": "application/json"}
         asked = self._http.stream(
-            call.request.method,
+            request.method,
             url,
-            content=call.request.body,
+            content=request.body,
             headers=headers,
             extensions={"trace": exchange.trace},
         )
@@ -110,3 +149,28 @@ def _left_over(response: httpx.Response) -> bytes:
     for name in ("stream", "_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state", "trailing_data"):
         found = getattr(found, name, None)
     return found[0] if found else b""
+
+
+class _LoopCondition:
+    """What :class:`threading.Condition` is for threads. It needs no lock: nothing else runs until a task waits."""
+
+    def __init__(self) -> None:
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def wait_for(self, predicate: Callable[[], bool]) -> None:
+        while not predicate():
+            woken = asyncio.get_running_loop().create_future()
+            self._waiting.append(woken)
+            greenback.await_(woken)
+
+    def notify_all(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for woken in waiting:
+            if not woken.done():  # it is if its task was cancelled
+                woken.set_result(None)

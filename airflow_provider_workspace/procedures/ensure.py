@@ -1,0 +1,262 @@
+"""See, do, see again: create, change or remove a record once, also after lost answers, killed tries and stale lists."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from airflow_provider_workspace.api.comparison import differences, unshown
+from airflow_provider_workspace.api.outcome import Outcome
+from airflow_provider_workspace.api.retry import MAX_SENDS, look_up_pauses
+from airflow_provider_workspace.errors import (
+    WorkspaceError,
+    WorkspaceIncompleteListError,
+    WorkspaceInputError,
+    WorkspaceNotAppliedError,
+    WorkspaceNotFoundError,
+    WorkspaceOutcomeUnknownError,
+    WorkspacePermissionError,
+)
+from airflow_provider_workspace.procedures.find import finder_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_workspace.api.models import Resource
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.procedures.find import Finder
+
+T = TypeVar("T")
+R = TypeVar("R", bound="Resource")
+
+log = logging.getLogger(__name__)
+
+# How long to look for the record of somebody else when the service refuses a name as taken.
+TAKEN_SECONDS = 5.5
+# Maximum seconds to wait until a change is visible; after that the task fails, and its retries continue.
+CHECK_SECONDS = 60.0
+
+
+class Memory(Protocol):
+    """What a task remembers across its tries; see :class:`~airflow_provider_workspace.state.memory.TaskState`."""
+
+    def begin(self, what: str) -> None:
+        """Note that a request is about to be sent, or may still be in progress."""
+
+    def count_send(self) -> int:
+        """Count one more send and return the number of sends in this try, deferrals included."""
+        ...
+
+    def has_begun(self, what: str) -> bool:
+        """Return whether this try or an earlier one noted that it sends this."""
+        ...
+
+    def age(self, what: str) -> float | None:
+        """Return how many seconds ago this may have been sent last; ``None`` if it certainly was not."""
+        ...
+
+    def forget(self) -> None:
+        """Delete the note."""
+
+
+def look_until(client: WorkspaceClient, look: Callable[[], T | None], seconds: float, *, age: float = 0.0) -> T | None:
+    """
+    Look until something is there, with growing pauses, and return it; ``None`` if it is not there in time.
+
+    :param seconds: how long after the request to look
+    :param age: seconds since the request
+    """
+    for pause in look_up_pauses(age, seconds):
+        client.pause(pause)
+        found = look()
+        if found:
+            return found
+    return None
+
+
+def create(client: WorkspaceClient, operation: Operation[R], *, if_exists: str, memory: Memory) -> tuple[R, bool]:
+    """
+    Create a record unless it exists; look it up if the response to the create was lost.
+
+    A create without a response may take effect later, and the list may show it later still. So the record is looked up
+    until the consistency time is over, and only then the create is sent again.
+
+    :param operation: a create for which :mod:`~airflow_provider_workspace.procedures.find` has a finder
+    :param if_exists: ``return`` an existing record, or ``fail``
+    :param memory: what the task remembers across its tries; a record that an earlier try created is no failure
+    :return: the record, and whether this task created it
+    :raises WorkspaceInputError: if it exists and ``if_exists`` is ``fail``; nothing was sent
+    :raises WorkspaceOutcomeUnknownError: if every response was lost and the record cannot be found
+    """
+    finder: Finder[R] = finder_of(client, operation)
+    what, found, age = finder.what, finder.find(), memory.age(finder.what)
+    consistency_time = client.settings.consistency_time
+    if found is None and age is not None and age < consistency_time:
+        log.info("An earlier request may have created the %s: looking it up before sending again.", what)
+        found = look_until(client, finder.find, consistency_time, age=age)
+    if found is None:
+        record, created = _send_create(client, operation, finder, if_exists, memory)
+    elif memory.has_begun(what):
+        log.info("An earlier request of this task created the %s.", what)
+        record, created = found, True
+    elif if_exists == "fail":
+        raise WorkspaceInputError(f"Set if_exists='return' to reuse it: {what} exists already")
+    else:
+        log.info("The %s exists already: nothing was sent.", what)
+        record, created = found, False
+    if created:
+        finder.check(record)
+    return record, created
+
+
+def _send_create(
+    client: WorkspaceClient, operation: Operation[R], finder: Finder[R], if_exists: str, memory: Memory
+) -> tuple[R, bool]:
+    what, consistency_time = finder.what, client.settings.consistency_time
+    why, note = f"there is no {what}", functools.partial(memory.begin, what)
+    lost: WorkspaceOutcomeUnknownError | None = None
+    while (sends := memory.count_send()) <= MAX_SENDS:
+        answer = client.attempt(operation, why=why, caller_looks_up=True, note=note)
+        if isinstance(answer, WorkspaceOutcomeUnknownError):
+            memory.begin(what)  # it may take effect within the consistency time from now
+            found = look_until(client, finder.find, consistency_time)
+            if found is not None:
+                log.warning("The answer was lost, but the %s exists: this task created it.", what)
+                return found, True
+            lost = answer
+            log.warning("%s It does not exist.", answer)
+        elif isinstance(answer, WorkspaceError):
+            memory.forget()  # refused or not sent
+            taken = getattr(answer, "code", None) == "unique" or getattr(answer, "status", None) == 409
+            may_exist = taken and (if_exists == "return" or sends > 1)
+            found = look_until(client, finder.find, TAKEN_SECONDS) if may_exist else None
+            if found is None:
+                raise answer
+            log.info("Somebody else created the %s at the same time: nothing was created here.", what)
+            return found, sends > 1
+        elif getattr(answer, "id", None) is None or (answer.label and not finder.matches(answer)):
+            found = look_until(client, finder.find, consistency_time)
+            if found is None:
+                raise _not_seen(f"the {what} was created", operation, consistency_time)
+            return found, True
+        else:
+            log.info("Created the %s.", what)
+            return answer, True
+    msg = f"Look for the {what} in the workspace: it was sent {MAX_SENDS} times, without an answer or an effect."
+    error = WorkspaceOutcomeUnknownError(msg, operation=type(operation).__name__, retryable=False)
+    error.caller_looks_up = True
+    raise error from lost
+
+
+def change(client: WorkspaceClient, operation: Operation[R], find: Callable[[], R | None]) -> R:
+    """
+    Send a change. If the response does not show all of its fields, read the record until it does.
+
+    :param find: reads the record
+    :raises WorkspaceNotAppliedError: if the record shows something else
+    """
+    record = client.send(operation)
+    if not unshown(operation, record):
+        return record
+
+    def is_done() -> bool:
+        nonlocal record
+        found = find()
+        record = found or record
+        return found is not None and not differences(operation, found)
+
+    check_done(client, f"{type(operation).__name__} was done", operation, is_done)
+    unverified = unshown(operation, record)
+    if unverified:
+        log.warning("The change was accepted, but the service does not show these fields: %s", ", ".join(unverified))
+    return record
+
+
+def remove(
+    client: WorkspaceClient,
+    what: str,
+    operation: Operation[Any],
+    *,
+    if_missing: str = "ignore",
+    find: Callable[[], object] | None = None,
+    in_list: bool = True,
+    explain: Callable[[WorkspaceNotFoundError], object] = lambda _: None,
+) -> bool:
+    """
+    Remove a record; one that is already gone is no error, so a retry after a lost worker succeeds.
+
+    Proxies also return 404, and so does the service for an id of another kind. If there is a list, it decides. A
+    successful response has no body, so the record is looked up until it is gone.
+
+    :param what: the record, for messages; the first word is its kind
+    :param if_missing: ``ignore`` or ``fail``
+    :param find: looks the record up; ``None`` if the caller checks later
+    :param in_list: whether it is looked up in a list; if not, a 404 must come from the service itself
+    :param explain: called with a 404; raises it if the id is of another kind
+    :return: whether this call removed it
+    :raises WorkspaceNotFoundError: if it may still exist
+    :raises WorkspaceNotAppliedError: if the service says that it removed the record, which can still be found
+    """
+    answer = client.attempt(operation, why=f"the {what} is to go, unless it is gone")
+    if isinstance(answer, WorkspaceNotFoundError):
+        if find is not None and in_list:
+            check_gone(answer, what.partition(" ")[0], find, explain)
+        elif not answer.from_service:
+            answer.args = (f"Check the host of the connection: this 404 may be that of a proxy. {answer}",)
+            raise answer
+        if answer.outcome == Outcome.UNKNOWN.value:  # the answer to an earlier attempt was lost
+            log.warning("The answer was lost, but the %s is gone: taken as deleted by this task.", what)
+            return True
+        if if_missing == "fail":
+            raise answer
+        log.warning("There is no %s: it was deleted before, or never existed.", what)
+        return False
+    if isinstance(answer, WorkspaceError):
+        raise answer
+    if find is not None:
+        check_done(client, f"the {what} was deleted", operation, lambda: not find())
+    log.info("Deleted the %s.", what)
+    return True
+
+
+def check_gone(
+    error: WorkspaceNotFoundError,
+    kind: str,
+    find: Callable[[], object],
+    explain: Callable[[WorkspaceNotFoundError], object],
+) -> None:
+    """Raise a 404 if it is for an id of another kind, or the list still has the record."""
+    explain(error)
+    if find():
+        error.retryable = True
+        error.args = (f"Try again: the list of {kind}s still shows what was not found. {error}",)
+        raise error
+
+
+def check_done(client: WorkspaceClient, what: str, operation: Operation[Any], is_done: Callable[[], bool]) -> None:
+    """
+    Look until the effect of a successful request is visible, for the consistency time and a minute at most.
+
+    :param what: what was done, for messages
+    :raises WorkspaceNotAppliedError: if the effect does not become visible
+    """
+    seconds = min(client.settings.consistency_time, CHECK_SECONDS)
+    try:
+        done = is_done() or look_until(client, is_done, seconds)
+    except WorkspacePermissionError as error:
+        log.warning("The service says that %s, but this API key may not check it: %s", what, error)
+    except WorkspaceIncompleteListError as error:
+        raise _not_seen(what, operation, seconds, " The list is too short to tell.") from error
+    else:
+        if not done:
+            raise _not_seen(what, operation, seconds)
+
+
+def _not_seen(what: str, operation: Operation[Any], seconds: float, note: str = "") -> WorkspaceNotAppliedError:
+    return WorkspaceNotAppliedError(
+        f"Check it in the workspace: the service says that {what}, but did not show it within {seconds:g} s.{note}",
+        operation=type(operation).__name__,
+        outcome=Outcome.UNKNOWN.value,
+    )

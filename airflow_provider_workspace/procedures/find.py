@@ -1,0 +1,339 @@
+"""Find records in lists: when two are the same, by what a create is recognized, and who a user is."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from airflow_provider_workspace.api import operations as ops
+from airflow_provider_workspace.api.comparison import address_key, domain_key, normal_text
+from airflow_provider_workspace.api.outcome import Outcome
+from airflow_provider_workspace.api.request_errors import describe
+from airflow_provider_workspace.errors import (
+    WorkspaceDuplicateError,
+    WorkspaceIncompleteListError,
+    WorkspaceInputError,
+    WorkspaceNotAppliedError,
+    WorkspaceResponseError,
+    WorkspaceStatusError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from airflow_provider_workspace.api.models import (
+        DashboardCollaborator,
+        Member,
+        Page,
+        Project,
+        ProjectItem,
+        Resource,
+    )
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.api.operations.dashboards import AddDashboardCollaborator
+    from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.errors import WorkspaceNotFoundError
+
+T = TypeVar("T")
+R = TypeVar("R", bound="Resource")
+P = TypeVar("P", "Member", "DashboardCollaborator")
+
+log = logging.getLogger(__name__)
+
+# A shorter name may well be the beginning of another one; from this length on, it is taken for a name that was cut.
+MIN_CUT = 60
+
+
+def _label(row: Resource) -> str | None:
+    return row.label
+
+
+def pages_of(
+    client: WorkspaceClient,
+    first: Operation[Page[R]],
+    page: Page[R] | None = None,
+    *,
+    identity: Callable[[R], object] = _label,
+) -> Iterator[list[R]]:
+    """
+    Yield the rows of each page of a list.
+
+    :param page: the first page, if it was read already
+    :param identity: returns what identifies a row, by default its label
+    :raises WorkspaceIncompleteListError: if the list has fewer rows than it counts, or no row shows its identity
+    """
+    count, identified = 0, False
+    for rows in client.pages(first, page):
+        count += len(rows)
+        identified = identified or any(map(identity, rows))
+        yield rows
+    if count and not identified:
+        msg = (
+            "Check that the owner of the API key may see names and addresses: "
+            f"{describe(first, f'gave {count} rows, none of which shows its name, address or id')} Nothing was changed."
+        )
+        raise WorkspaceIncompleteListError(
+            msg, operation=type(first).__name__, outcome=Outcome.REJECTED.value, retryable=False
+        )
+
+
+def read_rows(
+    client: WorkspaceClient, first: Operation[Page[R]], *, identity: Callable[[R], object] = _label
+) -> list[R]:
+    """Return all rows of a list; see :func:`pages_of`."""
+    return [row for rows in pages_of(client, first, identity=identity) for row in rows]
+
+
+def find_row(
+    client: WorkspaceClient,
+    first: Operation[Page[R]],
+    wanted: Callable[[R], bool],
+    *,
+    identity: Callable[[R], object] = _label,
+) -> R | None:
+    """Return the first row of a list that is wanted; ``None`` if the whole list has none. See :func:`pages_of`."""
+    pages = pages_of(client, first, identity=identity)
+    return next((row for rows in pages for row in rows if wanted(row)), None)
+
+
+def find_by_id(client: WorkspaceClient, first: Operation[Page[R]], wanted: object) -> R | None:
+    """Return the row of a list with an id; ``None`` if there is none."""
+
+    def its_id(row: R) -> object:
+        return getattr(row, "id", None)
+
+    return find_row(client, first, lambda row: same_id(its_id(row), wanted), identity=its_id)
+
+
+def same_id(one: object, other: object) -> bool:
+    """Return whether two ids are the same; a missing one is none."""
+    return bool(one) and str(one).strip().lower() == str(other).strip().lower()
+
+
+# What a create makes
+
+
+@dataclass(frozen=True, slots=True)
+class Finder(Generic[T]):
+    """
+    How the record of a create is found.
+
+    :param what: the record, for messages, such as ``project 'Sales'``
+    :param find: looks it up; returns ``None`` if it does not exist
+    :param matches: whether the record in a response is the one that was asked for
+    :param check: called with a record that this task created
+    """
+
+    what: str
+    find: Callable[[], T | None]
+    matches: Callable[[Any], bool] = lambda _: True
+    check: Callable[[T], object] = lambda _: None
+
+
+def finder_of(client: WorkspaceClient, create: Operation[Any]) -> Finder[Any]:
+    """Return how the record of a create is found."""
+    if isinstance(create, ops.projects.CreateProject):
+        return _project(client, create)
+    what, first, matches = _listed(create)
+    return Finder(what, lambda: find_row(client, first, matches), matches)
+
+
+def _listed(create: Operation[Any]) -> tuple[str, Operation[Page[Any]], Callable[[Any], bool]]:
+    """Return the record of a create for messages, the list that shows it, and whether a row is the record."""
+    if isinstance(create, ops.domains.CreateDomain):
+        domain = domain_key(create.domain or "")
+        return (
+            f"domain '{create.domain}'",
+            ops.domains.ListDomains(organization_id=create.organization_id),
+            lambda row: domain_key(row.domain or "") == domain,
+        )
+    if isinstance(create, ops.invites.CreateInvite):
+        address = address_key(create.target_email)
+        return (
+            f"invite of {create.target_email}",
+            ops.invites.ListInvites(organization_id=create.organization_id),
+            lambda row: address_key(row.target_email or "") == address and not row.is_expired,
+        )
+    added = cast("AddDashboardCollaborator", create)
+    user = added.user_uuid
+    return (
+        f"collaborator {user} of dashboard {added.dashboard_id}",
+        ops.dashboards.ListDashboardCollaborators(project_id=added.project_id, dashboard_id=added.dashboard_id),
+        lambda row: same_id(row.user_uuid, user) or same_id(row.user and row.user.uuid, user),
+    )
+
+
+def domain_name(domain: str | None) -> str:
+    """Return a domain as it is sent: lower case, without a trailing dot."""
+    return normal_text(domain or "").rstrip(".").lower()
+
+
+def project_key(name: str | None) -> str:
+    """Return the form in which names of projects and dashboards are compared."""
+    return normal_text(name or "")
+
+
+def _project(client: WorkspaceClient, create: ops.projects.CreateProject) -> Finder[Project]:
+    organization_id, what = create.organization_id, f"project '{create.name}'"
+    projects = ops.projects.ListProjects(organization_id=organization_id)
+    key, names = project_key(create.name), set[str | None]()
+
+    def matches(item: ProjectItem) -> bool:
+        names.add(item.name)
+        return item.name is not None and project_key(item.name) == key
+
+    def find() -> Project | None:
+        item = find_row(client, projects, matches)
+        if item is None:
+            check_not_cut(create.name or "", names)
+            return None
+        if item.id is None:
+            raise WorkspaceResponseError(
+                f"The list shows the {what} without a numeric id.", operation="ListProjects", retryable=False
+            )
+        return client.send(ops.projects.GetProject(organization_id=organization_id, project_id=item.id))
+
+    def check(project: Project) -> None:
+        """Read the list again: two concurrent tasks may both have found nothing and created a project."""
+        try:
+            rows = read_rows(client, projects)
+        except WorkspaceIncompleteListError as error:
+            log.warning("A short list cannot show whether another task created the %s too: %s", what, error)
+            return
+        ids = {project.id, *(row.id for row in rows if matches(row))} - {None}
+        own = next((row for row in rows if row.id == project.id), None)
+        if len(ids) > 1:
+            raise WorkspaceDuplicateError(
+                f"Keep one and rename or remove the others: {what} exists {len(ids)} times, as "
+                f"{', '.join(sorted(map(str, ids)))}; this task created {project.id}. Set max_active_runs=1, or give "
+                "the tasks that create it a pool with one slot, so that they do not run at the same time.",
+                operation="CreateProject",
+                outcome=Outcome.APPLIED.value,
+                retryable=False,
+            )
+        if own is None:
+            log.warning("The list does not show the %s yet: another task may have created one too.", what)
+        elif not matches(own):
+            raise _renamed(
+                f"Set name={own.name!r}, the name under which the service stored {what}, {project.id}: a look-up by "
+                "the other name does not find it, so each run would create another one."
+            )
+
+    return Finder(what, find, check=check)
+
+
+def check_not_cut(name: str, names: Iterable[str | None]) -> None:
+    """
+    Refuse a name that the service cuts: the longest name of the existing projects is its beginning.
+
+    A look-up by the whole name finds nothing, so each run would create another project. It is not adopted either,
+    because it may be another one.
+
+    :raises WorkspaceNotAppliedError: if it is cut
+    """
+    key, longest = project_key(name), max(map(project_key, names), key=len, default="")
+    if MIN_CUT <= len(longest) < len(key) and key.startswith(longest):
+        raise _renamed(
+            f"Set name={longest!r} if the project with that name is the one that is meant, else another name. The "
+            f"service seems to cut names: it has the first {len(longest)} characters of this one ({len(key)})."
+        )
+
+
+def _renamed(message: str) -> WorkspaceNotAppliedError:
+    return WorkspaceNotAppliedError(message, operation="CreateProject", outcome=Outcome.APPLIED.value, retryable=False)
+
+
+# Users
+
+
+def find_user(
+    client: WorkspaceClient,
+    user_uuid: str | None,
+    email: str | None,
+    organization: Callable[[], str],
+    *,
+    removed: Callable[[], bool] = lambda: False,
+) -> str:
+    """
+    Return the UUID of a user, looked up among the members if only the address is given.
+
+    :param removed: returns whether an earlier try of the task may have removed the member
+    :return: the UUID; an empty string if no member has the address and an earlier try may have removed them
+    :raises WorkspaceInputError: unless exactly one of both is given and exactly one member has the address
+    """
+    from airflow_provider_workspace.procedures.roster import check_address
+
+    if (user_uuid is None) is (email is None):
+        raise WorkspaceInputError("Pass either user_uuid or user_email, and not both")
+    if user_uuid is not None:
+        return user_uuid
+    address = check_address("user_email", email)
+    organization_id = organization()
+    found = [
+        member.user.uuid
+        for member in read_rows(client, ops.members.ListMembers(organization_id=organization_id))
+        if member.user and member.user.uuid and address_key(member.user.email or "") == address_key(address)
+    ]
+    if len(found) == 1:
+        return found[0]
+    if not found and removed():
+        log.info("No member has the address %s: an earlier try of this task removed them.", address)
+        return ""
+    cure = f"Pass user_uuid, one of {', '.join(found)}: " if found else "Check user_email: "
+    raise WorkspaceInputError(
+        f"{cure}{len(found) or 'no'} members have the address {address} in organization {organization_id}"
+    )
+
+
+def find_by_uuid(client: WorkspaceClient, first: Operation[Page[P]], user_uuid: str) -> P | None:
+    """Return the row of a user in a list of members or collaborators; ``None`` if there is none."""
+    return find_row(client, first, lambda row: same_id(_uuid_of(row), user_uuid), identity=_uuid_of)
+
+
+def check_user_id(
+    client: WorkspaceClient, error: WorkspaceNotFoundError, user_uuid: str, first: Operation[Page[P]], kind: str
+) -> None:
+    """
+    Check that the id for which the service returned 404 is not that of a row, such as of a membership.
+
+    :raises WorkspaceNotFoundError: with the id to pass
+    """
+    for row in read_rows(client, first, identity=_uuid_of):
+        uuid = _uuid_of(row)
+        if same_id(row.id, user_uuid) and not same_id(uuid, user_uuid):
+            error.args = (
+                f"Pass user_uuid='{uuid}': the id that was passed belongs to the {kind}, not to the user. {error}",
+            )
+            raise error
+
+
+def check_collaborator_id(
+    client: WorkspaceClient,
+    error: WorkspaceNotFoundError,
+    user_uuid: str,
+    collaborators: ops.dashboards.ListDashboardCollaborators,
+    members: ops.members.ListMembers | None,
+) -> None:
+    """
+    Check that the id for which the service returned 404 is not that of a collaborator's entry or a membership.
+
+    :param members: lists the members; ``None`` if no organization is set
+    :raises WorkspaceNotFoundError: with the id to pass
+    """
+    check_user_id(client, error, user_uuid, collaborators, "collaborator")
+    unread: object = "no organization is set"
+    try:
+        if members is not None:
+            check_user_id(client, error, user_uuid, members, "membership")
+            return
+    except WorkspaceStatusError as refused:
+        if refused is error:
+            raise
+        unread = refused
+    log.warning("Cannot check that %s is the id of a user and not of a membership: %s", user_uuid, unread)
+
+
+def _uuid_of(row: Member | DashboardCollaborator) -> str | None:
+    """Return the user id of a row; a collaborator may have it in a field of its own."""
+    return (row.user.uuid if row.user else None) or getattr(row, "user_uuid", None)

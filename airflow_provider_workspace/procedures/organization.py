@@ -1,0 +1,436 @@
+"""Plan the changes that make an organization match its file, and write the file of an existing organization."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import yaml
+from pydantic import BaseModel
+
+from airflow_provider_workspace.api import operations as ops
+from airflow_provider_workspace.api.comparison import address_key, differences, domain_key
+from airflow_provider_workspace.api.levels import LEVELS
+from airflow_provider_workspace.api.operations.domains import DomainFields
+from airflow_provider_workspace.api.operations.projects import ProjectFields
+from airflow_provider_workspace.api.secrets import without_secrets
+from airflow_provider_workspace.errors import (
+    WorkspaceInputError,
+    WorkspaceNotFoundError,
+    WorkspaceOutcomeUnknownError,
+)
+from airflow_provider_workspace.procedures.conditions import ask_verification
+from airflow_provider_workspace.procedures.find import check_not_cut, domain_name, project_key, read_rows
+from airflow_provider_workspace.procedures.members import plan_members
+from airflow_provider_workspace.procedures.organization_file import DashboardEntry
+from airflow_provider_workspace.procedures.plan import Change, Plan
+from airflow_provider_workspace.procedures.roster_files import read_roster
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator, Domain, Member, ProjectItem
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.procedures.organization_file import DomainEntry, Organization, ProjectEntry
+
+log = logging.getLogger(__name__)
+
+# In the order in which they are applied.
+PARTS = ("projects", "domains", "verification", "members", "dashboards", "collaborators", "exports")
+# Fields that are sent with the create of a dashboard and cannot be read.
+CREATE_ONLY_FIELDS = {"use_template", "use_dashboard"}
+# Fields of an entry that are not fields of the dashboard.
+ENTRY_ONLY_FIELDS = {"variable_key", "collaborators"}
+# The brace that starts a Jinja template.
+TEMPLATE = re.compile(r"\{(?=[{%#])")
+NAMES = {number: name for name, number in LEVELS.items()}
+HEAD = """\
+# The organization as it was. Whatever this file does not name is left alone; to remove it instead, add
+# complete: [members, domains, collaborators]
+# The interface lists neither batch exports nor dashboards: add the exports, and the dashboards that Airflow does not
+# remember yet.
+"""
+
+
+@dataclass
+class OrganizationReader:
+    """
+    Reads an organization; each list is read once, when it is needed first.
+
+    :param find_dashboard: reads a dashboard that Airflow remembers, by project, its id and entry; returns ``None`` if
+        Airflow remembers none
+    :param create_dashboard: creates and remembers a dashboard, with what the task remembers
+    :param window_of: returns the maintenance window that holds a batch export; an empty string if none does
+    :param file_at: opens a path
+    """
+
+    client: WorkspaceClient
+    organization_id: str
+    find_dashboard: Callable[[str, str, DashboardEntry], Dashboard | None]
+    create_dashboard: Callable[[str, ops.dashboards.CreateDashboard, DashboardEntry, Any], object]
+    window_of: Callable[[str], str]
+    file_at: Callable[[str], Any]
+
+    @cached_property
+    def projects(self) -> list[ProjectItem]:
+        return read_rows(self.client, ops.projects.ListProjects(organization_id=self.organization_id))
+
+    @cached_property
+    def members(self) -> list[Member]:
+        return read_rows(self.client, ops.members.ListMembers(organization_id=self.organization_id))
+
+    def project_id(self, entry: ProjectEntry) -> str | None:
+        """
+        Return the id of the project with the name of an entry; ``None`` if there is none.
+
+        :raises WorkspaceInputError: if there are several
+        :raises WorkspaceNotAppliedError: if the service would cut the name
+        """
+        found = [row.id for row in self.projects if project_key(row.name) == project_key(entry.name)]
+        if not found:
+            check_not_cut(entry.name, (row.name for row in self.projects))
+        if len(found) > 1:
+            ids = ", ".join(map(str, found))
+            raise WorkspaceInputError(f"Rename all but one of the projects named '{entry.name}': ids {ids}")
+        return str(found[0]) if found else None
+
+
+def plan_organization(wanted: Organization, reader: OrganizationReader, parts: Collection[str] = PARTS) -> Plan[Change]:
+    """
+    Compare an organization with its file.
+
+    :param parts: which of :data:`PARTS` to plan
+    :raises WorkspaceInputError: if the roster is invalid, or the file contradicts itself
+    """
+    changes: list[Change] = []
+    if "projects" in parts:
+        changes += _plan_projects(wanted, reader)
+    if wanted.domains and ("domains" in parts or "verification" in parts):
+        changes += _plan_domains(wanted, reader)
+    if "members" in parts:
+        changes += _plan_members(wanted, reader)
+    for project in wanted.projects:
+        for dashboard in project.dashboards:
+            if "dashboards" in parts or ("collaborators" in parts and dashboard.collaborators is not None):
+                changes += _plan_dashboard(wanted, project, dashboard, reader)
+    if "exports" in parts:
+        changes += _plan_exports(wanted, reader)
+    planned = [change for change in changes if change.part in parts]
+    planned.sort(key=lambda change: PARTS.index(change.part))
+    return Plan(reader.client.settings.place(reader.organization_id), planned)
+
+
+def _plan_projects(wanted: Organization, reader: OrganizationReader) -> list[Change]:
+    changes: list[Change] = []
+    for entry in wanted.projects:
+        fields = entry.model_dump(mode="json", exclude_unset=True, exclude={"dashboards"})
+        create = ops.projects.CreateProject(organization_id=reader.organization_id, **fields)
+        name, project_id = f"project {entry.name}", reader.project_id(entry)
+        if project_id is None:
+            del fields["name"]
+            changes.append(Change("create", "projects", name, fields, operation=create))
+            continue
+        get = ops.projects.GetProject(organization_id=reader.organization_id, project_id=project_id)
+        after, before = _changed_fields(create, reader.client.send(get))
+        if after:
+            why = "change it by hand: the interface cannot"
+            changes.append(Change("differs", "projects", name, after, before, why))
+    return changes
+
+
+def _plan_domains(wanted: Organization, reader: OrganizationReader) -> list[Change]:
+    where: dict[str, Any] = {"organization_id": reader.organization_id}
+    listed = read_rows(reader.client, ops.domains.ListDomains(organization_id=reader.organization_id))
+    rows = {domain_key(row.domain): row for row in listed if row.domain}
+    changes: list[Change] = []
+    for entry in wanted.domains:
+        row = rows.pop(domain_key(entry.domain), None)
+        if row is None:
+            create = ops.domains.CreateDomain(**where, domain=domain_name(entry.domain))
+            changes.append(Change("create", "domains", f"domain {create.domain}", operation=create))
+        changes += _domain_changes(entry, row, where)
+    if "domains" in wanted.complete:
+        for key, row in rows.items():
+            delete = ops.domains.DeleteDomain(**where, domain_id=str(row.id))
+            changes.append(Change("remove", "domains", f"domain {key}", why="not in the file", operation=delete))
+    return changes
+
+
+def _domain_changes(entry: DomainEntry, row: Domain | None, where: dict[str, Any]) -> list[Change]:
+    """Compare one domain with its entry; ``None`` if it does not exist yet."""
+    name, key = f"domain {domain_name(entry.domain)}", {"domain": domain_key(entry.domain)}
+    settings = entry.model_dump(mode="json", exclude_unset=True, exclude={"domain", "verified"})
+    changes: list[Change] = []
+
+    if entry.verified and not (row and row.is_verified):
+        verify = ops.domains.VerifyDomain(**where, domain_id=str(row.id)) if row else None
+        after, before = {"is_verified": True}, {"is_verified": False} if row else {}
+        values = ("change", "verification", name, after, before, "", verify, {**key, **after})
+        changes.append(Change(*values, apply=lambda client, _: _verify(client, verify)))
+    update = ops.domains.UpdateDomain(**where, domain_id=str(row.id), **settings) if row and settings else None
+    after, before = _changed_fields(update, row) if update else (settings, {})
+    if after:
+        changes.append(Change("change", "verification", name, after, before, "", update, {**key, **settings}))
+    return changes
+
+
+def _verify(client: WorkspaceClient, verify: Any) -> str:
+    """Request the verification of a domain, and return what is to be done; an empty string if it is verified."""
+    ask_verification(client, verify.organization_id, verify.domain_id)
+    domain = client.send(ops.domains.GetDomain(organization_id=verify.organization_id, domain_id=verify.domain_id))
+    if domain.is_verified:
+        log.info("The domain '%s' is verified.", domain.domain)
+        return ""
+    return f"Publish a TXT record with the value {domain.verification_challenge} in the DNS of {domain.domain}"
+
+
+def _plan_members(wanted: Organization, reader: OrganizationReader) -> list[Change]:
+    """Compare the people; nobody is removed unless the list is complete, or whom the file names as collaborator."""
+    members = wanted.members
+    if members is None or members.people == []:
+        return []
+    people = None if members.people is None else [one.model_dump(exclude_unset=True) for one in members.people]
+    defaults = members.defaults.model_dump(exclude_unset=True) if members.defaults else None
+    complete = "members" in wanted.complete
+    plan = plan_members(
+        reader.client,
+        reader.organization_id,
+        read_roster(people, members.roster and reader.file_at(members.roster), defaults, argument="people"),
+        protected=members.protected,
+        owner_level=None if members.owner_level is None else int(members.owner_level),
+        complete=complete,
+        on_invalid="fail" if complete else members.on_invalid,
+        read_members=lambda: reader.members,
+    )
+    going = {address_key(change.email) for change in plan.changes if change.action == "remove"}
+    mistakes: dict[tuple[str | int, ...], str] = {
+        ("projects", number, "dashboards", place, "collaborators", row): (
+            f"name {person.email} under members too, or not here: 'complete: [members]' would remove them"
+        )
+        for number, project in enumerate(wanted.projects)
+        for place, entry in enumerate(project.dashboards)
+        for row, person in enumerate(entry.collaborators or ())
+        if address_key(person.email) in going
+    }
+    if mistakes:
+        raise wanted.refusal(mistakes)
+    differing = (change for change in plan.changes if change.action != "keep")
+    return [replace(one, why="") if one.action in ("create", "change") else one for one in differing]
+
+
+def _plan_dashboard(
+    wanted: Organization, project: ProjectEntry, entry: DashboardEntry, reader: OrganizationReader
+) -> list[Change]:
+    """Compare a dashboard that Airflow remembers, and its collaborators."""
+    name = f"dashboard {project.name} / {entry.name}"
+    fields = entry.model_dump(mode="json", exclude_unset=True, exclude=ENTRY_ONLY_FIELDS)
+    project_id = reader.project_id(project)
+    dashboard: Dashboard | None = None
+    changes: list[Change] = []
+    try:
+        dashboard = None if project_id is None else reader.find_dashboard(project.name, project_id, entry)
+    except (WorkspaceInputError, WorkspaceOutcomeUnknownError) as error:
+        why = str(error)
+
+        def refuse(*_: object) -> NoReturn:
+            raise WorkspaceInputError(why)
+
+        return [Change("differs", "dashboards", name, why=why, apply=refuse)]
+    if dashboard is None:
+        create = ops.dashboards.CreateDashboard(project_id=project_id, **fields) if project_id else None
+        changes.append(
+            Change(
+                "create",
+                "dashboards",
+                name,
+                {key: value for key, value in fields.items() if key != "name"},
+                why="Airflow remembers none; the interface cannot show whether one exists",
+                operation=create,
+                intended={"project": project.name, **fields},
+                apply=lambda _, memory: create and reader.create_dashboard(project.name, create, entry, memory),
+            )
+        )
+    else:
+        compared = {key: value for key, value in fields.items() if key not in CREATE_ONLY_FIELDS}
+        update = ops.dashboards.UpdateDashboard(project_id=str(project_id), dashboard_id=dashboard.id or 0, **compared)
+        after, before = _changed_fields(update, dashboard)
+        if after:
+            changes.append(Change("change", "dashboards", name, after, before, operation=update))
+    if entry.collaborators is not None:
+        where = {"project_id": project_id, "dashboard_id": dashboard.id} if dashboard else None
+        changes += _plan_collaborators(wanted, project, where, entry, reader)
+    return changes
+
+
+def _plan_collaborators(
+    wanted: Organization,
+    project: ProjectEntry,
+    where: dict[str, Any] | None,
+    entry: DashboardEntry,
+    reader: OrganizationReader,
+) -> list[Change]:
+    """Compare the collaborators of a dashboard; ``where`` is ``None`` if it does not exist yet."""
+    listed = read_rows(reader.client, ops.dashboards.ListDashboardCollaborators(**where)) if where else []
+    users = {address_key(one.user.email or ""): one.user.uuid for one in reader.members if one.user and one.user.uuid}
+    keys = {uuid.lower(): key for key, uuid in users.items()}
+    rows: dict[str, DashboardCollaborator] = {}
+    nameless: list[DashboardCollaborator] = []
+    for row in listed:
+        key = keys.get((row.label or "").lower()) or address_key((row.user and row.user.email) or "")
+        if key:
+            rows[key] = row
+        else:
+            nameless.append(row)
+    changes: list[Change] = []
+
+    def add(action: str, who: str, *fields: Any, **how: Any) -> None:
+        name = f"collaborator {who} of {project.name} / {entry.name}"
+        changes.append(Change(action, "collaborators", name, *fields, **how))
+
+    for person in entry.collaborators or ():
+        level: dict[str, Any] = {} if person.level is None else {"level": person.level}
+        key = address_key(person.email)
+        intended = {"project": project.name, "dashboard": entry.name, "email": key, **level}
+        found = rows.pop(key, None)
+        if found is not None:
+            if level and found.level != person.level:
+                why = "remove the collaborator by hand and run this again: the interface cannot change a level"
+                add("differs", person.email, level, {"level": found.level}, why)
+        elif key not in users:
+            why = "not a member yet; added after joining"
+            if nameless:
+                why += f", unless one of {len(nameless)} collaborators without an e-mail address is this person"
+            add("unknown" if nameless else "wait", person.email, level, why=why, intended=intended)
+        elif where is None:
+            add("create", person.email, level, intended=intended)
+        else:
+            operation = ops.dashboards.AddDashboardCollaborator(**where, user_uuid=users[key], **level)
+            add("create", person.email, level, operation=operation, intended=intended)
+    for key, row in [*rows.items(), *(("", row) for row in nameless)] if "collaborators" in wanted.complete else ():
+        before = {"level": row.level}
+        if key and row.label and where:
+            remove = ops.dashboards.RemoveDashboardCollaborator(**where, user_uuid=row.user_uuid or row.label)
+            add("remove", key, before=before, why="not in the file", operation=remove)
+        else:
+            why = "no member, and the service does not show who it is: remove them by hand if they should go"
+            add("unknown", key or row.label or "-", before=before, why=why)
+    return changes
+
+
+def _plan_exports(wanted: Organization, reader: OrganizationReader) -> list[Change]:
+    """Plan the exports, whose state cannot be read; exports that a maintenance window holds are left alone."""
+    changes: list[Change] = []
+    for entry in wanted.exports:
+        export_id = str(entry.batch_export_id)
+        name, after, window = f"export {export_id}", {"paused": entry.paused}, reader.window_of(export_id)
+        if window:
+            why = f"left alone: the maintenance window {window} holds it"
+            changes.append(Change("wait", "exports", name, after, why=why))
+            continue
+        kind = ops.batch_exports.PauseBatchExport if entry.paused else ops.batch_exports.UnpauseBatchExport
+        operation = kind(organization_id=reader.organization_id, batch_export_id=export_id)
+        why = "sent again each time: the interface does not show whether it is paused"
+        changes.append(Change("set", "exports", name, after, why=why, operation=operation))
+    return changes
+
+
+def _changed_fields(operation: Operation[Any], record: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the fields that differ between an operation and a record: the desired and the current values."""
+    rows = differences(operation, record)
+    return {row["field"]: row["asked"] for row in rows}, {row["field"]: row["got"] for row in rows}
+
+
+def describe_organization(
+    client: WorkspaceClient, organization_id: str, dashboards: Mapping[str, Mapping[str, str]]
+) -> str:
+    """
+    Read an organization, and return its file.
+
+    :param dashboards: keys of Variables by dashboard id, by project id
+    """
+    projects: list[dict[str, Any]] = []
+    for item in read_rows(client, ops.projects.ListProjects(organization_id=organization_id)):
+        project_id = str(item.id)
+        get = ops.projects.GetProject(organization_id=organization_id, project_id=project_id)
+        entry = _fields(client.send(get), ProjectFields.model_fields)
+        entry["dashboards"] = _dashboards(client, project_id, dashboards.get(project_id, {}))
+        if "name" in entry:  # not if it holds a secret
+            projects.append({key: value for key, value in entry.items() if value})
+    domains = [
+        {"domain": row.domain, **_fields(row, DomainFields.model_fields)}
+        | ({} if row.is_verified else {"verified": False})
+        for row in read_rows(client, ops.domains.ListDomains(organization_id=organization_id))
+    ]
+    invites = read_rows(client, ops.invites.ListInvites(organization_id=organization_id))
+    levels = {one.target_email: one.level for one in invites if not one.is_expired}
+    people = {address_key(email): _person(email, level) for email, level in levels.items() if email}
+    for member in read_rows(client, ops.members.ListMembers(organization_id=organization_id)):
+        if member.user and member.user.email:
+            people[address_key(member.user.email)] = _person(member.user.email, member.level)
+    found = {
+        "organization_id": organization_id,
+        "projects": projects,
+        "domains": domains,
+        "members": {"people": [*people.values()]} if people else None,
+    }
+    return HEAD + _dump({key: value for key, value in found.items() if value})
+
+
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
+    """Writes a text in double quotes if a part of it must be escaped."""
+
+
+def _represent(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = None if text.isprintable() and not TEMPLATE.search(text) else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent)
+
+
+def _dump(value: Any) -> str:
+    """
+    Return YAML that holds each text with the same characters.
+
+    Characters that cannot be printed, and what would start a Jinja template, are escaped: the file stays the same if
+    somebody renders it.
+    """
+    text = TEMPLATE.sub(r"\\u007B", yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
+    return "".join(char if char.isprintable() or char == "\n" else f"\\u{ord(char):04X}" for char in text)
+
+
+def _dashboards(client: WorkspaceClient, project_id: str, remembered: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Describe the dashboards that Airflow remembers of a project, without those that were deleted meanwhile."""
+    entries: list[dict[str, Any]] = []
+    for dashboard_id, key in remembered.items():
+        where: dict[str, Any] = {"project_id": project_id, "dashboard_id": dashboard_id}
+        try:
+            dashboard = client.send(ops.dashboards.GetDashboard(**where))
+        except WorkspaceNotFoundError as error:
+            if not error.from_service:
+                raise
+            continue
+        entry = _fields(dashboard, DashboardEntry.model_fields)
+        if dashboard.deleted or "name" not in entry:
+            continue
+        people = [
+            {"email": row.user.email, **({} if row.level is None else {"level": row.level})}
+            for row in read_rows(client, ops.dashboards.ListDashboardCollaborators(**where))
+            if row.user and row.user.email
+        ]
+        entries.append({**entry, "variable_key": key, **({"collaborators": people} if people else {})})
+    return entries
+
+
+def _fields(record: BaseModel, names: Iterable[str]) -> dict[str, Any]:
+    """Return the fields of a record that are set, without secrets."""
+    shown = BaseModel.model_dump(record, mode="json", include=set(names))  # not masked
+    fields = {name: shown[name] for name in names if shown.get(name)}
+    return {name: value for name, value in fields.items() if without_secrets({name: value}) == {name: value}}
+
+
+def _person(email: str, level: int | None) -> Any:
+    return email if level is None else {"email": email, "level": NAMES.get(level, level)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sys
@@ -89,8 +90,18 @@ def list_fields(_app: Sphinx, _what: str, _name: str, obj: object, _options: obj
         ]
 
 
+def list_arguments(_app: Sphinx, _what: str, _name: str, obj: Any, _options: object, lines: list[str]) -> None:
+    """Show all arguments of an operator or sensor in one table, also those that its base classes declare."""
+    for base in getattr(obj, "__mro__", ())[1:] if "arguments" in getattr(obj, "__dict__", {}) else ():
+        for text in re.split(r"\n(?=:)", inspect.cleandoc(base.__doc__ or "")):
+            head = re.match(r":param (\w+):", text)
+            if head and head[1] in obj.arguments and not any(line.startswith(head[0]) for line in lines):
+                lines += ["", *text.splitlines()] if not lines[-1].startswith((":", " ")) else text.splitlines()
+
+
 def setup(app: Sphinx) -> None:
     """Extend Sphinx by the above."""
+    app.connect("autodoc-process-docstring", list_arguments)
     app.connect("autodoc-process-docstring", list_fields)
     app.connect("doctree-read", link_pictures)
     app.connect("html-page-context", describe)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
@@ -30,8 +30,6 @@ MAX_ID_LENGTH = 300
 MAX_DETAIL_LENGTH = 300
 # A shorter secret may be part of ordinary text, so it is removed from errors only.
 MIN_SECRET_LENGTH = 12
-# What ids, names and other arguments that cannot be just any text render to if there is no value.
-NO_VALUES = ("", "None", "none", "null", "Undefined")
 
 
 def _whole_number(value: Any) -> int:
@@ -397,23 +395,3 @@ def explain(cls: type[BaseModel], error: ValidationError) -> str:
         else:
             lines.append(f"field '{name}': {message}" if name else message)
     return "; ".join(lines)
-
-
-def is_no_value(value: Any, words: Collection[str] = ("None",)) -> bool:
-    """
-    Return whether a template found no value: native rendering makes it ``None``, other rendering the word "None".
-
-    :param words: texts that are no value
-    """
-    return value is None or (isinstance(value, str) and value.strip() in words)
-
-
-def no_value_error(name: str, value: Any = None) -> WorkspaceInputError:
-    """
-    Return the error for an argument that must have a value.
-
-    :param name: the argument
-    :param value: what it rendered to
-    """
-    found = "it returned no value" if value is None else f"its template found no value and rendered to '{value}'"
-    return WorkspaceInputError(f"Check the task that {name} comes from: {found}")

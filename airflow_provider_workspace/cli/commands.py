@@ -69,7 +69,7 @@ def plan(args: Namespace) -> None:
         _plan_organizations(args)
         return
     from airflow_provider_workspace.hooks.files import file_at
-    from airflow_provider_workspace.operators.arguments import parse_access_level
+    from airflow_provider_workspace.operators.arguments import LEVEL
     from airflow_provider_workspace.procedures.members import plan_members
     from airflow_provider_workspace.procedures.roster_files import read_roster
 
@@ -79,7 +79,7 @@ def plan(args: Namespace) -> None:
             hook.organization_or_default(args.organization_id),
             read_roster(None, file_at(args.file)),
             protected=args.protected,
-            owner_level=parse_access_level("--owner-level", args.owner_level),
+            owner_level=None if args.owner_level is None else LEVEL.read("--owner-level", args.owner_level),
         )
     _print(json.dumps(planned.to_dict(), indent=2) if args.output == "json" else planned.table())
 
@@ -167,12 +167,12 @@ def windows(args: Namespace) -> None:
 def resume(args: Namespace) -> None:
     """Resume one batch export, unless a maintenance window holds it."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
-    from airflow_provider_workspace.operators.arguments import parse_uuids
+    from airflow_provider_workspace.operators.arguments import EXPORTS
     from airflow_provider_workspace.state.leases import LeaseRegistry, export_key
 
     with _open_hook(args.conn_id) as hook:
         organization_id = hook.organization_or_default(args.organization_id)
-        (export_id,) = parse_uuids("EXPORT_ID", [args.export_id], "batch exports")
+        (export_id,) = EXPORTS.read("EXPORT_ID", [args.export_id])
         key = export_key(hook.client.settings.base_url, organization_id, export_id)
         for lease, window in LeaseRegistry(DatabaseStore()).windows_holding(key).items():
             raise SystemExit(

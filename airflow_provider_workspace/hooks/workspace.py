@@ -200,7 +200,7 @@ class WorkspaceHook(BaseHook):
             if default is None:
                 raise WorkspaceConfigError(f"No {name}: pass {name}=…, or set it in the extra of {settings.source}.")
             return default
-        from airflow_provider_workspace.api.operation import is_no_value, no_value_error
+        from airflow_provider_workspace.api.no_value import is_no_value, no_value_error
 
         if isinstance(given, bool) or not isinstance(given, str | int | UUID):
             raise WorkspaceInputError(f"{name} must be an id, not something of type {type(given).__name__}")

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from airflow_provider_workspace.operators.arguments import (
+    NAMES,
+    NEEDED,
+    SECONDS_FROM_ONE,
+    SWITCH,
+    Arg,
+    arg,
+    fixed,
+    read_arguments,
+)
 from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context, XComArg
+    from airflow.sdk import Context
 
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.settings import Settings
@@ -48,25 +58,11 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     :param notifiers: callables that are called when the question is asked, such as Airflow notifiers
     """
 
-    template_fields: Collection[str] = (*WorkspaceWriteOperator.template_fields, "approvers", "approval_timeout")
-    switches: Collection[str] = (*WorkspaceWriteOperator.switches, "require_approval", "fail_on_reject")
-
-    def __init__(
-        self,
-        *,
-        require_approval: bool | str | XComArg = False,
-        approvers: Sequence[str] | str | XComArg | None = None,
-        approval_timeout: timedelta | float | str | XComArg | None = None,
-        fail_on_reject: bool | str | XComArg = False,
-        notifiers: Callable[[Context], object] | Sequence[Callable[[Context], object]] = (),
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.require_approval: Any = require_approval
-        self.approvers: Any = approvers
-        self.approval_timeout: Any = approval_timeout
-        self.fail_on_reject: Any = fail_on_reject
-        self.notifiers = notifiers
+    require_approval: Arg[bool] = arg(SWITCH, default=False)
+    approvers: Arg[Sequence[str] | None] = arg(NAMES, default=None)
+    approval_timeout: Arg[timedelta | float | None] = arg(SECONDS_FROM_ONE, default=None)
+    fail_on_reject: Arg[bool] = arg(SWITCH, default=False)
+    notifiers: Callable[[Context], object] | Sequence[Callable[[Context], object]] = fixed(NEEDED, default=())
 
     def execute(self, context: Context) -> Any:
         """Ask for approval, or do what was approved."""
@@ -91,8 +87,6 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         who = user.get("name") or user.get("id") or "somebody"
         answers, approve = event.get("chosen_options"), _approve_option(plan)
         if answers == [REJECT]:
-            from airflow_provider_workspace.operators.arguments import read_arguments
-
             read_arguments(self)  # execute has not run since the answer
             end = AirflowFailException if self.fail_on_reject else AirflowSkipException
             raise end(f"Nothing was sent: {who} rejected plan {plan}")
@@ -138,10 +132,6 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         if self.do_xcom_push:  # in each try: Airflow deletes the XComs of earlier tries
             self._context["ti"].xcom_push(key="approved", value={name: granted[name] for name in ("plan", "by", "at")})
 
-    def work(self, hook: WorkspaceHook) -> Any:
-        self._approval_seconds()
-        return super().work(hook)
-
     def write_check(self, hook: WorkspaceHook) -> Callable[[Operation[Any], str], object] | None:
         """Also ask about each write if the operator has no plan of its own."""
         is_latest = super().write_check(hook)
@@ -181,14 +171,12 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
     def _ask(self, subject: str, plan: str, digests: list[str], report: object) -> NoReturn:
         from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.operators.arguments import parse_names
         from airflow_provider_workspace.procedures.plan import digest
         from airflow_provider_workspace.version_compat import ask_person, await_answer
 
-        seconds = self._approval_seconds()
-        name, ti_id, users = digest(digests)[:8], self._context["ti"].id, parse_names("approvers", self.approvers)
+        name, ti_id = digest(digests)[:8], self._context["ti"].id
         options, body = [_approve_option(name), REJECT], question(plan, name, len(digests), report)
-        asked = ask_person(ti_id, options=options, subject=subject, body=body, users=users)
+        asked = ask_person(ti_id, options=options, subject=subject, body=body, users=self.approvers or [])
         if asked != options:
             raise WorkspaceInputError(
                 f"Start a new run to have plan {name} approved: Airflow still shows the question of an earlier try "
@@ -198,7 +186,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         for notify in [self.notifiers] if callable(self.notifiers) else self.notifiers:
             notify(self._context)
         told = {"plan": name, "changes": digests}
-        await_answer(self, ti_id, options, seconds, method_name="execute_approved", kwargs=told)
+        await_answer(self, ti_id, options, self.approval_timeout, method_name="execute_approved", kwargs=told)
 
     def _granted(self) -> Mapping[str, Any] | None:
         """Return the approval; ``None`` if there is none since the task was cleared last."""
@@ -216,14 +204,6 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     def _max_tries(self) -> int | None:
         """The number of tries of the task, which increases each time it is cleared."""
         return getattr(self._context.get("ti"), "max_tries", None)
-
-    def _approval_seconds(self) -> float | None:
-        """Return the seconds to wait for an answer; ``None`` for no limit."""
-        if self.approval_timeout is None:
-            return None
-        from airflow_provider_workspace.operators.arguments import parse_seconds
-
-        return parse_seconds("approval_timeout", self.approval_timeout, least=1)
 
 
 def described(settings: Settings, organization_id: str, name: str = "") -> str:

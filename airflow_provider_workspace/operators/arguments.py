@@ -1,4 +1,14 @@
-"""Parse and check arguments, which may be rendered templates."""
+"""
+Declared arguments of operators and sensors.
+
+A class declares an argument in one line with its kind, which says how a rendered value is read, and what follows if its
+template found no value::
+
+    domain_id: Arg[str] = arg(ID)
+    organization_id: Arg[str | None] = arg(ID, default=None)
+
+Dag files import this module, so it imports nothing that is expensive.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +19,19 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import UUID
 
-from airflow_provider_workspace.api.operation import NO_VALUES, is_no_value, no_value_error
+from typing_extensions import dataclass_transform
+
+from airflow_provider_workspace.api.no_value import NO_VALUES, is_no_value, no_value_error
 from airflow_provider_workspace.errors import WorkspaceInputError, shown, type_name
+
+if TYPE_CHECKING:
+    from airflow.sdk import XComArg
+
+T = TypeVar("T")
 
 # More than any id or count, and far below Python's integer string limit.
 MAX_NUMBER = 10**100
@@ -28,51 +46,157 @@ MAX_TIME = 1e11
 @dataclass(frozen=True)
 class Kind:
     """
-    The kind of an argument: how its rendered value is read, and what follows if its template found no value.
+    The kind of an argument.
 
     :param read: checks a value and returns it parsed; its first argument is the name, for messages
     :param needed: whether an argument that was given must have a value. Otherwise it is as if it was not given
     :param words: texts that are no value
+    :param is_path: whether it may be the path of a file, relative to the Dag file
     """
 
     read: Callable[[str, Any], Any] = lambda _, value: value
     needed: bool = True
     words: tuple[str, ...] = NO_VALUES
+    is_path: bool = False
+
+
+@dataclass(frozen=True)
+class Argument:
+    """
+    A declared argument.
+
+    :param default: ``Parameter.empty`` if it is required
+    :param templated: whether it may be a template or an XCom
+    :param attribute: where the task keeps it; empty for its own name
+    :param annotation: its type, for the signature
+    """
+
+    kind: Kind
+    default: Any
+    templated: bool = True
+    attribute: str = ""
+    annotation: str = "Any"
+
+
+class Arg(Generic[T]):
+    """The type of a templated argument: a ``T``, a template or an XCom in the Dag file; then what its kind reads."""
+
+    if TYPE_CHECKING:
+
+        def __get__(self, task: object, owner: object = None) -> Any: ...
+
+        def __set__(self, task: object, value: T | str | XComArg) -> None: ...
+
+
+def arg(kind: Kind, *, default: Any = Parameter.empty, attribute: str = "") -> Any:
+    """Declare a templated argument; it is required unless it has a default."""
+    return Argument(kind, default, attribute=attribute)
+
+
+def fixed(kind: Kind, *, default: Any = Parameter.empty) -> Any:
+    """Declare an argument that is set in the Dag file only, and read there."""
+    return Argument(kind, default, templated=False)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(arg, fixed))
+class DeclaredArguments:
+    """
+    Base of classes that declare arguments: builds ``__init__`` and ``template_fields`` from them.
+
+    A class may define ``__post_init__``, which is called when its own arguments are set.
+    """
+
+    arguments: Mapping[str, Argument] = {}
+    """All declared arguments by name."""
+    template_fields: Collection[str] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Collect the arguments. Airflow's metaclass then wraps the ``__init__`` that is built here."""
+        super().__init_subclass__(**kwargs)
+        types = vars(cls).get("__annotations__", {})
+        own = {
+            name: replace(each, annotation=str(types.get(name, "Any")).removeprefix("Arg[").removesuffix("]"))
+            for name, each in vars(cls).items()
+            if isinstance(each, Argument)
+        }
+        for name in own:
+            delattr(cls, name)
+        cls.arguments = own
+        for base in cls.__mro__[1:]:
+            cls.arguments = {**vars(base).get("arguments", {}), **cls.arguments}
+        templated = [each.attribute or name for name, each in cls.arguments.items() if each.templated]
+        cls.template_fields = tuple(dict.fromkeys((*templated, *cls.template_fields)))
+        if "__init__" not in vars(cls):
+            cls.__init__ = _make_init(cls, own)  # type: ignore[method-assign]
+
+
+def _make_init(cls: type[Any], own: Mapping[str, Argument]) -> Any:
+    """Return an ``__init__`` that sets the class's own arguments, and hands the others on."""
+    post_init = vars(cls).get("__post_init__")
+    declared_again = {name for base in cls.__mro__[1:] for name in own if name in getattr(base, "arguments", {})}
+
+    def __init__(self: Any, **kwargs: Any) -> None:  # noqa: N807 - it becomes the method of this name
+        given = {name: kwargs.pop(name, each.default) for name, each in own.items()}
+        super(cls, self).__init__(**kwargs, **{name: given[name] for name in declared_again})
+        for name, each in own.items():
+            value = given[name]
+            if not each.templated and value is not each.default:
+                value = each.kind.read(name, value)
+            setattr(self, each.attribute or name, value)
+        if post_init:
+            post_init(self)
+
+    parameters = [Parameter("self", Parameter.POSITIONAL_ONLY)]
+    for name, each in cls.arguments.items():
+        parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=each.default, annotation=each.annotation))
+    parameters.append(Parameter("kwargs", Parameter.VAR_KEYWORD, annotation="Any"))
+    __init__.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    __init__.__qualname__ = f"{cls.__qualname__}.__init__"
+    __init__.__module__ = cls.__module__
+    return __init__
 
 
 def read_arguments(task: Any, folder: str = "") -> None:
     """
     Read the templated arguments of an operator or sensor, before anything else does.
 
-    :param task: arguments that are not in :data:`KINDS`, such as those of a subclass, are left as they are
+    :param task: template fields that are not declared, such as those of a subclass, are left as they are
     :param folder: the folder of the Dag file, for relative paths of files
     :raises WorkspaceInputError: naming the argument that is invalid, or has no value and needs one
     """
     left_out = []
-    for name in task.template_fields:
-        kind = SWITCH if name in task.switches else KINDS.get(name)
-        value = getattr(task, name)
-        not_given = value is None and kind is not SWITCH and name not in task.rendered_to_none
-        if kind is None or not_given:
+    for name, each in task.arguments.items():
+        attribute, kind = each.attribute or name, each.kind
+        value = getattr(task, attribute)
+        not_given = value is None and kind is not SWITCH and attribute not in task.rendered_to_none
+        if not_given or not each.templated:
             continue
-        if kind in (FILTER, CONTENT) and name in task.rendered_to_none:
+        if kind in (FILTER, CONTENT) and attribute in task.rendered_to_none:
             raise no_value_error(name)
         if not is_no_value(value, kind.words):
             try:
                 read = kind.read(name, value)
-                if name in PATHS:
-                    read = _read_path(folder, read)
-                if read is not value:
-                    setattr(task, name, read)
             except RecursionError:
                 raise WorkspaceInputError(f"{name} is nested too deeply") from None
+            if kind.is_path:
+                read = _read_path(folder, read)
+            if read is not value:
+                setattr(task, attribute, read)
         elif kind.needed:
-            raise no_value_error(name.removeprefix("is_"), value)
+            raise no_value_error(name, value)
         else:
             left_out.append(name)
-            setattr(task, name, None)
+            setattr(task, attribute, None)
     if left_out:
         task.log.info("As if not given, because there is no value: %s.", ", ".join(left_out))
+
+
+def _read_path(folder: str, value: Any) -> Any:
+    """Resolve a relative path; absolute ones, URLs and other values stay the same."""
+    from airflow_provider_workspace.hooks.files import is_stored
+
+    stays = not isinstance(value, str | os.PathLike) or is_stored(value)
+    return value if stays else os.path.join(folder, value)  # noqa: PTH118 - keeps a trailing slash
 
 
 def _read_text_of_one_line(name: str, value: Any, expected: str = "a string") -> str:
@@ -92,18 +216,48 @@ def _read_id(name: str, value: Any) -> Any:
 def _read_switch(name: str, value: Any) -> bool:
     word = str(value).strip().lower() if isinstance(value, bool | str) or value in (0, 1) else None
     if word not in SWITCHES:
-        raise WorkspaceInputError(f"{name.removeprefix('is_')} must be true or false, not {shown(value)}")
+        raise WorkspaceInputError(f"{name} must be true or false, not {shown(value)}")
     return SWITCHES[word]
 
 
-def _read_fields(name: str, value: Any) -> Any:
-    """Leave out the fields that have no value, at any depth."""
-    return _read_nested(name, _read_json(value), leave_out=True)
+def _read_flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise WorkspaceInputError(f"Set {name} to True or False in the Dag file: it is not templated")
+    return value
 
 
-def _read_filter(name: str, value: Any) -> Any:
+def _read_task_id(name: str, value: Any) -> str:
+    if not (isinstance(value, str) and value.isprintable()):
+        raise WorkspaceInputError(f"{name} must be the id of a task or a task group, not {type_name(value)}")
+    return value
+
+
+def _read_choice(choices: Collection[str], name: str, value: Any) -> str:
+    if isinstance(value, str) and value in choices:
+        return value
+    raise WorkspaceInputError(f"{name} is {shown(value)}; expected {' or '.join(map(repr, choices))}")
+
+
+def _read_fields(name: str, value: Any) -> dict[str, Any]:
+    """Read a mapping of fields by name; leave out the fields that have no value, at any depth."""
+    return _read_mapping(name, value, leave_out=True)
+
+
+def _read_filter(name: str, value: Any) -> dict[str, Any]:
     """Refuse a filter that has no value, since it would select other rows; ``None`` is a value of a row."""
-    return _read_nested(name, _read_json(value), leave_out=False)
+    return _read_mapping(name, value, leave_out=False)
+
+
+def _read_mapping(name: str, value: Any, *, leave_out: bool) -> dict[str, Any]:
+    fields = _read_nested(name, _read_json(value), leave_out=leave_out)
+    if not isinstance(fields, Mapping) or not all(isinstance(key, str) for key in fields):
+        raise WorkspaceInputError(
+            f"{name} must be a mapping of fields by name, not {type_name(value)}. If it comes from a template, set "
+            "render_template_as_native_obj=True on the Dag"
+        )
+    if "self" in fields:  # it would collide with the argument of a method
+        raise WorkspaceInputError(f"{name} holds 'self', which is not a field of the interface")
+    return dict(fields)
 
 
 def _read_rows(name: str, value: Any) -> Any:
@@ -136,100 +290,9 @@ def _read_nested(name: str, value: Any, *, leave_out: bool, key: Any = None) -> 
     return value
 
 
-ID, NAME, SWITCH = Kind(_read_id), Kind(_read_text_of_one_line), Kind(_read_switch)
-# An empty text is a value, such as that of a description.
-TEXT = Kind(needed=False, words=("None",))
-# Another field of a request, a file, or one of two arguments.
-OPTIONAL = Kind(needed=False)
-# Lists, mappings, and what they hold.
-ITEMS = Kind(partial(_read_nested, leave_out=True), needed=False)
-FIELDS = Kind(_read_fields, needed=False)
-ROWS = Kind(_read_rows)
-FILTER, CONTENT = Kind(_read_filter), Kind(partial(_read_nested, leave_out=False))
-# A limit, a time, a choice or a list of names: its default would be another order.
-NEEDED = Kind()
-# The templated arguments of all operators and sensors, except for their switches.
-KINDS = {
-    **dict.fromkeys(("batch_export_id", "dashboard_id", "domain_id", "invite_id"), ID),
-    **dict.fromkeys(("organization_id", "project_id"), ID),
-    **dict.fromkeys(("domain", "name", "product", "target_email", "variable_key", "workspace_conn_id"), NAME),
-    "user_uuid": replace(ID, needed=False),
-    "user_email": replace(NAME, needed=False),
-    **dict.fromkeys(("description", "first_name", "message", "product_description", "timezone"), TEXT),
-    **dict.fromkeys(("saml_acs_url", "saml_entity_id", "saml_x509_cert", "sso_enforcement", "use_template"), TEXT),
-    **dict.fromkeys(("access_control", "anonymize_ips", "combine_pending_invites", "delete_insights"), OPTIONAL),
-    **dict.fromkeys(("deleted", "is_demo", "jit_provisioning_enabled", "pinned", "send_email"), OPTIONAL),
-    **dict.fromkeys(("level", "restriction_level", "use_dashboard"), OPTIONAL),
-    **dict.fromkeys(("organization", "path", "report_path"), OPTIONAL),
-    **dict.fromkeys(("app_urls", "private_project_access", "tags"), ITEMS),
-    **dict.fromkeys(("body", "defaults", "resume_fields", "settings"), FIELDS),
-    **dict.fromkeys(("invites", "leavers", "protected", "roster"), ROWS),
-    "where": FILTER,
-    "file": CONTENT,
-    **dict.fromkeys(("approved", "max_removals", "owner_level"), NEEDED),
-    **dict.fromkeys(("approval_timeout", "drain", "hold", "length", "max_length", "opened_at"), NEEDED),
-    **dict.fromkeys(("approvers", "batch_export_ids", "emails", "fields", "leave_paused", "set_null"), NEEDED),
-    **dict.fromkeys(("join", "part"), NEEDED),
-}
-# The arguments that may be the path of a file.
-PATHS = ("file", "path", "report_path")
-
-
-def parse_choice(name: str, value: Any, choices: Collection[str]) -> str:
-    """
-    Parse an argument with a fixed set of values.
-
-    :raises WorkspaceInputError: if it has another value
-    """
-    if isinstance(value, str) and value in choices:
-        return value
-    raise WorkspaceInputError(f"{name} is {shown(value)}; expected {' or '.join(map(repr, choices))}")
-
-
-def _read_path(folder: str, value: Any) -> Any:
-    """Resolve a relative path; absolute ones, URLs and other values stay the same."""
-    from airflow_provider_workspace.hooks.files import is_stored
-
-    stays = not isinstance(value, str | os.PathLike) or is_stored(value)
-    return value if stays else os.path.join(folder, value)  # noqa: PTH118 - keeps a trailing slash
-
-
-def parse_fields(name: str, value: Any, taken: Collection[str] = ()) -> dict[str, Any]:
-    """
-    Parse an argument with fields by name.
-
-    :param name: the argument, for messages
-    :param value: a mapping, or the same as JSON text; ``None`` for no fields
-    :param taken: names that are arguments of their own
-    :raises WorkspaceInputError: if it is not a mapping, or names one of these
-    """
-    fields = _read_json(value)
-    if fields is None:
-        return {}
-    if not isinstance(fields, Mapping) or not all(isinstance(key, str) for key in fields):
-        raise WorkspaceInputError(
-            f"{name} must be a mapping of fields by name, not {type_name(value)}. If it comes from a template, set "
-            "render_template_as_native_obj=True on the Dag"
-        )
-    for key in fields:
-        if key in taken:
-            raise WorkspaceInputError(f"Pass {key}=…: {name} holds '{key}', which is an argument of its own")
-        if key == "self":  # it would collide with the argument of a method
-            raise WorkspaceInputError(f"{name} holds 'self', which is not a field of the interface")
-    return dict(fields)
-
-
-def parse_names(name: str, value: Any) -> list[str]:
-    """
-    Parse an argument with names or ids.
-
-    :param name: the argument, for messages
-    :param value: a list of texts, the same as JSON text, or a single text; ``None`` for none
-    :raises WorkspaceInputError: if it is none of these, or a template found no value
-    """
+def _read_names(name: str, value: Any) -> list[str]:
+    """Read a list of texts, the same as JSON text, or a single text."""
     names = _read_json(value)
-    if names is None:
-        return []
     several = isinstance(names, Iterable) and not isinstance(names, Mapping | bytes)
     items = [names] if isinstance(names, str) else names if several else [None]
     listed: list[Any] = [str(item) if isinstance(item, UUID) else item for item in items]
@@ -241,32 +304,22 @@ def parse_names(name: str, value: Any) -> list[str]:
     return listed
 
 
-def parse_uuids(name: str, value: Any, what: str) -> list[str]:
-    """
-    Parse an argument with UUIDs, and return each once.
-
-    :param what: the resources that they identify, for messages
-    :raises WorkspaceInputError: if there is none, or one is not a UUID
-    """
-    given = parse_names(name, value)
+def _read_exports(name: str, value: Any, *, needed: bool) -> list[str]:
+    """Read the ids of batch exports, and return each once."""
+    given = _read_names(name, value)
     try:
         found = list(dict.fromkeys(str(UUID(text.strip())) for text in given))
     except ValueError:
         found = []
-    if not found:
-        msg = f"{name} must be a list of {what} (UUID)"
+    if not found and (needed or given):
+        msg = f"{name} must be a list of batch exports (UUID)"
         if any(text.strip()[:1] == "[" for text in given):
             msg += ". Pass task.output of the other task, or set render_template_as_native_obj=True on the Dag"
         raise WorkspaceInputError(msg)
     return found
 
 
-def parse_integer(name: str, value: Any) -> int:
-    """
-    Parse an argument with an integer.
-
-    :raises WorkspaceInputError: if it is not an integer
-    """
+def _read_integer(name: str, value: Any) -> int:
     text = value.strip() if isinstance(value, str) else value
     if isinstance(text, str) and text.isdecimal() and len(text) < 20:
         return int(text)
@@ -275,43 +328,31 @@ def parse_integer(name: str, value: Any) -> int:
     raise WorkspaceInputError(f"{name} must be a whole number, not {type_name(value)}")
 
 
-def parse_maximum(name: str, value: Any) -> int | None:
-    """
-    Parse an argument with a maximum; ``None`` means no limit.
-
-    :raises WorkspaceInputError: if it is not an integer, or negative
-    """
-    if value is None:
-        return None
-    most = parse_integer(name, value)
+def _read_maximum(name: str, value: Any) -> int:
+    most = _read_integer(name, value)
     if most < 0:
         raise WorkspaceInputError(f"{name} must be at least 0, or None for any number")
     return most
 
 
-def parse_access_level(name: str, value: Any) -> int | None:
-    """
-    Parse an argument with an access level, a number or a name; ``None`` if it is not set.
-
-    :raises WorkspaceInputError: if it is neither
-    """
+def _read_level(name: str, value: Any) -> int:
     from airflow_provider_workspace.api.levels import parse_level
 
     try:
-        return None if value is None else parse_level(value)
+        return parse_level(value)
     except ValueError as error:
         raise WorkspaceInputError(f"{name}: {error}; found {shown(value)}") from None
 
 
-def parse_seconds(name: str, value: Any, *, least: float = 0.0) -> float:
+def read_seconds(name: str, value: Any, *, least: float = 0.0) -> float:
     """
-    Parse an argument with a length of time.
+    Read a length of time.
 
     :param value: a timedelta, or a number of seconds, also as text
     :param least: minimum in seconds
     :raises WorkspaceInputError: if it is neither, too short or longer than a year
     """
-    seconds = value.total_seconds() if isinstance(value, timedelta) else _parse_number(value)
+    seconds = value.total_seconds() if isinstance(value, timedelta) else _read_number(value)
     if least <= seconds <= MAX_SECONDS:
         return seconds
     found = str(value) if isinstance(value, float | timedelta) else shown(value)
@@ -320,41 +361,21 @@ def parse_seconds(name: str, value: Any, *, least: float = 0.0) -> float:
     )
 
 
-def parse_time(name: str, value: Any) -> float:
-    """
-    Parse an argument with a time.
-
-    :param value: seconds since 1970, also as text
-    :raises WorkspaceInputError: if it is not a time
-    """
-    seconds = _parse_number(value)
+def _read_time(name: str, value: Any) -> float:
+    seconds = _read_number(value)
     if 0 <= seconds <= MAX_TIME:
         return seconds
     raise WorkspaceInputError(f"{name} must be a number of seconds since 1970, not {type_name(value)}")
 
 
-def _parse_number(value: Any) -> float:
-    """Parse a number or its text; NaN if it is neither."""
+def _read_number(value: Any) -> float:
+    """Read a number or its text; NaN if it is neither."""
     if not isinstance(value, int | float | str) or isinstance(value, bool):
         return math.nan
     try:
         return float(value)
     except (ValueError, OverflowError):
         return math.nan
-
-
-def check_task_ids(task: Any, names: Iterable[str]) -> None:
-    """
-    Refuse invalid ids of tasks and task groups.
-
-    :param names: the fields of the task with such ids; only ``close_task_id`` is required
-    :raises WorkspaceInputError: naming the field
-    """
-    for name in names:
-        value = getattr(task, name, "")
-        missing = value is None and name != "close_task_id"
-        if not missing and not (isinstance(value, str) and value.isprintable()):
-            raise WorkspaceInputError(f"{name} must be the id of a task or a task group, not {type_name(value)}")
 
 
 def _read_json(value: Any) -> Any:
@@ -365,3 +386,38 @@ def _read_json(value: Any) -> Any:
         except (ValueError, RecursionError):
             return value
     return value
+
+
+# An id, or a text of one line, such as a name or an address.
+ID, NAME = Kind(_read_id), Kind(_read_text_of_one_line)
+# The same where one of two arguments is needed.
+OPTIONAL_ID, OPTIONAL_NAME = Kind(_read_id, needed=False), Kind(_read_text_of_one_line, needed=False)
+# True or false, templated or as :func:`fixed`.
+SWITCH, FLAG = Kind(_read_switch), Kind(_read_flag)
+# A text of a request; an empty one is a value, such as that of a description.
+TEXT = Kind(needed=False, words=("None",))
+# What something else reads, such as another field of a request.
+FIELD = Kind(needed=False)
+# Lists, mappings, and what they hold.
+ITEMS = Kind(partial(_read_nested, leave_out=True), needed=False)
+FIELDS = Kind(_read_fields, needed=False)
+ROWS = Kind(_read_rows)
+FILTER = Kind(_read_filter)
+# A file, and an organization file: a path, or its content.
+PATH = Kind(needed=False, is_path=True)
+CONTENT = Kind(partial(_read_nested, leave_out=False), is_path=True)
+# Limits, times and lists of names: without a value, their defaults would be another order.
+NAMES = Kind(_read_names)
+EXPORTS, SOME_EXPORTS = Kind(partial(_read_exports, needed=True)), Kind(partial(_read_exports, needed=False))
+INTEGER, MAXIMUM, LEVEL = Kind(_read_integer), Kind(_read_maximum), Kind(_read_level)
+SECONDS, TIME = Kind(read_seconds), Kind(_read_time)
+SECONDS_FROM_ONE = Kind(partial(read_seconds, least=1.0))
+# What something else reads.
+NEEDED = Kind()
+# The id of a task, as :func:`fixed`.
+TASK_ID = Kind(_read_task_id)
+
+
+def choice(*choices: str) -> Kind:
+    """Return the kind of an argument with a fixed set of values."""
+    return Kind(partial(_read_choice, choices))

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from airflow.sdk import BaseOperator
 
 from airflow_provider_workspace.api.secrets import secrets_under
 from airflow_provider_workspace.links import WorkspaceLink, url_for
+from airflow_provider_workspace.operators.arguments import (
+    FILTER,
+    FLAG,
+    INTEGER,
+    NAME,
+    NAMES,
+    SWITCH,
+    Arg,
+    DeclaredArguments,
+    arg,
+    choice,
+    fixed,
+    read_arguments,
+)
 from airflow_provider_workspace.version_compat import (
     AirflowFailException,
     default_retry_policy,
@@ -20,7 +34,7 @@ from airflow_provider_workspace.version_compat import (
 )
 
 if TYPE_CHECKING:
-    from airflow.sdk import BaseOperatorLink, Context, XComArg
+    from airflow.sdk import Context
     from airflow.sdk.definitions.xcom_arg import PlainXComArg
 
     from airflow_provider_workspace.api.models import Resource
@@ -34,35 +48,25 @@ if TYPE_CHECKING:
 MAX_PAUSE_ON_WORKER = 60.0
 
 
-def require_switch(name: str, value: object) -> None:
+class WorkspaceTaskMixin(DeclaredArguments):
     """
-    Refuse an argument that is set in the Dag file and is not a boolean.
+    What operators and sensors share: their connection, their link, and how their arguments are templated.
 
-    :raises WorkspaceInputError: if it is not one
+    :param workspace_conn_id: connection to the service
     """
-    if not isinstance(value, bool):
-        from airflow_provider_workspace.errors import WorkspaceInputError
 
-        raise WorkspaceInputError(f"Set {name} to True or False in the Dag file: it is not templated")
-
-
-class WorkspaceTaskMixin:
-    """What operators and sensors share: their link, and how their arguments are templated."""
-
-    template_fields: Collection[str] = ()
-    switches: Collection[str] = ()
-    """The boolean fields that are templated."""
-    operator_extra_links: Collection[BaseOperatorLink] = (WorkspaceLink(),)
-    resource_kind: str
+    workspace_conn_id: Arg[str] = arg(NAME, default="workspace_default")
+    operator_extra_links = cast("Any", (WorkspaceLink(),))
+    resource_kind: ClassVar[str]
     """The resource of the task's link: a key of ``client.settings.RESOURCE_PATHS``."""
-    workspace_url: str = ""
-    rendered_to_none: tuple[str, ...] = ()
+    workspace_url = ""
+    rendered_to_none = cast("tuple[str, ...]", ())
     """The arguments that were given, and in which a template or XCom has no value."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Template every switch."""
-        super().__init_subclass__(**kwargs)
-        cls.template_fields = tuple(dict.fromkeys((*cls.template_fields, *cls.switches)))
+    def __post_init__(self) -> None:
+        """Retry as the error says, unless the author of the Dag says otherwise."""
+        if getattr(self, "retry_policy", None) is None:
+            self.retry_policy = default_retry_policy()
 
     def __setattr__(self, key: str, value: Any) -> None:
         """Mask secrets in arguments, since Airflow shows rendered fields before the task runs; note missing values."""
@@ -74,6 +78,25 @@ class WorkspaceTaskMixin:
                 mask_secret(secret)
 
     if TYPE_CHECKING:
+        # Arguments of Airflow that are no fields of its class, or whose fields have another type.
+        dag: Any = None
+        default_args: Any = None
+        inlets: Any = None
+        max_retry_delay: Any = None
+        on_execute_callback: Any = None
+        on_failure_callback: Any = None
+        on_retry_callback: Any = None
+        on_skipped_callback: Any = None
+        on_success_callback: Any = None
+        outlets: Any = None
+        params: Any = None
+        post_execute: Any = None
+        pre_execute: Any = None
+        retry_delay: Any = None
+        retry_policy: Any = None
+        task_display_name: Any = None
+        trigger_rule: Any = None
+        weight_rule: Any = None
 
         @property
         def output(self) -> PlainXComArg:
@@ -92,7 +115,7 @@ def _rendered_to_none(before: Any, now: Any) -> bool:
     return False
 
 
-class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):
+class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[reportIncompatibleMethodOverride]
     """
     Base of the operators: calls the service and returns plain JSON.
 
@@ -105,30 +128,18 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):
     A permanent error (invalid input, a key without the scope, an unknown id) fails the task without retries; after any
     other error Airflow retries the task.
 
-    :param workspace_conn_id: connection to the service
     :param return_secrets: whether the result includes secret fields, such as a project's ``api_token``. XCom is
         neither masked nor encrypted: use it only where nobody else can read the XCom. Not templated, so that nobody
         who starts a run can set it
     :raises WorkspaceInputError: if ``return_secrets`` is not a boolean
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id",)
-    created: bool | None = None
-    not_applied: Sequence[Mapping[str, Any]] = ()
+    return_secrets: bool = fixed(FLAG, default=False)
 
-    def __init__(
-        self,
-        *,
-        workspace_conn_id: str | XComArg = "workspace_default",
-        return_secrets: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        require_switch("return_secrets", return_secrets)
-        if getattr(self, "retry_policy", None) is None:
-            self.retry_policy = default_retry_policy()
-        self.workspace_conn_id: Any = workspace_conn_id
-        self.return_secrets = return_secrets
+    def __post_init__(self) -> None:
+        """Begin without a result."""
+        self.created: bool | None = None
+        self.not_applied: Sequence[Mapping[str, Any]] = ()
         # State that is kept across deferrals, see TaskState.
         self._carried: dict[str, Any] = {}
 
@@ -142,7 +153,6 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):
     def execute(self, context: Context) -> Any:
         """Call the service and return the result as plain JSON."""
         from airflow_provider_workspace.errors import WorkspaceError
-        from airflow_provider_workspace.operators.arguments import read_arguments
 
         self._context: Any = context or {}  # tests pass None
         try:
@@ -185,22 +195,39 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):
         if its_id in ids or self.resource_kind.endswith("s"):
             self.workspace_url = url_for(hook.client.settings, self.resource_kind, ids)
 
-    def parse_fields(self, name: str, *taken: str) -> dict[str, Any]:
+    def filled(self, hook: WorkspaceHook, operation: str, *mappings: str, **fields: Any) -> Any:
         """
-        Parse an argument with fields by name.
+        Return an operation with the arguments of the same names that were given, and the defaults of the connection.
 
-        :param taken: names that are arguments of their own
-        :raises WorkspaceInputError: if it is not a mapping, or names one of these
+        :param operation: its module and class in ``api.operations``, such as ``domains.CreateDomain``
+        :param mappings: names of arguments that hold further fields, or names of fields to set to null
+        :param fields: fields that are no arguments, or differ from them
+        :raises WorkspaceInputError: if a field is given twice
         """
-        if getattr(self, name) is None:
-            return {}
-        from airflow_provider_workspace.operators.arguments import parse_fields
+        from importlib import import_module
 
-        return parse_fields(name, getattr(self, name), taken)
+        from airflow_provider_workspace.api.operation import path_fields
+        from airflow_provider_workspace.errors import WorkspaceInputError
 
-    def given(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return the named arguments that are not ``None``; the others are not sent."""
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        module, _, name = operation.partition(".")
+        cls = getattr(import_module(f"airflow_provider_workspace.api.operations.{module}"), name)
+        names = cls.model_fields.keys() & self.arguments.keys()
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        in_path = path_fields(cls.endpoint.path)
+        if "organization_id" in in_path:
+            given["organization_id"] = hook.organization_or_default(given.get("organization_id"))
+        if "project_id" in in_path:
+            given["project_id"] = hook.project_or_default(given.get("project_id"))
+        given |= fields
+        for mapping in mappings:
+            others = getattr(self, mapping) or {}
+            for name in others:
+                if name in given:
+                    raise WorkspaceInputError(
+                        f"Pass {name}=…: {mapping} holds '{name}', which is an argument of its own"
+                    )
+            given |= others if isinstance(others, Mapping) else dict.fromkeys(others)
+        return cls(**given)
 
     def plain(self, resource: Resource) -> dict[str, Any]:
         """Return a record as plain JSON, without secrets unless ``return_secrets`` is set."""
@@ -216,18 +243,18 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         ``found``. Operators for many people return reports of their own
     """
 
+    # Kept elsewhere, because dry_run is a method of Airflow's operators.
+    dry_run: Arg[bool] = arg(SWITCH, default=False, attribute="is_dry_run")  # pyright: ignore[reportIncompatibleMethodOverride]
     has_own_dry_run = False
     """Whether :meth:`write` handles a dry run itself."""
-    switches: Collection[str] = ("is_dry_run",)
-    campaign: CampaignNote | None = None
-    """Progress of the invites that the task sends, for the status page."""
-    check_latest_try: Callable[..., None] | None = None
-    """Fails the task if another try of it has begun."""
+    is_dry_run: ClassVar[Any]
 
-    def __init__(self, *, dry_run: bool | str | XComArg = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        # Not dry_run, which is a method of Airflow's operators.
-        self.is_dry_run: Any = dry_run
+    def __post_init__(self) -> None:
+        """Begin without a campaign."""
+        # Progress of the invites that the task sends, for the status page.
+        self.campaign: CampaignNote | None = None
+        # Fails the task if another try of it has begun.
+        self.check_latest_try: Callable[..., None] | None = None
 
     def write(self, hook: WorkspaceHook) -> Any:
         """Send what the operator is for, and return its result."""
@@ -348,21 +375,6 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         names = ("dag_id", "run_id", "task_id", "map_index")
         return " / ".join(str(getattr(ti, name, "-")) for name in names), getattr(ti, "try_number", 1)
 
-    def create(self, hook: WorkspaceHook, operation: Operation[Any]) -> dict[str, Any]:
-        """Create a record unless it exists, and return it."""
-        from airflow_provider_workspace.procedures import ensure
-
-        if_exists = self.parse_choice("if_exists", "return", "fail")
-        record, self.created = ensure.create(hook.client, operation, if_exists=if_exists, memory=self.task_state)
-        return self.compared(operation, record)
-
-    def remove(self, hook: WorkspaceHook, what: str, operation: Operation[Any], **how: Any) -> bool:
-        """Remove a record; the keyword arguments are those of ``ensure.remove``."""
-        from airflow_provider_workspace.procedures import ensure
-
-        if_missing = self.parse_choice("if_missing", "ignore", "fail")
-        return ensure.remove(hook.client, what, operation, if_missing=if_missing, **how)
-
     def compared(self, create: Operation[Any], record: Resource) -> dict[str, Any]:
         """Return a record as plain JSON, and note how it differs from what was requested."""
         from airflow_provider_workspace.api.comparison import describe_differences, differences
@@ -372,26 +384,93 @@ class WorkspaceWriteOperator(WorkspaceOperator):
             self.log.warning("The existing record differs: %s", describe_differences(self.not_applied))
         return self.plain(record)
 
-    def parse_choice(self, name: str, *choices: str) -> str:
-        """
-        Parse an argument with a fixed set of values.
 
-        :raises WorkspaceInputError: if it has another value
-        """
-        from airflow_provider_workspace.operators.arguments import parse_choice
+class WorkspaceGetOperator(WorkspaceOperator):
+    """Base of the operators that retrieve a record."""
 
-        return parse_choice(name, getattr(self, name), choices)
+    operation: ClassVar[str]
+    """Module and class of the operation."""
 
-    def nulls(self, set_null: Sequence[str], *taken: str) -> dict[str, None]:
-        """
-        Return the fields to set to null.
+    def work(self, hook: WorkspaceHook) -> dict[str, Any]:
+        """Retrieve the record."""
+        return self.plain(hook.send(self.filled(hook, self.operation)))
 
-        :param taken: names that are arguments of their own
-        :raises WorkspaceInputError: if it names one of these, or is not a list of names
-        """
-        from airflow_provider_workspace.operators.arguments import parse_fields, parse_names
 
-        return parse_fields("set_null", dict.fromkeys(parse_names("set_null", set_null)), taken)
+class WorkspaceCreateOperator(WorkspaceWriteOperator):
+    """
+    Base of the operators that create a record unless it exists.
+
+    :param if_exists: ``return`` the existing record, or ``fail``
+    """
+
+    if_exists: Arg[Literal["return", "fail"]] = arg(choice("return", "fail"), default="return")
+    operation: ClassVar[str]
+    """Module and class of the operation."""
+
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        """Create the record unless it exists, and return it."""
+        return self.create(hook, self.filled(hook, self.operation))
+
+    def create(self, hook: WorkspaceHook, operation: Operation[Any]) -> dict[str, Any]:
+        """Create a record unless it exists, and return it."""
+        from airflow_provider_workspace.procedures import ensure
+
+        record, self.created = ensure.create(hook.client, operation, if_exists=self.if_exists, memory=self.task_state)
+        return self.compared(operation, record)
+
+
+class WorkspaceUpdateOperator(WorkspaceWriteOperator):
+    """
+    Base of the operators that change a record; what is not given stays as it is.
+
+    :param set_null: names of fields to set to null
+    """
+
+    set_null: Arg[Sequence[str]] = arg(NAMES, default=())
+    operation: ClassVar[str]
+    """Module and class of the operation."""
+    read_operation: ClassVar[str]
+    """The operation that reads the record."""
+
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        """Change the record, and read it until it shows the change."""
+        from airflow_provider_workspace.procedures.ensure import change
+
+        update = self.filled(hook, self.operation, "set_null")
+        read = self.filled(hook, self.read_operation)
+        return self.plain(change(hook.client, update, lambda: hook.send(read)))
+
+
+class WorkspaceDeleteOperator(WorkspaceWriteOperator):
+    """
+    Base of the operators that delete what a list shows.
+
+    :param if_missing: ``ignore`` or ``fail`` if it does not exist
+    """
+
+    if_missing: Arg[Literal["ignore", "fail"]] = arg(choice("ignore", "fail"), default="ignore")
+    operation: ClassVar[str]
+    """Module and class of the operation."""
+    list_operation: ClassVar[str]
+    """The operation that lists what is left."""
+
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        """Delete the record, and look whether it is gone."""
+        from airflow_provider_workspace.api.operation import path_fields
+        from airflow_provider_workspace.procedures.find import find_by_id
+
+        delete, listed = self.filled(hook, self.operation), self.filled(hook, self.list_operation)
+        name = path_fields(delete.endpoint.path)[-1]
+        its_id = getattr(self, name)
+        what = f"{name.removesuffix('_id')} {its_id}"
+        deleted = self.remove(hook, what, delete, find=lambda: find_by_id(hook.client, listed, its_id))
+        return {name: its_id, "deleted": deleted}
+
+    def remove(self, hook: WorkspaceHook, what: str, operation: Operation[Any], **how: Any) -> bool:
+        """Remove a record; the keyword arguments are those of ``ensure.remove``."""
+        from airflow_provider_workspace.procedures import ensure
+
+        return ensure.remove(hook.client, what, operation, if_missing=self.if_missing, **how)
 
 
 class WorkspaceListOperator(WorkspaceOperator):
@@ -406,57 +485,27 @@ class WorkspaceListOperator(WorkspaceOperator):
     :param max_rows: maximum number of rows, because XCom is not made for long lists. The task fails if there are more
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "where", "fields")
-    switches: Collection[str] = ("count_only",)
-    row_model: str
-    """Name of the row's class in ``api.models``."""
-
-    def __init__(
-        self,
-        *,
-        where: Mapping[str, Any] | XComArg | None = None,
-        fields: Sequence[str] | XComArg | None = None,
-        count_only: bool | str | XComArg = False,
-        max_rows: int = 1000,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.where: Any = where
-        self.fields: Any = fields
-        self.count_only: Any = count_only
-        self.max_rows = max_rows
-
-    def rows(self, hook: WorkspaceHook) -> Iterable[Resource]:
-        """Return the rows of the list."""
-        raise NotImplementedError
+    where: Arg[Mapping[str, Any] | None] = arg(FILTER, default=None)
+    fields: Arg[Sequence[str] | None] = arg(NAMES, default=None)
+    count_only: Arg[bool] = arg(SWITCH, default=False)
+    max_rows: Arg[int] = arg(INTEGER, default=1000)
+    operation: ClassVar[str]
+    """Module and class of the operation."""
 
     def work(self, hook: WorkspaceHook) -> list[dict[str, Any]] | int:
         """Read the list, one page at a time."""
-        from airflow_provider_workspace.api import models
-        from airflow_provider_workspace.operators.arguments import parse_integer, parse_names
+        from typing import get_args
+
         from airflow_provider_workspace.operators.row_filter import check_fields, check_where, filter_rows
 
-        model = getattr(models, self.row_model)
+        listed = self.filled(hook, self.operation)
+        (model,) = get_args(listed.endpoint.result.model_fields["results"].annotation)
         kept = filter_rows(
-            map(self.plain, self.rows(hook)),
-            where=check_where(self.parse_fields("where"), model, return_secrets=self.return_secrets),
-            fields=check_fields(parse_names("fields", self.fields), model, return_secrets=self.return_secrets),
+            map(self.plain, hook.client.rows(listed)),
+            where=check_where(self.where or {}, model, return_secrets=self.return_secrets),
+            fields=check_fields(self.fields or [], model, return_secrets=self.return_secrets),
             count_only=self.count_only,
-            max_rows=parse_integer("max_rows", self.max_rows),
+            max_rows=self.max_rows,
         )
         self.log.info("%d rows", kept if isinstance(kept, int) else len(kept))
         return kept
-
-
-class WorkspaceOrganizationListOperator(WorkspaceListOperator):
-    """
-    Base of the operators that list resources of an organization.
-
-    :param organization_id: organization; by default that of the connection
-    """
-
-    template_fields: Collection[str] = ("organization_id", *WorkspaceListOperator.template_fields)
-
-    def __init__(self, *, organization_id: str | XComArg | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.organization_id: Any = organization_id

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.operators.arguments import FIELDS, ID, Arg, arg
 from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 
 if TYPE_CHECKING:
-    from airflow.sdk import XComArg
-
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 
@@ -24,29 +23,14 @@ class WorkspacePauseBatchExportOperator(WorkspaceWriteOperator):
     :param body: fields of section "Batch export" for the request body; most services need none
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "batch_export_id", "body")
     resource_kind = "batch_export"
-
-    def __init__(
-        self,
-        *,
-        batch_export_id: str | XComArg,
-        organization_id: str | XComArg | None = None,
-        body: Mapping[str, Any] | XComArg | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.batch_export_id: Any = batch_export_id
-        self.organization_id: Any = organization_id
-        self.body: Any = body
+    batch_export_id: Arg[str] = arg(ID)
+    organization_id: Arg[str | None] = arg(ID, default=None)
+    body: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Pause it."""
-        answer = hook.pause_batch_export(
-            batch_export_id=self.batch_export_id,
-            organization_id=self.organization_id,
-            **self.parse_fields("body", "batch_export_id", "organization_id"),
-        )
+        answer = hook.send(self.filled(hook, "batch_exports.PauseBatchExport", "body"))
         return {**(self.plain(answer) if answer else {}), "batch_export_id": self.batch_export_id, "paused": True}
 
 
@@ -61,36 +45,13 @@ class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
         exports the missed intervals. They are sent as they are, without a check
     """
 
-    template_fields: Collection[str] = (
-        "workspace_conn_id",
-        "organization_id",
-        "batch_export_id",
-        "body",
-        "resume_fields",
-    )
     resource_kind = "batch_export"
-
-    def __init__(
-        self,
-        *,
-        batch_export_id: str | XComArg,
-        organization_id: str | XComArg | None = None,
-        body: Mapping[str, Any] | XComArg | None = None,
-        resume_fields: Mapping[str, Any] | XComArg | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.batch_export_id: Any = batch_export_id
-        self.organization_id: Any = organization_id
-        self.body: Any = body
-        self.resume_fields: Any = resume_fields
+    batch_export_id: Arg[str] = arg(ID)
+    organization_id: Arg[str | None] = arg(ID, default=None)
+    body: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
+    resume_fields: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Resume it."""
-        answer = hook.unpause_batch_export(
-            batch_export_id=self.batch_export_id,
-            organization_id=self.organization_id,
-            resume_fields=self.parse_fields("resume_fields") or None,
-            **self.parse_fields("body", "batch_export_id", "organization_id", "resume_fields"),
-        )
+        answer = hook.send(self.filled(hook, "batch_exports.UnpauseBatchExport", "body"))
         return {**(self.plain(answer) if answer else {}), "batch_export_id": self.batch_export_id, "paused": False}

@@ -2,43 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_workspace.operators.base import WorkspaceOrganizationListOperator, WorkspaceWriteOperator
+from airflow_provider_workspace.operators.arguments import (
+    FIELD,
+    FIELDS,
+    ID,
+    ITEMS,
+    NAME,
+    PATH,
+    ROWS,
+    TEXT,
+    Arg,
+    arg,
+    choice,
+)
+from airflow_provider_workspace.operators.base import (
+    WorkspaceCreateOperator,
+    WorkspaceDeleteOperator,
+    WorkspaceListOperator,
+    WorkspaceWriteOperator,
+)
 
 if TYPE_CHECKING:
-    from airflow.sdk import ObjectStoragePath, XComArg
+    from airflow.sdk import ObjectStoragePath
 
-    from airflow_provider_workspace.api.models import Invite
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
 
-# The writable fields of section "Invite", besides the address.
-SETTINGS = ("first_name", "level", "message", "private_project_access", "send_email", "combine_pending_invites")
 
-
-class WorkspaceListInvitesOperator(WorkspaceOrganizationListOperator):
+class WorkspaceListInvitesOperator(WorkspaceListOperator):
     """
     List the invites of an organization, expired ones included. Scope ``organization_member:read``.
 
     :param organization_id: organization; by default that of the connection
     """
 
+    operation = "invites.ListInvites"
     resource_kind = "invites"
-    row_model = "Invite"
-
-    def rows(self, hook: WorkspaceHook) -> Iterable[Invite]:
-        return hook.list_invites(organization_id=self.organization_id)
+    organization_id: Arg[str | None] = arg(ID, default=None)
 
 
-class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
+class WorkspaceCreateInviteOperator(WorkspaceCreateOperator):
     """
     Invite one person. Scopes ``organization_member:write`` and ``organization_member:read``.
 
     :param target_email: address of the person
     :param organization_id: organization; by default that of the connection
-    :param if_exists: ``return`` an open invite of the address, or ``fail``
     :param first_name: the person's first name
     :param level: access level: a number, which the interface does not show, or ``member``, ``admin`` or ``owner``, for
         1, 8 and 15, which services of this kind use
@@ -48,82 +59,36 @@ class WorkspaceCreateInviteOperator(WorkspaceWriteOperator):
     :param combine_pending_invites: whether pending invites of the address are combined
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "target_email", *SETTINGS)
+    operation = "invites.CreateInvite"
     resource_kind = "invites"
-
-    def __init__(
-        self,
-        *,
-        target_email: str | XComArg,
-        organization_id: str | XComArg | None = None,
-        if_exists: Literal["return", "fail"] = "return",
-        first_name: str | XComArg | None = None,
-        level: int | str | XComArg | None = None,
-        message: str | XComArg | None = None,
-        private_project_access: list[Any] | XComArg | None = None,
-        send_email: bool | XComArg | None = None,
-        combine_pending_invites: bool | XComArg | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.target_email: Any = target_email
-        self.organization_id: Any = organization_id
-        self.if_exists = if_exists
-        self.first_name: Any = first_name
-        self.level: Any = level
-        self.message: Any = message
-        self.private_project_access: Any = private_project_access
-        self.send_email: Any = send_email
-        self.combine_pending_invites: Any = combine_pending_invites
+    target_email: Arg[str] = arg(NAME)
+    organization_id: Arg[str | None] = arg(ID, default=None)
+    first_name: Arg[str | None] = arg(TEXT, default=None)
+    level: Arg[int | None] = arg(FIELD, default=None)
+    message: Arg[str | None] = arg(TEXT, default=None)
+    private_project_access: Arg[list[Any] | None] = arg(ITEMS, default=None)
+    send_email: Arg[bool | None] = arg(FIELD, default=None)
+    combine_pending_invites: Arg[bool | None] = arg(FIELD, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.api.operations.invites import CreateInvite
         from airflow_provider_workspace.procedures.roster import check_address
 
         email = check_address("target_email", self.target_email)
-        organization_id = hook.organization_or_default(self.organization_id)
-        create = CreateInvite(organization_id=organization_id, target_email=email, **self.given(SETTINGS))
-        return self.create(hook, create)
+        return self.create(hook, self.filled(hook, self.operation, target_email=email))
 
 
-class WorkspaceDeleteInviteOperator(WorkspaceWriteOperator):
+class WorkspaceDeleteInviteOperator(WorkspaceDeleteOperator):
     """
     Withdraw an invite. Scopes ``organization_member:write`` and, for the check, ``organization_member:read``.
 
     :param invite_id: invite (UUID)
     :param organization_id: organization; by default that of the connection
-    :param if_missing: ``ignore`` or ``fail`` if the invite does not exist
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "invite_id")
+    operation, list_operation = "invites.DeleteInvite", "invites.ListInvites"
     resource_kind = "invites"
-
-    def __init__(
-        self,
-        *,
-        invite_id: str | XComArg,
-        organization_id: str | XComArg | None = None,
-        if_missing: Literal["ignore", "fail"] = "ignore",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.invite_id: Any = invite_id
-        self.organization_id: Any = organization_id
-        self.if_missing = if_missing
-
-    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.api.operations.invites import DeleteInvite, ListInvites
-        from airflow_provider_workspace.procedures.find import find_by_id
-
-        organization_id = hook.organization_or_default(self.organization_id)
-        invites = ListInvites(organization_id=organization_id)
-        deleted = self.remove(
-            hook,
-            f"invite {self.invite_id}",
-            DeleteInvite(organization_id=organization_id, invite_id=self.invite_id),
-            find=lambda: find_by_id(hook.client, invites, self.invite_id),
-        )
-        return {"invite_id": self.invite_id, "deleted": deleted}
+    invite_id: Arg[str] = arg(ID)
+    organization_id: Arg[str | None] = arg(ID, default=None)
 
 
 class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
@@ -156,35 +121,14 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         result then has ``counts``, ``report_path``, and up to 1,000 rows in ``needs_attention``
     """
 
-    template_fields: Collection[str] = (
-        "workspace_conn_id",
-        "organization_id",
-        "invites",
-        "path",
-        "defaults",
-        "report_path",
-    )
     resource_kind = "invites"
     has_own_dry_run = True
-
-    def __init__(
-        self,
-        *,
-        invites: Sequence[Mapping[str, Any] | str] | str | XComArg | None = None,
-        path: str | ObjectStoragePath | XComArg | None = None,
-        organization_id: str | XComArg | None = None,
-        on_invalid: Literal["fail", "skip"] = "fail",
-        defaults: Mapping[str, Any] | XComArg | None = None,
-        report_path: str | ObjectStoragePath | XComArg | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.invites: Any = invites
-        self.path: Any = path
-        self.organization_id: Any = organization_id
-        self.on_invalid: Literal["fail", "skip"] = on_invalid
-        self.defaults: Any = defaults
-        self.report_path: Any = report_path
+    invites: Arg[Sequence[Mapping[str, Any] | str] | None] = arg(ROWS, default=None)
+    path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
+    organization_id: Arg[str | None] = arg(ID, default=None)
+    on_invalid: Arg[Literal["fail", "skip"]] = arg(choice("fail", "skip"), default="fail")
+    defaults: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
+    report_path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.hooks.files import open_report
@@ -209,7 +153,7 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
         return self.invite_people(
-            read_roster(self.invites, file_at(self.path), self.parse_fields("defaults")),
+            read_roster(self.invites, file_at(self.path), self.defaults),
             hook,
             hook.organization_or_default(self.organization_id),
             on_invalid=self.on_invalid,

@@ -2,32 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, described
-from airflow_provider_workspace.operators.base import WorkspaceOrganizationListOperator, WorkspaceWriteOperator
+from airflow_provider_workspace.operators.arguments import (
+    FIELD,
+    FIELDS,
+    ID,
+    LEVEL,
+    MAXIMUM,
+    NEEDED,
+    OPTIONAL_ID,
+    OPTIONAL_NAME,
+    PATH,
+    ROWS,
+    SWITCH,
+    Arg,
+    arg,
+)
+from airflow_provider_workspace.operators.base import (
+    WorkspaceDeleteOperator,
+    WorkspaceListOperator,
+    WorkspaceWriteOperator,
+)
 
 if TYPE_CHECKING:
-    from airflow.sdk import ObjectStoragePath, XComArg
+    from airflow.sdk import ObjectStoragePath
 
     from airflow_provider_workspace.api.models import Member
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.members import MemberPlan
 
 
-class WorkspaceListMembersOperator(WorkspaceOrganizationListOperator):
+class WorkspaceListMembersOperator(WorkspaceListOperator):
     """
     List the members of an organization. Scope ``organization_member:read``.
 
     :param organization_id: organization; by default that of the connection
     """
 
+    operation = "members.ListMembers"
     resource_kind = "members"
-    row_model = "Member"
-
-    def rows(self, hook: WorkspaceHook) -> Iterable[Member]:
-        return hook.list_members(organization_id=self.organization_id)
+    organization_id: Arg[str | None] = arg(ID, default=None)
 
 
 class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
@@ -43,36 +60,20 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
     :param organization_id: organization; by default that of the connection
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "user_uuid", "user_email", "level")
     resource_kind = "members"
-
-    def __init__(
-        self,
-        *,
-        user_uuid: str | XComArg | None = None,
-        user_email: str | XComArg | None = None,
-        level: int | str | XComArg,
-        organization_id: str | XComArg | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.user_uuid: Any = user_uuid
-        self.user_email: Any = user_email
-        self.level: Any = level
-        self.organization_id: Any = organization_id
+    user_uuid: Arg[str | None] = arg(OPTIONAL_ID, default=None)
+    user_email: Arg[str | None] = arg(OPTIONAL_NAME, default=None)
+    level: Arg[int] = arg(FIELD)
+    organization_id: Arg[str | None] = arg(ID, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.api.operations.members import ListMembers, UpdateMember
         from airflow_provider_workspace.errors import WorkspaceNotFoundError
         from airflow_provider_workspace.procedures.ensure import change, check_gone
         from airflow_provider_workspace.procedures.find import check_user_id, find_by_uuid, find_user
 
-        organization_id = hook.organization_or_default(self.organization_id)
-        user_uuid = find_user(hook.client, self.user_uuid, self.user_email, lambda: organization_id)
-        # May be the text of a template, which the operation parses.
-        level: Any = self.level
-        update = UpdateMember(organization_id=organization_id, user_uuid=user_uuid, level=level)
-        members = ListMembers(organization_id=organization_id)
+        members = self.filled(hook, "members.ListMembers")
+        user_uuid = find_user(hook.client, self.user_uuid, self.user_email, lambda: members.organization_id)
+        update = self.filled(hook, "members.UpdateMember", user_uuid=user_uuid, level=self.level)
 
         def find() -> Member | None:
             return find_by_uuid(hook.client, members, user_uuid)
@@ -86,7 +87,7 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
             raise
 
 
-class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
+class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin, WorkspaceDeleteOperator):
     """
     Remove a member from an organization. Scope ``organization_member:write``.
 
@@ -96,7 +97,6 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
     :param user_email: the member's e-mail address instead, looked up among the members. An unknown address is an error,
         unless an earlier try of the task removed the member
     :param organization_id: organization; by default that of the connection
-    :param if_missing: ``ignore`` or ``fail`` if the person is not a member
     :param protected: addresses of members who are never removed, such as the owner of the connection's API key: the
         interface does not show whose key it is, and without its owner the key stops working
     :param owner_level: members of this level and above are not removed: a number, or ``member`` (1), ``admin`` (8) or
@@ -105,72 +105,38 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin):
     :param allow_last_owner: whether the last member of the highest level may be removed
     """
 
-    template_fields: Collection[str] = (
-        *WorkspaceApprovalMixin.template_fields,
-        "organization_id",
-        "user_uuid",
-        "user_email",
-        "protected",
-        "owner_level",
-    )
-    switches: Collection[str] = (*WorkspaceApprovalMixin.switches, "allow_last_owner")
     resource_kind = "members"
-
-    def __init__(
-        self,
-        *,
-        user_uuid: str | XComArg | None = None,
-        user_email: str | XComArg | None = None,
-        organization_id: str | XComArg | None = None,
-        if_missing: Literal["ignore", "fail"] = "ignore",
-        protected: Sequence[str] | str | XComArg = (),
-        owner_level: int | str | XComArg | None = 15,
-        allow_last_owner: bool | str | XComArg = False,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.user_uuid: Any = user_uuid
-        self.user_email: Any = user_email
-        self.organization_id: Any = organization_id
-        self.if_missing = if_missing
-        self.protected: Any = protected
-        self.owner_level: Any = owner_level
-        self.allow_last_owner: Any = allow_last_owner
+    user_uuid: Arg[str | None] = arg(OPTIONAL_ID, default=None)
+    user_email: Arg[str | None] = arg(OPTIONAL_NAME, default=None)
+    organization_id: Arg[str | None] = arg(ID, default=None)
+    protected: Arg[Sequence[str]] = arg(ROWS, default=())
+    owner_level: Arg[int | None] = arg(LEVEL, default=15)
+    allow_last_owner: Arg[bool] = arg(SWITCH, default=False)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.api.operations.members import DeleteMember, ListMembers
-        from airflow_provider_workspace.operators.arguments import parse_access_level
-        from airflow_provider_workspace.procedures.find import (
-            check_user_id,
-            find_by_uuid,
-            find_user,
-            read_rows,
-        )
+        from airflow_provider_workspace.procedures.find import check_user_id, find_by_uuid, find_user, read_rows
         from airflow_provider_workspace.procedures.members import check_removal
         from airflow_provider_workspace.procedures.roster_files import rows_of_value
 
-        organization_id = hook.organization_or_default(self.organization_id)
+        members = self.filled(hook, "members.ListMembers")
         what = f"member {self.user_uuid or self.user_email}"
         user_uuid = find_user(
             hook.client,
             self.user_uuid,
             self.user_email,
-            lambda: organization_id,
+            lambda: members.organization_id,
             removed=lambda: self.task_state.has_begun(what),
         )
         deleted = not user_uuid
         if user_uuid:
-            delete = DeleteMember(organization_id=organization_id, user_uuid=user_uuid)
-            members = ListMembers(organization_id=organization_id)
-            self.parse_choice("if_missing", "ignore", "fail")  # before anything is noted
-            owner_level = parse_access_level("owner_level", self.owner_level)
+            delete = self.filled(hook, "members.DeleteMember", user_uuid=user_uuid)
             protected = rows_of_value(self.protected, "protected")
-            if protected or owner_level is not None or not self.allow_last_owner:
+            if protected or self.owner_level is not None or not self.allow_last_owner:
                 check_removal(
                     user_uuid,
                     read_rows(hook.client, members),
                     protected=protected,
-                    owner_level=owner_level,
+                    owner_level=self.owner_level,
                     allow_last_owner=self.allow_last_owner,
                 )
             self.task_state.begin(what)
@@ -223,48 +189,18 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         result is passed as ``approved``
     """
 
-    template_fields: Collection[str] = (
-        *WorkspaceApprovalMixin.template_fields,
-        "organization_id",
-        "roster",
-        "path",
-        "leavers",
-        "protected",
-        "defaults",
-        "max_removals",
-        "owner_level",
-        "approved",
-        "report_path",
-    )
     resource_kind = "members"
     has_own_dry_run = True
-
-    def __init__(
-        self,
-        *,
-        roster: Sequence[Mapping[str, Any] | str] | str | XComArg | None = None,
-        path: str | ObjectStoragePath | XComArg | None = None,
-        leavers: Sequence[str] | str | XComArg | None = None,
-        protected: Sequence[str] | str | XComArg,
-        organization_id: str | XComArg | None = None,
-        defaults: Mapping[str, Any] | XComArg | None = None,
-        max_removals: int | str | XComArg | None = 10,
-        owner_level: int | str | XComArg | None = 15,
-        approved: Mapping[str, Any] | XComArg | None = None,
-        report_path: str | ObjectStoragePath | XComArg | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.roster: Any = roster
-        self.path: Any = path
-        self.leavers: Any = leavers
-        self.protected: Any = protected
-        self.organization_id: Any = organization_id
-        self.defaults: Any = defaults
-        self.max_removals: Any = max_removals
-        self.owner_level: Any = owner_level
-        self.approved: Any = approved
-        self.report_path: Any = report_path
+    roster: Arg[Sequence[Mapping[str, Any] | str] | None] = arg(ROWS, default=None)
+    path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
+    leavers: Arg[Sequence[str] | None] = arg(ROWS, default=None)
+    protected: Arg[Sequence[str]] = arg(ROWS)
+    organization_id: Arg[str | None] = arg(ID, default=None)
+    defaults: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
+    max_removals: Arg[int | None] = arg(MAXIMUM, default=10)
+    owner_level: Arg[int | None] = arg(LEVEL, default=15)
+    approved: Arg[Mapping[str, Any] | None] = arg(NEEDED, default=None)
+    report_path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceError
@@ -293,17 +229,14 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         """Read the roster and the lists, plan, log the plan and check it."""
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.hooks.files import file_at
-        from airflow_provider_workspace.operators.arguments import parse_access_level, parse_maximum
         from airflow_provider_workspace.procedures.invites import wait_for_consistency
         from airflow_provider_workspace.procedures.members import plan_members
         from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_value
 
-        max_removals = parse_maximum("max_removals", self.max_removals)
-        owner_level = parse_access_level("owner_level", self.owner_level)
         leavers = None if self.leavers is None else rows_of_value(self.leavers, "leavers")
         roster: Iterable[Any] = ()
         if leavers is None:
-            roster = read_roster(self.roster, file_at(self.path), self.parse_fields("defaults"), argument="roster")
+            roster = read_roster(self.roster, file_at(self.path), self.defaults, argument="roster")
         elif self.roster is not None or self.path is not None:
             raise WorkspaceInputError("Give either leavers=… or a roster")
         wait_for_consistency(hook.client, self.task_state)
@@ -312,10 +245,10 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
             organization_id,
             roster,
             protected=rows_of_value(self.protected, "protected"),
-            owner_level=owner_level,
+            owner_level=self.owner_level,
             leavers=leavers,
         )
         self.log.info("%s", plan.table())
-        plan.check_removals(max_removals)
+        plan.check_removals(self.max_removals)
         plan.check_approved_plan(self.approved, "the task with dry_run=True")
         return plan

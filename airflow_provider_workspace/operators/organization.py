@@ -9,13 +9,28 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, described
-from airflow_provider_workspace.operators.base import WorkspaceWriteOperator, require_switch
+from airflow_provider_workspace.operators.arguments import (
+    CONTENT,
+    FIELD,
+    FLAG,
+    NAME,
+    NEEDED,
+    PATH,
+    SECONDS,
+    SECONDS_FROM_ONE,
+    SWITCH,
+    Arg,
+    arg,
+    choice,
+    fixed,
+)
+from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
     from typing import Literal
 
-    from airflow.sdk import ObjectStoragePath, XComArg
+    from airflow.sdk import ObjectStoragePath
 
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -39,24 +54,11 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     :raises WorkspaceInputError: if ``render_file`` is not a boolean
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "file", "organization")
     resource_kind = "projects"
     has_own_dry_run = True
-
-    def __init__(
-        self,
-        *,
-        file: str | ObjectStoragePath | Mapping[str, Any] | XComArg,
-        organization: str | XComArg | None = None,
-        render_file: bool | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        if render_file is not None:
-            require_switch("render_file", render_file)
-        self.file: Any = file
-        self.organization: Any = organization
-        self.render_file = render_file
+    file: Arg[ObjectStoragePath | Mapping[str, Any]] = arg(CONTENT)
+    organization: Arg[str | None] = arg(FIELD, default=None)
+    render_file: bool | None = fixed(FLAG, default=None)
 
     def plan(self, hook: WorkspaceHook, parts: Collection[str] | None = None) -> tuple[Plan[Change], Organization, str]:
         """Read the file, plan, and log the plan; return it with the organization of the file and its id."""
@@ -155,23 +157,8 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         written before the question
     """
 
-    template_fields: Collection[str] = (
-        *WorkspaceApprovalMixin.template_fields,
-        *WorkspaceOrganizationOperator.template_fields,
-        "report_path",
-    )
-    switches: Collection[str] = (*WorkspaceApprovalMixin.switches, "fail_on_difference")
-
-    def __init__(
-        self,
-        *,
-        fail_on_difference: bool | str = False,
-        report_path: str | ObjectStoragePath | XComArg | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.fail_on_difference: Any = fail_on_difference
-        self.report_path: Any = report_path
+    fail_on_difference: Arg[bool] = arg(SWITCH, default=False)
+    report_path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.hooks.files import open_report
@@ -226,32 +213,17 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
     :param timeout: how long to wait for the verification: a timedelta or seconds
     """
 
-    template_fields: Collection[str] = (*WorkspaceOrganizationOperator.template_fields, "part", "approved")
-
-    def __init__(
-        self,
-        *,
-        part: Part,
-        approved: Mapping[str, Any] | XComArg | None = None,
-        poke_interval: timedelta | float = 300.0,
-        timeout: timedelta | float = timedelta(days=3),
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.part: Any = part
-        self.approved = approved
-        self.poke_interval = poke_interval
-        self.timeout = timeout
+    part: Arg[Part] = arg(NAME)
+    approved: Arg[Mapping[str, Any] | None] = arg(NEEDED, default=None)
+    poke_interval: Arg[timedelta | float] = arg(SECONDS_FROM_ONE, default=300.0)
+    timeout: Arg[timedelta | float] = arg(SECONDS, default=timedelta(days=3))
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.operators.arguments import parse_seconds
         from airflow_provider_workspace.procedures.invites import wait_for_consistency
         from airflow_provider_workspace.procedures.members import apply
         from airflow_provider_workspace.procedures.organization import PARTS
 
-        pause = parse_seconds("poke_interval", self.poke_interval, least=1.0)
-        timeout = parse_seconds("timeout", self.timeout)
-        part = self.parse_choice("part", *PARTS)
+        part = choice(*PARTS).read("part", self.part)
         if part == "members":
             wait_for_consistency(hook.client, self.task_state)
         plan, wanted, organization_id = self.plan(hook, (part,))
@@ -262,7 +234,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             apply(hook.client, plan, organization_id, lambda rows: self.invite_people(rows, hook, organization_id))
             return plan.to_dict(applied=True)
         asked = [change for change in plan.changes if "is_verified" in change.after and change.operation]
-        self.wait_for_verification(hook.client, asked, pause, timeout)
+        self.wait_for_verification(hook.client, asked)
         for change in plan.changes:
             if change not in asked:
                 change.send(hook.client, self.memory_of(change))
@@ -297,15 +269,13 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         carried = self._carried.setdefault(change.name, {})
         return TaskState(self._context, carried, clock=time.time, key=f"{KEY}.{digest(change.name)}")
 
-    def wait_for_verification(
-        self, client: WorkspaceClient, asked: Sequence[Change], pause: float, timeout: float
-    ) -> None:
+    def wait_for_verification(self, client: WorkspaceClient, asked: Sequence[Change]) -> None:
         """
         Request the verification of domains until all are verified.
 
         :raises AirflowFailException: if one is not verified in time
         """
-        end_at = self._carried.setdefault("end_at", time.time() + timeout)
+        end_at = self._carried.setdefault("end_at", time.time() + self.timeout)
         while asked:
             left = {change: todo for change in asked if (todo := change.send(client))}
             for todo in left.values():
@@ -314,7 +284,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
                 self.log.info("%s: it is not verified yet.", todo)
             asked = list(left)
             if asked:
-                client.pause(pause)
+                client.pause(self.poke_interval)
 
     def unverified(self, hook: WorkspaceHook, wanted: Organization, organization_id: str) -> list[Any]:
         """Return the domains of the file that are not verified yet."""

@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.operators.arguments import FIELD, FIELDS, ID, ITEMS, NAME, TEXT, Arg, arg
 from airflow_provider_workspace.operators.base import (
-    WorkspaceOperator,
-    WorkspaceOrganizationListOperator,
-    WorkspaceWriteOperator,
+    WorkspaceCreateOperator,
+    WorkspaceGetOperator,
+    WorkspaceListOperator,
 )
 
 if TYPE_CHECKING:
-    from airflow.sdk import XComArg
-
-    from airflow_provider_workspace.api.models import ProjectItem
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
-# The fields of section "Fields accepted on project creation" that are arguments of their own.
-FREQUENT = ("name", "product_description", "timezone", "app_urls", "is_demo", "anonymize_ips", "access_control")
 
-
-class WorkspaceListProjectsOperator(WorkspaceOrganizationListOperator):
+class WorkspaceListProjectsOperator(WorkspaceListOperator):
     """
     List the projects of an organization. Scope ``project:read``.
 
     :param organization_id: organization; by default that of the connection
     """
 
+    operation = "projects.ListProjects"
     resource_kind = "projects"
-    row_model = "ProjectItem"
-
-    def rows(self, hook: WorkspaceHook) -> Iterable[ProjectItem]:
-        return hook.list_projects(organization_id=self.organization_id)
+    organization_id: Arg[str | None] = arg(ID, default=None)
 
 
-class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
+class WorkspaceCreateProjectOperator(WorkspaceCreateOperator):
     """
     Create a project. Scopes ``project:write`` and, for the look-up, ``project:read``.
 
@@ -45,7 +38,6 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
 
     :param name: name of the project
     :param organization_id: organization; by default that of the connection
-    :param if_exists: ``return`` an existing project of this name, or ``fail``
     :param product_description: description of the product
     :param timezone: time zone of the project, such as ``Europe/Berlin``
     :param app_urls: URLs of the product
@@ -55,45 +47,23 @@ class WorkspaceCreateProjectOperator(WorkspaceWriteOperator):
     :param settings: any other field of section "Fields accepted on project creation", by its name there
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", *FREQUENT, "settings")
+    operation = "projects.CreateProject"
     resource_kind = "project"
-
-    def __init__(
-        self,
-        *,
-        name: str | XComArg,
-        organization_id: str | XComArg | None = None,
-        if_exists: Literal["return", "fail"] = "return",
-        product_description: str | XComArg | None = None,
-        timezone: str | XComArg | None = None,
-        app_urls: list[str] | XComArg | None = None,
-        is_demo: bool | XComArg | None = None,
-        anonymize_ips: bool | XComArg | None = None,
-        access_control: bool | XComArg | None = None,
-        settings: Mapping[str, Any] | XComArg | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.name: Any = name
-        self.organization_id: Any = organization_id
-        self.if_exists = if_exists
-        self.product_description: Any = product_description
-        self.timezone: Any = timezone
-        self.app_urls: Any = app_urls
-        self.is_demo: Any = is_demo
-        self.anonymize_ips: Any = anonymize_ips
-        self.access_control: Any = access_control
-        self.settings: Any = settings
+    name: Arg[str] = arg(NAME)
+    organization_id: Arg[str | None] = arg(ID, default=None)
+    product_description: Arg[str | None] = arg(TEXT, default=None)
+    timezone: Arg[str | None] = arg(TEXT, default=None)
+    app_urls: Arg[list[str] | None] = arg(ITEMS, default=None)
+    is_demo: Arg[bool | None] = arg(FIELD, default=None)
+    anonymize_ips: Arg[bool | None] = arg(FIELD, default=None)
+    access_control: Arg[bool | None] = arg(FIELD, default=None)
+    settings: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.api.operations.projects import CreateProject
-
-        organization_id = hook.organization_or_default(self.organization_id)
-        fields = {**self.parse_fields("settings", "organization_id"), **self.given(FREQUENT)}
-        return self.create(hook, CreateProject(organization_id=organization_id, **fields))
+        return self.create(hook, self.filled(hook, self.operation, "settings"))
 
 
-class WorkspaceGetProjectOperator(WorkspaceOperator):
+class WorkspaceGetProjectOperator(WorkspaceGetOperator):
     """
     Retrieve a project. Scope ``project:read``.
 
@@ -101,15 +71,7 @@ class WorkspaceGetProjectOperator(WorkspaceOperator):
     :param organization_id: organization; by default that of the connection
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "project_id")
+    operation = "projects.GetProject"
     resource_kind = "project"
-
-    def __init__(
-        self, *, project_id: int | str | XComArg, organization_id: str | XComArg | None = None, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self.project_id: Any = project_id
-        self.organization_id: Any = organization_id
-
-    def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        return self.plain(hook.get_project(project_id=self.project_id, organization_id=self.organization_id))
+    project_id: Arg[int | str] = arg(ID)
+    organization_id: Arg[str | None] = arg(ID, default=None)

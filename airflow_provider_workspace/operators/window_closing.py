@@ -7,16 +7,17 @@ They work from the leases of windows, so later edits of the Dag file have no eff
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from airflow_provider_workspace.operators.arguments import SWITCH, TASK_ID, Arg, arg, fixed
 from airflow_provider_workspace.operators.base import WorkspaceOperator
 from airflow_provider_workspace.operators.windows import WorkspaceWindowOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context, XComArg
+    from airflow.sdk import Context
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Window
@@ -34,12 +35,10 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
     :param outcome_task_id: the task that fails if the work fails; ``None`` if there is none
     """
 
-    setup_task_ids: frozenset[str] = frozenset()
-
-    def __init__(self, *, open_task_id: str | None = None, outcome_task_id: str | None = None, **kwargs: Any) -> None:
-        super().__init__(**{"close_task_id": "", **kwargs})
-        self.open_task_id = open_task_id
-        self.outcome_task_id = outcome_task_id
+    close_task_id: str = fixed(TASK_ID, default="")
+    open_task_id: str | None = fixed(TASK_ID, default=None)
+    outcome_task_id: str | None = fixed(TASK_ID, default=None)
+    setup_task_ids = cast("frozenset[str]", frozenset())
 
     @property
     def window(self) -> Window:
@@ -146,8 +145,7 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
     :param close_task_id: the task that closes the window
     """
 
-    def __init__(self, *, close_task_id: str, **kwargs: Any) -> None:
-        super().__init__(close_task_id=close_task_id, **kwargs)
+    close_task_id: str = fixed(TASK_ID)
 
     def execute(self, context: Context) -> None:
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
@@ -203,12 +201,8 @@ class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
         exports were paused for too long. Otherwise the log has a warning
     """
 
-    switches: Collection[str] = (*WorkspaceOperator.switches, "fail_if_any")
     resource_kind = "batch_export"
-
-    def __init__(self, *, fail_if_any: bool | str | XComArg = True, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.fail_if_any: Any = fail_if_any
+    fail_if_any: Arg[bool] = arg(SWITCH, default=True)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
         from airflow_provider_workspace.state.lease_requests import LeaseServices

@@ -9,18 +9,32 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_workspace.links import url_for
+from airflow_provider_workspace.operators.arguments import (
+    EXPORTS,
+    FIELDS,
+    ID,
+    SECONDS,
+    SECONDS_FROM_ONE,
+    SOME_EXPORTS,
+    TASK_ID,
+    TIME,
+    Arg,
+    arg,
+    fixed,
+    read_seconds,
+)
 from airflow_provider_workspace.operators.base import WorkspaceOperator
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, conf, lists_variables
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context, XComArg
+    from airflow.sdk import Context
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.state.leases import LeaseRegistry, Window
@@ -43,12 +57,11 @@ def parse_lengths(**lengths: Any) -> dict[str, float]:
     :raises WorkspaceInputError: if one is invalid, or if the window would be overdue before its work can begin
     """
     from airflow_provider_workspace.errors import WorkspaceInputError
-    from airflow_provider_workspace.operators.arguments import parse_seconds
 
     seconds = {"drain": 0.0, "hold": 0.0}
     for name, value in lengths.items():
         if value is not None:
-            seconds[name] = parse_seconds(name, value, least=1.0 if name == "max_length" else 0.0)
+            seconds[name] = read_seconds(name, value, least=1.0 if name == "max_length" else 0.0)
     if seconds.get("max_length", math.inf) <= seconds["drain"] + seconds["hold"]:
         raise WorkspaceInputError(
             f"Set max_length above drain and hold together, which take {seconds['drain'] + seconds['hold']:g} s: the "
@@ -66,16 +79,12 @@ class WorkspaceWindowOperator(WorkspaceOperator):
 
     resource_kind = "batch_export"
 
-    def __init__(self, *, close_task_id: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.close_task_id = close_task_id
+    close_task_id: str = fixed(TASK_ID)
 
     @property
     def window(self) -> Window:
-        from airflow_provider_workspace.operators.arguments import check_task_ids
         from airflow_provider_workspace.state.leases import Window
 
-        check_task_ids(self, ("close_task_id", "group_id", "open_task_id", "outcome_task_id"))
         ti = self._context["ti"]
         map_index = getattr(ti, "map_index", None)
         return Window(ti.dag_id, ti.run_id, self.close_task_id, -1 if map_index is None else map_index)
@@ -106,58 +115,26 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
     :param resume_fields: fields of the resume request that the interface does not name; they are not checked
     """
 
+    batch_export_ids: Arg[Sequence[str]] = arg(EXPORTS)
+    organization_id: Arg[str | None] = arg(ID, default=None)
+    group_id: str = fixed(TASK_ID, default="")
+    hold: Arg[timedelta | float | None] = arg(SECONDS, default=None)
+    drain: Arg[timedelta | float | None] = arg(SECONDS, default=None)
+    max_length: Arg[timedelta | float | None] = arg(SECONDS_FROM_ONE, default=None)
+    leave_paused: Arg[Sequence[str]] = arg(SOME_EXPORTS, default=())
+    resume_fields: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
     # The last tasks of the work; the task group knows them when its work is complete.
-    work_task_ids: Sequence[str] = ()
-    template_fields: Collection[str] = (
-        "workspace_conn_id",
-        "organization_id",
-        "batch_export_ids",
-        "hold",
-        "drain",
-        "max_length",
-        "leave_paused",
-        "resume_fields",
-    )
-
-    def __init__(
-        self,
-        *,
-        batch_export_ids: Sequence[str] | XComArg,
-        organization_id: str | XComArg | None = None,
-        group_id: str = "",
-        hold: timedelta | float | str | XComArg | None = None,
-        drain: timedelta | float | str | XComArg | None = None,
-        max_length: timedelta | float | str | XComArg | None = None,
-        leave_paused: Sequence[str] | XComArg = (),
-        resume_fields: Mapping[str, Any] | XComArg | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.batch_export_ids: Any = batch_export_ids
-        self.organization_id: Any = organization_id
-        self.group_id = group_id
-        self.hold: Any = hold
-        self.drain: Any = drain
-        self.max_length: Any = max_length
-        self.leave_paused: Any = leave_paused
-        self.resume_fields: Any = resume_fields
+    work_task_ids = cast("Sequence[str]", ())
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.api.operations.batch_exports import UnpauseBatchExport
-        from airflow_provider_workspace.operators.arguments import parse_names, parse_uuids
         from airflow_provider_workspace.state.leases import Lease, iso
 
         window = self.window
         self.check_close_task(window)
         organization_id = hook.organization_or_default(self.organization_id)
-        export_ids = parse_uuids("batch_export_ids", self.batch_export_ids, "batch exports")
-        given = parse_names("leave_paused", self.leave_paused)
-        leave_paused = set(parse_uuids("leave_paused", given, "batch exports") if given else ())
-        resume_fields = self.parse_fields("resume_fields") or None
+        export_ids, leave_paused, resume_fields = self.batch_export_ids, set(self.leave_paused), self.resume_fields
         for export_id in export_ids:  # refuse now a resume request that would be invalid later
-            UnpauseBatchExport(
-                organization_id=organization_id, batch_export_id=export_id, resume_fields=resume_fields
-            ).request()
+            self.filled(hook, "batch_exports.UnpauseBatchExport", batch_export_id=export_id).request()
         opened_at = time.time()
         until = opened_at + self.seconds()
         registry = self.registry()
@@ -294,21 +271,14 @@ class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
     :param length: length of the time, a timedelta or seconds
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "opened_at", "length")
     resource_kind = "batch_export"
-
-    def __init__(
-        self, *, opened_at: float | str | XComArg, length: timedelta | float | str | XComArg, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self.opened_at: Any = opened_at
-        self.length: Any = length
+    opened_at: Arg[float] = arg(TIME)
+    length: Arg[timedelta | float] = arg(SECONDS)
 
     def work(self, hook: WorkspaceHook) -> None:  # noqa: ARG002 - sends no requests
-        from airflow_provider_workspace.operators.arguments import parse_seconds, parse_time
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
-        end_at = parse_time("opened_at", self.opened_at) + parse_seconds("length", self.length)
+        end_at = self.opened_at + self.length
         self.defer(trigger=WorkspaceDeadlineTrigger(end_at=end_at), method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> dict[str, float]:  # noqa: ARG002

@@ -7,27 +7,35 @@ All sensors are in one module, because importing a module costs a Dag file as mu
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.sdk import BaseSensorOperator
 from airflow.sdk.bases.sensor import PokeReturnValue
-from airflow.triggers.base import StartTriggerArgs
 
 from airflow_provider_workspace.links import url_for
+from airflow_provider_workspace.operators.arguments import (
+    ID,
+    NAME,
+    NEEDED,
+    SWITCH,
+    Arg,
+    arg,
+    read_arguments,
+    read_seconds,
+)
 from airflow_provider_workspace.operators.base import WorkspaceTaskMixin
 from airflow_provider_workspace.version_compat import (
     AirflowFailException,
     AirflowSensorTimeout,
     AirflowSkipException,
     conf,
-    default_retry_policy,
     has_own_retry_policy,
 )
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context, XComArg
+    from airflow.sdk import Context
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.conditions import Result
@@ -37,38 +45,36 @@ if TYPE_CHECKING:
 GRACE = timedelta(minutes=15)
 
 
-class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):
+class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignore[reportIncompatibleMethodOverride]
     """
     Base of the sensors.
 
     ``mode``, ``poke_interval``, ``timeout`` and ``soft_fail`` are those of Airflow's sensors. A wrong key, a missing
     scope or an unknown id fails the task without retries; after any other failed poll the sensor polls again.
 
-    :param workspace_conn_id: connection to the service
+    :param organization_id: organization; by default that of the connection
     :param deferrable: whether to wait in the triggerer, without a worker slot; ``None`` for the default
         ``[operators] default_deferrable``
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id",)
-    switches: Collection[str] = ("deferrable",)
-    ask_verification = False
-    poke_interval: float
-    organization_id: str | None
+    deferrable: Arg[bool | None] = arg(SWITCH, default=None)
+    organization_id: Arg[str | None] = arg(ID, default=None)
 
-    def __init__(
-        self,
-        *,
-        workspace_conn_id: str | XComArg = "workspace_default",
-        deferrable: bool | str | XComArg | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        if getattr(self, "retry_policy", None) is None:
-            self.retry_policy = default_retry_policy()
-        self.workspace_conn_id: Any = workspace_conn_id
-        if deferrable is None:
-            deferrable = conf.getboolean("operators", "default_deferrable", fallback=False)
-        self.deferrable: Any = deferrable
+    if TYPE_CHECKING:
+        # Arguments of Airflow's sensors.
+        exponential_backoff: bool = False
+        max_wait: Any = None
+        mode: str = "poke"
+        never_fail: bool = False
+        poke_interval: Any = 60.0
+        silent_fail: bool = False
+        soft_fail: bool = False
+        timeout: Any = 604_800.0
+
+    def __post_init__(self) -> None:
+        """Begin without a poll."""
+        if self.deferrable is None:
+            self.deferrable = conf.getboolean("operators", "default_deferrable", fallback=False)
         self._seen: Snapshot | None = None
         self._began: float | None = None
 
@@ -83,13 +89,12 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):
     def execute(self, context: Context) -> Any:
         """Poll once; if the condition is not met, poke, reschedule or defer."""
         from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.operators.arguments import parse_seconds, read_arguments
 
         try:
             read_arguments(self)
             if self.deferrable:
-                parse_seconds("timeout", self.timeout)
-                parse_seconds("poke_interval", self.poke_interval)
+                read_seconds("timeout", self.timeout)
+                read_seconds("poke_interval", self.poke_interval)
         except WorkspaceInputError as error:
             end = AirflowSkipException if self.soft_fail or self.never_fail else AirflowFailException
             raise end(f"WorkspaceInputError: {error}") from None
@@ -116,7 +121,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):
                 organization_id=self._organization_id,
                 poll_interval=self.poke_interval,
                 end_at=began + self.timeout,
-                ask_verification=self.ask_verification,
+                ask_verification=self.asks(),
             ),
             method_name="execute_complete",
             timeout=timedelta(seconds=self.timeout) + GRACE,
@@ -153,7 +158,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):
                 ids = {name: value for name, value in vars(self).items() if name.endswith("_id")}
                 ids["organization_id"] = self._organization_id
                 self.workspace_url = url_for(hook.client.settings, self.resource_kind, ids)
-                if self.ask_verification:
+                if self.asks():
                     self.ask(hook)
                 self._seen = take_snapshot(
                     hook.client,
@@ -192,8 +197,12 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):
     def retrieve(self, hook: WorkspaceHook) -> None:
         """Read the record; sensors that wait for people have none."""
 
+    def asks(self) -> bool:
+        """Return whether each poll requests the verification; only the sensor for domains does."""
+        return False
+
     def ask(self, hook: WorkspaceHook) -> None:
-        """Send a request before the poll; only the sensor for domains has one."""
+        """Send this request."""
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:  # noqa: ARG002
         """
@@ -225,56 +234,22 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
     The result is ``{"domain_id": …, "domain": …, "verified_at": …}``.
 
     :param domain_id: domain (UUID)
-    :param organization_id: organization; by default that of the connection
     :param ask_verification: whether to request the verification at each poll. The interface shows no scope for this
         request; if the service does not accept it from personal API keys, the sensor logs that and only polls
-    :param start_from_trigger: whether to start in the triggerer, without any worker slot. Templates in the ids then
-        need Airflow 3.3, and ``timeout`` starts again when the triggerer restarts
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "domain_id")
-    switches: Collection[str] = ("deferrable", "ask_verification")
     resource_kind = "domain"
-
-    def __init__(
-        self,
-        *,
-        domain_id: str | XComArg,
-        organization_id: str | XComArg | None = None,
-        ask_verification: bool | str | XComArg = True,
-        start_from_trigger: bool | str = False,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.domain_id: Any = domain_id
-        self.organization_id: Any = organization_id
-        self.ask_verification: Any = ask_verification
-        if start_from_trigger:
-            from airflow_provider_workspace.errors import WorkspaceInputError
-
-            if not isinstance(start_from_trigger, bool) or not isinstance(ask_verification, bool):
-                raise WorkspaceInputError(
-                    "With start_from_trigger, it and ask_verification must be True or False: no worker renders them"
-                )
-            self.start_from_trigger = True
-            self.start_trigger_args = StartTriggerArgs(
-                trigger_cls="airflow_provider_workspace.triggers.workspace.WorkspaceDomainVerifiedTrigger",
-                trigger_kwargs={
-                    "domain_id": domain_id,
-                    "organization_id": organization_id,
-                    "workspace_conn_id": self.workspace_conn_id,
-                    "poll_interval": self.poke_interval,
-                    "ask_verification": ask_verification,
-                },
-                next_method="execute_complete",
-                timeout=timedelta(seconds=self.timeout),
-            )
+    domain_id: Arg[str] = arg(ID)
+    ask_verification: Arg[bool] = arg(SWITCH, default=True)
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         return "domain_verified", {"domain_id": str(self.domain_id).strip().lower()}
 
     def retrieve(self, hook: WorkspaceHook) -> None:
         hook.get_domain(domain_id=self.domain_id)
+
+    def asks(self) -> bool:
+        return bool(self.ask_verification)
 
     def ask(self, hook: WorkspaceHook) -> None:
         """Request the verification; stop doing so if the service does not accept it from this kind of key."""
@@ -291,24 +266,11 @@ class WorkspaceMembersJoinedSensor(WorkspaceSensor):
 
     :param emails: addresses of the people
     :param join: ``all`` of them, ``any`` one of them, or a share above 0 and up to 1
-    :param organization_id: organization; by default that of the connection
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "emails", "join")
     resource_kind = "members"
-
-    def __init__(
-        self,
-        *,
-        emails: Sequence[str] | XComArg,
-        join: Literal["all", "any"] | float | XComArg = "all",
-        organization_id: str | XComArg | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.emails: Any = emails
-        self.join: Any = join
-        self.organization_id: Any = organization_id
+    emails: Arg[Sequence[str]] = arg(NEEDED)
+    join: Arg[Literal["all", "any"] | float] = arg(NEEDED, default="all")
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         from airflow_provider_workspace.procedures.conditions import check_addresses, check_share
@@ -323,18 +285,10 @@ class WorkspaceInvitesSettledSensor(WorkspaceSensor):
     The result is ``{"accepted": [addresses], "expired": […], "gone": […], "open": []}``.
 
     :param emails: addresses of the people
-    :param organization_id: organization; by default that of the connection
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "emails")
     resource_kind = "invites"
-
-    def __init__(
-        self, *, emails: Sequence[str] | XComArg, organization_id: str | XComArg | None = None, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self.emails: Any = emails
-        self.organization_id: Any = organization_id
+    emails: Arg[Sequence[str]] = arg(NEEDED)
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         from airflow_provider_workspace.procedures.conditions import check_addresses
@@ -349,18 +303,10 @@ class WorkspaceProjectReceivingEventsSensor(WorkspaceSensor):
     The result is ``{"project_id": …, "name": …}``.
 
     :param project_id: project
-    :param organization_id: organization; by default that of the connection
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "project_id")
     resource_kind = "project"
-
-    def __init__(
-        self, *, project_id: int | str | XComArg, organization_id: str | XComArg | None = None, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self.project_id: Any = project_id
-        self.organization_id: Any = organization_id
+    project_id: Arg[int | str] = arg(ID)
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         return "project_receiving_events", {"project_id": str(self.project_id).strip()}
@@ -378,24 +324,11 @@ class WorkspaceProjectOnboardedSensor(WorkspaceSensor):
     :param project_id: project
     :param product: product, a key of ``has_completed_onboarding_for``; by default any of them, or
         ``completed_snippet_onboarding``
-    :param organization_id: organization; by default that of the connection
     """
 
-    template_fields: Collection[str] = ("workspace_conn_id", "organization_id", "project_id", "product")
     resource_kind = "project"
-
-    def __init__(
-        self,
-        *,
-        project_id: int | str | XComArg,
-        product: str | XComArg | None = None,
-        organization_id: str | XComArg | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.project_id: Any = project_id
-        self.product: Any = product
-        self.organization_id: Any = organization_id
+    project_id: Arg[int | str] = arg(ID)
+    product: Arg[str | None] = arg(NAME, default=None)
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         return "project_onboarded", {"project_id": str(self.project_id).strip(), "product": self.product}

@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Hashable
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.triggers.base import BaseEventTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
+from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from airflow_provider_workspace.triggers.deadline import check_number, check_text, serialized
 
@@ -184,66 +184,6 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         except WorkspaceError as error:
             return f"{type(error).__name__}: {error}"
         return None
-
-
-class WorkspaceDomainVerifiedTrigger(WorkspaceWaitTrigger):
-    """
-    Waits for a verified domain without a worker, with ``start_from_trigger``.
-
-    Since 3.3, Airflow renders ``domain_id`` and ``organization_id`` before it starts the trigger.
-
-    :param domain_id: domain (UUID)
-    :param workspace_conn_id: connection to the service
-    :param organization_id: organization; by default that of the connection
-    :param poll_interval: seconds between two polls
-    :param ask_verification: ask the service at each poll to verify the domain
-    """
-
-    def __init__(
-        self,
-        *,
-        domain_id: str,
-        workspace_conn_id: str = "workspace_default",
-        organization_id: str | None = None,
-        poll_interval: float = 60.0,
-        ask_verification: bool = False,
-    ) -> None:
-        super().__init__(
-            condition="domain_verified",
-            arguments={"domain_id": domain_id},
-            workspace_conn_id=workspace_conn_id,
-            organization_id=organization_id,
-            poll_interval=poll_interval,
-            ask_verification=ask_verification,
-        )
-        self.domain_id = domain_id
-        self.templated = ("domain_id",) if organization_id is None else ("domain_id", "organization_id")
-
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        names = ("workspace_conn_id", "organization_id", "poll_interval", "ask_verification")
-        return serialized(self, "domain_id", *names)
-
-    @classmethod
-    def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Snapshot | PollFailure]:
-        """Share the stream of other waits for domains."""
-        return super().open_shared_stream({**kwargs, "condition": "domain_verified"})
-
-    async def filter_shared_stream(self, shared_stream: AsyncIterator[Snapshot | PollFailure]) -> AsyncIterator[Any]:
-        """End the task as success or failed."""
-        from airflow_provider_workspace.api.operation import NO_VALUES, is_no_value, no_value_error
-
-        for name in self.templated:  # they are rendered by now
-            if is_no_value(getattr(self, name), NO_VALUES):
-                raise no_value_error(name, getattr(self, name))
-            check_text(name, getattr(self, name))
-        self.arguments = {"domain_id": str(self.domain_id).strip().lower()}
-        async for event in super().filter_shared_stream(shared_stream):
-            outcome = event.payload
-            log.info("%s: %s", outcome["status"], outcome["message"])
-            if outcome["status"] == "done":
-                yield TaskSuccessEvent(xcoms={"return_value": outcome["result"]})
-            else:
-                yield TaskFailedEvent()
 
 
 class WorkspaceArrivalTrigger(BaseEventTrigger):

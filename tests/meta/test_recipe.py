@@ -167,7 +167,8 @@ def test_an_operator_takes_its_fields_and_renders_them(expected: Expected) -> No
     writable = (
         {"invites"} if expected.operation == "CreateInvites" else set(expected.path_parameters) | set(expected.body)
     )
-    missing = set() if taken & {"body", "settings"} else writable - taken
+    no_body = expected.operation == "VerifyDomain"  # the interface shows a body, which says nothing
+    missing = set() if taken & {"body", "settings"} or no_body else writable - taken
     assert not missing, f"{expected.operation}: {operator.__name__} lacks the argument {names(missing)}"
     rendered = set(operator.template_fields)
     plain = (taken & writable) - rendered

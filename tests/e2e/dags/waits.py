@@ -1,22 +1,38 @@
-"""Many tasks that wait for one domain."""
+"""Many tasks that wait for one person, without a worker."""
 
 from __future__ import annotations
 
-from airflow.sdk import DAG
+import time
+from typing import Any
 
-from airflow_provider_workspace.sensors.workspace import WorkspaceDomainVerifiedSensor
+from airflow.sdk import DAG, BaseOperator
+from airflow.triggers.base import StartTriggerArgs
 
 SECONDS = 5
 
-# 1,000 tasks with start_from_trigger. Airflow loads the whole Dag to start a trigger, hence many small Dags.
+
+class Wait(BaseOperator):
+    """Begins in the triggerer, since a thousand workers would take too long."""
+
+    start_from_trigger = True
+    start_trigger_args = StartTriggerArgs(
+        trigger_cls="airflow_provider_workspace.triggers.workspace.WorkspaceWaitTrigger",
+        trigger_kwargs={
+            "condition": "members_joined",
+            "arguments": {"emails": ["late@example.com"], "share": 1.0},
+            "organization_id": "0190c0de-0000-4000-8000-000000000001",
+            "poll_interval": SECONDS,
+            "end_at": time.time() + 86_400,
+        },
+        next_method="execute_complete",
+    )
+
+    def execute_complete(self, context: Any, event: dict[str, Any]) -> None:  # noqa: ARG002
+        assert event["status"] == "done"
+
+
+# Airflow loads the whole Dag to start a trigger, hence many small Dags.
 for dag_number in range(40):
-    with DAG(f"many_waits_{dag_number}", schedule=None, params={"domain_id": ""}):
+    with DAG(f"many_waits_{dag_number}", schedule=None):
         for number in range(25):
-            WorkspaceDomainVerifiedSensor(
-                task_id=f"wait_{number}",
-                domain_id="{{ params.domain_id }}",
-                organization_id="0190c0de-0000-4000-8000-000000000001",
-                ask_verification=False,
-                poke_interval=SECONDS,
-                start_from_trigger=True,
-            )
+            Wait(task_id=f"wait_{number}")

@@ -10,6 +10,7 @@ from airflow.sdk import DAG
 
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.operators.batch_exports import WorkspacePauseBatchExportOperator
 from airflow_provider_workspace.operators.dashboards import (
     WorkspaceGetDashboardOperator,
     WorkspaceGetDashboardSharingOperator,
@@ -17,7 +18,6 @@ from airflow_provider_workspace.operators.dashboards import (
 from airflow_provider_workspace.operators.domains import (
     WorkspaceCreateDomainOperator,
     WorkspaceGetDomainOperator,
-    WorkspaceVerifyDomainOperator,
 )
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator
 from airflow_provider_workspace.operators.members import WorkspaceDeleteMemberOperator, WorkspaceListMembersOperator
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tests.conftest import Connect
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-REQUIRED = ("domain_id", "name", "dashboard_id", "target_email", "domain", "project_id")
+REQUIRED = ("batch_export_id", "domain_id", "name", "dashboard_id", "target_email", "domain", "project_id")
 CYCLE: dict[str, Any] = {}
 CYCLE["again"] = CYCLE
 # Operator, argument, values that it refuses, part of the error.
@@ -61,8 +61,13 @@ INVALID: list[tuple[type[Any], str, list[Any], str]] = [
         ["name", "{'name': 1}", "[1]", 5, ["name"], {5: 6}, "[" * 100_000],
         "settings must be a mapping of field",
     ),
-    (WorkspaceVerifyDomainOperator, "body", [{"domain_id": "x"}], "Pass domain_id=…: body holds 'domain_id', which is"),
-    (WorkspaceVerifyDomainOperator, "body", [{"self": 1}], "body holds 'self'"),
+    (
+        WorkspacePauseBatchExportOperator,
+        "body",
+        [{"batch_export_id": "x"}],
+        "Pass batch_export_id=…: body holds",
+    ),
+    (WorkspacePauseBatchExportOperator, "body", [{"self": 1}], "body holds 'self'"),
     (WorkspaceListMembersOperator, "fields", [5, [5], [None], {"a": 1}, b"ab"], "fields must be a list of texts"),
     (WorkspaceListMembersOperator, "fields", ["", ["level", " "], ("None",)], "Check the task that fields comes from"),
     (
@@ -78,7 +83,6 @@ INVALID: list[tuple[type[Any], str, list[Any], str]] = [
         for cls, name in (
             (WorkspaceDeleteMemberOperator, "is_dry_run"),
             (WorkspaceListMembersOperator, "count_only"),
-            (WorkspaceVerifyDomainOperator, "fail_unverified"),
             (WorkspaceResumeAbandonedExportsOperator, "fail_if_any"),
             (WorkspaceDomainVerifiedSensor, "deferrable"),
             (WorkspaceDomainVerifiedSensor, "ask_verification"),
@@ -166,5 +170,3 @@ def test_templates_of_sensor_switches(sandbox: SandboxServer) -> None:
         task.execute({})
     assert deferred.value.trigger.serialize()[1]["ask_verification"] is False
     assert "verify_domain" not in [request["operation"] for request in sandbox.requests()]
-    with pytest.raises(WorkspaceInputError, match="With start_from_trigger, it and ask_verification must be True or"):
-        WorkspaceDomainVerifiedSensor(task_id="s", domain_id="d", ask_verification=SWITCH, start_from_trigger=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +20,8 @@ from airflow_provider_workspace.operators import (
     window_closing,
 )
 from airflow_provider_workspace.sandbox.seed import SEED
-from airflow_provider_workspace.triggers.workspace import WorkspaceDomainVerifiedTrigger
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.audit import effects, writes
-from tests.events import first_event
 from tests.meta.test_operators import TASKS
 from tests.robustness.test_arguments import own_arguments, task_instance
 from tests.variables import install, install_runs
@@ -215,16 +212,7 @@ def test_files_are_data_and_their_templates_need_a_value(sandbox: SandboxServer,
     assert bodies(sandbox) == [[{"target_email": ADA, "first_name": "None"}]]
 
 
-@pytest.mark.parametrize("name", ["domain_id", "organization_id"])
-@pytest.mark.parametrize("value", [None, "None"])
-def test_hooks_and_tasks_that_start_in_the_triggerer_refuse_ids_without_a_value(
-    sandbox: SandboxServer, name: str, value: Any
-) -> None:
-    ids: dict[str, Any] = {"domain_id": SEED.domain_id, "organization_id": SEED.organization_id, name: NONE}
-    trigger = WorkspaceDomainVerifiedTrigger(**ids, poll_interval=0.1)
-    setattr(trigger, name, value)  # as Airflow does
-    with pytest.raises(WorkspaceInputError, match=f"Check the task that {name} comes from"):
-        asyncio.run(asyncio.wait_for(first_event(trigger), 5))
+def test_hooks_refuse_ids_without_a_value(sandbox: SandboxServer) -> None:
     with pytest.raises(WorkspaceInputError, match="Check the task that organization_id comes from"):
         list(WorkspaceHook().list_members(organization_id="None"))
     with pytest.raises(WorkspaceInputError, match="organization_id exceeds Python's integer string limit"):

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TaskFailedEvent, TaskSuccessEvent
 
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks import workspace_async
@@ -27,7 +26,6 @@ from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 from airflow_provider_workspace.triggers.workspace import (
     WorkspaceArrivalTrigger,
-    WorkspaceDomainVerifiedTrigger,
     WorkspaceWaitTrigger,
 )
 from airflow_provider_workspace.version_compat import watchers_have_queues
@@ -35,6 +33,8 @@ from tests.events import first_event, until
 from tests.robustness.fast_forward import FastForward
 
 if TYPE_CHECKING:
+    from airflow.triggers.base import BaseEventTrigger, BaseTrigger
+
     from tests.conftest import Connect
 
 ADA = "ada@example.com"
@@ -105,7 +105,6 @@ def fast_forward(patience: float = 0.3) -> Iterator[FastForward]:
     "trigger",
     [
         waiting(end_at=12.5, ask_verification=True),
-        WorkspaceDomainVerifiedTrigger(domain_id=SEED.domain_id, ask_verification=True),
         WorkspaceArrivalTrigger(what="member", poll_interval=5),
         WorkspaceDeadlineTrigger(end_at=12.5, dag_id="d", run_id="r", close_task_id="c"),
     ],
@@ -195,9 +194,10 @@ def test_a_secrets_backend_that_does_not_answer_does_not_end_the_wait(monkeypatc
         return await get(conn_id)
 
     monkeypatch.setattr(workspace_async, "aget_connection", never_the_first_time)
-    trigger = WorkspaceDomainVerifiedTrigger(domain_id=SEED.domain_id, poll_interval=60)
     with fast_forward() as loop:
-        assert isinstance(loop.run_until_complete(first_event(trigger)), TaskSuccessEvent)
+        assert (
+            loop.run_until_complete(first_event(verified(SEED.domain_id, poll_interval=60))).payload["status"] == "done"
+        )
         assert loop.time() < 1000
     assert len(lookups) == 2
 
@@ -233,20 +233,6 @@ def test_a_request_for_verification_that_hangs_does_not_hold_up_the_wait(sandbox
         event = loop.run_until_complete(first_event(verified(domain.id, poll_interval=60)))
         assert loop.time() < 1000
     assert event.payload["status"] == "done"
-
-
-def test_start_from_trigger_ends_the_task(sandbox: SandboxServer) -> None:
-    def ends(domain_id: str) -> Any:
-        trigger = WorkspaceDomainVerifiedTrigger(domain_id=domain_id, poll_interval=INTERVAL)
-        return asyncio.run(asyncio.wait_for(first_event(trigger), 5))
-
-    event = ends(SEED.domain_id.upper())
-    assert isinstance(event, TaskSuccessEvent)
-    assert event.xcoms is not None
-    assert event.xcoms["return_value"].items() >= {"domain_id": SEED.domain_id, "domain": "example.com"}.items()
-    assert event.xcoms["return_value"]["verified_at"]
-    sandbox.revoke_key(SEED.admin_key)
-    assert isinstance(ends(SEED.domain_id), TaskFailedEvent)
 
 
 async def share(waits: int) -> list[Any]:
@@ -507,7 +493,7 @@ def test_a_watcher_uses_its_queue_or_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "trigger",
-    [waiting(), WorkspaceDomainVerifiedTrigger(domain_id=SEED.domain_id), WorkspaceDeadlineTrigger(end_at=12.5)],
+    [waiting(), WorkspaceDeadlineTrigger(end_at=12.5)],
 )
 def test_triggers_inherit_the_queue_of_their_task(trigger: BaseTrigger) -> None:
     """Airflow reads one attribute in 3.3 and another one since 3.4."""

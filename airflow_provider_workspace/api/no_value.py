@@ -1,0 +1,31 @@
+"""What counts as no value: what templates and XComs become that found nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from airflow_provider_workspace.errors import WorkspaceInputError
+
+# What ids, names and other arguments that cannot be just any text render to if there is no value.
+NO_VALUES = ("", "None", "none", "null", "Undefined")
+
+
+def is_no_value(value: Any, words: Collection[str] = ("None",)) -> bool:
+    """
+    Return whether a template found no value: native rendering makes it ``None``, other rendering the word "None".
+
+    :param words: texts that are no value
+    """
+    return value is None or (isinstance(value, str) and value.strip() in words)
+
+
+def no_value_error(name: str, value: Any = None) -> WorkspaceInputError:
+    """
+    Return the error for an argument that must have a value.
+
+    :param name: the argument
+    :param value: what it rendered to
+    """
+    found = "it returned no value" if value is None else f"its template found no value and rendered to '{value}'"
+    return WorkspaceInputError(f"Check the task that {name} comes from: {found}")

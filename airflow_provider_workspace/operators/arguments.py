@@ -51,12 +51,14 @@ class Kind:
     :param read: checks a value and returns it parsed; its first argument is the name, for messages
     :param needed: whether an argument that was given must have a value. Otherwise it is as if it was not given
     :param words: texts that are no value
+    :param none: whether ``None`` in the Dag file has a meaning of its own
     :param is_path: whether it may be the path of a file, relative to the Dag file
     """
 
     read: Callable[[str, Any], Any] = lambda _, value: value
     needed: bool = True
     words: tuple[str, ...] = NO_VALUES
+    none: bool = False
     is_path: bool = False
 
 
@@ -168,9 +170,14 @@ def read_arguments(task: Any, folder: str = "") -> None:
     for name, each in task.arguments.items():
         attribute, kind = each.attribute or name, each.kind
         value = getattr(task, attribute)
-        not_given = value is None and kind is not SWITCH and attribute not in task.rendered_to_none
-        if not_given or not each.templated:
+        if not each.templated:
             continue
+        if value is None and attribute not in task.rendered_to_none:  # None is what the Dag file says
+            if kind.none or each.default is None:
+                continue
+            if each.default == ():
+                value = []
+                setattr(task, attribute, value)
         if kind in (FILTER, CONTENT) and attribute in task.rendered_to_none:
             raise no_value_error(name)
         if not is_no_value(value, kind.words):
@@ -409,7 +416,7 @@ CONTENT = Kind(partial(_read_nested, leave_out=False), is_path=True)
 # Limits, times and lists of names: without a value, their defaults would be another order.
 NAMES = Kind(_read_names)
 EXPORTS, SOME_EXPORTS = Kind(partial(_read_exports, needed=True)), Kind(partial(_read_exports, needed=False))
-INTEGER, MAXIMUM, LEVEL = Kind(_read_integer), Kind(_read_maximum), Kind(_read_level)
+INTEGER, MAXIMUM, LEVEL = Kind(_read_integer), Kind(_read_maximum, none=True), Kind(_read_level, none=True)
 SECONDS, TIME = Kind(read_seconds), Kind(_read_time)
 SECONDS_FROM_ONE = Kind(partial(read_seconds, least=1.0))
 # What something else reads.

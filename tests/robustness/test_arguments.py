@@ -162,6 +162,7 @@ GOOD: dict[str, Any] = {
     "what": "project",
     "file": {"projects": [{"name": "Sales"}]},
     "part": "projects",
+    "protected": ["keep@example.com"],
 }
 
 

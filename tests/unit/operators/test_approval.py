@@ -378,13 +378,3 @@ def test_an_approved_plan_of_another_form_is_refused(
     with pytest.raises(AirflowFailException, match=rf"WorkspaceInputError: Pass the output of .* a plan with.*{found}"):
         task.execute({})
     assert effects(sandbox) == []
-
-
-def test_an_approval_covers_a_part_of_the_plan(sandbox: SandboxServer, connect: Connect) -> None:
-    """Somebody leaves out a change of the plan before it is passed on."""
-    connect()
-    plan = sync(dry_run=True, require_approval=False).execute({})
-    plan["changes"] = [change for change in plan["changes"] if change["action"] != "invite"]
-    with pytest.raises(AirflowFailException, match=r"1 of 5 changes .*\n  \+ invite ada@example\.com"):
-        sync(require_approval=False, approved=plan).execute({})
-    assert effects(sandbox) == []

@@ -279,23 +279,6 @@ def test_dry_run_shows_the_request_that_is_sent(
     assert result.items() >= holds.items()
 
 
-def test_dry_run_logs_the_request_and_the_reason(sandbox: SandboxServer) -> None:
-    path = f"/api/organizations/{SEED.organization_id}/projects/"
-    assert run(projects.WorkspaceCreateProjectOperator, name="Northwind", timezone="UTC", dry_run=True) == {
-        "dry_run": True,
-        "action": "create",
-        "why": "there is no project 'Northwind'",
-        "operation": "CreateProject",
-        "request": f"POST {path}",
-        "fields": {"name": "Northwind", "timezone": "UTC"},
-    }
-    found = run(projects.WorkspaceCreateProjectOperator, name="Default project", dry_run=True)
-    assert (found["action"], found["id"], found["why"]) == ("skip", 1, "it exists already")
-    gone = run(dashboards.WorkspaceDeleteDashboardOperator, dashboard_id=1, dry_run=True)
-    assert (gone["action"], gone["fields"]) == ("remove", {"deleted": True})
-    assert sandbox.effects() == []
-
-
 def test_dry_run_shows_no_secrets() -> None:
     arguments = {"domain_id": SEED.domain_id, "saml_x509_cert": "a-certificate", "dry_run": True}
     assert run(domains.WorkspaceUpdateDomainOperator, **arguments)["fields"] == {}

@@ -25,7 +25,6 @@ from airflow_provider_workspace.task_groups import STEPS
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.audit import effects
 from tests.interruptions import Interruptions
-from tests.organizations import imported
 from tests.task_instance import Killed, TaskStore
 from tests.unit.operators.test_approval import Question, Task
 from tests.windows import Airflow, Window
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_workspace.sandbox.server import SandboxServer
-    from tests.airflow_cli import AirflowCli
     from tests.conftest import Connect
     from tests.variables import Variables
 
@@ -305,11 +303,6 @@ def test_an_invalid_file_or_approval_is_refused(
     assert effects(sandbox) == []
 
 
-def test_a_dry_run_of_a_part_changes_nothing(sandbox: SandboxServer, run: Run) -> None:
-    assert run.apply("projects", dry_run=True)["projects"]["pending"] == 1
-    assert effects(sandbox) == []
-
-
 def test_what_only_a_person_can_correct_is_named(run: Run, variables: Variables) -> None:
     run.apply("projects", "dashboards")
     (key,) = [key for key in variables.values if "Sign-ups" in key]
@@ -474,34 +467,6 @@ def test_a_run_killed_at_any_request_ends_in_the_same_state(
         assert run.plan()["pending"] == 0
 
 
-@pytest.mark.per_airflow
-@pytest.mark.needs_airflow("3.2", "commands of providers")
-@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-def test_the_plan_of_an_imported_file_is_empty(
-    sandbox: SandboxServer,
-    run: Run,
-    connect: Connect,
-    variables: Variables,
-    airflow_cli: AirflowCli,
-    migrated_database: Path,
-    tmp_path: Path,
-) -> None:
-    run.apply("projects", "dashboards", "collaborators", "members")
-    before = sandbox.effects()
-    connect(page_size=2, consistency_time=30)
-    text = imported(airflow_cli, migrated_database, tmp_path / "airflow", variables)
-    run.file = yaml.safe_load(text)
-    assert [project["name"] for project in run.file["projects"]] == ["Default project", "Northwind"]
-    assert [entry["name"] for entry in run.file["projects"][1]["dashboards"]] == ["Activation", "Sign-ups"]
-    assert {"email": "mina.member@example.com", "level": "admin"} in run.file["members"]["people"]
-    assert "api_token" not in text
-    run.file |= {"complete": ["members", "domains", "collaborators"], "max_removals": 0}
-    plan = run.plan(fail_on_difference=True)
-    assert plan["changes"] == []
-    run.apply()
-    assert sandbox.effects() == before
-
-
 class Approval:
     """A plan that asks; ``approved`` is its result after a person approved it."""
 
@@ -569,30 +534,6 @@ def test_an_approval_is_valid_only_for_the_organization_of_the_file(
     with pytest.raises(AirflowFailException, match=r"(?s)Plan again.*\+ project Southwind"):
         run.apply("projects", approved=forged)
     assert effects(sandbox) == []
-
-
-def test_an_approval_covers_the_values_that_it_starts_from(
-    sandbox: SandboxServer, run: Run, variables: Variables, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run.apply("projects", "dashboards")
-    run.file = yaml.safe_load(FILE)
-    del run.file["members"], run.file["domains"], run.file["exports"]
-    run.file["projects"][0]["dashboards"][1]["description"] = "First days"
-    asked = Approval(monkeypatch, run.file)
-    assert "description: First week -> First days" in asked.question.body
-    approved = asked.answer()
-    dashboard_id = next(json.loads(text) for key, text in variables.values.items() if "Activation" in key)[
-        "dashboard_id"
-    ]
-    with WorkspaceHook() as hook:
-        hook.update_dashboard(project_id=3, dashboard_id=dashboard_id, description="Somebody's text")
-    before = effects(sandbox)
-    stale = r"(?s)1 of \d changes.*\n  ~ dashboard Northwind / Activation +description: Somebody's text -> First days"
-    with pytest.raises(AirflowFailException, match=stale):
-        run.apply("dashboards", approved=approved)
-    with pytest.raises(AirflowFailException, match=stale):
-        asked.answer()
-    assert effects(sandbox) == before
 
 
 def test_an_approval_covers_the_board_and_project_of_a_collaborator(

@@ -61,18 +61,6 @@ def delete(operation: str, **more: Any) -> Any:
 
 
 @deletes
-def test_a_delete_without_effect_is_an_error(sandbox: SandboxServer, clock: Clock, operation: str) -> None:
-    sandbox.inject("said_otherwise", operation)
-    with pytest.raises(
-        WorkspaceNotAppliedError, match=r"the service says that the .* was deleted, but did not sh"
-    ) as no:
-        delete(operation)
-    assert not no.value.permanent
-    assert sum(clock.waited) == pytest.approx(60, abs=1)
-    assert delete(operation)["deleted"]
-
-
-@deletes
 def test_a_delete_that_cannot_be_checked_is_a_warning(
     sandbox: SandboxServer, caplog: pytest.LogCaptureFixture, operation: str
 ) -> None:

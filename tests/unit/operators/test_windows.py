@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import random
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,7 +23,6 @@ from airflow_provider_workspace.errors import WorkspaceRequestError
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, TaskDeferred
 from tests.interruptions import Interruptions
-from tests.task_instance import Killed
 from tests.windows import CLOSE, SWEEP, Airflow, Window, opened, sweep
 
 if TYPE_CHECKING:
@@ -105,27 +103,6 @@ def test_a_window_pauses_and_resumes_each_export_once(
     assert airflow.lease_keys() == []
 
 
-def test_close_checks_later_whether_another_task_has_resumed(
-    sandbox: SandboxServer, connect: Connect, airflow: Airflow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    connect(consistency_time=0)
-    window = opened(FIRST)
-    write = airflow.variables.set
-
-    def lose(key: str, value: str, description: str | None = None) -> None:
-        """Let another task claim a lease at the same moment; that one is killed."""
-        write(key, value, description)
-        if '"closing"' in value:
-            airflow.edit(key, closer="guard#1")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(airflow.variables, "set", lose)
-        trigger = deferral(window.close)
-    assert history(sandbox, FIRST) == ["pause"]
-    assert window.close({"status": "over", "state": trigger.state})["resumed"] == [FIRST]
-    assert airflow.lease_keys() == []
-
-
 def test_lease_keys_are_valid_variable_keys(airflow: Airflow) -> None:
     Window(FIRST, run_id="manual__2026-11-21T00:00:00+00:00/" + "x" * 300).open()
     (key,) = airflow.lease_keys()
@@ -145,14 +122,6 @@ def test_the_last_window_resumes(sandbox: SandboxServer, airflow: Airflow) -> No
     Window(FIRST, run_id="opening").open()
     assert second.close()["resumed"] == [FIRST]
     assert history(sandbox, FIRST)[-1] == "unpause"
-
-
-def test_an_export_is_the_same_however_its_organization_is_spelled(sandbox: SandboxServer, airflow: Airflow) -> None:
-    first = opened(FIRST, run_id="first")
-    Window(FIRST, run_id="second", organization_id=f" {SEED.organization_id.upper()} ").open()
-    airflow.edit(airflow.lease_keys()[1], state="paused")
-    assert first.close()["held"] == {FIRST: [f"dag / second / {CLOSE}"]}
-    assert history(sandbox, FIRST) == ["pause"]
 
 
 def test_close_retries_only_what_failed(sandbox: SandboxServer, airflow: Airflow) -> None:
@@ -262,14 +231,6 @@ def test_a_lease_with_the_fields_of_another_is_not_resumed_for_ever(sandbox: San
     with pytest.raises(AirflowFailException, match=f"Delete or correct the Variable '{renamed}'"):
         sweep()
     assert asked(sandbox, "unpause") == 4
-
-
-def test_an_export_whose_lease_was_deleted_stays_paused(sandbox: SandboxServer, airflow: Airflow) -> None:
-    """As docs/guides/maintenance-windows.md says: a deleted lease looks like a window that was closed."""
-    window = opened(FIRST, SECOND)
-    del airflow.variables.values[next(key for key in airflow.lease_keys() if FIRST in key)]
-    assert window.close()["resumed"] == [SECOND]
-    assert history(sandbox, FIRST) == ["pause"]
 
 
 @pytest.mark.parametrize(
@@ -383,14 +344,6 @@ def test_the_sweep_succeeds_with_fail_if_any_false(airflow: Airflow, capsys: pyt
     assert json.loads(json.dumps(rows)) == rows
     left = f"Abandoned window dag / left / {CLOSE} (its run is over): left paused, as leave_paused asks, {SECOND}."
     assert left in capsys.readouterr().out
-
-
-def test_the_sweep_names_exports_it_cannot_resume(sandbox: SandboxServer, airflow: Airflow) -> None:
-    opened(FIRST)
-    airflow.end("run", "its run is over")
-    sandbox.revoke_key(SEED.admin_key)
-    still_paused(sweep, f": {FIRST}.*401.*Abandoned window dag / run")
-    assert held(airflow) == [FIRST]
 
 
 def test_an_unreadable_lease_does_not_keep_other_exports_paused(
@@ -541,15 +494,6 @@ def test_an_invalid_argument_is_refused_before_pausing(
     assert sandbox.requests() == []
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, 10**400, -1, 1e12, "soon", "nan", True, []])
-def test_an_invalid_start_time_is_refused(value: Any) -> None:
-    window = Window(FIRST, hold=60)
-    hold: Any = window.dag.get_task("maintenance_window.hold")
-    hold.opened_at = value
-    with pytest.raises(AirflowFailException, match="opened_at must be a number of seconds since 1970"):
-        window.execute("hold")
-
-
 @pytest.mark.parametrize(
     ("arguments", "seconds"),
     [
@@ -616,20 +560,6 @@ def test_nothing_begins_in_an_overdue_window(sandbox: SandboxServer, airflow: Ai
     refused(window, "overdue since 20")
 
 
-@pytest.mark.parametrize("by", ["guard", "sweep"])
-@pytest.mark.parametrize("fault", [{"kind": "status_before", "status": 403}, {"kind": "reset_after", "times": 2}])
-def test_the_work_does_not_begin_in_a_partly_resumed_window(
-    sandbox: SandboxServer, airflow: Airflow, by: str, fault: dict[str, Any]
-) -> None:
-    window = opened(FIRST, SECOND, max_length=HOUR)
-    sandbox.inject(operation="unpause_batch_export", **fault)
-    if by == "sweep":
-        airflow.runs.over["run"] = "over"
-    still_paused(sweep if by == "sweep" else lambda: window.guard("over"))
-    airflow.runs.over.clear()
-    refused(window, "closing: (its exports are being resumed|not all of its exports are paused any more)")
-
-
 def test_windows_of_the_previous_release_stay_open(airflow: Airflow) -> None:
     """Its leases do not say how many there are, nor what the work is, and its sweep noted a time alone."""
     window = opened(FIRST, SECOND)
@@ -682,47 +612,3 @@ def test_the_backfill_is_asked_for_once(
         ]
     assert asked(sandbox, "unpause") == 2
     assert airflow.lease_keys() == []
-
-
-@live
-@pytest.mark.parametrize(("resume_fields", "missing"), [(None, 5), ({"backfill": True}, 0)])
-def test_missed_intervals_are_exported_only_with_a_backfill(
-    sandbox: SandboxServer, resume_fields: dict[str, Any] | None, missing: int
-) -> None:
-    before = len(sandbox.export_runs(FIRST)["missing"])
-    window = opened(FIRST, resume_fields=resume_fields)
-    sandbox.advance_clock(5 * HOUR)
-    assert window.close()["resumed"] == [FIRST]
-    assert len(sandbox.export_runs(FIRST)["missing"]) - before == missing
-
-
-@live
-@pytest.mark.parametrize("kills", [60, pytest.param(1000, marks=pytest.mark.slow)])
-def test_kills_leave_no_export_paused_and_no_interval_missing(
-    sandbox: SandboxServer, airflow: Airflow, monkeypatch: pytest.MonkeyPatch, connect: Connect, kills: int
-) -> None:
-    chance = random.Random(kills)  # noqa: S311 - the same kills each time
-    connect(max_attempts=2, read_timeout=1, consistency_time=0.02)
-    sandbox.change_settings(rate_limit=False)
-    interruptions = Interruptions(monkeypatch)
-    missing = len(sandbox.export_runs(FIRST)["missing"])
-    killed = 0
-    for number in range(kills):
-        window = Window(FIRST, run_id=f"run {number}", resume_fields={"backfill": True})
-        window.open()
-        kill_at = getattr(interruptions, chance.choice(["before", "after"]))
-        kill_at(chance.choice(["/pause/", "/unpause/"]))
-        try:
-            window.pause()
-            sandbox.advance_clock(chance.choice([0, HOUR, 3 * HOUR]))
-            window.close()
-        except Killed:
-            killed += 1
-        sandbox.advance_clock(chance.choice([0, HOUR]))
-        airflow.end(window.run_id, "its run is over")
-        while airflow.lease_keys():
-            sweep(fail_if_any=False)
-            time.sleep(0.01)
-    assert killed == kills
-    assert not [export for export in sandbox.batch_exports() if export["paused"]]
-    assert len(sandbox.export_runs(FIRST)["missing"]) == missing

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tests.conftest import Clock, Connect
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
     pytest.mark.parametrize("sandbox", ["lenient"], indirect=True),
     pytest.mark.usefixtures("clock"),
 ]

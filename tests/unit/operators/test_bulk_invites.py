@@ -26,10 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Clock, Connect
 
-pytestmark = [
-    pytest.mark.parametrize("sandbox", ["live"], indirect=True),
-    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
-]
+pytestmark = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 
 PEOPLE = [f"p{number}@example.com" for number in range(1, 101)]
 
@@ -238,8 +235,7 @@ def test_any_faults_invite_nobody_twice(
 # Rows
 
 
-def test_invalid_rows_and_options_fail_before_anything_is_sent(sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
+def test_invalid_rows_and_options_fail_before_anything_is_sent(sandbox: SandboxServer) -> None:
     hook = WorkspaceHook()
     with pytest.raises(WorkspaceInputError) as refused:
         hook.create_invites(["", "ok@example.com", *["wrong"] * 21])

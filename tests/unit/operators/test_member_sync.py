@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
-pytestmark = [
-    pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True),
-    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
-]
+pytestmark = pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True)
 
 # The seed has Olive Owner (15), Adam Admin (8), Mina, Noah and Grace (1), and Liv with an open invite.
 ROSTER: list[Any] = [
@@ -37,11 +34,6 @@ ROSTER: list[Any] = [
     {"email": "ada@example.com", "first_name": "Ada", "level": 1},
 ]
 CHANGES = ["delete_invite", "delete_member", "update_member", "create_invite"]
-
-
-@pytest.fixture(autouse=True)
-def connected(connect: Connect) -> None:
-    connect()
 
 
 def sync(roster: Any = ROSTER, *, protected: Any = (), **arguments: Any) -> Any:
@@ -69,6 +61,13 @@ def test_member_sync_is_idempotent(sandbox: SandboxServer) -> None:
     assert again["pending"] == 0
     assert effects(sandbox) == CHANGES
     assert len(writes(sandbox)) == 4
+
+
+def test_a_404_of_a_proxy_is_no_removal(sandbox: SandboxServer) -> None:
+    sandbox.inject("status_before", "delete_member", status=404, body="html")
+    with pytest.raises(AirflowFailException, match="404"):
+        sync()
+    assert effects(sandbox) == ["delete_invite"]
 
 
 def test_dry_run_returns_the_plan_of_the_run_and_needs_no_write_scope(sandbox: SandboxServer, connect: Connect) -> None:

@@ -103,6 +103,27 @@ def test_a_window_pauses_and_resumes_each_export_once(
     assert airflow.lease_keys() == []
 
 
+def test_close_checks_later_whether_another_task_has_resumed(
+    sandbox: SandboxServer, connect: Connect, airflow: Airflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(consistency_time=0)
+    window = opened(FIRST)
+    write = airflow.variables.set
+
+    def lose(key: str, value: str, description: str | None = None) -> None:
+        """Let another task claim a lease at the same moment; that one is killed."""
+        write(key, value, description)
+        if '"closing"' in value:
+            airflow.edit(key, closer="guard#1")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(airflow.variables, "set", lose)
+        trigger = deferral(window.close)
+    assert history(sandbox, FIRST) == ["pause"]
+    assert window.close({"status": "over", "state": trigger.state})["resumed"] == [FIRST]
+    assert airflow.lease_keys() == []
+
+
 def test_lease_keys_are_valid_variable_keys(airflow: Airflow) -> None:
     Window(FIRST, run_id="manual__2026-11-21T00:00:00+00:00/" + "x" * 300).open()
     (key,) = airflow.lease_keys()
@@ -124,11 +145,15 @@ def test_the_last_window_resumes(sandbox: SandboxServer, airflow: Airflow) -> No
     assert history(sandbox, FIRST)[-1] == "unpause"
 
 
+@live
 def test_close_retries_only_what_failed(sandbox: SandboxServer, airflow: Airflow) -> None:
-    window = opened(FIRST, SECOND)
+    """Also with the fields that were refused by mistake."""
+    window = opened(FIRST, SECOND, resume_fields={"backfill": True})
     sandbox.inject("status_before", operation="unpause_batch_export", status=403, times=1)
     still_paused(window.close, FIRST)
-    assert held(airflow) == [FIRST]
+    assert [(lease["batch_export_id"], lease["resume_fields"]) for lease in airflow.leases()] == [
+        (FIRST, {"backfill": True})
+    ]
     window.close()
     assert asked(sandbox, "unpause") == 3
     assert airflow.lease_keys() == []
@@ -192,7 +217,7 @@ def test_a_pause_with_unknown_outcome_is_resumed_twice(
 
 def test_a_cleared_window_waits_for_its_own_resume(sandbox: SandboxServer, connect: Connect) -> None:
     """A resume without a response may take effect during the work of the window that is opened again."""
-    connect(max_attempts=1, consistency_time=1.5)
+    connect(max_attempts=1, consistency_time=0.5)
     window = opened(FIRST)
     sandbox.inject("reset_before", operation="unpause_batch_export")
     still_paused(window.close)
@@ -200,7 +225,7 @@ def test_a_cleared_window_waits_for_its_own_resume(sandbox: SandboxServer, conne
     began = time.monotonic()
     window.open()
     window.pause()
-    assert time.monotonic() - began > 1
+    assert time.monotonic() - began > 0.3
     assert history(sandbox, FIRST)[-1] == "pause"
     window.work()
 
@@ -346,25 +371,6 @@ def test_the_sweep_succeeds_with_fail_if_any_false(airflow: Airflow, capsys: pyt
     assert left in capsys.readouterr().out
 
 
-def test_an_unreadable_lease_does_not_keep_other_exports_paused(
-    sandbox: SandboxServer, airflow: Airflow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened(FIRST, SECOND)
-    airflow.end("run", "its run is gone")
-    (secret,) = [key for key in airflow.lease_keys() if SECOND in key]
-    airflow.variables.values["workspace_lease.foreign"] = "12"
-    read = airflow.variables.get
-    monkeypatch.setattr(
-        airflow.variables, "get", lambda key, default=None: default if key == secret else read(key, default)
-    )
-    with pytest.raises(
-        AirflowFailException, match=rf"(?s)resumed {FIRST}.*the Variable '{secret}' cannot be read"
-    ) as e:
-        sweep()
-    assert "Delete or correct the Variable 'workspace_lease.foreign'" in str(e.value)
-    assert (history(sandbox, FIRST), history(sandbox, SECOND)) == (["pause", "unpause"], ["pause"])
-
-
 def test_the_sweep_closes_a_window_whose_work_has_ended(sandbox: SandboxServer, airflow: Airflow) -> None:
     """Its Dag is paused, its file deleted or the scheduler dead: ``close`` does not begin, or waits for a slot."""
     window = opened(FIRST)
@@ -457,17 +463,9 @@ def test_an_export_is_resumed_without_refused_resume_fields(sandbox: SandboxServ
     assert airflow.lease_keys() == []
 
 
-def test_a_transient_refusal_keeps_the_resume_fields(sandbox: SandboxServer, airflow: Airflow) -> None:
-    window = opened(FIRST, resume_fields={"backfill": True})
-    sandbox.inject("status_before", operation="unpause_batch_export", status=400, times=2)
-    still_paused(window.close)
-    assert [lease["resume_fields"] for lease in airflow.leases()] == [{"backfill": True}]
-
-
 # Arguments
 
 
-LENGTHS = ("hold", "drain", "max_length")
 INVALID: list[tuple[dict[str, Any], str]] = [
     ({"resume_fields": {"paused": False}}, "paused"),
     ({"resume_fields": {"x": math.nan}}, "nan|NaN"),
@@ -475,7 +473,6 @@ INVALID: list[tuple[dict[str, Any], str]] = [
     ({"max_length": 60, "drain": 60}, "Set max_length above drain and hold together, which take 60 s"),
     ({"leave_paused": ["all"]}, "leave_paused must be a list of batch exports"),
     ({"leave_paused": f"['{FIRST}']"}, r"\(UUID\)\. Pass task.output"),
-    *(({name: value}, f"{name} must be a timedelta or a number") for name in LENGTHS for value in ("soon", [], -1)),
     *(({"close_task_id": value}, "close_task_id must be the id") for value in (5, ["close"], "a\x00b", None)),
 ]
 
@@ -546,18 +543,6 @@ def test_the_work_runs_only_in_an_open_window(sandbox: SandboxServer, airflow: A
     window.work()
     airflow.runs.tasks["run"] = {CLOSE: "running"}
     refused(window, "closing: its closing task has begun")
-
-
-def test_nothing_begins_in_an_overdue_window(sandbox: SandboxServer, airflow: Airflow) -> None:
-    """As after an outage of the scheduler, when it starts the guard and the next task together."""
-    window = Window(FIRST, max_length=HOUR)
-    window.open()
-    airflow.edit(airflow.lease_keys()[0], until=PAST)
-    with pytest.raises(AirflowFailException, match=r"Clear the task that opens.*overdue since.*Nothing was sent"):
-        window.pause()
-    assert sandbox.requests() == []
-    airflow.edit(airflow.lease_keys()[0], state="paused")
-    refused(window, "overdue since 20")
 
 
 def test_windows_of_the_previous_release_stay_open(airflow: Airflow) -> None:

@@ -398,49 +398,6 @@ def test_arrivals_fire_once_across_restarts_and_in_pieces(monkeypatch: pytest.Mo
     assert asyncio.run(watch(store, expected=0)) == []
 
 
-class _Supervisor:
-    """The triggerer's parent: keeps state by asset and key."""
-
-    def __init__(self) -> None:
-        self.kept: dict[tuple[str, str], Any] = {}
-
-    async def asend(self, message: Any) -> Any:
-        from airflow.sdk.execution_time.comms import AssetStateStoreResult, OKResponse
-
-        place = message.name, message.key
-        if hasattr(message, "value"):
-            self.kept[place] = message.value
-            return OKResponse(ok=True)
-        return AssetStateStoreResult(value=self.kept[place]) if place in self.kept else OKResponse(ok=True)
-
-
-@pytest.mark.needs_airflow("3.3", "the asset state store")
-@pytest.mark.usefixtures("stored_at_once")
-def test_assets_with_equal_watchers_have_separate_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    from airflow.sdk import Asset
-    from airflow.sdk.execution_time import task_runner
-    from airflow.sdk.execution_time.context import AssetStateStoreAccessors
-
-    supervisor = _Supervisor()
-    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", supervisor, raising=False)
-
-    def told(*assets: str, expected: int) -> list[list[str]]:
-        store = AssetStateStoreAccessors(inlets=[Asset(name) for name in assets])
-        known = lambda: {name for name, _ in supervisor.kept} >= set(assets)  # noqa: E731
-        return asyncio.run(watch(store, expected=expected, ready=known))
-
-    assert told("one", expected=0) == []
-    WorkspaceHook().create_project(name="First")
-    # The second asset starts with the present rows; the first has not seen them yet.
-    assert told("one", "two", expected=1) == [["First"]]
-    WorkspaceHook().create_project(name="Second")
-    for assets in (("two",), ("one", "two")):
-        assert told(*assets, expected=1) == [["Second"]]
-    assert told("two", "one", expected=0) == []
-    one, two = ({*kept["ids"]} for (name, _), kept in sorted(supervisor.kept.items()))
-    assert one == two
-
-
 def test_the_deadline_trigger_fires_by_the_wall_clock() -> None:
     began = time.time()
     event = asyncio.run(first_event(WorkspaceDeadlineTrigger(end_at=began + 0.3)))
@@ -448,20 +405,6 @@ def test_the_deadline_trigger_fires_by_the_wall_clock() -> None:
     assert time.time() - began >= 0.3
     event = asyncio.run(first_event(WorkspaceDeadlineTrigger(end_at=began + 3600, close_task_id="close")))
     assert event.payload == {"status": "unwatched", "state": None}
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: WorkspaceDeadlineTrigger(end_at=-1), r"end_at must be a number from 0 to 1e\+11, not one beyond that"),
-        (lambda: WorkspaceArrivalTrigger(what=["member"]), "what is something of type list"),  # type: ignore[arg-type]
-        (lambda: waiting(organization_id=["o"]).shared_stream_key(), "organization_id must be a string"),
-        (lambda: outcome(waiting(workspace_conn_id=["workspace_default"])), "workspace_conn_id must be"),
-    ],
-)
-def test_invalid_arguments_are_refused(make: Callable[[], Any], message: str) -> None:
-    with pytest.raises(WorkspaceInputError, match=message):
-        make()
 
 
 def test_a_watcher_uses_its_queue_or_is_refused() -> None:
@@ -473,13 +416,3 @@ def test_a_watcher_uses_its_queue_or_is_refused() -> None:
         with pytest.raises(WorkspaceInputError, match="upgrade to Airflow"):
             WorkspaceArrivalTrigger(what="member", queue="north")
     assert "queue" not in WorkspaceArrivalTrigger(what="member").serialize()[1]
-
-
-@pytest.mark.parametrize(
-    "trigger",
-    [waiting(), WorkspaceDomainVerifiedTrigger(domain_id=SEED.domain_id), WorkspaceDeadlineTrigger(end_at=12.5)],
-)
-def test_triggers_inherit_the_queue_of_their_task(trigger: BaseTrigger) -> None:
-    """Airflow reads one attribute in 3.3 and another one since 3.4."""
-    assert getattr(trigger, "supports_triggerer_queue", True)
-    assert getattr(trigger, "trigger_queue_inherited_from_task", True)

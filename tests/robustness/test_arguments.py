@@ -6,17 +6,13 @@ The log of the strict sandbox shows the requests.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import inspect
-import io
 import json
 import math
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +21,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.errors import (
     WorkspaceConfigError,
     WorkspaceConnectionError,
@@ -37,7 +32,6 @@ from airflow_provider_workspace.errors import (
     WorkspaceTransportError,
 )
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.sandbox.__main__ import _parser as sandbox_parser
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.version_compat import (
@@ -50,13 +44,12 @@ from tests.contract.parts import IDS, arguments
 from tests.contract.reference import EXPECTED
 from tests.hook_calls import CALLS
 from tests.meta.test_operators import SENSORS, TASKS, TRIGGERS
-from tests.robustness.values import Made, anything, build, json_values, texts
+from tests.robustness.values import Made, anything, build
 from tests.variables import install, install_runs
 
 if TYPE_CHECKING:
     from tests.conftest import Call
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 
 # A path value is one segment, even if the service decodes it.
 PATHS = [re.compile(f"{row.method} {re.sub('{.*?}', '[^/?#]+', row.path).rstrip('/')}/") for row in EXPECTED]
@@ -243,64 +236,10 @@ def run_trigger(cls: type[Any], kwargs: dict[str, Any]) -> None:
     asyncio.run(first_event())
 
 
-# Valid on a command line: no NUL, and surrogates only for undecodable bytes.
-words = texts.filter(lambda text: "\x00" not in text and not any("\ud800" <= char <= "\udfff" for char in text))
-COMMANDS = {command.name: command for group in get_workspace_commands() for command in group.subcommands}
-rosters = (
-    st.binary(max_size=60)
-    | texts.map(lambda text: text.encode(errors="surrogatepass"))
-    | json_values.map(lambda value: json.dumps(value).encode())
-    | st.lists(st.fixed_dictionaries({"email": texts, "level": json_values}), max_size=3).map(
-        lambda rows: json.dumps(rows).encode()
-    )
-)
-
-
-@st.composite
-def command_lines(draw: st.DrawFn, command: Any, folder: Path) -> list[str]:
-    """Command lines with valid options, of which one or two are any text; and rosters with any content."""
-    options = [max(arg.flags, key=len) for arg in command.args]
-    spoiled_ones = draw(st.lists(st.sampled_from(options), min_size=1, max_size=2, unique=True))
-    line = []
-    for option in options:
-        if option == "file":
-            file = folder / f"roster{draw(st.sampled_from(('.csv', '.json', '.jsonl')))}"
-            file.write_bytes(draw(rosters) if "file" in spoiled_ones else b"email,level\nada@example.com,1\n")
-            line.append(str(file) if draw(st.integers(0, 9)) else draw(words))
-        elif option in spoiled_ones:
-            line.append(option if option == "--resume" else f"{option}={draw(words)}")
-    return line
-
-
-def run_command(command: Any, line: list[str]) -> None:
-    """Run a command in this process with UTF-8 output."""
-    parser = argparse.ArgumentParser(prog=command.name)
-    for arg in command.args:
-        arg.add_to_parser(parser)
-    out, errors = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-    errors.reconfigure(errors="backslashreplace")
-    with redirect_stdout(out), redirect_stderr(errors):
-        try:
-            args = parser.parse_args(line)
-            if command.name == "sandbox":  # it runs until it is interrupted
-                sandbox_parser().parse_args(["--port", args.port, "--profile", args.profile])
-            else:  # there is no database of Airflow
-                command.func(args)
-        except SystemExit as end:
-            said = end.code if isinstance(end.code, str) else ""
-        else:
-            said = "no error"
-    out.flush()
-    errors.seek(0)
-    said += errors.read()
-    assert len(said) > 5, "it ended without a sentence"
-    assert "Traceback" not in said
-
-
 Run = Callable[[st.DataObject], None]
 
 
-def targets(folder: Path) -> dict[str, Run]:
+def targets() -> dict[str, Run]:
     """Return everything that takes arguments, with a function that calls it with invalid ones."""
 
     def spoil(run: Callable[[Any, dict[str, Any]], None], cls: Any) -> Run:
@@ -324,25 +263,19 @@ def targets(folder: Path) -> dict[str, Run]:
         for method, ids in (("list_domains", {}), ("get_dashboard", {"dashboard_id": SEED.dashboard_id})):
             CALLS["requests"](method, hook=hook, **ids)
 
-    def command_run(command: Any) -> Run:
-        return lambda data: run_command(command, data.draw(command_lines(command, folder)))
-
     return {
         "the hook": hook_call,
         **{f"{method} {way}": method_call(call, method) for way, call in CALLS.items() for method in METHODS},
         **{f"run {cls.__name__}": spoil(run_task, cls) for cls in TASKS},
         **{f"build {cls.__name__}": shallow(cls) for cls in TASKS},
         **{f"run {cls.__name__}": spoil(run_trigger, cls) for cls in TRIGGERS},
-        **{f"airflow workspace {name}": command_run(command) for name, command in COMMANDS.items()},
     }
 
 
 @pytest.mark.parametrize("examples", [5, pytest.param(235, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", sorted(targets(Path())))
-def test_any_argument_is_sent_or_a_workspace_error(
-    server: SandboxServer, name: str, tmp_path: Path, examples: int
-) -> None:
-    run = targets(tmp_path)[name]
+@pytest.mark.parametrize("name", sorted(targets()))
+def test_any_argument_is_sent_or_a_workspace_error(server: SandboxServer, name: str, examples: int) -> None:
+    run = targets()[name]
 
     # The few calls of a normal test run are always the same.
     @settings(max_examples=examples, derandomize=examples < 100, database=None, suppress_health_check=list(HealthCheck))

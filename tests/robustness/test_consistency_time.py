@@ -7,8 +7,6 @@ Waits advance the clocks of worker and sandbox and take no time.
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from tests.conftest import Clock, Connect
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
     pytest.mark.parametrize("sandbox", ["lenient"], indirect=True),
     pytest.mark.usefixtures("clock"),
 ]
@@ -186,36 +183,6 @@ def test_a_retry_after_a_kill_finds_the_create_or_sends_it_again(
     else:
         assert operator.created is (takes_effect is None)
         assert sum(clock.waited) <= CONSISTENCY_TIME + 1
-
-
-def run(kind: str, connection: str) -> None:
-    """Run the task once in this process."""
-    os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"] = connection
-    task(kind).execute({})
-
-
-@kinds
-@pytest.mark.slow
-def test_an_immediate_retry_after_kill_9_creates_nothing_twice(
-    sandbox: SandboxServer, connect: Connect, kind: str
-) -> None:
-    connect(consistency_time=60)
-    sandbox.inject("slow_effect", kind, seconds=8)
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.robustness.test_consistency_time"])
-    worker = context.Process(target=run, args=(kind, os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"]))
-    worker.start()
-    # A fault is hit before the body has arrived; only then is the effect certain, whatever the clock does.
-    while worker.is_alive() and not any(entry["fault"] for entry in sandbox.requests()):
-        time.sleep(0.01)
-    assert worker.is_alive()
-    worker.kill()
-    worker.join()
-    operator = task(kind)
-    operator.execute({"ti": TaskInstance(2)})
-    assert not operator.created, "without a store, the creator is unknown"
-    sandbox.advance_clock(3600)
-    assert len(sandbox.audit(kind)) == 1
 
 
 # Responses and lists that do not show the record

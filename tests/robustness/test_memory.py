@@ -1,7 +1,9 @@
-"""Memory use of lists of 100,000 rows is constant."""
+"""Memory use is constant: for lists of 100,000 rows, and for hostile responses."""
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +12,9 @@ import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.fault_kinds import TEST_FAULTS
+from tests.raw_server import HEAD, RawServer, Scene, endless
+
+pytestmark = [pytest.mark.slow, pytest.mark.parametrize("hook", ["requests", "httpx"])]
 
 ROWS = 100_000
 # Allowed growth: one page of rows.
@@ -58,8 +63,6 @@ def run(code: str, **env: str) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("hook", ["requests", "httpx"])
 def test_a_long_list_is_read_in_constant_memory(hook: str) -> None:
     with SandboxServer("lenient", fault_kinds=TEST_FAULTS) as server:
         server.inject("large_list", "list_members", rows=ROWS)
@@ -69,3 +72,49 @@ def test_a_long_list_is_read_in_constant_memory(hook: str) -> None:
     assert rows == ROWS
     assert objects < MAX_MEGABYTES
     assert process < 2 * MAX_MEGABYTES
+
+
+BOMB = gzip.compress(b" " * 500_000_000, compresslevel=1)
+GZIP = b"Connection: close\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(BOMB)
+HOSTILE = {
+    "500 MB in 2 MB of gzip": Scene(b"HTTP/1.1 200 OK\r\n" + GZIP + BOMB),
+    "the same in a 400": Scene(b"HTTP/1.1 400 Bad Request\r\n" + GZIP + BOMB),
+    "endless body": endless(HEAD + b"\r\n", b" " * 65_536),
+}
+READS = f"""
+import asyncio
+from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
+{PEAK}
+def requests(conn_id):
+    WorkspaceHook(conn_id).get_project(project_id=1)
+
+async def read(conn_id):
+    async with WorkspaceAsyncHook(conn_id) as hook:
+        await hook.get_project(project_id=1)
+
+def httpx(conn_id):
+    asyncio.run(read(conn_id))
+
+for conn_id in ("workspace_nobody", "workspace_default"):  # the first one imports everything
+    before = peak()
+    try:
+        {{hook}}(conn_id)
+    except Exception as error:
+        print(type(error).__name__)
+print(peak() - before)
+"""
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_response_is_refused_in_constant_memory(hook: str, name: str) -> None:
+    with RawServer(HOSTILE[name]) as service:
+        connection = {"conn_type": "workspace", "host": service.url, "password": "key-of-a-test"}
+        connection["extra"] = {"organization_id": "o", "max_response_bytes": MAX_MEGABYTES * 1_000_000}
+        nobody = json.dumps({**connection, "host": "http://127.0.0.1:9"})
+        said = run(
+            READS.replace("{hook}", hook),
+            AIRFLOW_CONN_WORKSPACE_DEFAULT=json.dumps(connection),
+            AIRFLOW_CONN_WORKSPACE_NOBODY=nobody,
+        ).split()
+    assert said[-2] == "WorkspaceResponseError"
+    assert float(said[-1]) < 3 * MAX_MEGABYTES

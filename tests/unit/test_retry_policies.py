@@ -100,7 +100,6 @@ def test_operators_have_the_retry_policy_which_survives_serialization() -> None:
     assert WorkspaceDomainVerifiedSensor(task_id="t", domain_id="d").retry_policy == WorkspaceRetryPolicy()
 
 
-@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 def test_the_retry_policy_of_an_author_is_kept(connect: Connect) -> None:
     connect(key="revoked")
     task = WorkspaceGetProjectOperator(task_id="t", project_id=1, retry_policy=AuthorPolicy())
@@ -114,7 +113,6 @@ def test_the_retry_policy_of_an_author_is_kept(connect: Connect) -> None:
 
 
 @pytest.mark.needs_airflow("3.4", "chains of retry policies")
-@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 def test_a_chain_of_policies_is_evaluated_in_order(connect: Connect) -> None:
     """The error must reach the chain, so that an author's policy before ours decides first."""
     connect(key="revoked")

@@ -20,16 +20,13 @@ from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOpe
 from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.interruptions import Interruptions, kill
-from tests.task_instance import Killed, TaskInstance, TaskStore
+from tests.task_instance import TaskStore
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Clock, Connect
 
-pytestmark = [
-    pytest.mark.parametrize("sandbox", ["live"], indirect=True),
-    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
-]
+pytestmark = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 
 PEOPLE = [f"p{number}@example.com" for number in range(1, 101)]
 
@@ -238,16 +235,7 @@ def test_any_faults_invite_nobody_twice(
 # Rows
 
 
-def test_many_consecutive_refusals_end_the_bulk_invite(sandbox: SandboxServer, invite: Invite) -> None:
-    sandbox.inject("status_before", "create_invites", status=400, times=None)
-    found = invite(PEOPLE, bulk_invite_limit=20)
-    assert "400" in str(found.error)
-    assert len(found.sizes) <= 23
-    assert not mailed(sandbox)
-
-
-def test_invalid_rows_and_options_fail_before_anything_is_sent(sandbox: SandboxServer, connect: Connect) -> None:
-    connect()
+def test_invalid_rows_and_options_fail_before_anything_is_sent(sandbox: SandboxServer) -> None:
     hook = WorkspaceHook()
     with pytest.raises(WorkspaceInputError) as refused:
         hook.create_invites(["", "ok@example.com", *["wrong"] * 21])
@@ -310,16 +298,6 @@ def test_a_clock_that_is_set_resolves_no_unknown_outcome(
     assert len(clock.waited) < 15
 
 
-def test_a_process_suspended_while_reading_reads_again_a_few_times(
-    sandbox: SandboxServer, clock: Clock, invite: Invite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    interruptions = Interruptions(monkeypatch)
-    for _ in range(9):
-        interruptions.before("/members/", lambda: clock.advance(3600))
-    assert invite(PEOPLE[:4], page_size=100).statuses == {"invited": 4}
-    assert [entry["operation"] for entry in sandbox.requests()].count("list_members") == 3
-
-
 # The report
 
 
@@ -348,50 +326,6 @@ def before_bulk_request(number: int, patch: pytest.MonkeyPatch, act: Callable[[]
     for _ in range(number - 1):
         interruptions.before("/bulk/", lambda: None)
     interruptions.before("/bulk/", act)
-
-
-@pytest.mark.parametrize("answer", ["504", "reset", "never applied"])
-@pytest.mark.parametrize("lag", [0, 20])
-def test_nobody_is_invited_twice_if_requests_take_effect_late(
-    sandbox: SandboxServer, connect: Connect, answer: str, lag: int
-) -> None:
-    connect(consistency_time=60)
-    if answer == "never applied":
-        sandbox.inject("reset_before", "create_invites", times=3, after=1)
-    else:
-        sandbox.inject("slow_effect", "create_invites", seconds=8, answer=answer, times=3, after=1)
-    if lag:
-        sandbox.inject("late_rows", "list_invites", seconds=lag)
-    with WorkspaceHook() as hook:
-        report = hook.create_invites(EVERYBODY)
-    assert report.counts["invited"] == len(EVERYBODY)
-    assert mailed(sandbox) == Counter(EVERYBODY)
-
-
-@pytest.mark.parametrize("remembered", [True, False])
-def test_an_immediate_retry_after_a_kill_invites_nobody_twice(
-    sandbox: SandboxServer, connect: Connect, clock: Clock, *, remembered: bool
-) -> None:
-    """The service applies the running requests 8 s after the worker was killed."""
-    connect(consistency_time=30)
-    sandbox.inject("slow_effect", "create_invites", seconds=8, answer="reset", times=None, after=3)
-    context: Any = {"task_state_store": TaskStore()} if remembered else {}
-
-    def task() -> WorkspaceCreateInvitesOperator:
-        return WorkspaceCreateInvitesOperator(task_id="invites", invites=EVERYBODY, do_xcom_push=False)
-
-    with pytest.MonkeyPatch.context() as patch:
-        before_bulk_request(4, patch)
-        with pytest.raises(Killed):
-            task().execute(context)
-    assert 0 < len(sandbox.audit("create_invite")) < len(EVERYBODY)
-    sandbox.clear_faults()
-    if not remembered:
-        context = {"ti": TaskInstance(2)}
-    clock.advance(0.1)
-    report = task().execute(context)
-    assert report["counts"]["invited"] > 0
-    assert mailed(sandbox) == Counter(EVERYBODY)
 
 
 INVITERS: dict[str, Callable[[], Any]] = {

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 NOTE = "workspace_creating."
 FAILED = (AirflowFailException, WorkspaceOutcomeUnknownError)
 

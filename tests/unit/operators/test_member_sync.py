@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
-pytestmark = [
-    pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True),
-    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
-]
+pytestmark = pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True)
 
 # The seed has Olive Owner (15), Adam Admin (8), Mina, Noah and Grace (1), and Liv with an open invite.
 ROSTER: list[Any] = [
@@ -37,11 +34,6 @@ ROSTER: list[Any] = [
     {"email": "ada@example.com", "first_name": "Ada", "level": 1},
 ]
 CHANGES = ["delete_invite", "delete_member", "update_member", "create_invite"]
-
-
-@pytest.fixture(autouse=True)
-def connected(connect: Connect) -> None:
-    connect()
 
 
 def sync(roster: Any = ROSTER, *, protected: Any = (), **arguments: Any) -> Any:
@@ -88,23 +80,6 @@ def test_dry_run_returns_the_plan_of_the_run_and_needs_no_write_scope(sandbox: S
     assert applied == {**plan, "table": applied["table"]}
     assert applied["table"].startswith("1 withdrawn, 1 removed, 1 level changed, 1 invited, 1 skipped, 2 kept\n")
     assert effects(sandbox) == CHANGES
-
-
-def test_an_unapproved_change_fails_the_task(sandbox: SandboxServer) -> None:
-    plan = sync(dry_run=True)
-    with pytest.raises(AirflowFailException, match=r"- member grace\.analyst@example\.com +level: 1, not on"):
-        sync([row for row in ROSTER if row != "grace.analyst@example.com"], approved=plan)
-    assert effects(sandbox) == []
-
-
-def test_an_approved_plan_is_valid_only_for_its_organization(sandbox: SandboxServer, connect: Connect) -> None:
-    plan = sync([*ROSTER, "nobody.yet@example.com"], dry_run=True)
-    connect(host=sandbox.url.replace("127.0.0.1", "localhost"))
-    with pytest.raises(
-        AirflowFailException, match=r"Plan again, .* is for http://127\S+ 0190\S+, .* for http://localhost"
-    ):
-        sync([*ROSTER, "nobody.yet@example.com"], approved=plan)
-    assert effects(sandbox) == []
 
 
 def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: SandboxServer) -> None:
@@ -156,19 +131,6 @@ def test_implausible_changes_are_refused(
         with pytest.raises(AirflowFailException, match=message):
             sync(**({"roster": None} if name == "leavers" else {}) | {name: value}, dry_run=dry_run)
     assert writes(sandbox) == []
-
-
-def test_arguments_may_be_rendered_templates(sandbox: SandboxServer) -> None:
-    plan = sync(
-        '["ada@example.com", {"email": "mina.member@example.com", "level": "admin"}]',
-        protected='["adam.admin@example.com"]',
-        defaults='{"level": "member"}',
-        max_removals="10",
-        owner_level=" owner ",
-    )
-    assert done(plan) == {"withdraw": 1, "remove": 2, "change_level": 1, "invite": 1, "skip": 2}
-    (made,) = sandbox.effects("create_invite")
-    assert made["detail"]["level"] == 1
 
 
 def test_a_retry_continues_after_a_killed_try(sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,16 +212,6 @@ def test_a_member_who_leaves_meanwhile_is_no_error(sandbox: SandboxServer, monke
     assert [change["email"] for change in sync(dry_run=True)["changes"] if change["action"] == "invite"] == [
         "Mina.Member@example.com"
     ]
-
-
-def test_an_outage_is_left_to_task_retries(sandbox: SandboxServer, connect: Connect) -> None:
-    connect(max_attempts=1)
-    sandbox.inject("status_before", "delete_member", status=503)
-    with pytest.raises(WorkspaceError):
-        sync()
-    assert effects(sandbox) == ["delete_invite"]
-    sync()
-    assert effects(sandbox) == CHANGES
 
 
 def test_invites_of_a_sync_are_a_campaign_on_the_status_page(sandbox: SandboxServer) -> None:

@@ -11,7 +11,6 @@ from airflow.sdk import DAG
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators import (
-    batch_exports,
     dashboards,
     invites,
     members,
@@ -32,10 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
-pytestmark = [
-    pytest.mark.usefixtures("in_memory"),
-    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
-]
+pytestmark = pytest.mark.usefixtures("in_memory")
 NONE = "{{ params.nothing }}"
 native = pytest.mark.parametrize("native", [True, False], ids=["native", "text"])
 # Arguments that are as if not given; all others are refused.
@@ -115,18 +111,6 @@ SENT: list[tuple[str, type[Any], dict[str, Any], Any]] = [
             "settings": {"timezone": NONE, "test_account_filters": [{"key": "a", "label": NONE}]},
         },
         {"name": "Northwind", "test_account_filters": [{"key": "a"}]},
-    ),
-    (
-        "entries of resume_fields are left out",
-        batch_exports.WorkspaceUnpauseBatchExportOperator,
-        {"batch_export_id": SEED.batch_export_ids[0], "resume_fields": {"backfill": NONE}},
-        {},
-    ),
-    (
-        "entries of lists of mappings are left out",
-        invites.WorkspaceCreateInviteOperator,
-        {"target_email": ADA, "private_project_access": [{"id": 1, "level": NONE}]},
-        {"target_email": ADA, "private_project_access": [{"id": 1}]},
     ),
     (
         "cells and defaults are left out",

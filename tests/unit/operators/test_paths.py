@@ -21,12 +21,8 @@ from tests.meta.test_operators import OPERATORS
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
-    from tests.conftest import Connect
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
-    pytest.mark.usefixtures("no_waits"),
-]
+pytestmark = pytest.mark.usefixtures("no_waits")
 # Each argument with a path, with the other arguments of its operator.
 READ: list[tuple[Any, str, dict[str, Any]]] = [
     (WorkspaceCreateInvitesOperator, "path", {}),
@@ -38,11 +34,6 @@ WRITTEN: list[tuple[Any, str, dict[str, Any]]] = [
     (WorkspaceCreateInvitesOperator, "report_path", {"invites": ["ada@example.com"]}),
     (WorkspaceSyncMembersOperator, "report_path", {"leavers": ["joe@example.com"], "protected": []}),
 ]
-
-
-@pytest.fixture(autouse=True)
-def connected(connect: Connect) -> None:
-    connect()
 
 
 def execute(cls: Any, folder: Path, **arguments: Any) -> Any:

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotFoundError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.operators import dashboards, domains, members, organization
+from airflow_provider_workspace.operators import dashboards, members, organization
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects
@@ -18,16 +18,8 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
-pytestmark = [
-    pytest.mark.usefixtures("no_waits"),
-    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
-]
+pytestmark = pytest.mark.usefixtures("no_waits")
 MEMBER = "Mina.Member@example.com"
-
-
-@pytest.fixture(autouse=True)
-def connected(connect: Connect) -> None:
-    connect()
 
 
 def run(cls: type[Any], context: Any = None, **arguments: Any) -> Any:
@@ -54,14 +46,6 @@ def test_operators_find_people_by_address(sandbox: SandboxServer, connect: Conne
         "remove_dashboard_collaborator",
         "delete_member",
     ]
-
-
-@pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
-def test_both_spellings_of_an_internationalized_domain_are_one_and_sharp_s_is_not_ss(sandbox: SandboxServer) -> None:
-    names = ("xn--fa-hia.example", "FAß.example", "fass.example")
-    first, same, other = (run(domains.WorkspaceCreateDomainOperator, domain=name)["id"] for name in names)
-    assert first == same != other
-    assert len(sandbox.effects("create_domain")) == 2
 
 
 @pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
@@ -150,51 +134,33 @@ def test_an_address_of_none_or_several_members_is_an_error(
     assert effects(sandbox) == []
 
 
-@pytest.mark.parametrize(
-    ("cls", "arguments"),
-    [
-        (members.WorkspaceDeleteMemberOperator, {"owner_level": None, "allow_last_owner": True}),
-        (members.WorkspaceUpdateMemberOperator, {"level": 8}),
-    ],
-)
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        (UUIDS[1].upper(), "Try again: the list of members still shows what was not found"),
-        (user(1)["id"], f"Pass user_uuid='{UUIDS[1]}': the id that was passed belongs to the membership, not to the"),
-    ],
-)
-def test_a_member_that_is_not_found_is_looked_up_in_the_list(
-    sandbox: SandboxServer, cls: type[Any], arguments: dict[str, Any], given: str, says: str
-) -> None:
-    say(sandbox, "list_members", user(1, "ada@example.com"))
-    with pytest.raises((AirflowFailException, WorkspaceNotFoundError), match=says):
-        run(cls, user_uuid=given, **arguments)
-    assert effects(sandbox) == []
+DELETE = (members.WorkspaceDeleteMemberOperator, {"owner_level": None, "allow_last_owner": True})
+UPDATE = (members.WorkspaceUpdateMemberOperator, {"level": 8})
+REMOVE = (dashboards.WorkspaceRemoveDashboardCollaboratorOperator, {"dashboard_id": 1})
+STILL, PASS = "Try again: the list of {} still shows", "Pass user_uuid='{}': the id that was passed belongs to the {}"
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("task", "given", "says"),
     [
-        (UUIDS[1], "Try again: the list of collaborators still shows"),
-        (user(1)["id"].lower(), f"Pass user_uuid='{UUIDS[1]}': the id that was passed belongs to the collaborator"),
-        (user(3)["id"], f"Pass user_uuid='{UUIDS[3]}': the id that was passed belongs to the membership"),
-        (UUIDS[3], ""),
-        (UUIDS[9], ""),
+        *((task, UUIDS[1].upper(), STILL.format("members")) for task in (DELETE, UPDATE)),
+        *((task, user(1)["id"], PASS.format(UUIDS[1], "membership, not to the")) for task in (DELETE, UPDATE)),
+        (REMOVE, UUIDS[1], STILL.format("collaborators")),
+        (REMOVE, user(1)["id"].lower(), PASS.format(UUIDS[1], "collaborator")),
+        (REMOVE, user(3)["id"], PASS.format(UUIDS[3], "membership")),
+        *((REMOVE, UUIDS[number], "") for number in (3, 9)),
     ],
 )
-def test_a_collaborator_that_is_not_found_is_looked_up_in_both_lists(
-    sandbox: SandboxServer, given: str, says: str
-) -> None:
+def test_who_is_not_found_is_looked_up_in_the_lists(sandbox: SandboxServer, task: Any, given: str, says: str) -> None:
     by_uuid = {"id": user(2)["id"], "user_uuid": UUIDS[2]}
     sandbox.inject("say", "list_dashboard_collaborators", body=[user(1, "ada@example.com"), by_uuid], times=None)
     say(sandbox, "list_members", user(1, "ada@example.com"), user(3, "lin@example.com"))
-    remove = dashboards.WorkspaceRemoveDashboardCollaboratorOperator
+    cls, arguments = task
     if says:
         with pytest.raises((AirflowFailException, WorkspaceNotFoundError), match=says):
-            run(remove, dashboard_id=1, user_uuid=given)
+            run(cls, user_uuid=given, **arguments)
     else:
-        assert run(remove, dashboard_id=1, user_uuid=given)["deleted"] is False
+        assert run(cls, user_uuid=given, **arguments)["deleted"] is False
     assert effects(sandbox) == []
 
 

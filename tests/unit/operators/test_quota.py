@@ -11,7 +11,6 @@ import pytest
 
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
-from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.sandbox.limits import DAY, HOUR, Rate
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
@@ -22,15 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Clock, Connect
 
-pytestmark = [
-    pytest.mark.parametrize("sandbox", ["live"], indirect=True),
-    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
-]
-
-
-@pytest.fixture(autouse=True)
-def connected(connect: Connect) -> None:
-    connect()
+pytestmark = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 
 
 def people(count: int) -> list[Any]:
@@ -136,16 +127,6 @@ def test_a_limit_below_the_size_of_a_request_is_learned(sandbox: SandboxServer, 
     check_everybody_is_invited_once(sandbox, people(30))
 
 
-def test_invites_of_others_count(sandbox: SandboxServer, run: Run_, clock: Clock) -> None:
-    others = [f"other-{number}@example.com" for number in range(40)]
-    run(inviting(others))
-    clock.advance(600)
-    ended = run(inviting(people(60)))
-    check_everybody_is_invited_once(sandbox, [*others, *people(60)])
-    assert ended.refused <= 2
-    assert ended.hours < 3
-
-
 def test_a_limit_of_requests_is_not_learned_as_a_limit_of_invites(sandbox: SandboxServer, run: Run_) -> None:
     limit(sandbox, Rate(10**6, HOUR))
     for after in range(10, 50, 10):
@@ -224,13 +205,3 @@ def test_a_wait_names_the_limit_and_what_is_left_in_log_and_on_the_page(
     assert f": {why}" in log
     assert "pool" not in log[log.index("120 rows") :]
     assert (ti.xcoms["progress"]["left"], ti.xcoms["progress"]["why"].startswith(why)) == (left, True)
-
-
-def test_a_member_sync_invites_100_people_at_the_rates_of_the_service(sandbox: SandboxServer, run: Run_) -> None:
-    protected = ["adam.admin@example.com"]
-    ended = run(
-        lambda: WorkspaceSyncMembersOperator(task_id="sync", roster=people(100), protected=protected, max_removals=None)
-    )
-    check_everybody_is_invited_once(sandbox, people(100))
-    assert ended.hours <= 4
-    assert ended.refused <= 2

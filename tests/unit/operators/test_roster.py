@@ -17,12 +17,8 @@ from tests.audit import writes
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
-    from tests.conftest import Connect
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
-    pytest.mark.parametrize("sandbox", ["lenient"], indirect=True),
-]
+pytestmark = pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
 ROSTER = Path(__file__).resolve().parents[3] / "tests" / "data" / "roster.csv"
 VALID = [
     "ivo@example.com",
@@ -84,11 +80,6 @@ INVALID: list[tuple[Any, str]] = [
     ),
     ({"email": "ivo@example.com", None: ["beyond", "the header"]}, "field 'None': Keys should be strings"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def connected(connect: Connect) -> None:
-    connect()
 
 
 def test_each_row_is_valid_or_its_reason_is_in_the_report() -> None:

@@ -11,9 +11,7 @@ from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
-    from tests.conftest import Connect
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 
 MEMBERS = members.WorkspaceListMembersOperator
 INVITES = invites.WorkspaceListInvitesOperator
@@ -50,9 +48,8 @@ def run(cls: type[Any], **arguments: Any) -> Any:
     ],
 )
 def test_impossible_filters_are_refused_before_sending(
-    sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], message: str
+    sandbox: SandboxServer, cls: type[Any], arguments: dict[str, Any], message: str
 ) -> None:
-    connect()
     with pytest.raises(AirflowFailException, match=f"WorkspaceInputError: .*{message}.*Nothing was sent"):
         run(cls, **arguments)
     assert sandbox.requests() == []
@@ -77,14 +74,12 @@ def test_impossible_filters_are_refused_before_sending(
     ],
 )
 @pytest.mark.usefixtures("sandbox")
-def test_rows_are_compared_by_the_type_of_the_field(connect: Connect, cls: type[Any], where: Any, count: int) -> None:
-    connect()
+def test_rows_are_compared_by_the_type_of_the_field(cls: type[Any], where: Any, count: int) -> None:
     assert run(cls, where=where, count_only=True) == count
 
 
 @pytest.mark.usefixtures("sandbox")
-def test_fields_selects_keys_of_rows(connect: Connect) -> None:
-    connect()
+def test_fields_selects_keys_of_rows() -> None:
     assert run(PROJECTS, fields=["name", "extra.name", "extra.what"]) == [
         {"name": "Default project", "extra.name": "Default project", "extra.what": None}
     ]

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-
 
 @pytest.fixture
 def interruptions(monkeypatch: pytest.MonkeyPatch) -> Interruptions:
@@ -56,7 +54,6 @@ retries = pytest.mark.parametrize(
 @pytest.mark.parametrize(("task", "clock"), [(invites, 0), (invites, -1000), (sync, 0)])
 @retries
 def test_a_retry_invites_nobody_twice_if_the_list_lags(
-    connect: Connect,
     sandbox: SandboxServer,
     interruptions: Interruptions,
     monkeypatch: pytest.MonkeyPatch,
@@ -65,7 +62,6 @@ def test_a_retry_invites_nobody_twice_if_the_list_lags(
     clock: float,
 ) -> None:
     """Also if the clock was set back since the earlier try."""
-    connect()
     if "task_state_store" in context:
         context = {"task_state_store": TaskStore()}
     interruptions.after("POST")
@@ -85,8 +81,7 @@ def test_a_retry_invites_nobody_twice_if_the_list_lags(
     assert len(sandbox.effects("create_invite")) == 1
 
 
-def test_a_refused_create_clears_the_task_state(connect: Connect, sandbox: SandboxServer) -> None:
-    connect()
+def test_a_refused_create_clears_the_task_state(sandbox: SandboxServer) -> None:
     store = TaskStore()
     sandbox.inject("status_before", "create_project", status=403)
     context: Any = {"task_state_store": store}
@@ -96,10 +91,9 @@ def test_a_refused_create_clears_the_task_state(connect: Connect, sandbox: Sandb
 
 
 def test_a_try_that_another_one_replaced_repeats_no_request(
-    connect: Connect, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second try begins while the first one waits to send a request again."""
-    connect()
     store = TaskStore()
     context: Any = {"task_state_store": store}
     sandbox.inject("status_before", "pause_batch_export", status=503)
@@ -118,8 +112,7 @@ def test_a_try_that_another_one_replaced_repeats_no_request(
     assert len(sandbox.audit("pause_batch_export")) == 1
 
 
-def test_dry_run_writes_no_task_state(connect: Connect) -> None:
-    connect()
+def test_dry_run_writes_no_task_state() -> None:
     store = TaskStore()
     context: Any = {"task_state_store": store}
     project(dry_run=True).execute(context)

@@ -11,7 +11,6 @@ from airflow_provider_workspace.errors import (
     WorkspaceNotAppliedError,
     WorkspaceNotFoundError,
 )
-from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators import dashboards, domains, invites, members, projects
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
@@ -20,15 +19,9 @@ from tests.task_instance import TaskInstance
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
-    from tests.conftest import Clock, Connect
+    from tests.conftest import Clock
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-
-
-@pytest.fixture(autouse=True)
-def connected(connect: Connect, clock: Clock) -> Clock:
-    connect()
-    return clock
+pytestmark = pytest.mark.usefixtures("clock")
 
 
 def run(cls: type[Any], **arguments: Any) -> Any:
@@ -58,18 +51,6 @@ def reads_first(operation: str) -> int:
 def delete(operation: str, **more: Any) -> Any:
     cls, arguments, _ = DELETES[operation]
     return run(cls, **arguments, **more)
-
-
-@deletes
-def test_a_delete_without_effect_is_an_error(sandbox: SandboxServer, clock: Clock, operation: str) -> None:
-    sandbox.inject("said_otherwise", operation)
-    with pytest.raises(
-        WorkspaceNotAppliedError, match=r"the service says that the .* was deleted, but did not sh"
-    ) as no:
-        delete(operation)
-    assert not no.value.permanent
-    assert sum(clock.waited) == pytest.approx(60, abs=1)
-    assert delete(operation)["deleted"]
 
 
 @deletes
@@ -224,14 +205,3 @@ def test_a_list_whose_rows_show_no_name_decides_nothing(sandbox: SandboxServer, 
     with pytest.raises(AirflowFailException, match="none of which shows its name, address or id"):
         run(cls, **arguments)
     assert writes(sandbox) == []
-
-
-def test_a_look_up_ends_at_the_first_match(sandbox: SandboxServer, connect: Connect) -> None:
-    with WorkspaceHook() as hook:
-        for number in range(5):
-            hook.create_project(name=f"Project {number}")
-    connect(page_size=2)
-    before = len(sandbox.requests())
-    assert run(projects.WorkspaceCreateProjectOperator, name="Project 1")["name"] == "Project 1"
-    listed = [entry["operation"] for entry in sandbox.requests()[before:]].count("list_projects")
-    assert listed == 2

@@ -167,7 +167,7 @@ def test_each_mistake_is_named_with_its_line(text: str, said: str) -> None:
     [
         ("domains: [{}, {}]", 3),
         ({"domains": [{} for _ in range(101)]}, MAX_FINDINGS + 2),
-        ("\n".join(f"key_{number}: 1" for number in range(20_000)), MAX_FINDINGS + 2),
+        ("\n".join(f"key_{number}: 1" for number in range(2_000)), MAX_FINDINGS + 2),
         ("organizations:\n" + "\n".join(f"  {number}: {{}}" for number in range(200)), MAX_FINDINGS + 2),
     ],
     ids=["two", "mapping", "keys", "names"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -73,24 +72,6 @@ def test_the_clock_of_the_service_may_be_ahead(ahead: float) -> None:
     quota.note_sent(NOW, [str(number) for number in range(40)])
     assert quota.refuse([NOW + ahead] * 40, 20, 327.0, NOW) == NOW + HOUR + CLOCK_MARGIN
     assert quota.refuse([NOW + 30] * 60, 20, 327.0, NOW) == NOW + 30 + HOUR + CLOCK_MARGIN
-
-
-def test_the_state_of_a_quota_is_plain_json() -> None:
-    quota = Quota()
-    quota.kept.setdefault("progress_at", NOW)
-    quota.note_sent(NOW, ["a"])
-    quota.note_refused_rows(NOW, 1)
-    quota.refused["b"] = "no"
-    quota.refuse([NOW], 20, 600.0, NOW)
-    again = Quota(kept=json.loads(json.dumps(quota.kept)))
-    assert again.sent() == {"a"}
-    assert again.refused == {"b": "no"}
-    assert again.most(HOUR) == quota.most(HOUR) == 2
-    again.kept.setdefault("progress_at", NOW + 1)
-    assert again.progress_at == NOW
-    assert again.refusals == 1
-    again.note_sent(NOW + 2, ["c"])
-    assert (again.refusals, again.progress_at) == (0, NOW + 2)
 
 
 @given(

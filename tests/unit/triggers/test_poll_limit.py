@@ -3,74 +3,49 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import json
+import socket
 import threading
 import time
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from airflow_provider_workspace.triggers.workspace import WorkspaceWaitTrigger
+from tests.raw_server import HEAD, RawServer, Scene, dripping
 
 if TYPE_CHECKING:
     from tests.conftest import Connect
 
-
 WAITS = 30
+EMPTY = b'{"count": 0, "next": null, "results": []}'
 
 
-class SlowService(ThreadingHTTPServer):
-    """Answers with an empty list after a while, and counts the requests under way."""
+class Load:
+    """Responds with an empty list after a while, and counts the requests under way."""
 
-    daemon_threads = True
-    request_queue_size = 100
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
         self.lock = threading.Lock()
         self.under_way = self.most = self.requests = 0
-        self.seconds = 0.1
+
+    def __call__(self, connection: socket.socket) -> None:
+        with self.lock:
+            self.requests += 1
+            self.under_way += 1
+            self.most = max(self.most, self.under_way)
+        time.sleep(self.seconds)
+        with self.lock:
+            self.under_way -= 1
+        connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(EMPTY), EMPTY))
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: SlowService
-
-    def do_GET(self) -> None:
-        with self.server.lock:
-            self.server.requests += 1
-            self.server.under_way += 1
-            self.server.most = max(self.server.most, self.server.under_way)
-        time.sleep(self.server.seconds)
-        with self.server.lock:
-            self.server.under_way -= 1
-        body = b'{"count": 0, "next": null, "results": []}'
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-@pytest.fixture
-def service() -> Iterator[SlowService]:
-    with SlowService() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server
-        server.shutdown()
-
-
-def wait(service: SlowService, connect: Connect, interval: float, seconds: float) -> None:
-    """Run the waits until their time is over."""
-    connect(host=f"http://127.0.0.1:{service.server_port}", max_concurrency=1)
-
+async def watch(interval: float, seconds: float, conn_id: str = "workspace_default") -> None:
+    """Run waits until their time is over."""
     trigger = WorkspaceWaitTrigger(
         condition="domain_verified",
         arguments={"domain_id": "0190c0de-0000-4000-8000-0000000000d1"},
+        workspace_conn_id=conn_id,
         poll_interval=interval,
         end_at=time.time() + seconds,
     )
@@ -79,29 +54,48 @@ def wait(service: SlowService, connect: Connect, interval: float, seconds: float
         async for _ in trigger.run():
             pass
 
-    async def run() -> None:
-        await asyncio.gather(*(one() for _ in range(WAITS)))
-        await asyncio.sleep(0.5)  # as in a triggerer, the loop goes on while the streams of the waits end
-
-    asyncio.run(run())
+    await asyncio.gather(*(one() for _ in range(WAITS)))
+    await asyncio.sleep(0.5)  # as in a triggerer, the loop goes on while the streams of the waits end
 
 
+@pytest.mark.parametrize(
+    ("load", "interval", "seconds", "most", "late"),
+    [(Load(1.2), 0.1, 2, range(11, 21), 1), (Load(0.1), 20, 1.5, range(1, 21), 0)],
+)
 def test_polls_have_a_limit_of_their_own_and_say_once_that_they_are_late(
-    service: SlowService, connect: Connect, caplog: pytest.LogCaptureFixture
+    connect: Connect,
+    caplog: pytest.LogCaptureFixture,
+    load: Load,
+    interval: float,
+    seconds: float,
+    most: range,
+    late: int,
 ) -> None:
-    service.seconds = 1.2
-    with caplog.at_level(logging.WARNING, logger="airflow_provider_workspace.triggers.polling"):
-        wait(service, connect, interval=0.1, seconds=4)
-    assert 10 < service.most <= 20
-    (line,) = [record.getMessage() for record in caplog.records if "Raise poke_interval" in record.getMessage()]
-    assert "'workspace_default' is polled every " in line
-    assert "instead of every 0.1 s" in line
+    with RawServer(Scene(handler=load)) as service:
+        connect(host=service.url, max_concurrency=1)
+        asyncio.run(watch(interval, seconds))
+    assert load.requests > WAITS / 2
+    assert load.most in most
+    lines = [record.getMessage() for record in caplog.records if "Raise poke_interval" in record.getMessage()]
+    assert len(lines) == late
+    assert all("'workspace_default' is polled every " in line and f"of every {interval} s" in line for line in lines)
 
 
-def test_polls_that_hold_their_interval_say_nothing(
-    service: SlowService, connect: Connect, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.WARNING, logger="airflow_provider_workspace.triggers.polling"):
-        wait(service, connect, interval=2.5, seconds=4)
-    assert service.requests > WAITS / 2
-    assert "Raise poke_interval" not in caplog.text
+def test_a_slow_service_does_not_delay_polls_of_another(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many waits for a service that sends byte by byte; waits for another service end on time."""
+    load = Load(0)
+
+    async def both() -> None:
+        slow = asyncio.ensure_future(watch(0.2, 60, "slow"))
+        await asyncio.sleep(0.3)
+        await asyncio.wait_for(watch(0.2, 1), 20)
+        slow.cancel()
+        await asyncio.wait({slow})
+
+    slowly = dripping(HEAD + b"Content-Length: 10000\r\n\r\n", b" ", 0.3)
+    with RawServer(slowly) as slow, RawServer(Scene(handler=load)) as quick:
+        connect(host=quick.url)
+        connection = {"conn_type": "workspace", "host": slow.url, "password": "key-of-a-test"}
+        monkeypatch.setenv("AIRFLOW_CONN_SLOW", json.dumps(connection | {"extra": {"organization_id": "o"}}))
+        asyncio.run(both())
+    assert load.requests >= WAITS

@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,7 +21,6 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks import workspace_async
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
-from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 from airflow_provider_workspace.triggers.workspace import (
     WorkspaceArrivalTrigger,
@@ -35,6 +33,7 @@ from tests.robustness.fast_forward import FastForward
 if TYPE_CHECKING:
     from airflow.triggers.base import BaseEventTrigger, BaseTrigger
 
+    from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
 ADA = "ada@example.com"
@@ -290,23 +289,6 @@ def test_two_hundred_waits_share_one_poll_per_interval(
     assert max(logged) - min(logged) > INTERVAL / 2
 
 
-@pytest.mark.needs_airflow("3.3", "shared trigger streams")
-def test_a_failed_poll_does_not_end_a_wait(connect: Connect, tmp_path: Path) -> None:
-    with SandboxServer(database=str(tmp_path / "workspace.db")) as server:
-        connect(host=server.url, max_attempts=1)
-        invite = WorkspaceHook().create_invite(target_email=ADA)
-    again = SandboxServer(database=str(tmp_path / "workspace.db"), port=server.port)
-
-    def restart() -> None:
-        again.__enter__()
-        again.accept_invite(str(invite.id))
-
-    try:
-        assert statuses(lambda: share(5), restart) == ["done"] * 5
-    finally:
-        again.__exit__(None, None, None)
-
-
 @pytest.mark.parametrize(
     ("changes", "shares"),
     [
@@ -402,49 +384,6 @@ def test_arrivals_fire_once_across_restarts_and_in_pieces(monkeypatch: pytest.Mo
     assert asyncio.run(watch(store, expected=0)) == []
 
 
-class _Supervisor:
-    """The triggerer's parent: keeps state by asset and key."""
-
-    def __init__(self) -> None:
-        self.kept: dict[tuple[str, str], Any] = {}
-
-    async def asend(self, message: Any) -> Any:
-        from airflow.sdk.execution_time.comms import AssetStateStoreResult, OKResponse
-
-        place = message.name, message.key
-        if hasattr(message, "value"):
-            self.kept[place] = message.value
-            return OKResponse(ok=True)
-        return AssetStateStoreResult(value=self.kept[place]) if place in self.kept else OKResponse(ok=True)
-
-
-@pytest.mark.needs_airflow("3.3", "the asset state store")
-@pytest.mark.usefixtures("stored_at_once")
-def test_assets_with_equal_watchers_have_separate_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    from airflow.sdk import Asset
-    from airflow.sdk.execution_time import task_runner
-    from airflow.sdk.execution_time.context import AssetStateStoreAccessors
-
-    supervisor = _Supervisor()
-    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", supervisor, raising=False)
-
-    def told(*assets: str, expected: int) -> list[list[str]]:
-        store = AssetStateStoreAccessors(inlets=[Asset(name) for name in assets])
-        known = lambda: {name for name, _ in supervisor.kept} >= set(assets)  # noqa: E731
-        return asyncio.run(watch(store, expected=expected, ready=known))
-
-    assert told("one", expected=0) == []
-    WorkspaceHook().create_project(name="First")
-    # The second asset starts with the present rows; the first has not seen them yet.
-    assert told("one", "two", expected=1) == [["First"]]
-    WorkspaceHook().create_project(name="Second")
-    for assets in (("two",), ("one", "two")):
-        assert told(*assets, expected=1) == [["Second"]]
-    assert told("two", "one", expected=0) == []
-    one, two = ({*kept["ids"]} for (name, _), kept in sorted(supervisor.kept.items()))
-    assert one == two
-
-
 def test_the_deadline_trigger_fires_by_the_wall_clock() -> None:
     began = time.time()
     event = asyncio.run(first_event(WorkspaceDeadlineTrigger(end_at=began + 0.3)))
@@ -452,32 +391,6 @@ def test_the_deadline_trigger_fires_by_the_wall_clock() -> None:
     assert time.time() - began >= 0.3
     event = asyncio.run(first_event(WorkspaceDeadlineTrigger(end_at=began + 3600, close_task_id="close")))
     assert event.payload == {"status": "unwatched", "state": None}
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**400, True, "60", None, []])
-def test_invalid_numbers_are_refused(value: Any) -> None:
-    for name, make in {
-        "poll_interval": lambda: waiting(poll_interval=value),
-        "poll_interval ": lambda: WorkspaceArrivalTrigger(what="member", poll_interval=value),
-        "end_at": lambda: WorkspaceDeadlineTrigger(end_at=value),
-        "map_index": lambda: WorkspaceDeadlineTrigger(end_at=1.0, map_index=value),
-    }.items():
-        with pytest.raises(WorkspaceInputError, match=f"{name.strip()} must be a number"):
-            make()
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: WorkspaceDeadlineTrigger(end_at=-1), r"end_at must be a number from 0 to 1e\+11, not one beyond that"),
-        (lambda: WorkspaceArrivalTrigger(what=["member"]), "what is something of type list"),  # type: ignore[arg-type]
-        (lambda: waiting(organization_id=["o"]).shared_stream_key(), "organization_id must be a string"),
-        (lambda: outcome(waiting(workspace_conn_id=["workspace_default"])), "workspace_conn_id must be"),
-    ],
-)
-def test_invalid_arguments_are_refused(make: Callable[[], Any], message: str) -> None:
-    with pytest.raises(WorkspaceInputError, match=message):
-        make()
 
 
 def test_a_watcher_uses_its_queue_or_is_refused() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,12 +13,7 @@ if TYPE_CHECKING:
 
 def imported(airflow_cli: AirflowCli, migrated_database: Path, home: Path, variables: Variables) -> str:
     """Return the organization file that ``airflow workspace import`` writes."""
-    home.mkdir(exist_ok=True)
-    airflow_cli.migrated_home(home, migrated_database)
-    known = {**variables.values, "workspace_dashboard_of_somebody": "5"}
-    with closing(sqlite3.connect(home / "airflow.db")) as database, database:
-        rows = [(key, value, False) for key, value in known.items()]
-        database.executemany("INSERT INTO variable (key, val, is_encrypted) VALUES (?, ?, ?)", rows)
+    airflow_cli.migrated_home(home, migrated_database, {**variables.values, "workspace_dashboard_of_somebody": "5"})
     run = airflow_cli.run("workspace", "import", home=home)
     assert run.returncode == 0, run.stderr
     return run.stdout

@@ -7,10 +7,11 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -59,10 +60,17 @@ class AirflowCli:
 
     def run_tests(self, folder: Path, *options: str) -> str:
         """Run the tests of a folder as a separate project; they must pass. Return the output."""
+        return self._succeed("pytest", "-q", "-p", "no:cacheprovider", *options, folder)
+
+    def run_code(self, code: str) -> None:
+        """Run Python in a process of its own, with Airflow imported; it must succeed."""
+        self._succeed("python", code)
+
+    def _succeed(self, *command: str | Path) -> str:
         stdout, stderr = self._outputs()
-        command = ("pytest", "-q", "-p", "no:cacheprovider", *options, folder)
-        run = self._finish(self._start(command, folder, folder, {}, stdout, stderr), command, stdout, stderr, 120)
-        assert run.returncode == 0, run.stdout
+        pid = self._start(command, self.folder, self.folder, {}, stdout, stderr)
+        run = self._finish(pid, command, stdout, stderr, 180)
+        assert run.returncode == 0, run.stdout + run.stderr
         return run.stdout
 
     def _finish(
@@ -92,8 +100,9 @@ class AirflowCli:
         """Import what ``dags test`` needs. It takes seconds, and pays off for several runs."""
         self._ask(preload="dags test")
 
-    def migrated_home(self, home: Path, template: Path) -> None:
-        """Copy a migrated database into a home. The first xdist worker that asks creates the template."""
+    def migrated_home(self, home: Path, template: Path, variables: dict[str, str] | None = None) -> None:
+        """Copy a migrated database into a home, with Variables. The first xdist worker creates the template."""
+        home.mkdir(exist_ok=True)
         template.parent.mkdir(exist_ok=True)
         with template.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -102,6 +111,9 @@ class AirflowCli:
                 assert migrated.returncode == 0, migrated.stderr[-3000:]
                 shutil.copy(home / "airflow.db", template)
         shutil.copy(template, home / "airflow.db")
+        with closing(sqlite3.connect(home / "airflow.db")) as database, database:
+            rows = [(key, value, False) for key, value in (variables or {}).items()]
+            database.executemany("INSERT INTO variable (key, val, is_encrypted) VALUES (?, ?, ?)", rows)
 
     def _outputs(self) -> tuple[Path, Path]:
         number = next(self._numbers)

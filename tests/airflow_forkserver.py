@@ -1,5 +1,5 @@
 """
-A process that has imported Airflow and forks for each `airflow …` or `pytest …`, which saves their import time.
+A process that has imported Airflow and forks for each `airflow …`, `pytest …` or piece of Python, which saves time.
 
 It reads JSON requests from standard input and replies to each with a line of JSON. A command has what it would have
 in a process of its own: arguments, environment, working directory, database, output and exit code.
@@ -25,6 +25,9 @@ def main() -> None:
     os.dup2(2, 1)  # output of imports must not mix with the replies
 
     from airflow.cli import cli_parser
+
+    import airflow_provider_workspace.cli.commands
+    import airflow_provider_workspace.hooks.workspace  # noqa: F401 - for the commands
 
     cli_parser.get_parser()
     for line in sys.stdin:
@@ -62,6 +65,9 @@ def run(arguments: list[str], env: dict[str, str], cwd: str, stdout: str, stderr
         import pytest
 
         sys.exit(pytest.main(arguments[1:]))
+    if arguments[0] == "python":
+        exec(arguments[1], {})  # noqa: S102 - code of a test
+        sys.exit()
     from airflow.__main__ import main as airflow
 
     airflow()

@@ -238,10 +238,6 @@ EXAMPLE_BODY: dict[str, dict[str, Any]] = json.loads("""
     "name": "Weekly signups", "description": "Signups by week and country", "pinned": true, "deleted": false,
     "use_template": "signup-overview", "use_dashboard": 4101, "delete_insights": false, "tags": ["growth", "weekly"],
     "restriction_level": 21},
-  "UpdateDashboard": {
-    "name": "Weekly signups (retired)", "description": "Replaced by the monthly dashboard", "pinned": false,
-    "deleted": true, "use_template": "signup-overview", "use_dashboard": 4102, "delete_insights": true, "tags": [],
-    "restriction_level": 37},
   "AddDashboardCollaborator": {"level": 37, "user_uuid": "0190a1b2-0000-4000-8000-0000000000a1"},
   "PauseBatchExport": {
     "name": "Events to the warehouse", "model": "events",
@@ -249,20 +245,10 @@ EXAMPLE_BODY: dict[str, dict[str, Any]] = json.loads("""
     "interval": {"every": "hour"}, "paused": true, "last_paused_at": "2025-03-01T06:00:00Z",
     "start_at": "2025-01-01T00:00:00Z", "end_at": "2025-12-31T00:00:00Z",
     "hogql_query": "SELECT event, timestamp FROM events"},
-  "UnpauseBatchExport": {
-    "name": "Persons to the warehouse", "model": "persons",
-    "destination": {"type": "Postgres", "config": {"host": "warehouse.example.com", "schema": "public"}},
-    "interval": {"every": "day"}, "paused": false, "last_paused_at": "2025-03-01T06:00:00Z",
-    "start_at": "2025-01-01T00:00:00Z", "end_at": "2025-12-31T00:00:00Z",
-    "hogql_query": "SELECT id, properties FROM persons"},
   "CreateDomain": {
     "domain": "example.org", "jit_provisioning_enabled": true, "sso_enforcement": "saml",
     "saml_entity_id": "https://idp.example.org/entity", "saml_acs_url": "https://idp.example.org/acs",
     "saml_x509_cert": "made-up certificate, first"},
-  "UpdateDomain": {
-    "domain": "staff.example.org", "jit_provisioning_enabled": false, "sso_enforcement": "",
-    "saml_entity_id": "https://idp.example.org/staff/entity", "saml_acs_url": "https://idp.example.org/staff/acs",
-    "saml_x509_cert": "made-up certificate, second"},
   "CreateInvite": {
     "target_email": "ivo.sample@example.com", "first_name": "Ivo", "level": 1,
     "message": "Welcome to the analytics workspace.", "private_project_access": [{"id": 501, "level": "member"}],
@@ -298,4 +284,6 @@ EXAMPLE_BODY: dict[str, dict[str, Any]] = json.loads("""
     "has_completed_onboarding_for": {"product_analytics": true}, "surveys_opt_in": false, "heatmaps_opt_in": true}
 }
 """)
-EXAMPLE_BODY["VerifyDomain"] = EXAMPLE_BODY["CreateDomain"]
+EXAMPLE_BODY["UpdateDashboard"] = EXAMPLE_BODY["CreateDashboard"] | {"deleted": True, "tags": []}
+EXAMPLE_BODY["UnpauseBatchExport"] = EXAMPLE_BODY["PauseBatchExport"] | {"model": "persons", "paused": False}
+EXAMPLE_BODY["UpdateDomain"] = EXAMPLE_BODY["VerifyDomain"] = EXAMPLE_BODY["CreateDomain"]

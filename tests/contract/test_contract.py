@@ -25,7 +25,7 @@ from tests.contract.parts import (
     route_of,
     send_by,
 )
-from tests.contract.reference import EXPECTED, Expected
+from tests.contract.reference import EXPECTED, USER, Expected
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Resource
@@ -172,13 +172,11 @@ def check_result(expected: Expected, result: Any) -> None:
 
 
 def check_resource(expected: Expected, resource: Resource) -> None:
-    name, file = type(resource).__name__, "api/models.py"
-    missing = set(expected.answer_fields) - set(type(resource).model_fields)
-    assert not missing, f"{expected.operation}: {name} in {file} lacks {names(missing)}, which the reference has"
-    more = set(type(resource).model_fields) - set(expected.answer_fields)
-    assert not more, f"{expected.operation}: {name} in {file} has {names(more)}, which the reference has not"
-    assert list(type(resource).model_fields) == list(expected.answer_fields), (
-        f"{expected.operation}: the fields of {name} in {file} are in another order than those of the reference"
+    name = type(resource).__name__
+    fields = list(type(resource).model_fields)
+    assert fields == list(expected.answer_fields), (
+        f"{expected.operation}: {names(set(fields) ^ set(expected.answer_fields)) or 'the order of fields'} differs "
+        f"between {name} in api/models.py and the reference"
     )
     assert not resource.__pydantic_extra__, (
         f"{expected.operation}: the sandbox answers {names(set(resource.__pydantic_extra__))}, "
@@ -190,3 +188,7 @@ def check_resource(expected: Expected, resource: Resource) -> None:
             f"{expected.operation}: the sandbox answers {value!r} for '{field}', "
             f"which is of type {expected.answer_fields[field]} in the reference"
         )
+        if kind is dict and field in ("user", "created_by") and value:
+            assert list(value) == list(USER), (
+                f"the fields of User in api/models.py are not those of the reference: {value}"
+            )

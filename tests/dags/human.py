@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 import urllib.error
 import urllib.request
@@ -11,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from tests.e2e.services import free_port
 
 if TYPE_CHECKING:
     from tests.airflow_cli import AirflowCli
@@ -22,9 +23,7 @@ WAITING = ("awaiting_input", "deferred")
 @contextmanager
 def api_server(airflow: AirflowCli, home: Path) -> Iterator[str]:
     """Start an API server and yield the URL of its API; it may not be ready yet."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     all_admins = {"AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True"}
     with airflow.running("api-server", "--port", str(port), "--workers", "1", home=home, **all_admins):
         yield f"http://127.0.0.1:{port}/api/v2"
@@ -70,13 +69,13 @@ def approve(api: str, over: threading.Event) -> None:
             continue
 
 
-def call(method: str, url: str, body: Any = None) -> Any:
+def call(method: str, url: str, body: Any = None, **headers: str) -> Any:
     """Call the API of Airflow."""
     request = urllib.request.Request(  # noqa: S310 - loopback
         url,
         data=None if body is None else json.dumps(body).encode(),
-        headers={"Content-Type": "application/json"},
+        headers={"Content-Type": "application/json", **headers},
         method=method,
     )
-    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - loopback
+    with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310 - loopback
         return json.load(answer)

@@ -32,4 +32,5 @@ def test_commands_print_what_the_page_shows(
         assert run.returncode == 0, run.stderr
         said += run.stdout.replace(sandbox.url, "http://127.0.0.1:8765")
     assert " ".join(SAID.split()) in " ".join(said.split())
+    assert sandbox.seed.admin_key not in said
     assert sandbox.effects() == []

@@ -1,8 +1,7 @@
-"""Code, commands, links and references of the documentation."""
+"""Code, commands and references of the documentation. ``make docs`` follows its links and includes."""
 
 from __future__ import annotations
 
-import importlib
 import re
 import subprocess
 import sys
@@ -14,9 +13,10 @@ import pytest
 from airflow.sdk import DAG, BaseSensorOperator
 
 from airflow_provider_workspace.api.operations import OPERATIONS
-from airflow_provider_workspace.get_provider_info import get_provider_info
 from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.sensors.workspace import WorkspaceSensor
 from tests.dag_bag import DagBag
+from tests.meta.test_operators import OPERATORS, SENSORS, TRIGGERS
 from tests.variables import install
 
 if TYPE_CHECKING:
@@ -121,34 +121,6 @@ def test_documented_sandbox_options_exist() -> None:
     assert {"--profile"} <= options <= set(re.findall(r"--[\w-]+", said))
 
 
-# Links
-
-
-def anchors(page: str) -> set[str]:
-    headings = re.findall(r"^#+ (.*)$", PAGES[page], re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
-# To the repository: links, pictures, cards, included files.
-LINK = re.compile(
-    r"\]\((?!https?:)([^)\s]+)\)|^:img-top: (\S+)|^:link: (\S+)|^```\{(?:literal)?include\} (\S+)", re.MULTILINE
-)
-LINKS = [
-    (page, link or picture or (card and f"{card}.md") or file)
-    for page, text in PAGES.items()
-    for link, picture, card, file in LINK.findall(text)
-]
-
-
-@pytest.mark.parametrize(("page", "target"), LINKS)
-def test_links_resolve(page: str, target: str) -> None:
-    path, _, anchor = target.partition("#")
-    file = (DOCS / page).parent / path if path else DOCS / page
-    assert file.is_file()
-    if anchor:
-        assert anchor in anchors(str(file.resolve().relative_to(DOCS)))
-
-
 # Examples
 
 INCLUDE = re.compile(
@@ -157,13 +129,6 @@ INCLUDE = re.compile(
     re.MULTILINE,
 )
 INCLUDES = [(page, *found) for page, text in PAGES.items() for found in INCLUDE.findall(text)]
-
-
-@pytest.mark.parametrize(("page", "file", "start", "end"), INCLUDES)
-def test_literalinclude_markers_exist_once(page: str, file: str, start: str, end: str) -> None:
-    text = ((DOCS / page).parent / file).read_text()
-    assert text.count(start) == text.count(end) == 1
-    assert text.index(start) < text.index(end)
 
 
 def test_every_marker_is_used() -> None:
@@ -180,22 +145,9 @@ def documented() -> list[str]:
     return [name for text in PAGES.values() for name in re.findall(r"^\.\. autoclass:: (\S+)", text, re.MULTILINE)]
 
 
-def public_classes() -> list[str]:
-    """Return the operators, sensors and triggers in the provider metadata."""
-    info = get_provider_info()
-    names = []
-    for kind in ("operators", "sensors", "triggers"):
-        for path in info[kind][0]["python-modules"]:
-            module = importlib.import_module(path)
-            names += [
-                f"{path}.{name}"
-                for name, value in vars(module).items()
-                if isinstance(value, type) and value.__module__ == path and name.startswith("Workspace")
-            ]
-    return [*names, "airflow_provider_workspace.sensors.workspace.WorkspaceSensor"]
-
-
-@pytest.mark.parametrize("name", public_classes())
+@pytest.mark.parametrize(
+    "name", [f"{cls.__module__}.{cls.__name__}" for cls in (*OPERATORS, *SENSORS, *TRIGGERS, WorkspaceSensor)]
+)
 def test_every_class_has_a_section(name: str) -> None:
     there = documented().count(name)
     assert there, f"write a section with an example and '.. autoclass:: {name}' in docs/"

@@ -1,4 +1,4 @@
-"""Code, links and commands of the README."""
+"""Code and commands of the README. ``tests/meta/test_package_page.py`` follows its links."""
 
 from __future__ import annotations
 
@@ -48,8 +48,3 @@ def test_the_test_in_the_readme_passes(airflow_cli: AirflowCli, tmp_path: Path) 
     (code,) = [code for language, code in BLOCKS if language == "py"]
     (tmp_path / "test_readme.py").write_text(code)
     assert "1 passed" in airflow_cli.run_tests(tmp_path)
-
-
-@pytest.mark.parametrize("target", re.findall(r"\]\(((?!http)[^)#]+)\)", README))
-def test_links_of_the_readme_resolve(target: str) -> None:
-    assert (ROOT / target).exists()

@@ -44,13 +44,9 @@ needs_chromium = pytest.mark.skipif(
 
 
 class Browser:
-    """
-    A browser window. All methods wait for their elements.
+    """A browser window. All methods wait for their elements."""
 
-    :param more_arguments: further arguments of Chromium
-    """
-
-    def __init__(self, *more_arguments: str) -> None:
+    def __init__(self) -> None:
         options = webdriver.ChromeOptions()
         options.binary_location = str(shutil.which("chromium"))
         options.set_capability("goog:loggingPrefs", {"browser": "SEVERE"})
@@ -63,7 +59,6 @@ class Browser:
             "--hide-scrollbars",
             "--lang=en-US",
             "--no-proxy-server",
-            *more_arguments,
         ):
             options.add_argument(argument)
         self.driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))

@@ -46,10 +46,9 @@ def airflow(
 
 
 @pytest.fixture(scope="module")
-def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
-    """A browser for the tests of a module, which may set ``BROWSER_ARGUMENTS``."""
+def browser() -> Iterator[Browser]:
     from tests.e2e.chromium import Browser
 
-    running = Browser(*getattr(request.module, "BROWSER_ARGUMENTS", ()))
+    running = Browser()
     yield running
     running.close()

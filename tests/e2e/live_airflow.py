@@ -9,14 +9,13 @@ import sqlite3
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from tests.dags.human import call
 from tests.e2e.processes import find_child, kill_tree
 from tests.e2e.services import free_port
 
@@ -132,33 +131,22 @@ class LiveAirflow:
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Call the API of Airflow, as ``user`` if there are users."""
-        return self._send(
-            method, f"api/v2/{path}", body, {"Authorization": f"Bearer {self.token()}"} if self.user else {}
-        )
+        headers = {"Authorization": f"Bearer {self.token()}"} if self.user else {}
+        return call(method, f"{self.url}/api/v2/{path}", body, **headers)
 
     def token(self, user: str = "") -> str:
         """Log a user in, by default ``user``, and return the token."""
         name = user or self.user
         if name not in self._tokens:
-            answer = self._send("POST", "auth/token", {"username": name, "password": name}, {})
+            answer = call("POST", f"{self.url}/auth/token", {"username": name, "password": name})
             self._tokens[name] = answer["access_token"]
         return self._tokens[name]
-
-    def _send(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Any:
-        request = urllib.request.Request(  # noqa: S310 - loopback
-            f"{self.url}/{path}",
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json", **headers},
-            method=method,
-        )
-        with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310 - loopback
-            return json.load(answer)
 
     def dags(self) -> list[str]:
         """Return the ids of the Dags; none until the API responds."""
         try:
             return [dag["dag_id"] for dag in self.call("GET", "dags?limit=200")["dags"]]
-        except (OSError, urllib.error.URLError):
+        except OSError:
             return []
 
     def trigger(self, dag_id: str, **conf: Any) -> str:

@@ -1,5 +1,5 @@
 """
-Two assets with equal watchers in a triggerer: both get every event and have separate state, and nobody waits.
+Two assets with equal watchers in a triggerer: both get every event and have separate state.
 
 `make e2e` runs this with SQLite, `make e2e-celery` with PostgreSQL.
 """
@@ -7,16 +7,15 @@ Two assets with equal watchers in a triggerer: both get every event and have sep
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.live_airflow import OVER, LiveAirflow
+from tests.e2e.live_airflow import LiveAirflow
 from tests.e2e.services import postgres
 
 if TYPE_CHECKING:
@@ -40,9 +39,8 @@ def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> 
         yield stack.enter_context(LiveAirflow(tmp_path_factory.mktemp("airflow"), DAGS, server, **settings))
 
 
-def create(api: httpx.Client, *names: str) -> None:
-    for name in names:
-        assert api.post("projects/", json={"name": name}).status_code == 201
+def create(api: httpx.Client, name: str) -> None:
+    assert api.post("projects/", json={"name": name}).status_code == 201
 
 
 def remembered(airflow: LiveAirflow) -> list[set[str]]:
@@ -50,28 +48,9 @@ def remembered(airflow: LiveAirflow) -> list[set[str]]:
     return [set(json.loads(value)["ids"]) for (value,) in airflow.query("SELECT value FROM asset_state_store")]
 
 
-def runs(airflow: LiveAirflow, name: str) -> list[dict[str, Any]]:
-    """Return the runs of a Dag, oldest first."""
-    found: list[dict[str, Any]] = airflow.call("GET", f"dags/{name}/dagRuns?limit=100&order_by=id")["dag_runs"]
-    return found
-
-
 def states(airflow: LiveAirflow) -> dict[str, list[str]]:
     """Return the states of the runs of each Dag."""
-    return {name: [run["state"] for run in runs(airflow, name)] for name in ASSETS}
-
-
-def results(airflow: LiveAirflow, name: str, since: int) -> list[Any]:
-    """Return what the runs of a Dag read, but for the first ones."""
-    path = "taskInstances/read_events/xcomEntries/return_value"
-    ids = [run["dag_run_id"] for run in runs(airflow, name)[since:]]
-    return [airflow.call("GET", f"dags/{name}/dagRuns/{run}/{path}")["value"] for run in ids]
-
-
-def wait_for_idle(airflow: LiveAirflow) -> dict[str, int]:
-    """Wait until nothing runs and return the number of runs of each Dag."""
-    airflow.wait_for(lambda: all(state in OVER for name in ASSETS for state in states(airflow)[name]), 180, "idle")
-    return {name: len(found) for name, found in states(airflow).items()}
+    return {name: [run["state"] for run in airflow.call("GET", f"dags/{name}/dagRuns")["dag_runs"]] for name in ASSETS}
 
 
 def test_two_assets_with_equal_watchers_get_each_event(airflow: LiveAirflow, api: httpx.Client) -> None:
@@ -88,28 +67,3 @@ def test_two_assets_with_equal_watchers_get_each_event(airflow: LiveAirflow, api
     airflow.start_triggerer()
     airflow.wait_for(lambda: states(airflow) == {asset: ["success"] * 3 for asset in ASSETS}, 300, "a third run")
     airflow.wait_for(lambda: all(len(ids) == 4 for ids in remembered(airflow)), 60, f"{remembered(airflow)}")
-
-
-def test_nobody_waits_for_the_next_arrival(airflow: LiveAirflow, api: httpx.Client) -> None:
-    """Airflow hands a run the events up to the first one that queued it; the run reads the others itself."""
-    before = wait_for_idle(airflow)
-    asset = ASSETS[0]
-
-    def handed_over() -> int:
-        ((events,),) = airflow.query("SELECT count(*) FROM asset_event")
-        return int(events)
-
-    events = handed_over()
-    create(api, "A slow one")
-    airflow.wait_for(lambda: states(airflow)[asset][before[asset] :] == ["running"], 60, "a run")
-    for number, name in enumerate(("Second", "Third"), 2):
-        create(api, name)
-        airflow.wait_for(lambda: handed_over() >= events + number * len(ASSETS), 60, f"the event of {name}")  # noqa: B023
-    assert states(airflow)[asset][before[asset] :] == ["running"], "the run ended too soon"
-    airflow.wait_for(lambda: len(states(airflow)[asset]) == before[asset] + 2, 120, "a second run")
-    time.sleep(20)  # a third run would have begun
-    wait_for_idle(airflow)
-    first, *others = results(airflow, asset, before[asset])
-    print(f"\nhanded over: {[first['triggering'], *(run['triggering'] for run in others)]}; read: {others}")
-    assert first["read"] == [["A slow one"]]
-    assert [name for run in others for names in run["read"] for name in names] == ["Second", "Third"]

@@ -1,4 +1,4 @@
-"""`make demo`: first run, second run, interrupts and concurrent runs."""
+"""`make demo`: first run, second run and interrupts."""
 
 from __future__ import annotations
 
@@ -87,23 +87,3 @@ def test_an_interrupt_stops_every_process(home: Path, number: signal.Signals) ->
     assert "Traceback" not in output
     assert time.monotonic() - began < 30
     assert not programs_with(home)
-
-
-def test_concurrent_demos_use_separate_workspaces(home: Path) -> None:
-    first = start(home)
-    assert first.stdout is not None
-    first.stdout.readline()
-    second = demo(home)
-    first.send_signal(signal.SIGINT)
-    first.communicate(timeout=60)
-    assert second.returncode == 1
-    assert "This runs already" in second.stderr
-
-
-def test_an_unreadable_workspace_is_reported(home: Path) -> None:
-    (home / "workspace.db").write_text("no database")
-    run = demo(home)
-    assert run.returncode == 1
-    assert "holds no workspace that this version can read" in run.stderr
-    assert "ARGS=--fresh" in run.stderr
-    assert "Traceback" not in run.stderr

@@ -7,6 +7,7 @@ Rosters and reports in S3, with the server of moto and Airflow's Amazon provider
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -62,9 +63,8 @@ def _connection(connect: Connect) -> None:
     connect()
 
 
-def invite_from(path: str | None, **arguments: Any) -> Any:
-    """Invite the people of a file, or others."""
-    return WorkspaceCreateInvitesOperator(task_id="invite", path=path, **arguments).execute({})
+def invite(**arguments: Any) -> Any:
+    return WorkspaceCreateInvitesOperator(task_id="invite", **arguments).execute({})
 
 
 def connection(url: str) -> str:
@@ -84,7 +84,7 @@ def bucket(store: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_invites_from_s3_write_the_report_to_s3(bucket: Any, sandbox: SandboxServer) -> None:
     bucket.pipe("bucket/team.csv", b"email\nada@example.com\nmina.member@example.com\n")
-    result = invite_from("s3://store@bucket/team.csv", report_path="s3://store@bucket/reports/2026/report.json")
+    result = invite(path="s3://store@bucket/team.csv", report_path="s3://store@bucket/reports/2026/report.json")
     assert result["report_path"] == "s3://store@bucket/reports/2026/report.json"
     report = json.loads(bucket.cat("bucket/reports/2026/report.json"))
     assert [row["status"] for row in report["addresses"]] == ["invited", "member"]
@@ -115,38 +115,39 @@ def test_an_organization_file_in_s3_is_applied(bucket: Any, sandbox: SandboxServ
     assert plan.execute({})["pending"] == 0
 
 
+MISSING = r"There is no bucket or folder for the file"
+DENIED = "Permission denied: 's3://poor@bucket/{}' cannot be "
+
+
 @pytest.mark.parametrize(
-    ("path", "says"),
+    ("arguments", "kind", "says"),
     [
-        ("s3://store@bucket/none.csv", "There is no file 's3://store@bucket/none.csv'"),
-        ("s3://store@none/team.csv", "There is no file 's3://store@none/team.csv'"),
-        ("s3://store@bucket/folder.csv", "'s3://store@bucket/folder.csv' is a directory"),
-        ("s3://nobody@bucket/team.csv", "There is no connection 'nobody'"),
-        ("gs://store@bucket/team.csv", "Install the Airflow provider for gs://"),
+        ({"path": "s3://store@bucket/none.csv"}, AirflowFailException, "There is no file 's3://store@bucket/none.csv'"),
+        ({"path": "s3://store@none/team.csv"}, AirflowFailException, "There is no file 's3://store@none/team.csv'"),
+        ({"path": "s3://store@bucket/folder.csv"}, AirflowFailException, "bucket/folder.csv' is a directory"),
+        ({"path": "s3://nobody@bucket/team.csv"}, AirflowFailException, "There is no connection 'nobody'"),
+        ({"path": "gs://store@bucket/team.csv"}, AirflowFailException, "Install the Airflow provider for gs://"),
+        ({"path": "s3://poor@bucket/team.csv"}, AirflowFailException, DENIED.format("team.csv")),
+        ({"report_path": "s3://poor@bucket/report.csv"}, AirflowFailException, DENIED.format("report.csv")),
+        ({"report_path": "s3://store@none/report.csv"}, AirflowFailException, MISSING),
+        ({"path": "s3://down@bucket/team.csv"}, WorkspaceStorageError, "The object store failed: 's3://down@bucket/"),
     ],
 )
-def test_a_missing_file_is_a_permanent_error(bucket: Any, path: str, says: str) -> None:
+def test_what_the_store_refuses_is_an_error_before_anything_is_sent(
+    bucket: Any,
+    sandbox: SandboxServer,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: dict[str, str],
+    kind: type[Exception],
+    says: str,
+) -> None:
     bucket.pipe("bucket/folder.csv/team.csv", b"email\nada@example.com\n")
-    with pytest.raises(AirflowFailException, match="Nothing was sent") as caught:
-        invite_from(path)
-    assert says in str(caught.value)
-
-
-def test_an_unreachable_store_is_a_transient_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_DOWN", connection("http://127.0.0.1:9"))
-    with pytest.raises(
-        WorkspaceStorageError, match=r"The object store failed: 's3://down@bucket/team.csv' cannot be read"
-    ):
-        invite_from("s3://down@bucket/team.csv")
-
-
-def test_missing_permissions_are_a_permanent_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with RawServer(answer(403)) as refusing:
         monkeypatch.setenv("AIRFLOW_CONN_POOR", connection(refusing.url))
-        with pytest.raises(AirflowFailException, match=r"Permission denied: 's3://poor@bucket/team\.csv' cannot be"):
-            invite_from("s3://poor@bucket/team.csv")
-        with pytest.raises(AirflowFailException, match=r"Permission denied: .* be written with connection 'poor'"):
-            invite_from(None, invites=["ada@example.com"], report_path="s3://poor@bucket/report.csv")
+        monkeypatch.setenv("AIRFLOW_CONN_DOWN", connection("http://127.0.0.1:9"))
+        with pytest.raises(kind, match=re.escape(says)):
+            invite(**({"invites": ["ada@example.com"]} if "report_path" in arguments else {}), **arguments)
+    assert sandbox.requests() == []
 
 
 def test_a_replaced_file_is_known_by_its_metadata(bucket: Any) -> None:
@@ -157,12 +158,3 @@ def test_a_replaced_file_is_known_by_its_metadata(bucket: Any) -> None:
         bucket.pipe("bucket/replaced.csv", f"email\n{address}\n".encode())
         states.append(file.state())
     assert states[0] != states[1]
-
-
-def test_nothing_is_sent_if_the_report_bucket_is_missing(
-    bucket: Any,  # noqa: ARG001
-    sandbox: SandboxServer,
-) -> None:
-    with pytest.raises(AirflowFailException, match="There is no bucket or folder for the file"):
-        invite_from(None, invites=["ada@example.com"], report_path="s3://store@none/report.csv")
-    assert sandbox.requests() == []

@@ -1,12 +1,10 @@
-"""The sandbox in a browser: DNS rebinding and markup in records. ``tests/sandbox/test_web.py`` asks as a page would."""
+"""The sandbox in a browser: markup in records. ``tests/sandbox/test_web.py`` asks as a page would."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,41 +13,7 @@ from tests.e2e.chromium import Browser, needs_chromium
 
 pytestmark = [pytest.mark.e2e, needs_chromium]
 
-# A name of somebody else, which by now resolves to this machine.
-REBOUND = "rebound.example.com"
-BROWSER_ARGUMENTS = (f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",)
 MARKUP = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script><b id='put'>"
-ASK = """
-const [url, options, done] = arguments;
-fetch(url, options).then(answer => answer.text().then(text => done([answer.type, answer.status, text])))
-                   .catch(error => done(["error", 0, String(error)]));
-"""
-
-
-@pytest.fixture
-def kept(server: SandboxServer) -> Iterator[None]:
-    """Create a record that a reset would remove, and check that it still exists afterwards."""
-    server.publish_dns("kept.example.com", "text")
-    yield
-    assert server.control("GET", "dns")["records"] == [{"name": "kept.example.com", "value": "text"}]
-    assert server.audit() == []
-
-
-def ask(browser: Browser, url: str, **options: Any) -> tuple[str, int, str]:
-    """Send a request from the open page."""
-    kind, status, text = browser.driver.execute_async_script(ASK, url, options)
-    return kind, status, text
-
-
-@pytest.mark.usefixtures("kept")
-def test_dns_rebinding_is_refused(browser: Browser, server: SandboxServer) -> None:
-    browser.open(f"http://{REBOUND}:{server.port}/")
-    browser.read(f"The sandbox is not known as '{REBOUND}:{server.port}'.")
-    # For the browser, the page and the sandbox now have the same origin.
-    for method, path in (("GET", "/_sandbox/workspace"), ("POST", "/_sandbox/reset"), ("GET", "/_sandbox/requests")):
-        kind, status, text = ask(browser, path, method=method)
-        assert (kind, status) == ("basic", 403)
-        assert "Olive" not in text
 
 
 def test_markup_in_records_is_escaped(browser: Browser, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -27,6 +26,7 @@ from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.audit import effects
 from tests.dags.human import approving
 from tests.dags.test_examples import ONBOARDED
+from tests.e2e.services import free_port
 
 pytestmark = pytest.mark.e2e
 
@@ -120,9 +120,7 @@ def connected(away: Path, home: str, dags: Path, server: SandboxServer) -> dict[
 @contextmanager
 def people_and_dns(away: Path, server: SandboxServer, environment: dict[str, str]) -> Iterator[None]:
     """Publish DNS challenges, accept invites and approve actions in the background."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
+    port = str(free_port())
     command = (away / "venv" / "bin" / "airflow", "api-server", "--port", port, "--workers", "1")
     admins = {"AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True"}
     over = threading.Event()

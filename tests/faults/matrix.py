@@ -199,7 +199,7 @@ def faults(elsewhere: str) -> dict[str, Fault]:
         "success, another value returned": Fault(
             "said_otherwise", {"how": "other_answer", "times": None}, profile="live"
         ),
-        "very large list": Fault("large_list", {"rows": 1_000}),
+        "very large list": Fault("large_list", {"rows": 100}),
     }
 
 

@@ -16,6 +16,15 @@ LOST = (
     *("applied 8 s after a timeout", "applied 50 s after a reset", "reset after, lists lag 20 s"),
 )
 
+# Operators under each fault. The hooks, which do not look up, under a third of them each time: between them all.
+WRITTEN = [
+    (operation, way, fault_name)
+    for number, operation in enumerate(name for name, case in CASES.items() if case.effects)
+    for place, fault_name in enumerate(LOST)
+    for way in WAYS
+    if way == "operator" or (number + place) % 3 == 0
+]
+
 Surroundings = tuple[SandboxServer, dict[str, Fault], list[Received]]
 
 
@@ -26,9 +35,7 @@ def prepared() -> Iterator[Surroundings]:
 
 
 @pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-@pytest.mark.parametrize("fault_name", LOST)
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("operation", [name for name, case in CASES.items() if case.effects])
+@pytest.mark.parametrize(("operation", "way", "fault_name"), WRITTEN)
 def test_no_fault_applies_a_write_twice(prepared: Surroundings, operation: str, way: str, fault_name: str) -> None:
     sandbox, kinds, strays = prepared
     fault = kinds[fault_name]

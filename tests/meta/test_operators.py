@@ -6,8 +6,6 @@ import importlib
 import inspect
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -91,19 +89,3 @@ def test_every_argument_of_a_trigger_is_documented(cls: type[Any]) -> None:
 
 def test_links_are_in_the_metadata() -> None:
     assert INFO["extra-links"] == [f"{WorkspaceLink.__module__}.{WorkspaceLink.__qualname__}"]
-
-
-def test_parsing_a_dag_file_imports_no_http_library_and_no_model() -> None:
-    names = [*modules("operators"), *modules("sensors"), *modules("triggers")]
-    names += ["airflow_provider_workspace.task_groups", "airflow_provider_workspace.links"]
-    package = "airflow_provider_workspace"
-    rooms = ("api.models", "api.operation", "client", "hooks", "procedures", "sandbox", "state")
-    expensive = ("requests", "httpx", *(f"{package}.{room}" for room in rooms))
-    code = (
-        "import sys, importlib, airflow.sdk, airflow.triggers.base\n"
-        "before = set(sys.modules)\n"
-        f"for name in {names!r}: importlib.import_module(name)\n"
-        f"print([name for name in set(sys.modules) - before if name.startswith({expensive!r})])\n"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.splitlines()[-1] == "[]"

@@ -161,7 +161,6 @@ class Service:
         self.stayed = set(self.ids)
         self.fault = fault
         self.changes = ["stay", *changes]
-        self.asked: list[tuple[int, int]] = []
         self.chance = random.Random(7)  # noqa: S311 - the same each time
 
     def page(self, op: Any) -> Page[Invite]:
@@ -171,7 +170,6 @@ class Service:
         elif change == "leave":
             self.stayed.discard(self.ids.pop(0))
         offset, limit = op.offset or 0, op.limit
-        self.asked.append((offset, limit))
         following = offset + limit if offset + limit < len(self.ids) else None
         sent = Sent(offset, limit, self.ids[offset : offset + limit], following, self.ids, self.chance)
         self.fault(sent)

@@ -7,8 +7,6 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import airflow_provider_workspace.api.operations as ops
 from airflow_provider_workspace import errors
@@ -315,7 +313,6 @@ URL = "https://host.example.com/base/api/x/"
 @pytest.mark.parametrize(
     ("location", "target"),
     [
-        ("https://host.example.com/other/", "https://host.example.com/other/"),
         ("https://HOST.example.com:443/other/", "https://HOST.example.com:443/other/"),
         ("/other/?a=b#c", "https://host.example.com/other/?a=b"),
         ("?a=b", "https://host.example.com/base/api/x/?a=b"),
@@ -351,23 +348,7 @@ def test_refused_redirect_error_names_its_target(location: str, where: str) -> N
     assert "s3cret" not in str(error)
 
 
-# Final errors
-
-
-@given(
-    st.sampled_from([GET, POST, SHOP, PAUSE, DELETE, VERIFY]),
-    st.integers(100, 599),
-    st.binary() | st.text().map(lambda text: text.encode("utf-8", "replace")),
-    st.sampled_from(["location", "retry-after", "content-type", "x-request-id"]),
-    st.text(),
-)
-def test_any_response_is_a_result_or_a_workspace_error(
-    op: Operation[Any], status: int, body: bytes, header: str, value: str
-) -> None:
-    try:
-        answer(op, status, body, **{header: value})
-    except errors.WorkspaceError as error:
-        assert str(error).isprintable()  # noqa: PT017 - what comes back may also be a result
+# Not applied
 
 
 @pytest.mark.parametrize("body", [b'{"success": false}', b'{"error": "busy"}', b'{"id": null, "status": "failed"}'])

@@ -26,16 +26,7 @@ if TYPE_CHECKING:
     from tests.conftest import Connect
 
 AIRFLOW = Path(sys.executable).with_name("airflow")
-# Airflow imports the definitions of all commands for each command: they must import nothing else.
-COSTS = """
-import sys, airflow.cli.cli_parser
-from airflow_provider_workspace.cli.definition import get_workspace_commands
-before = set(sys.modules)
-assert get_workspace_commands()
-print([name for name in sys.modules if name.startswith("airflow_provider_workspace.")], set(sys.modules) - before)
-"""
-
-NO_WINDOW = "No maintenance window holds a batch export.\nLast sweep: never.\n"
+NO_WINDOW = "No maintenance window holds a batch export.\n"
 
 pytestmark = pytest.mark.needs_airflow("3.2", "commands of providers")
 
@@ -46,16 +37,6 @@ Airflow = Callable[..., subprocess.CompletedProcess[str]]
 def airflow(airflow_cli: AirflowCli, tmp_path: Path) -> Airflow:
     """Run a command with its own AIRFLOW_HOME."""
     return partial(airflow_cli.run, home=tmp_path)
-
-
-def test_whoami_reports_scopes_and_level(airflow: Airflow, sandbox: SandboxServer, connect: Connect) -> None:
-    connect(key=sandbox.seed.reader_key)
-    run = airflow("workspace", "whoami")
-    assert run.returncode == 0, run.stderr
-    assert f"The service at {sandbox.url} accepts the API key.\n" in run.stdout
-    assert "Scopes confirmed by reading: project:read, organization:read, organization_member:read.\n" in run.stdout
-    assert "Level of the key's owner in project 1: 15.\n" in run.stdout
-    assert sandbox.seed.reader_key not in run.stdout + run.stderr
 
 
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
@@ -140,11 +121,8 @@ def test_windows_lists_leases_and_resumes_abandoned_exports(
     connect()
     with closing(WorkspaceHook()) as hook:
         hook.pause_batch_export(batch_export_id=export_id)
-    monkeypatch.delenv("AIRFLOW_CONN_WORKSPACE_DEFAULT")
     airflow_cli.migrated_home(tmp_path, migrated_database)
-    assert airflow("connections", "add", "workspace_default", "--conn-json", sandbox.connection()).returncode == 0
-    run = airflow("workspace", "windows")
-    assert (run.returncode, run.stdout) == (0, NO_WINDOW), run.stderr
+    assert airflow("workspace", "windows").stdout == f"{NO_WINDOW}Last sweep: never.\n"
     place = {"service": sandbox.url, "organization_id": sandbox.seed.organization_id, "batch_export_id": export_id}
     times = {"since": 1_790_000_000, "until": 4_000_000_000, "paused_at": 1_790_000_001}
     held = lease(run_id="gone", owner="data-team", **place, **times)
@@ -154,8 +132,9 @@ def test_windows_lists_leases_and_resumes_abandoned_exports(
         "workspace_lease.early": json.dumps(held | {"since": "0001-01-01T00:00:00+14:00"}),
     }
     values = {key: value, **broken, SWEEP: swept(held, "open", at=1_790_000_060)}
-    (tmp_path / "variables.json").write_text(json.dumps(values))
-    assert airflow("variables", "import", tmp_path / "variables.json").returncode == 0
+    airflow_cli.migrated_home(tmp_path, migrated_database, values)
+    monkeypatch.delenv("AIRFLOW_CONN_WORKSPACE_DEFAULT")
+    assert airflow("connections", "add", "workspace_default", "--conn-json", sandbox.connection()).returncode == 0
 
     run = airflow("workspace", "windows")
     assert "ABANDONED: its run is gone  owner data-team" in run.stdout, run.stderr
@@ -179,22 +158,12 @@ def test_windows_lists_leases_and_resumes_abandoned_exports(
     assert run.returncode == 0, run.stderr
     assert f"Abandoned window {window} (its run is gone): resumed {export_id}" in run.stdout
     assert effects(sandbox) == ["pause_batch_export", "unpause_batch_export"]
-    assert airflow("workspace", "windows").stdout.startswith("No maintenance window holds a batch export.\n")
+    assert airflow("workspace", "windows").stdout.startswith(NO_WINDOW)
     run = airflow("workspace", "resume", export_id)
     assert run.returncode == 0, run.stderr
     assert run.stdout.endswith(f"Resumed batch export {export_id}.\n")
     assert sum(request["path"].endswith("/unpause/") for request in sandbox.requests()) == 2
     assert "EXPORT_ID must be" in airflow("workspace", "resume", "all").stderr
-
-
-def test_the_command_definitions_import_nothing() -> None:
-    run = subprocess.run([sys.executable, "-c", COSTS], capture_output=True, text=True, check=True)
-    modules = [
-        "airflow_provider_workspace.get_provider_info",
-        "airflow_provider_workspace.cli",
-        "airflow_provider_workspace.cli.definition",
-    ]
-    assert run.stdout.splitlines()[-1] == f"{modules} set()"
 
 
 def test_the_plan_of_an_organization_file_has_its_changes_or_names_the_line(
@@ -212,9 +181,6 @@ def test_the_plan_of_an_organization_file_has_its_changes_or_names_the_line(
     run = airflow("workspace", "plan", file)
     assert run.returncode == 2, run.stdout + run.stderr
     assert re.search(r"^  \+ project Northwind +timezone: UTC$", run.stdout, re.MULTILINE)
-    run = airflow("workspace", "plan", file, "-o", "json")
-    (planned,) = json.loads(run.stdout).values()
-    assert (run.returncode, planned["pending"]) == (2, 1)
     file.write_text("projects:\n  - nam: Northwind")
     run = airflow("workspace", "plan", file)
     assert run.returncode == 1

@@ -18,6 +18,7 @@ from airflow_provider_workspace.operators.organization import (
     WorkspaceApplyOrganizationOperator,
     WorkspacePlanOrganizationOperator,
 )
+from tests.organizations import imported
 from tests.variables import Variables, install
 
 if TYPE_CHECKING:
@@ -71,15 +72,10 @@ def test_the_plan_of_an_imported_file_is_empty_for_hard_texts(
     file: Any = {"projects": [{"name": "Default project", "dashboards": dashboards}]}
     made = WorkspaceApplyOrganizationOperator(task_id="dashboards", part="dashboards", file=file).execute({})
     assert made["pending"] == len(dashboards)
-    airflow_cli.migrated_home(tmp_path, migrated_database)
-    (tmp_path / "variables.json").write_text(json.dumps(variables.values))
-    run = airflow_cli.run("variables", "import", tmp_path / "variables.json", home=tmp_path)
-    assert run.returncode == 0, run.stderr
-    run = airflow_cli.run("workspace", "import", home=tmp_path)
-    assert run.returncode == 0, run.stderr
+    written = imported(airflow_cli, migrated_database, tmp_path, variables)
     path = tmp_path / "organization.yaml"
-    path.write_bytes(run.stdout.encode())
-    read = yaml.safe_load(run.stdout)["projects"]
+    path.write_bytes(written.encode())
+    read = yaml.safe_load(written)["projects"]
     assert [project["name"] for project in read[1:]] == HARD
     before = len(sandbox.effects())
     run = airflow_cli.run("workspace", "plan", path, "-o", "json", home=tmp_path)
@@ -94,15 +90,11 @@ def test_the_plan_of_an_imported_file_is_empty_for_hard_texts(
     assert len(sandbox.effects()) == before
 
 
-@pytest.mark.parametrize(
-    "command", [["import"], ["plan", "organization.yaml", "-o", "json"]], ids=lambda command: command[0]
-)
 def test_only_data_goes_to_standard_output(
     airflow_cli: AirflowCli,
     migrated_database: Path,
     sandbox: SandboxServer,
     tmp_path: Path,
-    command: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """
@@ -114,17 +106,12 @@ def test_only_data_goes_to_standard_output(
     connection = json.loads(sandbox.connection())
     connection["extra"]["project_id"] = str(sandbox.seed.project_id)
     monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", json.dumps(connection))
-    (tmp_path / "organization.yaml").write_text("projects: [{name: Default project}]")
     environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path)}
-    run = subprocess.run(
-        [AIRFLOW, "workspace", *command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    command = [AIRFLOW, "workspace", "import"]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    if command[0] == "import":
-        assert run.stdout.startswith("# The organization as it was.")
-        assert yaml.safe_load(run.stdout)["organization_id"] == sandbox.seed.organization_id
-    else:
-        assert isinstance(json.loads(run.stdout), dict)
+    assert run.stdout.startswith("# The organization as it was.")
+    assert yaml.safe_load(run.stdout)["organization_id"] == sandbox.seed.organization_id
     assert "Skipping masking for a secret" in run.stderr
 
 
@@ -138,8 +125,6 @@ def test_plan_reads_a_template_as_data_and_says_so(
     assert run.returncode == 2, run.stderr
     assert f"+ project {SECRET}" in run.stdout
     assert "Line 2 looks like a Jinja template. It is taken as it is" in run.stderr
-    run = airflow_cli.run("workspace", "plan", "none.yaml", home=tmp_path, cwd=tmp_path)
-    assert f"There is no file '{tmp_path}/none.yaml'" in run.stderr
 
 
 # Names that hold a secret, or none.
@@ -172,12 +157,7 @@ def test_people_count_once_and_what_cannot_be_written_is_left_out(
     member: Any = {"id": "m", "user": {"email": "ada@example.com"}, "level": 8}
     for operation, rows in (("list_invites", [ada]), ("list_members", [member, {"id": "nobody"}])):
         sandbox.inject("say", operation, body={"count": len(rows), "next": None, "results": rows}, times=None)
-    airflow_cli.migrated_home(tmp_path, migrated_database)
-    (tmp_path / "variables.json").write_text(json.dumps(variables.values))
-    assert airflow_cli.run("variables", "import", tmp_path / "variables.json", home=tmp_path).returncode == 0
-    run = airflow_cli.run("workspace", "import", home=tmp_path)
-    assert run.returncode == 0, run.stderr
-    found = yaml.safe_load(run.stdout)
+    found = yaml.safe_load(imported(airflow_cli, migrated_database, tmp_path, variables))
     assert found["members"]["people"] == [{"email": "ada@example.com", "level": "admin"}]
     assert [project["name"] for project in found["projects"]] == ["Default project", "North"]
     assert [dashboard["name"] for dashboard in found["projects"][0]["dashboards"]] == ["kept"]

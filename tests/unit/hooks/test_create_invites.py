@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
-from tests.raw_server import RESET_AFTER_READING, RawServer, answer
+from airflow_provider_workspace.errors import WorkspaceError
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -75,25 +73,6 @@ def test_object_body_sends_one_invite_per_request(call: Call, connect: Connect, 
     assert sorted(body["first_name"] for body in writes(sandbox)) == ["P 1", "P 2", "P 3"]
 
 
-@pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
-def test_invalid_rows_are_named_before_anything_is_sent(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
-    connect()
-    wrong: list[Any] = [{"email": ""}, {"email": "ivo@example.org", "level": "boss"}]
-    wrong += [{"email": "noa@example.org", "levle": "1"}]
-    with pytest.raises(WorkspaceInputError) as error:
-        call("create_invites", ["ok@example.org", "mara@example", *wrong])
-    assert str(error.value) == (
-        "Correct the invalid rows (4), or leave them out with on_invalid='skip': row 2 (mara@example): 'example' is "
-        "not a domain; row 3 (no address): field 'target_email' is required; row 4 (ivo@example.org): field 'level': "
-        "expected a whole number, or member (1) or admin (8) or owner (15); row 5 (noa@example.org): unknown field "
-        "'levle' (did you mean 'level'?). Nothing was sent."
-    )
-    assert sandbox.requests() == []
-
-
-# Lost responses
-
-
 # Concurrency
 
 
@@ -103,7 +82,7 @@ def test_bulk_invites_are_sent_concurrently(
 ) -> None:
     """A request is under way for at least the latency after it arrived."""
     connect()
-    sandbox.change_settings(latency_ms=600)
+    sandbox.change_settings(latency_ms=250)
     report = call("create_invites", people(200))
     assert report.counts["invited"] == 200
     assert len(sandbox.effects("create_invite")) == 200
@@ -111,7 +90,7 @@ def test_bulk_invites_are_sent_concurrently(
     assert progress.startswith("Invites: 200 of 200 (100 %), ")
     sent = [entry for entry in sandbox.requests() if entry["operation"] == "create_invites"]
     times = [datetime.fromisoformat(entry["at"].replace("Z", "+00:00")).timestamp() for entry in sent]
-    under_way = [sum(0 <= at - other < 0.6 for other in times) for at in times]
+    under_way = [sum(0 <= at - other < 0.25 for other in times) for at in times]
     assert 2 <= max(under_way) <= 4, under_way
 
 
@@ -121,16 +100,3 @@ def test_a_refusal_stops_the_remaining_requests(call: Call, connect: Connect, sa
     with pytest.raises(WorkspaceError, match="401"):
         call("create_invites", people(200))
     assert 2 <= len(writes(sandbox)) <= 5, "one that succeeds, then at most four at once"
-
-
-def test_a_lost_response_is_looked_up_after_a_pause(call: Call, connect: Connect) -> None:
-    nobody, ada = (
-        answer(body={"count": len(rows), "next": None, "previous": None, "results": rows})
-        for rows in ([], [{"target_email": "ada@example.com"}])
-    )
-    with RawServer(nobody, nobody, RESET_AFTER_READING, ada, nobody) as service:
-        connect(host=service.url, consistency_time=0.1)
-        began = time.monotonic()
-        assert call("create_invites", ["ada@example.com"]).counts["invited"] == 1
-        assert time.monotonic() - began >= 0.1
-    assert [request.method for request in service.requests] == ["GET", "GET", "POST", "GET", "GET"]

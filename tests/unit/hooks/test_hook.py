@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -17,22 +15,18 @@ from airflow_provider_workspace.api.models import Resource
 from airflow_provider_workspace.errors import (
     WorkspaceConfigError,
     WorkspaceInputError,
-    WorkspaceOutcomeUnknownError,
     WorkspacePermissionError,
-    WorkspaceTransportError,
 )
 from airflow_provider_workspace.hooks.workspace import (
     RECORDS,
     WorkspaceAsyncHook,
-    WorkspaceDoNotRetryError,
     WorkspaceHook,
 )
 from airflow_provider_workspace.sandbox.seed import SEED
-from airflow_provider_workspace.version_compat import AirflowFailException
-from tests.raw_server import RESET_AFTER_READING, RawServer, answer
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.airflow_cli import AirflowCli
     from tests.conftest import Call
 
 Connect = Callable[..., None]
@@ -55,9 +49,9 @@ assert child == 0 or os.waitpid(child, 0)[1] == 0
 """
 
 
-def test_a_forked_process_opens_connections_of_its_own(connect: Connect) -> None:
+def test_a_forked_process_opens_connections_of_its_own(connect: Connect, airflow_cli: AirflowCli) -> None:
     connect()
-    subprocess.run([sys.executable, "-c", FORK], check=True, timeout=180)
+    airflow_cli.run_code(FORK)
 
 
 SEVERAL_LOOPS = """
@@ -79,10 +73,10 @@ assert answers == [20] * 4, answers
 """
 
 
-def test_an_async_hook_serves_several_event_loops(connect: Connect) -> None:
+def test_an_async_hook_serves_several_event_loops(connect: Connect, airflow_cli: AirflowCli) -> None:
     """In a process of its own, where the connections of the closed loops are left."""
     connect()
-    subprocess.run([sys.executable, "-c", SEVERAL_LOOPS], check=True, timeout=180)
+    airflow_cli.run_code(SEVERAL_LOOPS)
 
 
 # Organization and project
@@ -229,46 +223,3 @@ def test_records_in_xcom_have_no_secrets(call: Call, connect: Connect) -> None:
     assert read.to_dict() == project.to_dict()
     assert read_report == report.to_dict()
     assert set(RECORDS) == {record.__name__ for record in Resource.__subclasses__()}, "others cannot be read"
-
-
-def test_importing_the_hook_imports_no_model_and_no_settings() -> None:
-    code = "import sys, airflow_provider_workspace.hooks.workspace as _; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert "airflow_provider_workspace.hooks.workspace" in loaded
-    assert not {f"airflow_provider_workspace.{name}" for name in ("api.models", "client.settings")} & {*loaded}
-
-
-# Lost responses in @task functions: Airflow does not retry what could be done twice
-
-
-def test_a_task_is_not_retried_after_a_create_with_an_unknown_outcome(
-    call: Call, connect: Connect, sandbox: SandboxServer
-) -> None:
-    connect()
-    sandbox.inject("reset_after", "create_project")
-    with pytest.raises(
-        AirflowFailException, match=r"^Look for the project by its name in the list of projects"
-    ) as lost:
-        call("create_project", name="Northwind")
-    assert isinstance(lost.value, WorkspaceOutcomeUnknownError)
-    assert lost.value.permanent
-    assert lost.value.outcome == "unknown"
-    assert len(sandbox.effects("create_project")) == 1
-
-
-def test_a_task_may_be_retried_after_a_repeatable_write_with_an_unknown_outcome(
-    call: Call, connect: Connect, sandbox: SandboxServer
-) -> None:
-    with RawServer(RESET_AFTER_READING) as service:
-        connect(host=service.url, max_attempts=1)
-        with pytest.raises(WorkspaceTransportError, match="was sent, but no complete response arrived") as lost:
-            call("pause_batch_export", batch_export_id=sandbox.seed.batch_export_ids[0])
-    assert not isinstance(lost.value, AirflowFailException | WorkspaceDoNotRetryError)
-
-
-def test_a_create_whose_response_identifies_no_record_is_not_retried(call: Call, connect: Connect) -> None:
-    with RawServer(answer(201, {"error": "limit reached"})) as service:
-        connect(host=service.url)
-        with pytest.raises(WorkspaceDoNotRetryError, match=r"^Look for the dashboard in the workspace itself"):
-            call("create_dashboard", name="Sales")
-    assert len(service.requests) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +12,10 @@ from airflow_provider_workspace.errors import WorkspaceIncompleteListError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.members import WorkspaceListMembersOperator, WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
-from airflow_provider_workspace.sensors.workspace import WorkspaceInvitesSettledSensor, WorkspaceMembersJoinedSensor
-from airflow_provider_workspace.triggers.workspace import WorkspaceArrivalTrigger, WorkspaceWaitTrigger
+from airflow_provider_workspace.sensors.workspace import WorkspaceMembersJoinedSensor
+from airflow_provider_workspace.triggers.workspace import WorkspaceArrivalTrigger
 from tests.audit import effects
-from tests.events import first_event, until
+from tests.events import until
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -44,14 +43,6 @@ def hide(sandbox: SandboxServer) -> Callable[..., None]:
             sandbox.inject("short_pages", f"list_{name}", missing="newest", times=None)
 
     return hide_newest
-
-
-def test_the_hook_yields_the_rows_and_then_the_error(members: list[str], hide: Callable[..., None]) -> None:
-    hide("members")
-    rows = WorkspaceHook().list_members()
-    assert [next(rows).user.email for _ in members[1:]] == members[:-1]  # type: ignore[union-attr]
-    with pytest.raises(WorkspaceIncompleteListError, match=f"counts {len(members)} rows, and {len(members) - 1} came"):
-        next(rows)
 
 
 @pytest.mark.parametrize("arguments", [{"count_only": True}, {"where": {"level": 8}}, {}], ids=str)
@@ -87,30 +78,6 @@ def test_a_row_that_is_found_needs_no_complete_list(
     connect(page_size=2, trust_counts=False)
     for address, joined in ((members[0], True), (members[-1], False)):
         assert WorkspaceMembersJoinedSensor(task_id="joined", emails=[address]).poke({}).is_done is joined
-
-
-def test_invites_missing_from_an_incomplete_list_are_not_settled(
-    sandbox: SandboxServer, members: list[str], hide: Callable[..., None]
-) -> None:
-    invite = WorkspaceHook().create_invite(target_email="late@example.com")
-    hide("invites")
-    settled = WorkspaceInvitesSettledSensor(task_id="settled", emails=["late@example.com"])
-    assert not settled.poke({}).is_done
-    trigger = WorkspaceWaitTrigger(
-        condition="invites_settled",
-        arguments={"emails": ["late@example.com"]},
-        poll_interval=0.01,
-        end_at=time.time() + 0.7,
-    )
-    ended = asyncio.run(asyncio.wait_for(first_event(trigger), 20)).payload
-    assert ended["status"] == "timeout"
-    assert "A list is short: Try again." in ended["message"]
-    assert "trust_counts" in ended["message"]
-    sandbox.clear_faults()
-    assert not settled.poke({}).is_done
-    WorkspaceHook().delete_invite(invite_id=str(invite.id))
-    assert settled.poke({}).xcom_value["gone"] == ["late@example.com"]
-    assert members
 
 
 @pytest.mark.usefixtures("members")

@@ -13,8 +13,8 @@ from airflow.sdk import ObjectStoragePath
 from airflow.sdk.io import attach
 from fsspec.implementations.memory import MemoryFileSystem
 
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceStorageError
-from airflow_provider_workspace.hooks.files import ReportFile, open_report
+from airflow_provider_workspace.errors import WorkspaceStorageError
+from airflow_provider_workspace.hooks.files import ReportFile
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
@@ -46,8 +46,12 @@ def own_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_STORE", '{"conn_type": "generic"}')
 
 
-def invite(path: Any, **arguments: Any) -> Any:
-    return WorkspaceCreateInvitesOperator(task_id="invite", path=path, **arguments).execute({})
+def invite(path: Any, ti: Any = None, **arguments: Any) -> Any:
+    return WorkspaceCreateInvitesOperator(task_id="invite", path=path, **arguments).execute({"ti": ti} if ti else {})
+
+
+def sync(ti: Any = None, **arguments: Any) -> Any:
+    return WorkspaceSyncMembersOperator(task_id="sync", **arguments).execute({"ti": ti} if ti else {})
 
 
 @pytest.mark.usefixtures("own_connection")
@@ -150,112 +154,87 @@ def test_a_report_is_replaced_only_when_it_is_complete(tmp_path: Path, prefix: s
 
 
 @pytest.mark.parametrize(
-    ("path", "kind", "says"),
+    ("path", "says"),
     [
-        ("{0}/report.xlsx", WorkspaceInputError, "expected a name that ends in .csv or .json"),
-        ("file://{0}/report", WorkspaceInputError, "expected a name that ends in .csv or .json"),
-        ("{0}/pipe.csv", WorkspaceInputError, "is not a file that this worker may write"),
-        (5, WorkspaceInputError, "report_path must be the name of a file, not something of type int"),
-        ("{0}/none/report.csv", WorkspaceStorageError, "cannot be written: No such file"),
-        ("{0}/nul\0.csv", WorkspaceStorageError, "embedded null byte"),
-        ("{0}/\ud800.csv", WorkspaceStorageError, "surrogates not allowed"),
-        ("file://{0}/none/report.csv", WorkspaceStorageError, "There is no bucket or folder for the file"),
+        ("{0}/report.xlsx", "expected a name that ends in .csv or .json"),
+        ("file://{0}/report", "expected a name that ends in .csv or .json"),
+        ("{0}/pipe.csv", "is not a file that this worker may write"),
+        (5, "report_path must be the name of a file, not something of type int"),
+        ("{0}/none/report.csv", "cannot be written: No such file"),
+        ("{0}/nul\0.csv", "embedded null byte"),
+        ("{0}/\ud800.csv", "surrogates not allowed"),
+        ("file://{0}/none/report.csv", "There is no bucket or folder for the file"),
     ],
 )
-def test_an_unwritable_report_path_is_a_permanent_error(
-    tmp_path: Path, path: Any, kind: type[WorkspaceError], says: str
+def test_nothing_is_sent_if_the_report_cannot_be_written(
+    tmp_path: Path, sandbox: SandboxServer, connect: Connect, path: Any, says: str
 ) -> None:
+    connect()
     os.mkfifo(tmp_path / "pipe.csv")
-    with pytest.raises(kind, match=says) as caught:
-        open_report(path.format(tmp_path) if isinstance(path, str) else path, "rows", COLUMNS, ())
-    assert caught.value.permanent
+    report_path = path.format(tmp_path) if isinstance(path, str) else path
+    with pytest.raises(AirflowFailException, match=says):
+        invite(None, invites=["ada@example.com"], report_path=report_path)
+    with pytest.raises(AirflowFailException, match=says):
+        sync(roster=["ada@example.com"], protected=[], report_path=report_path)
+    assert sandbox.requests() == []
 
 
-class TestOperators:
-    """XComs and report files of tasks."""
+# XComs and report files of tasks
 
-    def test_the_report_file_of_invites_has_all_rows(
-        self, tmp_path: Path, sandbox: SandboxServer, connect: Connect
-    ) -> None:
-        connect()
-        (tmp_path / "team.csv").write_text("email\nada@example.com\nmina.member@example.com\nnobody\n")
-        operator = WorkspaceCreateInvitesOperator(
-            task_id="invite",
-            path=f"file://{tmp_path}/team.csv",
-            report_path=f"file://{tmp_path}/report.csv",
-            on_invalid="skip",
-        )
-        result = operator.execute({})
-        assert result["counts"]["invited"] == 1
-        assert [row["email"] for row in result["needs_attention"]] == ["nobody"]
-        assert result["report_path"] == f"file://{tmp_path}/report.csv"
-        assert set(result) == {"counts", "needs_attention", "report_path"}
-        rows = list(csv.DictReader((tmp_path / "report.csv").read_text().splitlines()))
-        assert [row["status"] for row in rows] == ["invited", "member", "invalid"]
-        assert len(sandbox.effects("create_invite")) == 1
 
-    def test_nothing_is_sent_if_the_report_cannot_be_written(
-        self, tmp_path: Path, sandbox: SandboxServer, connect: Connect
-    ) -> None:
-        connect()
-        operators = (
-            WorkspaceCreateInvitesOperator(
-                task_id="invite", invites=["ada@example.com"], report_path=f"{tmp_path}/none/report.csv"
-            ),
-            WorkspaceSyncMembersOperator(
-                task_id="sync", roster=["ada@example.com"], protected=[], report_path=f"{tmp_path}/none/report.csv"
-            ),
-        )
-        for operator in operators:
-            with pytest.raises(AirflowFailException, match="cannot be written: No such file"):
-                operator.execute({})
-        assert sandbox.requests() == []
+def rows_of(file: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(file.read_text().splitlines()))
 
-    def test_the_xcom_has_all_rows_if_writing_the_report_fails(
-        self, tmp_path: Path, sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        connect()
 
-        write_bytes = Path.write_bytes
+def test_the_report_file_of_invites_has_all_rows(tmp_path: Path, sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    (tmp_path / "team.csv").write_text("email\nada@example.com\nmina.member@example.com\nnobody\n")
+    report_path = f"file://{tmp_path}/report.csv"
+    result = invite(f"file://{tmp_path}/team.csv", report_path=report_path, on_invalid="skip")
+    assert [row["email"] for row in result["needs_attention"]] == ["nobody"]
+    assert (result["counts"]["invited"], result["report_path"]) == (1, report_path)
+    assert set(result) == {"counts", "needs_attention", "report_path"}
+    assert [row["status"] for row in rows_of(tmp_path / "report.csv")] == ["invited", "member", "invalid"]
+    assert len(sandbox.effects("create_invite")) == 1
 
-        def write(path: Path, content: bytes) -> None:
-            write_bytes(path, content[:1])
-            raise OSError(28, "No space left on device")
 
-        (tmp_path / "report.csv").touch()
-        monkeypatch.setattr(Path, "write_bytes", write)
-        ti = TaskInstance()
-        operator = WorkspaceCreateInvitesOperator(
-            task_id="invite", invites=["ada@example.com"], report_path=f"{tmp_path}/report.csv"
-        )
-        with pytest.raises(WorkspaceStorageError, match="No space left") as caught:
-            operator.execute({"ti": ti})
-        assert "Nothing was sent" not in str(caught.value)
-        assert ti.xcoms["report"]["counts"]["invited"] == 1
-        assert len(sandbox.effects("create_invite")) == 1
-        assert [file.name for file in tmp_path.iterdir()] == ["report.csv"]
+def test_the_xcom_has_all_rows_if_writing_the_report_fails(
+    tmp_path: Path, sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect()
+    write_bytes = Path.write_bytes
 
-    def test_the_report_file_of_a_sync_has_all_changes(
-        self, tmp_path: Path, sandbox: SandboxServer, connect: Connect
-    ) -> None:
-        connect()
-        arguments: Any = {
-            "roster": ["ada@example.com", {"email": "mina.member@example.com", "level": 8}],
-            "protected": ["olive.owner@example.com"],
-            "report_path": f"{tmp_path}/report.csv",
-        }
-        plan = WorkspaceSyncMembersOperator(task_id="plan", dry_run=True, **arguments).execute({})
-        assert set(plan) == {"pending", "counts", "needs_attention", "report_path"}
-        statuses = [row["status"] for row in csv.DictReader((tmp_path / "report.csv").read_text().splitlines())]
-        assert set(statuses) == {"planned", "skipped"}
+    def write(path: Path, content: bytes) -> None:
+        write_bytes(path, content[:1])
+        raise OSError(28, "No space left on device")
 
-        sandbox.inject("status_before", "update_member", status=400)
-        ti: Any = TaskInstance()
-        with pytest.raises(AirflowFailException, match="The service refused 1 changes"):
-            WorkspaceSyncMembersOperator(task_id="sync", **arguments).execute({"ti": ti})
-        assert [row["action"] for row in ti.xcoms["report"]["needs_attention"]] == ["change_level"]
-        rows = {row["email"]: row for row in csv.DictReader((tmp_path / "report.csv").read_text().splitlines())}
-        assert rows["mina.member@example.com"]["status"] == "refused"
-        assert rows["ada@example.com"]["status"] == "invited"
-        done = [row["status"] for row in rows.values() if row["action"] in ("remove", "withdraw")]
-        assert set(done) == {"done"}
+    (tmp_path / "report.csv").touch()
+    monkeypatch.setattr(Path, "write_bytes", write)
+    ti = TaskInstance()
+    with pytest.raises(WorkspaceStorageError, match="No space left") as caught:
+        invite(None, ti, invites=["ada@example.com"], report_path=f"{tmp_path}/report.csv")
+    assert "Nothing was sent" not in str(caught.value)
+    assert ti.xcoms["report"]["counts"]["invited"] == 1
+    assert len(sandbox.effects("create_invite")) == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["report.csv"]
+
+
+def test_the_report_file_of_a_sync_has_all_changes(tmp_path: Path, sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    arguments: Any = {
+        "roster": ["ada@example.com", {"email": "mina.member@example.com", "level": 8}],
+        "protected": ["olive.owner@example.com"],
+        "report_path": f"{tmp_path}/report.csv",
+    }
+    assert set(sync(dry_run=True, **arguments)) == {"pending", "counts", "needs_attention", "report_path"}
+    assert {row["status"] for row in rows_of(tmp_path / "report.csv")} == {"planned", "skipped"}
+
+    sandbox.inject("status_before", "update_member", status=400)
+    ti = TaskInstance()
+    with pytest.raises(AirflowFailException, match="The service refused 1 changes"):
+        sync(ti, **arguments)
+    assert [row["action"] for row in ti.xcoms["report"]["needs_attention"]] == ["change_level"]
+    rows = {row["email"]: row for row in rows_of(tmp_path / "report.csv")}
+    assert rows["mina.member@example.com"]["status"] == "refused"
+    assert rows["ada@example.com"]["status"] == "invited"
+    assert {row["status"] for row in rows.values() if row["action"] in ("remove", "withdraw")} == {"done"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 import logging
 import os
 import signal
@@ -105,17 +104,23 @@ def test_errors_of_responses_hold_no_secret(
 
 
 def test_errors_before_sending_hold_no_secret(
-    call: Call, set_connection: SetConnection, server_tls: ssl.SSLContext
+    call: Call, set_connection: SetConnection, server_tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", f"socks5://u:{PASSWORD}@p.example")
+    closed, nowhere = f"127.0.0.1:{closed_port()}", "https://host.invalid"
     with RawServer(answer(407)) as proxy, RawServer(answer(200), tls=server_tls) as untrusted:
-        port = closed_port()
-        for host, extra in (
-            (f"http://127.0.0.1:{port}", {}),
-            ("https://host.invalid", {"proxy": f"http://user:{PASSWORD}@127.0.0.1:{port}"}),
-            ("https://host.invalid", {"proxy": proxy.url.replace("://", f"://user:{PASSWORD}@")}),
-            (untrusted.url, {}),
+        for host, password, extra in (
+            (f"http://{closed}", KEY, {}),
+            (nowhere, KEY, {"proxy": f"http://user:{PASSWORD}@{closed}"}),
+            (nowhere, KEY, {"proxy": proxy.url.replace("://", f"://user:{PASSWORD}@")}),
+            (untrusted.url, KEY, {}),
+            (nowhere, KEY, {}),  # the proxy of the environment
+            (nowhere, KEY, {"proxy": f"socks5://u:{PASSWORD}@p.example"}),
+            ("http://workspace.example.com", KEY, {"allow_http": False}),
+            (f"https://u:{PASSWORD}@workspace.example.com", KEY, {}),
+            (nowhere, f"{KEY} with blanks", {}),
         ):
-            set_connection(host, KEY, **FAST, **extra)
+            set_connection(host, password, **{**FAST, **extra})
             assert_no_secret(failure(call))
 
 
@@ -151,28 +156,6 @@ def test_a_cancelled_call_shows_no_secret(set_connection: SetConnection) -> None
     with RawServer(raw_server.SILENT) as service:
         set_connection(service.url, KEY, read_timeout=20)
         assert_no_secret(asyncio.run(read_and_cancel()))
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"extra": {"proxy": f"socks5://u:{PASSWORD}@p.example"}},
-        {"host": "http://workspace.example.com"},
-        {"host": f"https://u:{PASSWORD}@workspace.example.com"},
-        {"password": f"{KEY} with blanks"},
-        {"extra": {}},  # the proxy of the environment
-    ],
-    ids=lambda changes: next(iter(changes)),
-)
-def test_errors_of_connections_hold_no_secret(
-    call: Call, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    connection = {"conn_type": "workspace", "host": "https://workspace.example.com", "password": KEY}
-    monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", json.dumps({**connection, **changes}))
-    monkeypatch.setenv("HTTPS_PROXY", f"socks5://u:{PASSWORD}@p.example")
-    with pytest.raises(WorkspaceError) as error:
-        call("get_dashboard", project_id="1", dashboard_id=7)
-    assert_no_secret(error.value)
 
 
 @pytest.mark.parametrize("place", ["__cause__", "note"])

@@ -1,0 +1,47 @@
+"""What imports cost: what Airflow loads for others must not load what only few need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.meta.test_operators import modules
+
+PACKAGE = "airflow_provider_workspace"
+TASKS = [*modules("operators"), *modules("sensors"), *modules("triggers"), f"{PACKAGE}.task_groups", f"{PACKAGE}.links"]
+ROOMS = ("api.models", "api.operation", "client", "hooks", "procedures", "sandbox", "state")
+# What is loaded anyway, what then is imported, and the beginnings of names that it must not add.
+COSTS: dict[str, tuple[str, list[str], tuple[str, ...]]] = {
+    "a Dag file": (
+        "import airflow.sdk, airflow.triggers.base",
+        TASKS,
+        ("requests", "httpx", *(f"{PACKAGE}.{room}" for room in ROOMS)),
+    ),
+    "the hook": ("", [f"{PACKAGE}.hooks.workspace"], (f"{PACKAGE}.api.models", f"{PACKAGE}.client.settings")),
+    "an operation": ("", [f"{PACKAGE}.api.operations"], (f"{PACKAGE}.api.operations.",)),
+    # Every Airflow process loads the plugin, and every command the definitions of all commands.
+    "the plugin": (f"import airflow.sdk; from {PACKAGE}.version_compat import conf", [f"{PACKAGE}.ui.plugin"], ("",)),
+    "the commands": ("import airflow.cli.cli_config", [f"{PACKAGE}.cli.definition"], ("",)),
+}
+CODE = """
+import importlib, sys
+{loaded}
+before = set(sys.modules)
+for name in {names}:
+    vars(importlib.import_module(name)).get("get_workspace_commands", list)()
+wanted = {{".".join(name.split(".")[:depth]) for name in {names} for depth in range(1, 9)}}
+print([name for name in {{*sys.modules}} - before - wanted if name.startswith({forbidden})])
+"""
+
+
+since_3_2 = pytest.mark.needs_airflow("3.2", "commands of providers")
+
+
+@pytest.mark.parametrize("what", [pytest.param(what, marks=[since_3_2] * (what == "the commands")) for what in COSTS])
+def test_an_import_adds_nothing_that_only_few_need(what: str) -> None:
+    loaded, names, forbidden = COSTS[what]
+    code = CODE.format(loaded=loaded, names=names, forbidden=forbidden)
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.splitlines()[-1] == "[]"

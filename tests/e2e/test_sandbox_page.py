@@ -28,10 +28,10 @@ fetch(url, options).then(answer => answer.text().then(text => done([answer.type,
 
 @pytest.fixture
 def kept(server: SandboxServer) -> Iterator[None]:
-    """Create a record that a reset would remove, and check that it still exists afterwards."""
-    server.publish_dns("kept.example.com", "text")
+    """Inject a fault that a reset would remove, and check that it still exists afterwards."""
+    fault = server.inject("reset_before", "verify_domain")
     yield
-    assert server.control("GET", "dns")["records"] == [{"name": "kept.example.com", "value": "text"}]
+    assert server.faults() == [fault]
     assert server.audit() == []
 
 
@@ -46,7 +46,7 @@ def test_dns_rebinding_is_refused(browser: Browser, server: SandboxServer) -> No
     browser.open(f"http://{REBOUND}:{server.port}/")
     browser.read(f"The sandbox is not known as '{REBOUND}:{server.port}'.")
     # For the browser, the page and the sandbox now have the same origin.
-    for method, path in (("GET", "/_sandbox/workspace"), ("POST", "/_sandbox/reset"), ("GET", "/_sandbox/requests")):
+    for method, path in (("GET", "/_sandbox/workspace"), ("POST", "/_sandbox/reset"), ("DELETE", "/_sandbox/faults")):
         kind, status, text = ask(browser, path, method=method)
         assert (kind, status) == ("basic", 403)
         assert "Olive" not in text
@@ -54,8 +54,8 @@ def test_dns_rebinding_is_refused(browser: Browser, server: SandboxServer) -> No
 
 def test_markup_in_records_is_escaped(browser: Browser, tmp_path: Path) -> None:
     database = tmp_path / "workspace.sqlite"
-    with SandboxServer(database=str(database)) as seeded:
-        seeded.control("GET", "health")
+    with SandboxServer(database=str(database)):
+        pass
     connection = sqlite3.connect(database)
     named = json.dumps(MARKUP)
     for table, fields in {

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
-    pytest.mark.parametrize("sandbox", ["lenient"], indirect=True),
+    pytest.mark.parametrize("sandbox", ["live"], indirect=True),
     pytest.mark.usefixtures("clock"),
 ]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
-pytestmark = [pytest.mark.slow, pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)]
+pytestmark = [pytest.mark.slow, pytest.mark.parametrize("sandbox", ["strict"], indirect=True)]
 
 PEOPLE = [f"person-{number}@example.com" for number in range(1000)]
 WRONG = ["no address", "two@@example.com"]

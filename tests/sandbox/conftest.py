@@ -16,7 +16,7 @@ import pytest
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
 
-PROFILES = ("lenient", "strict", "live")
+PROFILES = ("strict", "live")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -28,8 +28,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def profile(sandbox: SandboxServer) -> str:
     """The profile of the sandbox."""
-    name: str = sandbox.control("GET", "health")["profile"]
-    return name
+    return sandbox.change_settings().profile
 
 
 @pytest.fixture(scope="session")

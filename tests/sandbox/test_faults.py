@@ -20,14 +20,14 @@ PROJECTS, INVITES, DOMAINS, MEMBERS = (
 DASHBOARD = f"/api/environments/{SEED.project_id}/dashboards/{SEED.dashboard_id}/"
 COLLABORATORS = DASHBOARD + "collaborators/"
 
-lenient = pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
+live = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 
 
 def names(api: httpx.Client) -> list[str]:
     return [row["name"] for row in api.get(PROJECTS).json()["results"]]
 
 
-@lenient
+@live
 def test_slow_effects_are_applied_in_order_of_time_and_dropped_by_a_reset(
     api: httpx.Client, sandbox: SandboxServer
 ) -> None:
@@ -75,7 +75,7 @@ def rows_of(answer: Any) -> list[Any]:
     return rows
 
 
-@lenient
+@live
 def test_a_failure_has_the_given_detail(api: httpx.Client, sandbox: SandboxServer) -> None:
     sandbox.inject("status_before", "create_project", status=403, detail="Your plan has no room for more projects.")
     refused = api.post(PROJECTS, json={"name": "Shop"})

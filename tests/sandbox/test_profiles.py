@@ -24,11 +24,8 @@ MEMBERS = ORGANIZATION + "members/"
 PROJECTS = ORGANIZATION + "projects/"
 EXPORT = f"{ORGANIZATION}batch_exports/{SEED.batch_export_ids[0]}/"
 
-lenient = pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
 strict = pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
 live = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-open_profiles = pytest.mark.parametrize("sandbox", ["lenient", "live"], indirect=True)
-quiet_profiles = pytest.mark.parametrize("sandbox", ["lenient", "strict"], indirect=True)
 
 
 def invites(*addresses: str) -> list[dict[str, str]]:
@@ -38,7 +35,7 @@ def invites(*addresses: str) -> list[dict[str, str]]:
 # Fields and parameters outside the interface
 
 
-@open_profiles
+@live
 def test_unnamed_fields_and_parameters_are_ignored(api: httpx.Client) -> None:
     response = api.patch(DASHBOARD, params={"format": "json"}, json={"id": 77, "colour": "red", "is_shared": True})
     assert response.status_code == 200
@@ -162,7 +159,7 @@ def test_live_verifies_on_reads_and_by_request_of_a_session(
 # Invites
 
 
-@quiet_profiles
+@strict
 def test_bulk_repeats_invites_and_refuses_all_with_a_member(api: httpx.Client, sandbox: SandboxServer) -> None:
     response = api.post(INVITES + "bulk/", json=invites("new@example.com", "Olive.Owner@example.com"))
     assert (response.status_code, response.json()["attr"]) == (400, "1__target_email")

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_workspace.sandbox.__main__ import main
-from airflow_provider_workspace.sandbox.control import CALLS, ControlCall
+from airflow_provider_workspace.sandbox.app import create_app
+from airflow_provider_workspace.sandbox.control import CALLS
 from airflow_provider_workspace.sandbox.faults import KINDS
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from airflow_provider_workspace.sandbox.service import Service, Settings
 
 MEMBERS = f"/api/organizations/{SEED.organization_id}/members/"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "sandbox.md"
 PROJECTS = f"/api/organizations/{SEED.organization_id}/projects/"
 
 
 # The profiles do not differ here.
-PROFILES = ("lenient",)
+PROFILES = ("live",)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +56,7 @@ def ask(sandbox: SandboxServer, method: str, path: str, body: bytes | None = Non
 @pytest.mark.parametrize(
     "host", ["evil.example.com", "evil.example.com:80", "192.0.2.7:8765", "localhost.evil.example", "0.0.0.0", "", "["]
 )
-@pytest.mark.parametrize("path", ["/", "/_sandbox/workspace", "/_sandbox/effects", MEMBERS, "/nowhere"])
+@pytest.mark.parametrize("path", ["/", "/_sandbox/workspace", MEMBERS, "/nowhere"])
 def test_a_foreign_host_is_refused(sandbox: SandboxServer, host: str, path: str) -> None:
     status, text = ask(sandbox, "GET", path, Host=host)
     assert status == 403
@@ -73,17 +79,16 @@ def test_hosts_of_this_machine_and_of_a_remote_sandbox_private_names_are_accepte
     ("method", "path"),
     [
         ("POST", "/_sandbox/reset"),
-        ("POST", "/_sandbox/keys"),
         ("GET", "/_sandbox/workspace"),
         ("DELETE", "/_sandbox/faults"),
         ("POST", PROJECTS),
     ],
 )
 def test_a_foreign_origin_is_refused(sandbox: SandboxServer, method: str, path: str, origin: str) -> None:
-    sandbox.publish_dns("kept.example.com", "text")
+    sandbox.inject("reset_after", "create_domain")
     status, _ = ask(sandbox, method, path, b"{}", Origin=origin, **{"Content-Type": "text/plain"})
     assert status == 403
-    assert sandbox.control("GET", "dns")["records"]
+    assert sandbox.faults()
     assert sandbox.audit() == []
 
 
@@ -93,29 +98,68 @@ def test_requests_of_its_own_page_are_accepted(sandbox: SandboxServer) -> None:
 
 
 def test_the_page_has_a_content_security_policy(sandbox: SandboxServer) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", sandbox.port)
-    connection.request("GET", "/")
-    response = connection.getresponse()
-    page = response.read().decode()
-    connection.close()
-    policy = response.headers["Content-Security-Policy"]
+    page = httpx.get(sandbox.url, trust_env=False)
+    policy = page.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "frame-ancestors 'none'" in policy
     assert "unsafe" not in policy
-    assert response.headers["X-Frame-Options"] == "DENY"
+    assert page.headers["X-Frame-Options"] == "DENY"
     # Inline code would be blocked.
-    assert not re.search(r"<[^>]+\s(style|on\w+)=", page)
+    assert not re.search(r"<[^>]+\s(style|on\w+)=", page.text)
+
+
+def test_the_page_offers_every_control_call(sandbox: SandboxServer) -> None:
+    """A control call is documented, too."""
+    page, docs = httpx.get(sandbox.url, trust_env=False).text, DOCS.read_text()
+    for _, path, _ in CALLS:
+        place = path.removeprefix("/_sandbox/").replace("{invite_id}", "ID")
+        assert f"/_sandbox/{place}" in docs
+        assert re.search(rf"""(data-call="(DELETE )?|button\(".*", [`"]){place.partition("/")[0]}""", page), path
+
+
+def test_control_calls_do_what_methods_do(sandbox: SandboxServer) -> None:
+    def call(method: str, path: str, body: object = None) -> Any:
+        status, text = ask(sandbox, method, f"/_sandbox/{path}", json.dumps(body).encode() if body else b"")
+        assert status in (200, 204), text
+        return json.loads(text) if text else None
+
+    then = sandbox.advance_clock(0)
+    assert call("POST", "clock", {"seconds": 86_400})[:10] > then[:10]
+    member = call("POST", f"invites/{SEED.invite_id}/accept")
+    assert member["user"]["email"] == "liv.invited@example.com"
+    call("POST", "dns", {"name": "a.example.com", "value": "text"})
+    fault = call("POST", "faults", {"kind": "status_before", "operation": "list_members", "status": 500})
+    assert sandbox.faults() == [fault]
+    assert ask(sandbox, "GET", MEMBERS)[0] == 500
+    call("DELETE", "faults")
+    assert json.loads(ask(sandbox, "GET", MEMBERS)[1])["results"][-1] == member
+    call("POST", "reset")
+    assert sandbox.advance_clock(0)[:10] == then[:10]
+
+
+def test_other_machines_get_the_page_but_no_control_call() -> None:
+    app = create_app(Service(":memory:", Settings()))
+    statuses: list[int] = []
+
+    async def ask_from_elsewhere() -> None:
+        transport = httpx.ASGITransport(app, client=("192.0.2.7", 50_000))
+        async with httpx.AsyncClient(transport=transport, base_url="http://sandbox") as client:
+            for method, path in (("GET", "/"), ("GET", "/_sandbox/workspace"), *(call[:2] for call in CALLS)):
+                statuses.append((await client.request(method, path)).status_code)
+
+    asyncio.run(ask_from_elsewhere())
+    assert statuses == [200, 200, *([403] * len(CALLS))]
 
 
 DEEP = b"[" * 50_000
 DEEP_BUT_WHOLE = b'{"name": ' + b"[" * 500 + b"]" * 500 + b"}"
 
 
-@pytest.mark.parametrize("call", [call for call in CALLS if call.fields], ids=lambda call: call.path)
-@pytest.mark.parametrize("body", [DEEP, DEEP_BUT_WHOLE, b"{", b"\xff", b"[]", b'{"latency": 1}', b'{"count": {}}'])
-def test_malformed_requests_are_refused(sandbox: SandboxServer, call: ControlCall, body: bytes) -> None:
-    status, text = ask(sandbox, call.method, call.path.replace("{id}", "1"), body)
-    assert status in (400, 404), text
+@pytest.mark.parametrize(("method", "path"), [call[:2] for call in CALLS])
+@pytest.mark.parametrize("body", [DEEP, DEEP_BUT_WHOLE, b"{", b"\xff", b"[]", b'{"latency": 1}', b'{"seconds": {}}'])
+def test_malformed_requests_are_refused(sandbox: SandboxServer, method: str, path: str, body: bytes) -> None:
+    status, text = ask(sandbox, method, path.replace("{invite_id}", "1"), body)
+    assert status == 400, text
     json.loads(text)
     assert ask(sandbox, "GET", MEMBERS)[0] == 200
 
@@ -123,22 +167,36 @@ def test_malformed_requests_are_refused(sandbox: SandboxServer, call: ControlCal
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        *(("clock", body) for body in ({"advance_seconds": 1e18}, {})),
+        *(("clock", body) for body in ({"seconds": 1e18}, {"seconds": "60"}, {})),
         *(("dns", body) for body in ({"name": "\ud800", "value": "x"}, {"name": "x"})),
-        ("keys/revoke", {"key": "unheard-of"}),
-        (f"invites/{SEED.domain_id}/accept", None),
-        *(("settings", body) for body in ({"profile": ["live"]}, {"latency_ms": -1}, {"latency": 5})),
-        *(("projects/1", {"colour": "red"}), ("projects/999", {})),
-        *(("members", body) for body in ({"count": 10**9}, {"count": 1, "organization_id": "unheard-of"})),
-        ("keys", {"key": "k", "name": "n", "scopes": "*"}),
+        (f"invites/{SEED.domain_id}/accept", {}),
         *(("faults", body) for body in ({"kind": "status_before", "status": [503]}, {"kind": "unheard-of"})),
+        ("faults", {"kind": "reset_after", "operation": "create_everything"}),
     ],
 )
 def test_invalid_values_are_refused(sandbox: SandboxServer, path: str, body: object) -> None:
-    with pytest.raises(ValueError, match=r"was refused with 40[04]"):
-        sandbox.control("PATCH" if path.startswith("projects") else "POST", path, body)
-    assert sandbox.control("POST", "clock", {"advance_seconds": 0})["now"] > "2020"
+    status, _ = ask(sandbox, "POST", f"/_sandbox/{path}", json.dumps(body).encode())
+    assert status == (404 if "invites" in path else 400)
+    assert sandbox.advance_clock(0) > "2020"
     assert ask(sandbox, "GET", MEMBERS)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "message"),
+    [
+        ("inject", {"kind": "unheard-of"}, "Unknown fault 'unheard-of'. Kinds are reset_before"),
+        ("change_settings", {"profile": "kind"}, "Profiles are live and strict, not 'kind'"),
+        ("revoke_key", {"key": "unheard-of"}, "Not found"),
+        ("add_members", {"count": 1, "organization_id": "unheard-of"}, "Not found"),
+        ("set_project", {"project_id": 999}, "Not found"),
+        ("set_project", {"project_id": 1, "colour": "red"}, "A project has no field colour"),
+    ],
+)
+def test_a_method_that_cannot_be_done_says_so(
+    sandbox: SandboxServer, method: str, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        getattr(sandbox, method)(**arguments)
 
 
 TRIED = (
@@ -157,20 +215,19 @@ SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_
 VALUES = st.recursive(SCALARS, lambda some: st.lists(some, max_size=3) | st.dictionaries(st.text(), some, max_size=3))
 # Parameters of faults.
 NAMES = ["kind", *sorted({name for kind in KINDS for name in kind.options.model_fields})]
-REQUESTS = st.sampled_from([call for call in CALLS if call.path.startswith("/_sandbox/")]).flatmap(
-    lambda call: st.tuples(
-        st.just(call),
-        st.sampled_from([SEED.invite_id, SEED.batch_export_ids[0], "1", "0", "%00", "9" * 30]),
-        st.dictionaries(st.sampled_from([*(call.fields or NAMES)]), VALUES, max_size=4) | VALUES,
-    )
+ARGUMENTS = [*NAMES, "seconds", "name", "value"]
+REQUESTS = st.tuples(
+    st.sampled_from([call[:2] for call in CALLS]),
+    st.sampled_from([SEED.invite_id, SEED.batch_export_ids[0], "1", "0", "%00", "9" * 30]),
+    st.dictionaries(st.sampled_from(ARGUMENTS), VALUES, max_size=4) | VALUES,
 )
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(request=REQUESTS)
 def test_any_request_leaves_the_sandbox_working(sandbox: SandboxServer, request: tuple[Any, str, object]) -> None:
-    call, place, body = request
-    status, text = ask(sandbox, call.method, call.path.replace("{id}", place), json.dumps(body).encode())
+    (method, path), place, body = request
+    status, text = ask(sandbox, method, path.replace("{invite_id}", place), json.dumps(body).encode())
     assert status < 500, text
     sandbox.clear_faults()
     assert json.loads(ask(sandbox, "GET", MEMBERS)[1])["count"] >= 5
@@ -185,7 +242,7 @@ def test_any_request_leaves_the_sandbox_working(sandbox: SandboxServer, request:
         (["--database", "/"], "unable to open database file"),
         (["--host", "nowhere.invalid", "--allow-remote"], "did not start"),
         (["--host", "0.0.0.0"], "--allow-remote"),
-        (["--port", "0", "--latency-ms=nan"], "--latency-ms must be a number from 0 to 600000"),
+        (["--profile", "kind"], "invalid choice: 'kind'"),
         (["--port", "{busy}"], "did not start"),
     ],
 )

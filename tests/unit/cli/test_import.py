@@ -181,7 +181,7 @@ def test_people_count_once_and_what_cannot_be_written_is_left_out(
     assert found["members"]["people"] == [{"email": "ada@example.com", "level": "admin"}]
     assert [project["name"] for project in found["projects"]] == ["Default project", "North"]
     assert [dashboard["name"] for dashboard in found["projects"][0]["dashboards"]] == ["kept"]
-    sandbox.inject("status_before", "retrieve_dashboard", status=404, body="html")
+    sandbox.inject("proxy_error", "retrieve_dashboard", status=404)
     run = airflow_cli.run("workspace", "import", home=tmp_path)
     assert run.returncode == 1
     assert "404" in run.stderr, "that of a proxy does not count as deleted"

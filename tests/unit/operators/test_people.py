@@ -56,7 +56,7 @@ def test_operators_find_people_by_address(sandbox: SandboxServer, connect: Conne
     ]
 
 
-@pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
+@pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
 def test_both_spellings_of_an_internationalized_domain_are_one_and_sharp_s_is_not_ss(sandbox: SandboxServer) -> None:
     names = ("xn--fa-hia.example", "FAß.example", "fass.example")
     first, same, other = (run(domains.WorkspaceCreateDomainOperator, domain=name)["id"] for name in names)
@@ -64,7 +64,7 @@ def test_both_spellings_of_an_internationalized_domain_are_one_and_sharp_s_is_no
     assert len(sandbox.effects("create_domain")) == 2
 
 
-@pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
+@pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
 def test_owners_and_protected_people_are_removed_only_if_an_argument_says_so(sandbox: SandboxServer) -> None:
     delete, olive = members.WorkspaceDeleteMemberOperator, "olive.owner@example.com"
     for arguments, message in (

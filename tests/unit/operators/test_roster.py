@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
-    pytest.mark.parametrize("sandbox", ["lenient"], indirect=True),
+    pytest.mark.parametrize("sandbox", ["strict"], indirect=True),
 ]
 ROSTER = Path(__file__).resolve().parents[3] / "tests" / "data" / "roster.csv"
 VALID = [

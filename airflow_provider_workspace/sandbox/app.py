@@ -77,9 +77,10 @@ class ApiPath:
             response: Response | None = handle(request)
         else:
             entry["fault"] = {"kind": fault.kind.name}
-            connection = RawConnection(scope, receive, self.service.faults.held)
-            operation, body = entry["operation"] or "", entry["body"]
-            context = FaultContext(request, operation, body, fault.hits, connection, self.service, handle)
+            service, operation = self.service, entry["operation"] or ""
+            connection = RawConnection(scope, receive, service.faults.held)
+            seen = (request, operation, entry["body"], fault.hits, connection)
+            context = FaultContext(*seen, service.state, service.apply_later, handle)
             response = await fault.kind.handler(context, **fault.parameters)
         if response is not None:
             entry["status"] = response.status_code

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -35,10 +35,7 @@ from airflow_provider_workspace.sandbox.responses import (
     too_many_requests,
 )
 from airflow_provider_workspace.sandbox.routes import LISTS, OPERATIONS, WRITES
-from airflow_provider_workspace.sandbox.state import format_time
-
-if TYPE_CHECKING:
-    from airflow_provider_workspace.sandbox.service import Service
+from airflow_provider_workspace.sandbox.state import State, format_time
 
 CREATED_BY = {
     "list_dashboard_collaborators": "add_dashboard_collaborator",
@@ -69,7 +66,9 @@ class FaultContext:
     hits: int
     """Requests that the fault has hit, including this one."""
     connection: RawConnection
-    service: Service
+    state: State
+    apply_later: Callable[[float, Callable[[], object]], None]
+    """Schedules a call after some seconds by the clock of the sandbox."""
     handler: Callable[[Request, bytes | None], Response]
 
     def handle(self, request: Request | None = None, body: object = None) -> Response:
@@ -178,7 +177,7 @@ async def slow_effect(
     answer: Literal["time_out", "reset", "504"] = "time_out",
 ) -> Response | None:
     """Lose the response, and apply the request some seconds later by the clock of the sandbox."""
-    context.service.apply_later(seconds, context.handle)
+    context.apply_later(seconds, context.handle)
     if answer == "504":
         return await status_before(context, 504)
     await (context.connection.reset() if answer == "reset" else context.connection.keep_silent())
@@ -190,9 +189,8 @@ async def late_rows(
 ) -> Response:
     """Hide records that were created in the last seconds, by the clock of the sandbox, from a list and its count."""
     whole, rows = whole_list(context)
-    state = context.service.state
-    since = format_time(state.now() - timedelta(seconds=seconds))
-    created = state.created_since(CREATED_BY[context.operation], since)
+    since = format_time(context.state.now() - timedelta(seconds=seconds))
+    created = context.state.created_since(CREATED_BY[context.operation], since)
     rows = [row for row in rows if not created & {str(row["id"]), row.get("user_uuid")}]
     # Accepting an invite creates a member without an API request.
     rows = [row for row in rows if row.get("joined_at", "") <= since]

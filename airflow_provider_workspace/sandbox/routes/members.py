@@ -81,9 +81,8 @@ def list_members(request: ApiRequest) -> object:
 
 def update_member(request: ApiRequest) -> object:
     record, organization_id = _find(request)
-    fields = request.fields(FIELDS)
     user_uuid, old = record["user"]["uuid"], record["level"]
-    level: int = fields.get("level", old)
+    level = (record | request.fields(FIELDS))["level"]
     check_level(request, level)
     if request.live and user_uuid == request.key.user_uuid:
         raise forbidden("You can't change your own access level.")

@@ -1,4 +1,4 @@
-"""Web security of the sandbox, and its handling of invalid requests."""
+"""The server of the sandbox: web security, invalid requests, the page, control calls, the database file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import asyncio
 import http.client
 import json
 import re
-from collections.abc import Iterator
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +25,10 @@ from airflow_provider_workspace.sandbox.faults import KINDS
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.sandbox.service import Service, Settings
+from tests.audit import effects
+from tests.sandbox.paths import DASHBOARD, DOMAINS, MEMBERS, PROJECTS
 
-MEMBERS = f"/api/organizations/{SEED.organization_id}/members/"
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "sandbox.md"
-PROJECTS = f"/api/organizations/{SEED.organization_id}/projects/"
 
 
 # The profiles do not differ here.
@@ -151,16 +154,15 @@ def test_other_machines_get_the_page_but_no_control_call() -> None:
     assert statuses == [200, 200, *([403] * len(CALLS))]
 
 
-DEEP = b"[" * 50_000
-DEEP_BUT_WHOLE = b'{"name": ' + b"[" * 500 + b"]" * 500 + b"}"
+NOT_AN_OBJECT = (b"[" * 50_000, b'{"name": ' + b"[" * 500 + b"]" * 500 + b"}", b"{", b"\xff", b"[]", b'{"latency": 1}')
 
 
-@pytest.mark.parametrize(("method", "path"), [call[:2] for call in CALLS])
-@pytest.mark.parametrize("body", [DEEP, DEEP_BUT_WHOLE, b"{", b"\xff", b"[]", b'{"latency": 1}', b'{"seconds": {}}'])
-def test_malformed_requests_are_refused(sandbox: SandboxServer, method: str, path: str, body: bytes) -> None:
-    status, text = ask(sandbox, method, path.replace("{invite_id}", "1"), body)
-    assert status == 400, text
-    json.loads(text)
+@pytest.mark.parametrize("body", NOT_AN_OBJECT)
+def test_malformed_requests_are_refused(sandbox: SandboxServer, body: bytes) -> None:
+    for method, path, _ in CALLS:
+        status, text = ask(sandbox, method, path.replace("{invite_id}", "1"), body)
+        assert status == 400, text
+        json.loads(text)
     assert ask(sandbox, "GET", MEMBERS)[0] == 200
 
 
@@ -254,3 +256,65 @@ def test_a_failing_start_says_the_reason(
     said = f"{raised.value.code} {capsys.readouterr().err}"
     assert message in said
     assert "Traceback" not in said
+
+
+# What the page shows, and the database file
+
+
+def test_the_page_and_its_data_contain_no_secret(api: httpx.Client, sandbox: SandboxServer) -> None:
+    secrets = {"sekret-webhook", "sekret-certificate"}
+    wanted = {"name": "<b>Shop</b>", "slack_incoming_webhook": "sekret-webhook"}
+    project = api.post(PROJECTS, json=wanted).json()
+    wanted = {"domain": "acme.example.org", "saml_x509_cert": "sekret-certificate"}
+    domain = api.post(DOMAINS, json=wanted).json()
+    api.patch(f"{DOMAINS}{domain['id']}/", json={"saml_x509_cert": "sekret-certificate-2"})
+    secrets |= {project["api_token"], project["live_events_token"]}
+    secrets |= {api.get(DASHBOARD + "sharing/").json()["access_token"]}
+    secrets |= {value for name, value in vars(type(SEED)).items() if name.endswith("_key")}
+    page = api.get("/")
+    data = api.get("/_sandbox/workspace")
+    assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", page.text)
+    for secret in secrets:
+        assert secret not in page.text + data.text + str(sandbox.audit())
+    workspace = data.json()
+    assert [row["name"] for row in workspace["projects"]["results"]] == ["<b>Shop</b>", "Default project"]
+    assert (workspace["invites"]["pending"], workspace["invites"]["expired"]) == (1, 1)
+    assert (workspace["members"]["count"], workspace["batch_exports"]["count"]) == (5, 3)
+    assert [row["operation"] for row in workspace["effects"]["results"]][:2] == ["update_domain", "create_domain"]
+
+
+def test_a_database_file_survives_a_restart(tmp_path: Path) -> None:
+    database = str(tmp_path / "workspace.sqlite")
+    headers = {"Authorization": f"Bearer {SEED.admin_key}"}
+    with SandboxServer(database=database) as first:
+        httpx.post(first.url + PROJECTS, headers=headers, json={"name": "Kept"}, trust_env=False)
+        first.revoke_key(SEED.reader_key)
+        then = first.advance_clock(-3600)
+    with SandboxServer(database=database, profile="strict") as second:
+        projects = httpx.get(second.url + PROJECTS, headers=headers, trust_env=False).json()["results"]
+        assert [project["name"] for project in projects] == ["Default project", "Kept"]
+        assert effects(second) == ["create_project"]
+        reader = {"Authorization": f"Bearer {SEED.reader_key}"}
+        assert httpx.get(second.url + PROJECTS, headers=reader, trust_env=False).status_code == 401
+        assert then < second.advance_clock(0) < time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+
+
+def test_a_database_of_another_version_is_refused(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "workspace.sqlite")) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(ValueError, match="another version"):
+        SandboxServer(database=str(tmp_path / "workspace.sqlite")).start()
+
+
+def test_new_organizations_are_independent(
+    api: httpx.Client, sandbox: SandboxServer, client_for: Callable[[str], httpx.Client]
+) -> None:
+    made = sandbox.add_organization("Example Shop")
+    members = f"/api/organizations/{made['id']}/members/"
+    sandbox.add_members(3, made["id"])
+    own = client_for(made["key"])
+    assert api.get(members).json()["count"] == own.get(members).json()["count"] == 4
+    assert own.post(members.replace("members", f"batch_exports/{made['batch_exports'][0]}/pause")).status_code == 200
+    assert client_for(SEED.onboarding_key).get(members).status_code == 403
+    assert own.get(DASHBOARD).status_code == 403

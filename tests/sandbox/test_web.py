@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
 import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from py_mini_racer import MiniRacer
 
 from airflow_provider_workspace.sandbox.__main__ import main
 from airflow_provider_workspace.sandbox.app import create_app
@@ -43,17 +44,11 @@ def remote() -> Iterator[SandboxServer]:
 
 
 def ask(sandbox: SandboxServer, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
-    """Send a request with exactly these headers."""
-    connection = http.client.HTTPConnection("127.0.0.1", sandbox.port, timeout=10)
-    connection.putrequest(method, path, skip_host="Host" in headers)
-    sent = {"Authorization": f"Bearer {SEED.admin_key}", "Content-Length": str(len(body or b"")), **headers}
-    for name, value in sent.items():
-        connection.putheader(name, value)
-    connection.endheaders(body)
-    response = connection.getresponse()
-    status, text = response.status, response.read()
-    connection.close()
-    return status, text
+    """Send a request with these headers."""
+    sent = {"Authorization": f"Bearer {SEED.admin_key}", **headers}
+    url = f"http://127.0.0.1:{sandbox.port}{path}"
+    response = httpx.request(method, url, content=body, headers=sent, trust_env=False, verify=False)  # noqa: S501
+    return response.status_code, response.content
 
 
 @pytest.mark.parametrize(
@@ -78,19 +73,12 @@ def test_hosts_of_this_machine_and_of_a_remote_sandbox_private_names_are_accepte
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example.com", "null", "http://127.0.0.1:1", "http://localhost"])
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("POST", "/_sandbox/reset"),
-        ("GET", "/_sandbox/workspace"),
-        ("DELETE", "/_sandbox/faults"),
-        ("POST", PROJECTS),
-    ],
-)
-def test_a_foreign_origin_is_refused(sandbox: SandboxServer, method: str, path: str, origin: str) -> None:
+def test_a_foreign_origin_is_refused(sandbox: SandboxServer, origin: str) -> None:
     sandbox.inject("reset_after", "create_domain")
-    status, _ = ask(sandbox, method, path, b"{}", Origin=origin, **{"Content-Type": "text/plain"})
-    assert status == 403
+    calls = [call[:2] for call in CALLS]
+    for method, path in (("GET", "/_sandbox/workspace"), ("POST", PROJECTS), *calls):
+        headers = {"Origin": origin, "Content-Type": "text/plain"}
+        assert ask(sandbox, method, path.replace("{invite_id}", SEED.invite_id), b"{}", **headers)[0] == 403
     assert sandbox.faults()
     assert sandbox.audit() == []
 
@@ -111,13 +99,39 @@ def test_the_page_has_a_content_security_policy(sandbox: SandboxServer) -> None:
     assert not re.search(r"<[^>]+\s(style|on\w+)=", page.text)
 
 
-def test_the_page_offers_every_control_call(sandbox: SandboxServer) -> None:
-    """A control call is documented, too."""
-    page, docs = httpx.get(sandbox.url, trust_env=False).text, DOCS.read_text()
-    for _, path, _ in CALLS:
-        place = path.removeprefix("/_sandbox/").replace("{invite_id}", "ID")
-        assert f"/_sandbox/{place}" in docs
-        assert re.search(rf"""(data-call="(DELETE )?|button\(".*", [`"]){place.partition("/")[0]}""", page), path
+BROWSER = """
+const elements = {}, sent = [];
+let click;
+const element = id => elements[id] ??= {id, value: "", addEventListener() {}};
+const document = {getElementById: element, addEventListener: (_kind, handler) => { click = handler; }};
+const location = {hash: ""}, setInterval = () => 0;
+const fetch = async (path, options) => {
+  sent.push([options?.method ?? "GET", path, options?.body ?? ""]);
+  return {ok: true, status: 200, json: async () => (WORKSPACE)};
+};
+"""
+
+
+def test_every_control_call_has_a_button_and_is_documented(sandbox: SandboxServer, api: httpx.Client) -> None:
+    api.post(DOMAINS, json={"domain": "acme.example.org"})
+    workspace, page = api.get("/_sandbox/workspace").text, api.get("/").text
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    browser = MiniRacer()
+    browser.eval(BROWSER.replace("WORKSPACE", workspace) + script)
+    shown = page.replace(script, "") + browser.eval("Object.values(elements).map(one => one.innerHTML ?? '').join('')")
+    assert "acme.example.org" in shown
+    browser.eval("element('kinds').value = 'reset_after'; element('operation').value = 'create_*'; sent.length = 0;")
+    for tag in re.findall(r"<button ([^>]*)>", shown):
+        data = {name: unescape(one or two) for name, one, two in re.findall(r"""([a-z-]+)=(?:"(.*?)"|'(.*?)')""", tag)}
+        dataset = {"call": data["data-call"], "body": data.get("data-body")}
+        browser.eval(f"click({json.dumps({'target': {'id': data.get('id'), 'dataset': dataset}})}); 0")
+    sent = [call for call in json.loads(browser.eval("JSON.stringify(sent)")) if call[0] != "GET"]
+    for method, path, body in sent:
+        assert ask(sandbox, method, path, body.encode())[0] in (200, 204), (method, path, body)
+    offered = {(method, path.replace(SEED.invite_id, "{invite_id}")) for method, path, _ in sent}
+    assert offered == {call[:2] for call in CALLS}
+    documented = re.findall(r"curl -X (\w+) http://[\w.:]+(\S+)", DOCS.read_text())
+    assert {(method, path.replace("ID", "{invite_id}")) for method, path in documented} == offered
 
 
 def test_control_calls_do_what_methods_do(sandbox: SandboxServer) -> None:

@@ -118,14 +118,16 @@ def test_every_control_call_has_a_button_and_is_documented(sandbox: SandboxServe
     (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     browser = MiniRacer()
     browser.eval(BROWSER.replace("WORKSPACE", workspace) + script)
-    shown = page.replace(script, "") + browser.eval("Object.values(elements).map(one => one.innerHTML ?? '').join('')")
+    shown = page.replace(script, "") + str(
+        browser.eval("Object.values(elements).map(one => one.innerHTML ?? '').join('')")
+    )
     assert "acme.example.org" in shown
     browser.eval("element('kinds').value = 'reset_after'; element('operation').value = 'create_*'; sent.length = 0;")
     for tag in re.findall(r"<button ([^>]*)>", shown):
         data = {name: unescape(one or two) for name, one, two in re.findall(r"""([a-z-]+)=(?:"(.*?)"|'(.*?)')""", tag)}
         dataset = {"call": data["data-call"], "body": data.get("data-body")}
         browser.eval(f"click({json.dumps({'target': {'id': data.get('id'), 'dataset': dataset}})}); 0")
-    sent = [call for call in json.loads(browser.eval("JSON.stringify(sent)")) if call[0] != "GET"]
+    sent = [call for call in json.loads(str(browser.eval("JSON.stringify(sent)"))) if call[0] != "GET"]
     for method, path, body in sent:
         assert ask(sandbox, method, path, body.encode())[0] in (200, 204), (method, path, body)
     offered = {(method, path.replace(SEED.invite_id, "{invite_id}")) for method, path, _ in sent}
@@ -154,8 +156,17 @@ def test_control_calls_do_what_methods_do(sandbox: SandboxServer) -> None:
     assert sandbox.advance_clock(0)[:10] == then[:10]
 
 
+def test_a_control_call_that_fails_changes_nothing() -> None:
+    service = Service(":memory:", Settings())
+    with pytest.raises(ValueError, match="Not found"):
+        service.call(lambda: (service.publish_dns("a.example.com", "text"), service.revoke_key("unheard-of")))
+    assert service.state.one("dns", name="a.example.com") is None
+    service.state.db.close()
+
+
 def test_other_machines_get_the_page_but_no_control_call() -> None:
-    app = create_app(Service(":memory:", Settings()))
+    service = Service(":memory:", Settings())
+    app = create_app(service)
     statuses: list[int] = []
 
     async def ask_from_elsewhere() -> None:
@@ -165,6 +176,7 @@ def test_other_machines_get_the_page_but_no_control_call() -> None:
                 statuses.append((await client.request(method, path)).status_code)
 
     asyncio.run(ask_from_elsewhere())
+    service.state.db.close()
     assert statuses == [200, 200, *([403] * len(CALLS))]
 
 

@@ -71,7 +71,7 @@ def sandbox(home: Path, *, fresh: bool) -> Iterator[SandboxServer]:
         if fresh:
             shutil.rmtree(home, ignore_errors=True)
         home.mkdir(exist_ok=True)
-        server = SandboxServer("lenient", str(database), free_port(8765))
+        server = SandboxServer(database=str(database), port=free_port(8765), rate_limit=False)
         try:
             server.start()
         except (sqlite3.Error, ValueError) as error:

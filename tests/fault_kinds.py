@@ -10,6 +10,8 @@ import asyncio
 import json
 import unicodedata
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
@@ -24,7 +26,7 @@ from airflow_provider_workspace.sandbox.faults import (
     page_asked_for,
     whole_list,
 )
-from airflow_provider_workspace.sandbox.responses import dumps, json_response, page_response
+from airflow_provider_workspace.sandbox.responses import ApiError, dumps, json_response, page_response
 from airflow_provider_workspace.sandbox.routes import LISTS, WRITES
 
 # The fields that identify a record.
@@ -35,7 +37,7 @@ HTML = b"<html><head><title>Welcome</title></head><body><h1>Welcome</h1></body><
 
 
 async def refuse(context: FaultContext) -> None:
-    """Close the connection at once, before the body is read."""
+    """Close the connection, without applying the request."""
     await context.connection.close()
 
 
@@ -63,14 +65,31 @@ async def html_body(context: FaultContext) -> Response:
     return with_body(context.handle(), HTML, "text/html")
 
 
+async def proxy_error(
+    _context: FaultContext, status: int = 502, body: Literal["html", "empty", "json"] = "html"
+) -> Response:
+    """Return an error status as something in front of the service does, without applying the request."""
+    if body == "json":
+        return ApiError(status, "server_error", "error", "A server error occurred.").response()
+    return Response(HTML if body == "html" else b"", status, media_type="text/html")
+
+
+async def odd_rate_limit(_context: FaultContext, retry_after: Literal["date", "nonsense", "none"] = "none") -> Response:
+    """Return 429 with a Retry-After that is a date, is unreadable, or is missing, without applying the request."""
+    # In one to two seconds, because an HTTP date has no fractions of a second.
+    date = format_datetime(datetime.now(timezone.utc) + timedelta(seconds=2), usegmt=True)
+    waits = {"date": {"Retry-After": date}, "nonsense": {"Retry-After": "soon"}, "none": {}}
+    return Response(b"{}", 429, waits[retry_after], media_type="application/json")
+
+
 async def slow_drip(context: FaultContext, pause: float = 0.05) -> None:
     """Apply the request, then send the response byte by byte."""
     response = context.handle()
     body = bytes(response.body)
     for byte in head_of(response, len(body)) + body:
-        if context.connection.is_closing():
+        if context.connection.transport.is_closing():
             break
-        context.connection.write(bytes((byte,)))
+        context.connection.transport.write(bytes((byte,)))
         await asyncio.sleep(pause)
     await context.connection.close()
 
@@ -240,11 +259,13 @@ def other(value: Any) -> Any:
 
 
 TEST_FAULTS = (
-    FaultKind(refuse, reads_body=False),
+    FaultKind(refuse),
     FaultKind(empty_body),
     FaultKind(cut_body),
     FaultKind(invalid_json),
     FaultKind(html_body),
+    FaultKind(proxy_error),
+    FaultKind(odd_rate_limit),
     FaultKind(slow_drip),
     FaultKind(redirect),
     FaultKind(wrong_content_type),

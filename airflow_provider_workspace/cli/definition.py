@@ -42,7 +42,7 @@ def get_workspace_commands() -> list[CLICommand]:
     resume = Arg(("--resume",), action="store_true", help="Resume the exports of abandoned windows")
     sandbox_args = (
         Arg(("--port",), default="8765", help="Port; 0 picks a free one"),
-        Arg(("--profile",), default="lenient", help="lenient, strict or live"),
+        Arg(("--profile",), default="live", help="live or strict"),
         Arg(("--database",), default=":memory:", help="SQLite file; by default in memory"),
     )
     # Name, function, help text and arguments of each command.

@@ -10,7 +10,10 @@ import sys
 import threading
 from typing import get_args
 
-from airflow_provider_workspace.sandbox.profiles import PROFILES
+from airflow_provider_workspace.sandbox.faults import COMMON, KINDS
+from airflow_provider_workspace.sandbox.guard import is_loopback
+from airflow_provider_workspace.sandbox.server import SandboxServer
+from airflow_provider_workspace.sandbox.service import PROFILES
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -20,32 +23,13 @@ def main(arguments: list[str] | None = None) -> None:
     if options.faults:
         _print_faults()
         return
-
-    # Imported here, so that --help does not import a web server.
-    from airflow_provider_workspace.sandbox.control import MAX_LATENCY_MS
-    from airflow_provider_workspace.sandbox.faults import parse_fault
-    from airflow_provider_workspace.sandbox.guard import is_loopback
-    from airflow_provider_workspace.sandbox.server import SandboxServer
-
     if not options.allow_remote and not is_loopback(options.host):
         parser.error(
             f"--host {options.host} lets other machines connect, and the sandbox's keys are public. "
             "Use 127.0.0.1, or add --allow-remote."
         )
-    if not 0 <= options.latency_ms <= MAX_LATENCY_MS:
-        parser.error(f"--latency-ms must be a number from 0 to {MAX_LATENCY_MS}")
-    try:
-        server = SandboxServer(
-            options.profile,
-            options.database,
-            options.port,
-            host=options.host,
-            latency_ms=options.latency_ms,
-            rate_limit=options.rate_limit == "on",
-            faults=[parse_fault(text) for text in options.fault],
-        )
-    except ValueError as error:
-        parser.error(f"--fault {error}")
+    rate_limit = options.rate_limit == "on"
+    server = SandboxServer(options.profile, options.database, options.port, host=options.host, rate_limit=rate_limit)
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda _number, _frame: stopped.set())
@@ -71,23 +55,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     parser.add_argument("--allow-remote", action="store_true", help="allow a --host that other machines can reach")
     parser.add_argument("--database", default=":memory:", help="SQLite file (default: %(default)s)")
-    parser.add_argument("--profile", choices=PROFILES, default="lenient", help="behavior where the interface is open")
-    parser.add_argument("--latency-ms", type=float, default=0, help="delay of each API request")
+    parser.add_argument("--profile", choices=PROFILES, default="live", help="behavior where the interface is open")
     parser.add_argument("--rate-limit", choices=("on", "off"), default="on", help="rate limits of the live profile")
-    parser.add_argument(
-        "--fault",
-        action="append",
-        default=[],
-        metavar="KIND[,NAME=VALUE]",
-        help="a fault from the start, such as reset_after,operation=create_*,times=2; may be repeated",
-    )
     parser.add_argument("--faults", action="store_true", help="list the kinds of faults and exit")
     return parser
 
 
 def _print_faults() -> None:
-    from airflow_provider_workspace.sandbox.faults import COMMON, KINDS
-
     lines = [f"All take {', '.join(COMMON)}."]
     for kind in KINDS:
         lines += ["", kind.name, f"    {kind.about}"]

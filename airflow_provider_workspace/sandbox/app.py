@@ -20,10 +20,8 @@ from starlette.types import Receive, Scope, Send
 from airflow_provider_workspace.sandbox.connection import RawConnection
 from airflow_provider_workspace.sandbox.control import control_routes
 from airflow_provider_workspace.sandbox.faults import FaultContext
-from airflow_provider_workspace.sandbox.profiles import Profile
 from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, parse_json
 from airflow_provider_workspace.sandbox.responses import (
-    LONE_SURROGATE,
     ApiError,
     JsonObject,
     forbidden,
@@ -63,15 +61,13 @@ class ApiPath:
         route = self.routes.get(request.method)
         entry = self._log(request, route)
         fault = self.service.faults.choose(entry["operation"])
-        raw = b""
-        if fault is None or fault.kind.reads_body:
-            try:
-                raw = await request.body()
-            except ClientDisconnect:
-                return
-            entry["body"] = _parsed_or_none(raw)
-            if self.service.settings.latency_ms:
-                await asyncio.sleep(self.service.settings.latency_ms / 1000)
+        try:
+            raw = await request.body()
+        except ClientDisconnect:
+            return
+        entry["body"] = _parsed_or_none(raw)
+        if self.service.settings.latency_ms:
+            await asyncio.sleep(self.service.settings.latency_ms / 1000)
 
         def handle(request: Request, other: bytes | None = None) -> Response:
             return self._handle(request, raw if other is None else other, route, entry)
@@ -81,18 +77,10 @@ class ApiPath:
             response: Response | None = handle(request)
         else:
             entry["fault"] = {"kind": fault.kind.name}
-            connection = RawConnection(scope, receive, self.service.faults.held)
-            context = FaultContext(
-                request,
-                entry["operation"] or "",
-                entry["body"],
-                fault.hits,
-                connection,
-                self.service.state,
-                handle,
-                self.service.take_down,
-                self.service.apply_later,
-            )
+            service, operation = self.service, entry["operation"] or ""
+            connection = RawConnection(scope, receive, service.faults.held)
+            seen = (request, operation, entry["body"], fault.hits, connection)
+            context = FaultContext(*seen, service.state, service.apply_later, handle)
             response = await fault.kind.handler(context, **fault.parameters)
         if response is not None:
             entry["status"] = response.status_code
@@ -122,8 +110,6 @@ class ApiPath:
                 response = self._perform(request, raw, route, entry)
         except ApiError as error:
             response = error.response()
-        except UnicodeEncodeError:
-            response = invalid(LONE_SURROGATE).response()
         except Exception:
             entry["handled"] = entry["status"] = 500
             raise
@@ -131,29 +117,30 @@ class ApiPath:
         return response
 
     def _perform(self, request: Request, raw: bytes, route: ApiRoute | None, entry: JsonObject) -> Response:
-        if not self.routes:
+        live = self.service.settings.live
+        if not self.routes or (route is not None and route.live_only and not live):
             raise ApiError(404, "invalid_request", "not_found", "Endpoint not found.")
-        profile = self.service.settings.profile
         key = self._authenticate(request)
         entry["key_name"] = key.name
         if route is None:
             self._refuse_method(request.method)
-        if route.session_only and profile.live and "session" not in key.scopes:
+        if route.session_only and live and "session" not in key.scopes:
             raise forbidden("This action does not support Personal API Key access")
-        _check_scope(profile, key, route.scope)
+        _check_scope(key, route.scope, live=live)
         limits = self.service.active_limits
         if limits is not None:
             limits.take(limits.requests, key.key, 1, self.service.state.now().timestamp())
-        if profile.strict:
-            _check_query(request, route)
+        unknown = request.query_params.keys() - set(route.query)
+        if unknown and not live:
+            raise invalid("This query parameter is not part of the interface.", min(unknown), "unknown_field")
         api_request = ApiRequest(
             state=self.service.state,
-            profile=profile,
+            live=live,
             limits=limits,
             key=key,
             path=request.path_params,
             query=request.query_params,
-            body=_read_body(profile, request, raw),
+            body=_read_body(request, raw, live=live),
             url=str(request.url.replace(query="")),
         )
         return to_response(route.handler(api_request), route.status)
@@ -177,35 +164,27 @@ def _refuse_key(code: str, detail: str) -> NoReturn:
     raise ApiError(401, "authentication_error", code, detail, headers={"WWW-Authenticate": "Bearer"})
 
 
-def _check_scope(profile: Profile, key: Key, scope: str | None) -> None:
-    if "*" in key.scopes:
-        return
+def _check_scope(key: Key, scope: str | None, *, live: bool) -> None:
     if scope is None:
-        if profile.live:
+        if live and "*" not in key.scopes:
             raise forbidden("This action does not support API keys with scopes.")
         return
-    granted = {scope}
-    if not profile.strict:  # x:write includes x:read
+    granted = {"*", scope}
+    if live:  # x:write includes x:read
         granted.add(scope.replace(":read", ":write"))
     if not granted & key.scopes:
         raise forbidden(f"API key missing required scope '{scope}'")
 
 
-def _check_query(request: Request, route: ApiRoute) -> None:
-    for name in request.query_params:
-        if name not in route.query:
-            raise invalid("This query parameter is not part of the interface.", name, "unknown_field")
-
-
-def _read_body(profile: Profile, request: Request, raw: bytes) -> Any:
+def _read_body(request: Request, raw: bytes, *, live: bool) -> Any:
     if request.method not in BODY_METHODS:
-        if raw and profile.strict:
+        if raw and not live:
             raise invalid(f"{request.method} takes no body.", code="unexpected_body")
         return {}
     if not raw:
         return {}
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if (profile.strict or profile.live) and media_type != "application/json":
+    if media_type != "application/json":
         detail = f'Unsupported media type "{media_type}" in request.'
         raise ApiError(415, "invalid_request", "unsupported_media_type", detail)
     return parse_json(raw)

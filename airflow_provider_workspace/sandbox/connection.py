@@ -43,35 +43,27 @@ class RawConnection:
     """
 
     def __init__(self, scope: Scope, receive: Receive, held: set[asyncio.Transport]) -> None:
-        self._transport: asyncio.Transport = scope["state"]["transport"]
+        self.transport: asyncio.Transport = scope["state"]["transport"]
         self._receive = receive
         self._held = held
 
     async def reset(self) -> None:
-        reset(self._transport)
+        reset(self.transport)
         await self._gone()
 
     async def close(self, data: bytes = b"") -> None:
         """Send bytes, then close the connection."""
-        self._transport.write(data)
-        self._transport.close()
+        self.transport.write(data)
+        self.transport.close()
         await self._gone()
 
-    async def keep_silent(self, seconds: float | None) -> None:
-        """Send nothing until the client disconnects, and close the connection after some seconds; None: never."""
-        self._held.add(self._transport)
+    async def keep_silent(self) -> None:
+        """Send nothing until the client disconnects."""
+        self._held.add(self.transport)
         try:
-            await asyncio.wait_for(self._gone(), seconds)
-        except asyncio.TimeoutError:
-            await self.close()
+            await self._gone()
         finally:
-            self._held.discard(self._transport)
-
-    def is_closing(self) -> bool:
-        return self._transport.is_closing()
-
-    def write(self, data: bytes) -> None:
-        self._transport.write(data)
+            self._held.discard(self.transport)
 
     async def _gone(self) -> None:
         # Until it notices the disconnect, uvicorn reports an error if a request gets no response.

@@ -10,12 +10,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import math
 import random
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
-from email.utils import format_datetime
+from datetime import timedelta
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -31,8 +29,10 @@ from airflow_provider_workspace.sandbox.responses import (
     ApiError,
     JsonObject,
     dumps,
+    invalid,
     json_response,
     page_response,
+    too_many_requests,
 )
 from airflow_provider_workspace.sandbox.routes import LISTS, OPERATIONS, WRITES
 from airflow_provider_workspace.sandbox.state import State, format_time
@@ -46,17 +46,12 @@ CREATED_BY = {
 }
 """The operation in the audit that creates a row of each list."""
 MAX_ROWS = 2**31
-FAILURE = "A server error occurred."
 
 Count = Annotated[int, Field(ge=1)]
 Times = Count | None
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
 Status = Annotated[int, Field(ge=400, le=599, description="a status code from 400 to 599")]
-Body = Literal["json", "empty", "html"]
 Detail = Annotated[str, Field(description="detail in the JSON body")]
-Patience = Annotated[
-    Seconds | None, Field(description="how long to hold the connection before closing it; null: no limit")
-]
 
 
 @dataclass(frozen=True)
@@ -72,11 +67,9 @@ class FaultContext:
     """Requests that the fault has hit, including this one."""
     connection: RawConnection
     state: State
-    handler: Callable[[Request, bytes | None], Response]
-    take_down: Callable[[float], None]
-    """Takes the sandbox down for some seconds."""
     apply_later: Callable[[float, Callable[[], object]], None]
     """Schedules a call after some seconds by the clock of the sandbox."""
+    handler: Callable[[Request, bytes | None], Response]
 
     def handle(self, request: Request | None = None, body: object = None) -> Response:
         """Handle the request as without a fault; optionally another request, or with another body."""
@@ -111,7 +104,6 @@ class FaultKind:
     """Called with the context, and with its other parameters by name, each with a type and a default."""
     times: int | None = 1
     """Default number of requests to hit; None: no limit."""
-    reads_body: bool = True
     operations: tuple[str, ...] | None = None
     """The operations that it can hit; None: any request."""
 
@@ -135,14 +127,6 @@ class FaultKind:
 # --- Handlers ---
 
 
-async def down(
-    context: FaultContext, seconds: Annotated[Seconds, Field(description="duration of the outage")] = 1
-) -> None:
-    """Reset all connections and refuse new ones for a while, as in a restart."""
-    context.take_down(seconds)
-    await context.connection.reset()
-
-
 async def reset_before(context: FaultContext) -> None:
     """Reset the connection after the request without applying it."""
     await context.connection.reset()
@@ -154,44 +138,37 @@ async def reset_after(context: FaultContext) -> None:
     await context.connection.reset()
 
 
-async def time_out_before(context: FaultContext, seconds: Patience = None) -> None:
+async def time_out_before(context: FaultContext) -> None:
     """Send no response until the client disconnects, without applying the request."""
-    await context.connection.keep_silent(seconds)
+    await context.connection.keep_silent()
 
 
-async def time_out_after(context: FaultContext, seconds: Patience = None) -> None:
+async def time_out_after(context: FaultContext) -> None:
     """Apply the request, then send no response until the client disconnects."""
     context.handle()
-    await context.connection.keep_silent(seconds)
+    await context.connection.keep_silent()
 
 
 async def rate_limit(
-    _context: FaultContext,
-    retry_after: Literal["seconds", "date", "nonsense", "none"] = "seconds",
-    seconds: Annotated[Seconds, Field(description="Retry-After in seconds")] = 1,
+    _context: FaultContext, seconds: Annotated[Seconds, Field(description="Retry-After in seconds")] = 1
 ) -> Response:
     """Return 429 without applying the request."""
-    now = datetime.now(timezone.utc)
-    # Rounded up, because an HTTP date has no fractions of a second.
-    date = now + timedelta(seconds=math.ceil(now.microsecond / 1e6 + seconds))
-    waits = {"seconds": f"{seconds:g}", "date": format_datetime(date, usegmt=True), "nonsense": "soon"}
-    headers = {"Retry-After": waits[retry_after]} if retry_after in waits else None
-    return ApiError(429, "throttled_error", "throttled", "Request was throttled.", headers=headers).response()
+    return too_many_requests(f"{seconds:g}").response()
 
 
 async def status_before(
-    _context: FaultContext, status: Status = 503, body: Body = "json", detail: Detail = FAILURE
+    _context: FaultContext, status: Status = 503, detail: Detail = "A server error occurred."
 ) -> Response:
     """Return an error status without applying the request."""
-    return _failure(status, body, detail)
+    return ApiError(status, "server_error", "error", detail).response()
 
 
 async def status_after(
-    context: FaultContext, status: Status = 503, body: Body = "json", detail: Detail = FAILURE
+    context: FaultContext, status: Status = 503, detail: Detail = "A server error occurred."
 ) -> Response:
     """Apply the request, then return an error status."""
     context.handle()
-    return _failure(status, body, detail)
+    return await status_before(context, status, detail)
 
 
 async def slow_effect(
@@ -201,12 +178,9 @@ async def slow_effect(
 ) -> Response | None:
     """Lose the response, and apply the request some seconds later by the clock of the sandbox."""
     context.apply_later(seconds, context.handle)
-    if answer == "time_out":
-        await context.connection.keep_silent(None)
     if answer == "504":
-        return _failure(504)
-    if answer == "reset":
-        await context.connection.reset()
+        return await status_before(context, 504)
+    await (context.connection.reset() if answer == "reset" else context.connection.keep_silent())
     return None
 
 
@@ -256,15 +230,7 @@ def list_page(context: FaultContext, whole: Response, rows: list[JsonObject], co
     return page_response(url, limit, offset, count, map(dumps, rows[offset : offset + limit]))
 
 
-def _failure(status: int, body: str = "json", detail: str = FAILURE) -> Response:
-    if body == "json":
-        return ApiError(status, "server_error", "error", detail).response()
-    page = f"<html><body><h1>Error {status}</h1></body></html>\n" if body == "html" else ""
-    return Response(page, status, media_type="text/html")
-
-
 KINDS = (
-    FaultKind(down, reads_body=False),
     FaultKind(reset_before),
     FaultKind(reset_after),
     FaultKind(time_out_before),
@@ -319,42 +285,37 @@ class Faults:
     """
     The faults of a running sandbox.
 
-    :param initial: faults from the start, and after a reset
     :param more_kinds: additional kinds
-    :raises ValueError: if a fault is invalid
     """
 
-    def __init__(self, initial: Iterable[Mapping[str, Any]] = (), more_kinds: Iterable[FaultKind] = ()) -> None:
+    def __init__(self, more_kinds: Iterable[FaultKind] = ()) -> None:
         self.kinds = {kind.name: kind for kind in (*KINDS, *more_kinds)}
         self.held: set[asyncio.Transport] = set()
         """The connections that faults hold."""
         self.active: list[Fault] = []
-        self._initial = tuple(initial)
-        self.restart()
 
-    def inject(self, wanted: Mapping[str, Any]) -> Fault:
+    def inject(self, name: str, **options: object) -> Fault:
         """
         Inject a fault.
 
-        :param wanted: kind and other values by name
+        :param name: kind of fault
         :raises ValueError: if a value is invalid
         """
-        options = dict(wanted)
-        name = options.pop("kind", None)
-        kind = self.kinds.get(name) if isinstance(name, str) else None
+        kind = self.kinds.get(name)
         if kind is None:
-            raise ValueError(f"Unknown fault {name!r}. Kinds are {', '.join(self.kinds)}.")
+            raise invalid(f"Unknown fault {name!r}. Kinds are {', '.join(self.kinds)}.", "kind")
         try:
             checked = kind.options.model_validate(options)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             names = ", ".join(kind.options.model_fields)
             message = f"{name}: {first['loc'][0]} is not valid: {first['msg']}. Parameters are {names}."
-            raise ValueError(message) from error
+            raise invalid(message, str(first["loc"][0])) from error
         known = OPERATIONS if kind.operations is None else kind.operations
         pattern = checked.operation
         if pattern is not None and not any(fnmatchcase(operation, pattern) for operation in known):
-            raise ValueError(f"Unknown operation {pattern!r} for {name}. Operations are {', '.join(known)}.")
+            message = f"Unknown operation {pattern!r} for {name}. Operations are {', '.join(known)}."
+            raise invalid(message, "operation")
         fault = Fault(kind, checked)
         self.active.append(fault)
         return fault
@@ -363,11 +324,6 @@ class Faults:
         """Remove all faults, and reset the connections that they hold."""
         self.active.clear()
         self.let_go()
-
-    def restart(self) -> None:
-        self.clear()
-        for wanted in self._initial:
-            self.inject(wanted)
 
     def let_go(self) -> None:
         """Reset the connections that faults hold."""
@@ -382,23 +338,3 @@ class Faults:
             return None
         due[0].hits += 1
         return due[0]
-
-
-def parse_fault(text: str) -> JsonObject:
-    """
-    Parse a fault of the command line, such as ``reset_after,operation=create_*,times=2``.
-
-    :param text: kind, and values by name; a value is JSON if it can be parsed as that, else text
-    :raises ValueError: if a part is not ``name=value``
-    """
-    kind, *parts = text.split(",")
-    wanted: JsonObject = {"kind": kind}
-    for part in parts:
-        name, equals, value = part.partition("=")
-        if not equals:
-            raise ValueError(f"{part!r}: name=value is expected.")
-        try:
-            wanted[name] = json.loads(value)
-        except ValueError:
-            wanted[name] = value
-    return wanted

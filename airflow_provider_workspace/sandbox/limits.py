@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from airflow_provider_workspace.sandbox.responses import ApiError
+from airflow_provider_workspace.sandbox.responses import too_many_requests
 
 MINUTE = 60
 HOUR = 3600
@@ -43,7 +43,7 @@ class Rate:
 
 
 class Limits:
-    """The rate limits of the ``live`` profile. A request that one rate refuses counts towards the others."""
+    """The rate limits of ``live``. A request that one rate refuses counts towards the others."""
 
     def __init__(self) -> None:
         self.requests = (Rate(480, MINUTE), Rate(4800, HOUR))
@@ -58,5 +58,4 @@ class Limits:
         """
         wait = max([rate.spend(bucket, amount, now) for rate in rates])
         if wait:
-            detail = f"Request was throttled. Expected available in {wait} seconds."
-            raise ApiError(429, "throttled_error", "throttled", detail, headers={"Retry-After": str(wait)})
+            raise too_many_requests(str(wait))

@@ -13,7 +13,9 @@ import re
 from pathlib import Path
 
 from airflow_provider_workspace.sandbox.responses import JsonObject
+from airflow_provider_workspace.sandbox.routes.batch_exports import COLUMN as EXPORT_COLUMN
 from airflow_provider_workspace.sandbox.routes.invites import INVITE_COLUMN
+from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.service import Service
 from airflow_provider_workspace.sandbox.state import State
 
@@ -39,23 +41,26 @@ AUDIT_ROWS = 30
 PROJECT_FIELDS = ("id", "name", "timezone", "ingested_event", "is_demo", "created_at")
 DASHBOARD_FIELDS = ("id", "name", "pinned", "deleted", "tags")
 DOMAIN_FIELDS = ("id", "domain", "is_verified", "verified_at", "verification_challenge", "has_saml")
+EXPORT_FIELDS = ("id", "name", "model", "paused", "last_paused_at")
 INVITE_FIELDS = ("id", "target_email", "first_name", "level", "is_expired", "emailing_attempt_made", "created_at")
 MEMBER_FIELDS = ("level", "is_2fa_enabled", "last_login", "joined_at")
 
 
-def summarize(service: Service, organization_id: str) -> JsonObject:
+def summarize(service: Service, organization_id: str = SEED.organization_id) -> JsonObject:
     """Return the latest rows of everything in an organization."""
     state = service.state
     organization = state.find("organizations", id=organization_id)
     return {
-        "profile": service.settings.profile.name,
+        "profile": service.settings.profile,
         "now": state.timestamp(),
         "request_total": service.request_total,
+        "faults": service.list_faults(),
+        "fault_kinds": list(service.faults.kinds),
         "organizations": [dict(row) for row in state.db.execute("SELECT id, name FROM organizations ORDER BY name")],
         "organization": dict(organization),
         "projects": _projects(state, organization_id),
         "domains": _latest(state, "domains", organization_id, DOMAIN_FIELDS),
-        "batch_exports": _batch_exports(state, organization_id),
+        "batch_exports": _latest(state, "batch_exports", organization_id, EXPORT_FIELDS, EXPORT_COLUMN),
         "invites": _invites(state, organization_id),
         "members": _members(state, organization_id),
         "effects": _audit(state, organization_id),
@@ -85,13 +90,7 @@ def _projects(state: State, organization_id: str) -> JsonObject:
 def _collaborators(state: State, dashboard: str) -> list[str]:
     sql = "SELECT record FROM collaborators WHERE dashboard_id = ? ORDER BY seq LIMIT ?"
     rows = state.db.execute(sql, (json.loads(dashboard)["id"], ROWS))
-    return [_name(json.loads(row["record"])["user"]) for row in rows]
-
-
-def _batch_exports(state: State, organization_id: str) -> JsonObject:
-    sql = "SELECT id, name, model, paused, last_paused_at FROM batch_exports WHERE organization_id = ? ORDER BY id"
-    exports = [dict(row) | {"paused": bool(row["paused"])} for row in state.db.execute(sql, (organization_id,))]
-    return {"count": len(exports), "results": exports}
+    return [json.loads(row["record"])["user"]["email"] for row in rows]
 
 
 def _invites(state: State, organization_id: str) -> JsonObject:
@@ -106,7 +105,7 @@ def _members(state: State, organization_id: str) -> JsonObject:
     members = _latest(state, "members", organization_id, ("user", *MEMBER_FIELDS))
     for member in members["results"]:
         user = member.pop("user")
-        member |= {"name": _name(user), "email": user["email"]}
+        member |= {"name": f"{user['first_name']} {user['last_name']}", "email": user["email"]}
     return members
 
 
@@ -120,7 +119,3 @@ def _audit(state: State, organization_id: str) -> JsonObject:
 def _pick(record: str, names: tuple[str, ...]) -> JsonObject:
     fields = json.loads(record)
     return {name: fields[name] for name in names}
-
-
-def _name(user: JsonObject) -> str:
-    return " ".join(part for part in (user["first_name"], user["last_name"]) if part) or str(user["email"])

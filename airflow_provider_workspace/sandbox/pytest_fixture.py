@@ -22,7 +22,7 @@ def workspace_sandbox_server() -> Iterator[SandboxServer]:
     """Run one sandbox for the whole test session."""
     from airflow_provider_workspace.sandbox.server import SandboxServer
 
-    with SandboxServer("live") as server:
+    with SandboxServer() as server:
         yield server
 
 

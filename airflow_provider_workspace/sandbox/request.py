@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from starlette.responses import Response
 
 from airflow_provider_workspace.sandbox.limits import Limits
-from airflow_provider_workspace.sandbox.profiles import Profile
 from airflow_provider_workspace.sandbox.responses import JsonObject, forbidden, invalid, not_found, page_response
 from airflow_provider_workspace.sandbox.state import Key, State
 
@@ -35,7 +33,8 @@ class ApiRequest:
     """The argument of an operation's handler."""
 
     state: State
-    profile: Profile
+    live: bool
+    """Whether it behaves like known services, or else refuses what the interface does not show."""
     limits: Limits | None
     """The rate limits, or None if they are off."""
     key: Key
@@ -62,7 +61,7 @@ class ApiRequest:
         return project_id, organization_id
 
     def fields(self, allowed: Fields) -> JsonObject:
-        return check_fields(self.body, allowed, unnamed_refused=self.profile.strict)
+        return check_fields(self.body, allowed, unnamed_refused=not self.live)
 
     def user(self) -> JsonObject:
         return self.state.record("users", uuid=self.key.user_uuid)
@@ -89,7 +88,7 @@ class ApiRequest:
     def _check_membership(self, organization_id: str) -> None:
         if organization_id in self.key.organizations:
             return
-        if self.profile.live:
+        if self.live:
             raise forbidden("You don't have access to the organization.")
         raise not_found()
 
@@ -100,7 +99,7 @@ class ApiRequest:
         number = parse_number(text, 20)
         if number is not None and number >= minimum:
             return min(number, MAX_NUMBER)
-        if self.profile.strict:
+        if not self.live:
             raise invalid("A valid integer is required.", name)
         return default
 
@@ -119,6 +118,8 @@ class ApiRoute:
     query: tuple[str, ...] = ()
     session_only: bool = False
     """Whether services of this kind refuse it for every personal API key."""
+    live_only: bool = False
+    """Whether only services of this kind have it: it is not part of the interface."""
 
     @property
     def operation(self) -> str:
@@ -126,59 +127,45 @@ class ApiRoute:
         return self.handler.__name__
 
 
-# The error message and the check of each kind of value.
-_KINDS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
-    "string": ("Not a valid string.", lambda value: isinstance(value, str)),
-    "boolean": ("Must be a valid boolean.", lambda value: isinstance(value, bool)),
-    "integer": ("A valid integer is required.", lambda value: type(value) is int and value in _INTEGERS),
-    "number": ("A valid number is required.", lambda value: type(value) in (int, float)),
-    "array": ("Expected a list of items.", lambda value: isinstance(value, list)),
-    "strings": (
-        "Expected a list of strings.",
-        lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
-    ),
-    "email": (
-        "Enter a valid email address.",
-        lambda value: isinstance(value, str) and len(value) <= 254 and bool(_EMAIL.fullmatch(value)),
-    ),
-    "domain": (
-        "Enter a valid domain.",
-        lambda value: isinstance(value, str) and len(value) <= 128 and bool(_DOMAIN.fullmatch(value)),
-    ),
-    "model": ("Not one of events, persons.", lambda value: value in ("events", "persons")),
-    "any": ("", lambda _value: True),
+# The check of each kind of value.
+_KINDS: Mapping[str, Callable[[Any], bool]] = {
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": lambda value: type(value) is int and value in _INTEGERS,
+    "array": lambda value: isinstance(value, list),
+    "strings": lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
+    "email": lambda value: isinstance(value, str) and len(value) <= 254 and bool(_EMAIL.fullmatch(value)),
+    "domain": lambda value: isinstance(value, str) and len(value) <= 128 and bool(_DOMAIN.fullmatch(value)),
+    "model": lambda value: value in ("events", "persons"),
+    "any": lambda _value: True,
 }
 
 
-def check_fields(body: object, allowed: Fields, *, unnamed_refused: bool, item: int | None = None) -> JsonObject:
+def check_fields(body: object, allowed: Fields, *, unnamed_refused: bool) -> JsonObject:
     """
     Return the known fields of a body; raise an error if one is invalid.
 
     :param unnamed_refused: whether to refuse unknown fields instead of dropping them
-    :param item: position of the body in an array, for the error
     """
-    prefix = "" if item is None else f"{item}__"
     if not isinstance(body, dict):
-        raise invalid(f"Expected an object, but got {type(body).__name__}.", prefix.rstrip("_") or None)
+        raise invalid(f"Expected an object, but got {type(body).__name__}.")
     for name, value in body.items():
         if name not in allowed:
             if unnamed_refused:
-                raise invalid("This field is not part of the interface.", prefix + name, "unknown_field")
+                raise invalid("This field is not part of the interface.", name, "unknown_field")
         elif value is None:
             if name in _NEVER_NULL:
-                raise invalid("This field may not be null.", prefix + name, "null")
+                raise invalid("This field may not be null.", name, "null")
         elif value == "" and name in _NEVER_NULL:
-            raise invalid("This field may not be blank.", prefix + name, "blank")
-        else:
-            message, fits = _KINDS[allowed[name][0]]
-            if not fits(value):
-                raise invalid(message, prefix + name)
+            raise invalid("This field may not be blank.", name, "blank")
+        elif not _KINDS[allowed[name][0]](value):
+            raise invalid(f"Not a valid value of the kind {allowed[name][0]!r}.", name)
     return {name: body[name] for name in allowed if name in body}
 
 
-def require(fields: JsonObject, name: str, item: int | None = None) -> None:
+def require(fields: JsonObject, name: str) -> None:
     if name not in fields:
-        raise invalid("This field is required.", name if item is None else f"{item}__{name}", "required")
+        raise invalid("This field is required.", name, "required")
 
 
 def with_defaults(allowed: Fields, given: JsonObject) -> JsonObject:
@@ -187,9 +174,10 @@ def with_defaults(allowed: Fields, given: JsonObject) -> JsonObject:
 
 
 def parse_json(raw: bytes) -> Any:
-    """Parse JSON strictly: NaN and infinities, which Python accepts, are refused."""
+    """Parse JSON strictly: NaN, infinities and lone surrogates, which Python accepts, are refused."""
     try:
-        value = json.loads(raw, parse_constant=_refuse_constant, parse_float=_finite)
+        value = json.loads(raw)
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
         raise invalid("JSON parse error.", code="parse_error") from error
     if _is_deeper(value, MAX_DEPTH):
@@ -207,17 +195,6 @@ def path_integer(text: str) -> int:
     number = parse_number(text)
     if number is None:
         raise not_found()
-    return number
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(name)
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError(text)
     return number
 
 

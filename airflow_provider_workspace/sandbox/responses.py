@@ -11,13 +11,11 @@ from starlette.responses import Response
 
 JsonObject = dict[str, Any]
 
-LONE_SURROGATE = "Text holds a lone surrogate, which cannot be encoded as UTF-8."
-
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 def dumps(value: object) -> str:
-    """Serialize JSON in ASCII, since lone surrogates cannot be encoded as UTF-8."""
+    """Serialize JSON without blanks."""
     return _ENCODER.encode(value)
 
 
@@ -49,8 +47,8 @@ def page_response(url: str, limit: int, offset: int, count: int, records: Iterab
     return Response(head + ",".join(records) + "]}", media_type="application/json")
 
 
-class ApiError(Exception):
-    """A refused request with its error body; its transaction is rolled back."""
+class ApiError(ValueError):
+    """A refused request with its error body; its transaction is rolled back. In Python it is a ``ValueError``."""
 
     def __init__(
         self,
@@ -83,3 +81,9 @@ def forbidden(detail: str) -> ApiError:
 def not_found() -> ApiError:
     """Build a 404 for what does not exist or is not visible to the key."""
     return ApiError(404, "invalid_request", "not_found", "Not found.")
+
+
+def too_many_requests(retry_after: str) -> ApiError:
+    """Build a 429; ``Retry-After`` is in seconds."""
+    detail = f"Request was throttled. Expected available in {retry_after} seconds."
+    return ApiError(429, "throttled_error", "throttled", detail, headers={"Retry-After": retry_after})

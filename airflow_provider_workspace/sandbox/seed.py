@@ -75,8 +75,6 @@ EXPORTS = (
     ("Persons to warehouse", "persons", HOUR),
     ("Events to lake", "events", DAY),
 )
-FIRST_NAMES = ("Ada", "Ben", "Cleo", "Dara", "Emil", "Fern", "Gus", "Hana", "Ivo", "June", "Kai", "Lena")
-LAST_NAMES = ("Archer", "Baker", "Carter", "Dyer", "Fisher", "Glover", "Hunter", "Mason", "Porter", "Weaver")
 
 
 def seed_state(state: State) -> None:
@@ -146,10 +144,7 @@ def add_organization(state: State, name: str) -> JsonObject:
 def add_fictional_members(state: State, organization_id: str, count: int) -> None:
     first = state.next_id("users")
     for number in range(first, first + count):
-        first_name = FIRST_NAMES[number % len(FIRST_NAMES)]
-        last_name = LAST_NAMES[number // len(FIRST_NAMES) % len(LAST_NAMES)]
-        email = f"{first_name}.{last_name}.{number}@example.com".lower()
-        user = add_user(state, first_name, last_name, email)
+        user = add_user(state, "Sam", f"Sample {number}", f"sam.sample.{number}@example.com")
         add_member(state, organization_id, user, MEMBER_LEVEL, is_2fa_enabled=number % 3 != 0)
 
 

@@ -1,46 +1,58 @@
-"""The shared state of a running sandbox."""
+"""A running sandbox: its state, settings, rate limits, faults and log, and what the interface cannot do with them."""
 
 from __future__ import annotations
 
+import json
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import itemgetter
+from typing import TypeVar
 
-from airflow_provider_workspace.sandbox.faults import Faults
+from airflow_provider_workspace.sandbox.faults import FaultKind, Faults
 from airflow_provider_workspace.sandbox.limits import Limits
-from airflow_provider_workspace.sandbox.profiles import Profile
-from airflow_provider_workspace.sandbox.responses import JsonObject
-from airflow_provider_workspace.sandbox.seed import seed_state
-from airflow_provider_workspace.sandbox.state import State
+from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, invalid, not_found
+from airflow_provider_workspace.sandbox.routes.batch_exports import export_runs
+from airflow_provider_workspace.sandbox.routes.members import add_member, add_user, is_member
+from airflow_provider_workspace.sandbox.seed import SEED, add_fictional_members, add_organization, seed_state
+from airflow_provider_workspace.sandbox.state import Key, State
 
 LOG_LENGTH = 10_000
+PROFILES = ("live", "strict")
+"""What the interface leaves open is as in known services of this kind, or refused."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class SandboxSettings:
-    """The settings that a control call can change."""
+class Settings:
+    """What :meth:`Service.change_settings` changes."""
 
-    profile: Profile
-    latency_ms: float = 0
-    """Delay of each API request in milliseconds."""
+    profile: str = "live"
     rate_limit: bool = True
-    """Whether the rate limits of the profile apply."""
+    latency_ms: float = 0
+
+    def __post_init__(self) -> None:
+        if self.profile not in PROFILES:
+            raise ValueError(f"Profiles are {' and '.join(PROFILES)}, not {self.profile!r}.")
+
+    @property
+    def live(self) -> bool:
+        return self.profile == "live"
 
 
 class Service:
     """
-    The state, settings, rate limits, faults and request log of a running sandbox.
+    A sandbox without its server; :class:`SandboxServer` has the same methods.
 
     :param database: SQLite file, or ``:memory:``; a new one is seeded
     :param settings: settings, also after a reset
+    :param fault_kinds: additional kinds of faults
     """
 
-    def __init__(self, database: str, settings: SandboxSettings, faults: Faults | None = None) -> None:
-        self.faults = faults or Faults()
-        self.take_down: Callable[[float], None]
-        """Takes the sandbox down for some seconds; set by the listener."""
+    def __init__(self, database: str, settings: Settings, fault_kinds: Iterable[FaultKind] = ()) -> None:
+        self.faults = Faults(fault_kinds)
         self.state = State(database)
         self.settings = self._initial_settings = settings
         self._forget()
@@ -51,11 +63,11 @@ class Service:
     @property
     def active_limits(self) -> Limits | None:
         """The rate limits that apply now; None if there are none."""
-        return self._limits if self.settings.rate_limit and self.settings.profile.live else None
+        return self._limits if self.settings.rate_limit and self.settings.live else None
 
     def log_request(self, entry: JsonObject) -> None:
         """Add an API request to the log; the entry must not contain a key."""
-        self.log.append(entry)
+        self._log.append(entry)
         self.request_total += 1
 
     def apply_later(self, seconds: float, effect: Callable[[], object]) -> None:
@@ -70,17 +82,142 @@ class Service:
             with self.state.as_of(moment):
                 effect()
 
+    def call(self, method: Callable[[], T]) -> T:
+        """Call a method below as one transaction, after what is due."""
+        self.apply_due()
+        with self.state.transaction():
+            return method()
+
+    # --- What happened ---
+
+    def audit(self, /, operation: str | None = None, **filters: str) -> list[JsonObject]:
+        """
+        Return the changes by writes, oldest first.
+
+        :param operation: operation such as ``create_invite``, or a part of names such as ``invite`` or ``delete``; by
+            default all
+        :param filters: ``organization_id`` or ``target``
+        """
+        entries = [dict(row) for row in self.state.db.execute("SELECT * FROM audit ORDER BY id")]
+        return [
+            entry | {"detail": json.loads(entry["detail"])}
+            for entry in entries
+            if (operation is None or f"_{operation}_" in f"_{entry['operation']}_")
+            and all(entry[name] == value for name, value in filters.items())
+        ]
+
+    def requests(self) -> list[JsonObject]:
+        """Return the latest API requests, oldest first."""
+        return [dict(entry) for entry in self._log]
+
+    def batch_exports(self) -> list[JsonObject]:
+        """Return the batch exports with their state."""
+        rows = self.state.db.execute("SELECT * FROM batch_exports ORDER BY organization_id, id")
+        return [dict(row) | {"paused": bool(row["paused"])} for row in rows]
+
+    def export_runs(self, batch_export_id: str) -> JsonObject:
+        """
+        Return which intervals of a batch export were ``exported`` and which are ``missing``.
+
+        Each has ``interval_start`` and ``interval_end``; an exported one also has ``started_at`` and ``status``
+        (``running`` or ``completed``).
+        """
+        return export_runs(self.state, self.state.find("batch_exports", id=batch_export_id))
+
+    # --- Faults ---
+
+    def inject(self, /, kind: str, operation: str | None = None, **options: object) -> JsonObject:
+        """
+        Inject a fault and return it.
+
+        :param kind: kind of fault; ``python -m airflow_provider_workspace.sandbox --faults`` lists them
+        :param operation: name or pattern (``create_*``) of operations; by default all
+        :param options: ``times`` (requests to hit; the default of most kinds is 1, None: no limit), ``after`` (requests
+            to let pass before), ``probability`` and ``seed`` (hit a random share, reproducibly), and the parameters of
+            the kind
+        """
+        return self.faults.inject(kind, operation=operation, **options).describe()
+
+    def list_faults(self) -> list[JsonObject]:
+        """Return the injected faults with the number of matching requests, ``seen``, and of ``hits``."""
+        return [fault.describe() for fault in self.faults.active]
+
+    def clear_faults(self) -> None:
+        """Remove all faults, and reset the connections that they hold."""
+        self.faults.clear()
+
+    # --- What the interface cannot do ---
+
+    def publish_dns(self, name: str, value: str) -> None:
+        """Publish a TXT record."""
+        self.state.db.execute("INSERT OR IGNORE INTO dns VALUES (?, ?)", (name.lower().rstrip("."), value))
+
+    def advance_clock(self, seconds: float) -> str:
+        """Move the clock of the sandbox, back by a negative number, and return its time."""
+        self.state.advance_clock(seconds)
+        return self.state.timestamp()
+
+    def accept_invite(self, invite_id: str) -> JsonObject:
+        """Accept an invite and return the new Member."""
+        row = self.state.find("invites", id=invite_id)
+        if row["expires_at"] <= self.state.timestamp():
+            raise invalid("This invite has expired.", code="expired")
+        if is_member(self.state, row["organization_id"], row["email"]):
+            raise invalid("The addressee is a member already.", code="unique")
+        invite = json.loads(row["record"])
+        known = self.state.one("users", email=row["email"])
+        user = json.loads(known["record"]) if known else None
+        user = user or add_user(self.state, invite["first_name"] or "", "", invite["target_email"])
+        self.state.db.execute("DELETE FROM invites WHERE id = ?", (invite_id,))
+        return add_member(self.state, row["organization_id"], user, invite["level"])
+
+    def set_project(self, /, project_id: int, **fields: object) -> None:
+        """Set any fields of a project record."""
+        record = self.state.record("projects", id=project_id)
+        unknown = fields.keys() - record
+        if unknown:
+            raise invalid(f"A project has no field {', '.join(sorted(unknown))}.", code="unknown_field")
+        record |= fields | {"updated_at": self.state.timestamp()}
+        self.state.db.execute("UPDATE projects SET record = ? WHERE id = ?", (dumps(record), project_id))
+
+    def add_key(self, key: str, name: str, scopes: list[str], organization_id: str = SEED.organization_id) -> None:
+        """
+        Add an API key of the first organization's owner.
+
+        :param key: secret
+        :param name: name in the audit and log
+        """
+        self.state.add_key(Key(key, name, frozenset(scopes), frozenset({organization_id}), SEED.owner_uuid))
+
+    def revoke_key(self, key: str) -> None:
+        """Revoke an API key."""
+        if not self.state.db.execute("UPDATE keys SET revoked = 1 WHERE key = ?", (key,)).rowcount:
+            raise not_found()
+
+    def add_members(self, count: int, organization_id: str = SEED.organization_id) -> None:
+        """Add members with generated names, by default to the first organization."""
+        self.state.find("organizations", id=organization_id)
+        add_fictional_members(self.state, organization_id, count)
+
+    def add_organization(self, name: str) -> JsonObject:
+        """Add an organization and return its ``id``, ``name``, ``project_id``, ``batch_exports`` and ``key``."""
+        return add_organization(self.state, name)
+
+    def change_settings(self, /, **settings: object) -> Settings:
+        """Change ``latency_ms``, ``profile`` or ``rate_limit`` until the next reset, and return all settings."""
+        self.settings = replace(self.settings, **settings)  # type: ignore[arg-type]
+        return self.settings
+
     def reset(self) -> None:
-        """Restore the seed and the initial settings and faults."""
-        self.faults.restart()
+        """Restore the seed and the initial settings, without faults."""
+        self.faults.clear()
         self.settings = self._initial_settings
         self._forget()
-        with self.state.transaction():
-            self.state.clear()
-            seed_state(self.state)
+        self.state.clear()
+        seed_state(self.state)
 
     def _forget(self) -> None:
         self._limits = Limits()
         self._late: list[tuple[datetime, Callable[[], object]]] = []
-        self.log: deque[JsonObject] = deque(maxlen=LOG_LENGTH)
+        self._log: deque[JsonObject] = deque(maxlen=LOG_LENGTH)
         self.request_total = 0

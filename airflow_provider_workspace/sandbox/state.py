@@ -35,18 +35,13 @@ CREATE TABLE invites (
     expires_at TEXT NOT NULL, record TEXT NOT NULL);
 CREATE INDEX invites_page ON invites (organization_id, seq);
 CREATE INDEX invites_email ON invites (organization_id, email);
-CREATE INDEX invites_expiry ON invites (organization_id, expires_at);
 CREATE TABLE domains (
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, organization_id TEXT NOT NULL, domain TEXT NOT NULL,
     record TEXT NOT NULL);
-CREATE INDEX domains_page ON domains (organization_id, seq);
-CREATE INDEX domains_name ON domains (domain);
 CREATE TABLE projects (id INTEGER PRIMARY KEY, organization_id TEXT NOT NULL, record TEXT NOT NULL);
-CREATE INDEX projects_page ON projects (organization_id, id);
 CREATE TABLE dashboards (
     id INTEGER PRIMARY KEY, project_id INTEGER NOT NULL, deleted INTEGER NOT NULL, record TEXT NOT NULL,
     sharing TEXT NOT NULL);
-CREATE INDEX dashboards_project ON dashboards (project_id, id);
 CREATE TABLE collaborators (
     seq INTEGER PRIMARY KEY, dashboard_id INTEGER NOT NULL, user_uuid TEXT NOT NULL, record TEXT NOT NULL,
     UNIQUE (dashboard_id, user_uuid));
@@ -54,11 +49,9 @@ CREATE TABLE batch_exports (
     id TEXT PRIMARY KEY, organization_id TEXT NOT NULL, name TEXT NOT NULL, model TEXT NOT NULL,
     interval_seconds INTEGER NOT NULL, created_at TEXT NOT NULL, paused INTEGER NOT NULL DEFAULT 0,
     last_paused_at TEXT);
-CREATE INDEX batch_exports_organization ON batch_exports (organization_id, id);
 CREATE TABLE export_pauses (
     seq INTEGER PRIMARY KEY, export_id TEXT NOT NULL, paused_at REAL NOT NULL, resumed_at REAL,
     backfill INTEGER NOT NULL DEFAULT 0);
-CREATE INDEX export_pauses_export ON export_pauses (export_id);
 CREATE TABLE dns (name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (name, value));
 CREATE TABLE audit (
     id INTEGER PRIMARY KEY, at TEXT NOT NULL, operation TEXT NOT NULL, organization_id TEXT NOT NULL,

@@ -92,7 +92,7 @@ def test_a_dag_file_runs(
     folder = tmp_path / "dags"
     folder.mkdir()
     (folder / f"{dag_id}.py").write_text(code)
-    with SandboxServer("lenient") as server:
+    with SandboxServer(rate_limit=False) as server:
         done = airflow_cli.run(
             *("dags", "test", dag_id),
             home=tmp_path,

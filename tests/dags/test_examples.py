@@ -57,7 +57,7 @@ RunDag = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[SandboxServer]:
-    with SandboxServer("lenient") as running:
+    with SandboxServer(rate_limit=False) as running:
         yield running
 
 

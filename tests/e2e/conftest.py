@@ -20,7 +20,7 @@ DAGS = Path(__file__).parent / "dags"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[SandboxServer]:
-    with SandboxServer("lenient") as running:
+    with SandboxServer("strict") as running:
         yield running
 
 

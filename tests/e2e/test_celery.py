@@ -36,7 +36,8 @@ CUT = 3
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[SandboxServer]:
-    with SandboxServer("lenient", latency_ms=LATENCY_MS) as running:
+    with SandboxServer("strict") as running:
+        running.change_settings(latency_ms=LATENCY_MS)
         yield running
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.conftest import Clock, Connect
 
 pytestmark = [
-    pytest.mark.parametrize("sandbox", ["lenient"], indirect=True),
+    pytest.mark.parametrize("sandbox", ["live"], indirect=True),
     pytest.mark.usefixtures("clock"),
 ]
 

@@ -64,7 +64,7 @@ def run(code: str, **env: str) -> str:
 
 
 def test_a_long_list_is_read_in_constant_memory(hook: str) -> None:
-    with SandboxServer("lenient", fault_kinds=TEST_FAULTS) as server:
+    with SandboxServer("strict", fault_kinds=TEST_FAULTS) as server:
         server.inject("large_list", "list_members", rows=ROWS)
         said = run(LISTS.replace("{hook}", hook), AIRFLOW_CONN_WORKSPACE_DEFAULT=server.connection())
     rows, objects, process = map(float, said.split()[-3:])

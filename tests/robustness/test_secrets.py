@@ -70,7 +70,7 @@ def test_assert_no_secret_can_fail() -> None:
 
 
 def test_no_secret_is_stored_or_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with SandboxServer("lenient", fault_kinds=TEST_FAULTS) as server, Recorder() as other_host, Recorder() as echo:
+    with SandboxServer("strict", fault_kinds=TEST_FAULTS) as server, Recorder() as other_host, Recorder() as echo:
         server.add_key(KEY, "canary", ["*"])
         server.set_project(
             SEED.project_id, api_token=API_TOKEN, live_events_token=LIVE_TOKEN, slack_incoming_webhook=HOOK_OF_PROJECT,
@@ -122,8 +122,9 @@ def test_no_secret_is_stored_or_logged(tmp_path: Path, monkeypatch: pytest.Monke
         shown = run.stdout + run.stderr
         page = b"".join(
             urllib.request.urlopen(f"{server.url}/{path}", timeout=10).read()  # noqa: S310 - loopback
-            for path in ("", "_sandbox/effects", "_sandbox/faults", "_sandbox/workspace")
+            for path in ("", "_sandbox/workspace")
         )
+        page += json.dumps([server.effects(), server.faults()]).encode()
 
     states = task_states(tmp_path / "airflow" / "airflow.db")
     (tmp_path / "shown").write_bytes(shown)

@@ -8,6 +8,7 @@ For a single profile mark the test with ``@pytest.mark.parametrize("sandbox", ["
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import httpx
@@ -16,11 +17,11 @@ import pytest
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
 
-PROFILES = ("lenient", "strict", "live")
+PROFILES = ("strict", "live")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    named = any(mark.args[0] == "sandbox" for mark in metafunc.definition.iter_markers("parametrize"))
+    named = any("sandbox" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
     if "sandbox" in metafunc.fixturenames and not named:
         metafunc.parametrize("sandbox", getattr(metafunc.module, "PROFILES", PROFILES), indirect=True)
 
@@ -28,31 +29,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def profile(sandbox: SandboxServer) -> str:
     """The profile of the sandbox."""
-    name: str = sandbox.control("GET", "health")["profile"]
-    return name
-
-
-@pytest.fixture(scope="session")
-def clients() -> Iterator[dict[tuple[str, str], httpx.Client]]:
-    """Clients by URL and key, kept for the session because creating one reads the CA bundle."""
-    opened: dict[tuple[str, str], httpx.Client] = {}
-    yield opened
-    for client in opened.values():
-        client.close()
+    return sandbox.change_settings().profile
 
 
 @pytest.fixture
-def client_for(sandbox: SandboxServer, clients: dict[tuple[str, str], httpx.Client]) -> Callable[[str], httpx.Client]:
+def client_for(sandbox: SandboxServer) -> Iterator[Callable[[str], httpx.Client]]:
     """Return a function that opens a client with an API key."""
+    with ExitStack() as opened:
 
-    def open_client(key: str) -> httpx.Client:
-        place = (sandbox.url, key)
-        if place not in clients:
+        def open_client(key: str) -> httpx.Client:
             headers = {"Authorization": f"Bearer {key}"}
-            clients[place] = httpx.Client(base_url=sandbox.url, headers=headers, trust_env=False)
-        return clients[place]
+            # Without verify=False each client reads the CA bundle.
+            client = httpx.Client(base_url=sandbox.url, headers=headers, trust_env=False, verify=False)  # noqa: S501
+            return opened.enter_context(client)
 
-    return open_client
+        yield open_client
 
 
 @pytest.fixture

@@ -14,16 +14,12 @@ import pytest
 from airflow_provider_workspace.sandbox.seed import SEED
 from tests.contract.parts import BY_NAME, body_of, path_of, route_of
 from tests.contract.reference import EXPECTED, Expected
+from tests.sandbox.paths import DASHBOARD, DASHBOARDS, EXPORT, EXPORTS, MEMBERS, ORGANIZATION, OTHER_ORGANIZATION
 
 if TYPE_CHECKING:
     import httpx
 
     from airflow_provider_workspace.sandbox.server import SandboxServer
-
-ORGANIZATION = f"/api/organizations/{SEED.organization_id}/"
-DASHBOARDS = f"/api/environments/{SEED.project_id}/dashboards/"
-DASHBOARD = f"{DASHBOARDS}{SEED.dashboard_id}/"
-EXPORT = f"{ORGANIZATION}batch_exports/{SEED.batch_export_ids[0]}/"
 
 operations = pytest.mark.parametrize("expected", EXPECTED, ids=BY_NAME)
 # Differences of the profile live; the domain of the seed is verified.
@@ -87,9 +83,9 @@ def test_an_operation_needs_a_key_its_scope_its_organization_and_its_path(
         ("DELETE", f"{DASHBOARD}collaborators/{SEED.member_uuid}/"),
         ("GET", "/api/environments/999/dashboards/1/"),
         ("GET", f"/api/environments/{SEED.project_id}/dashboards/"),
-        ("POST", f"{ORGANIZATION}batch_exports/{SEED.other_batch_export_ids[0]}/pause/"),
+        ("POST", f"{EXPORTS}{SEED.other_batch_export_ids[0]}/pause/"),
         ("GET", f"{ORGANIZATION}domains/{SEED.invite_id}/"),
-        ("PATCH", f"{ORGANIZATION}members/{SEED.research_uuid}/"),
+        ("PATCH", f"{MEMBERS}{SEED.research_uuid}/"),
         ("GET", f"{ORGANIZATION}projects/{SEED.other_project_id}/"),
         ("GET", "/api/organizations/0190c0de-0000-4000-8000-0000000000ff/members/"),
         ("GET", "/api/nothing/like/this/"),
@@ -120,13 +116,11 @@ def test_write_includes_read_except_in_strict(
 
 
 def test_keys_of_the_seed_have_their_scopes(client_for: Callable[[str], httpx.Client]) -> None:
-    members = ORGANIZATION + "members/"
-    assert client_for(SEED.reader_key).get(members).status_code == 200
-    assert client_for(SEED.reader_key).delete(f"{members}{SEED.member_uuid}/").status_code == 403
+    assert client_for(SEED.reader_key).get(MEMBERS).status_code == 200
+    assert client_for(SEED.reader_key).delete(f"{MEMBERS}{SEED.member_uuid}/").status_code == 403
     assert client_for(SEED.exports_key).post(EXPORT + "pause/").status_code == 200
-    assert client_for(SEED.exports_key).get(members).status_code == 403
-    assert client_for(SEED.no_scopes_key).get(members).status_code == 403
+    assert client_for(SEED.exports_key).get(MEMBERS).status_code == 403
+    assert client_for(SEED.no_scopes_key).get(MEMBERS).status_code == 403
     assert client_for(SEED.onboarding_key).post(ORGANIZATION + "projects/", json={}).status_code == 201
     assert client_for(SEED.onboarding_key).post(EXPORT + "pause/").status_code == 403
-    theirs = f"/api/organizations/{SEED.other_organization_id}/members/"
-    assert client_for(SEED.research_key).get(theirs).json()["count"] == 1
+    assert client_for(SEED.research_key).get(OTHER_ORGANIZATION + "members/").json()["count"] == 1

@@ -28,12 +28,9 @@ def run(code: str) -> str:
 @pytest.mark.parametrize("name", ["Northwind", "Contoso"])
 def test_each_test_starts_from_the_seed(workspace_sandbox: SandboxServer, name: str) -> None:
     assert workspace_sandbox.effects() == workspace_sandbox.requests() == []
-    assert workspace_sandbox.control("GET", "dns") == {"records": []}
-    now = workspace_sandbox.control("POST", "clock", {"advance_seconds": 0})["now"]
-    assert now[:10] == time.strftime("%Y-%m-%d", time.gmtime())
+    assert workspace_sandbox.advance_clock(0)[:10] == time.strftime("%Y-%m-%d", time.gmtime())
     with closing(WorkspaceHook()) as hook:
         hook.create_project(name=name)
-    workspace_sandbox.publish_dns("example.com", "text")
     workspace_sandbox.advance_clock(86400)
     (effect,) = workspace_sandbox.effects("project")
     assert effect["detail"]["name"] == name
@@ -41,12 +38,12 @@ def test_each_test_starts_from_the_seed(workspace_sandbox: SandboxServer, name: 
 
 @pytest.mark.parametrize("workspace_sandbox", ["strict"], indirect=True)
 def test_a_profile_is_selected(workspace_sandbox: SandboxServer) -> None:
-    assert workspace_sandbox.control("GET", "health")["profile"] == "strict"
-    workspace_sandbox.inject("down", seconds=0.1)
+    assert workspace_sandbox.change_settings().profile == "strict"
+    workspace_sandbox.inject("reset_after")
 
 
 def test_the_default_profile_is_live_without_faults(workspace_sandbox: SandboxServer) -> None:
-    assert workspace_sandbox.control("GET", "health")["profile"] == "live"
+    assert workspace_sandbox.change_settings().profile == "live"
     assert workspace_sandbox.faults() == []
 
 

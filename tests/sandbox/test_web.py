@@ -1,29 +1,39 @@
-"""Web security of the sandbox, and its handling of invalid requests."""
+"""The server of the sandbox: web security, invalid requests, the page, control calls, the database file."""
 
 from __future__ import annotations
 
-import http.client
+import asyncio
 import json
 import re
-from collections.abc import Iterator
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from html import unescape
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from py_mini_racer import MiniRacer
 
 from airflow_provider_workspace.sandbox.__main__ import main
-from airflow_provider_workspace.sandbox.control import CALLS, ControlCall
+from airflow_provider_workspace.sandbox.app import create_app
+from airflow_provider_workspace.sandbox.control import CALLS
 from airflow_provider_workspace.sandbox.faults import KINDS
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from airflow_provider_workspace.sandbox.service import Service, Settings
+from tests.audit import effects
+from tests.sandbox.paths import DASHBOARD, DOMAINS, MEMBERS, PROJECTS
 
-MEMBERS = f"/api/organizations/{SEED.organization_id}/members/"
-PROJECTS = f"/api/organizations/{SEED.organization_id}/projects/"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "sandbox.md"
 
 
 # The profiles do not differ here.
-PROFILES = ("lenient",)
+PROFILES = ("live",)
 
 
 @pytest.fixture(scope="module")
@@ -34,23 +44,17 @@ def remote() -> Iterator[SandboxServer]:
 
 
 def ask(sandbox: SandboxServer, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
-    """Send a request with exactly these headers."""
-    connection = http.client.HTTPConnection("127.0.0.1", sandbox.port, timeout=10)
-    connection.putrequest(method, path, skip_host="Host" in headers)
-    sent = {"Authorization": f"Bearer {SEED.admin_key}", "Content-Length": str(len(body or b"")), **headers}
-    for name, value in sent.items():
-        connection.putheader(name, value)
-    connection.endheaders(body)
-    response = connection.getresponse()
-    status, text = response.status, response.read()
-    connection.close()
-    return status, text
+    """Send a request with these headers."""
+    sent = {"Authorization": f"Bearer {SEED.admin_key}", **headers}
+    url = f"http://127.0.0.1:{sandbox.port}{path}"
+    response = httpx.request(method, url, content=body, headers=sent, trust_env=False, verify=False)  # noqa: S501
+    return response.status_code, response.content
 
 
 @pytest.mark.parametrize(
     "host", ["evil.example.com", "evil.example.com:80", "192.0.2.7:8765", "localhost.evil.example", "0.0.0.0", "", "["]
 )
-@pytest.mark.parametrize("path", ["/", "/_sandbox/workspace", "/_sandbox/effects", MEMBERS, "/nowhere"])
+@pytest.mark.parametrize("path", ["/", "/_sandbox/workspace", MEMBERS, "/nowhere"])
 def test_a_foreign_host_is_refused(sandbox: SandboxServer, host: str, path: str) -> None:
     status, text = ask(sandbox, "GET", path, Host=host)
     assert status == 403
@@ -69,21 +73,13 @@ def test_hosts_of_this_machine_and_of_a_remote_sandbox_private_names_are_accepte
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example.com", "null", "http://127.0.0.1:1", "http://localhost"])
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("POST", "/_sandbox/reset"),
-        ("POST", "/_sandbox/keys"),
-        ("GET", "/_sandbox/workspace"),
-        ("DELETE", "/_sandbox/faults"),
-        ("POST", PROJECTS),
-    ],
-)
-def test_a_foreign_origin_is_refused(sandbox: SandboxServer, method: str, path: str, origin: str) -> None:
-    sandbox.publish_dns("kept.example.com", "text")
-    status, _ = ask(sandbox, method, path, b"{}", Origin=origin, **{"Content-Type": "text/plain"})
-    assert status == 403
-    assert sandbox.control("GET", "dns")["records"]
+def test_a_foreign_origin_is_refused(sandbox: SandboxServer, origin: str) -> None:
+    sandbox.inject("reset_after", "create_domain")
+    calls = [call[:2] for call in CALLS]
+    for method, path in (("GET", "/_sandbox/workspace"), ("POST", PROJECTS), *calls):
+        headers = {"Origin": origin, "Content-Type": "text/plain"}
+        assert ask(sandbox, method, path.replace("{invite_id}", SEED.invite_id), b"{}", **headers)[0] == 403
+    assert sandbox.faults()
     assert sandbox.audit() == []
 
 
@@ -93,52 +89,142 @@ def test_requests_of_its_own_page_are_accepted(sandbox: SandboxServer) -> None:
 
 
 def test_the_page_has_a_content_security_policy(sandbox: SandboxServer) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", sandbox.port)
-    connection.request("GET", "/")
-    response = connection.getresponse()
-    page = response.read().decode()
-    connection.close()
-    policy = response.headers["Content-Security-Policy"]
+    page = httpx.get(sandbox.url, trust_env=False)
+    policy = page.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "frame-ancestors 'none'" in policy
     assert "unsafe" not in policy
-    assert response.headers["X-Frame-Options"] == "DENY"
+    assert page.headers["X-Frame-Options"] == "DENY"
     # Inline code would be blocked.
-    assert not re.search(r"<[^>]+\s(style|on\w+)=", page)
+    assert not re.search(r"<[^>]+\s(style|on\w+)=", page.text)
 
 
-DEEP = b"[" * 50_000
-DEEP_BUT_WHOLE = b'{"name": ' + b"[" * 500 + b"]" * 500 + b"}"
+BROWSER = """
+const elements = {}, sent = [];
+let click;
+const element = id => elements[id] ??= {id, value: "", addEventListener() {}};
+const document = {getElementById: element, addEventListener: (_kind, handler) => { click = handler; }};
+const location = {hash: ""}, setInterval = () => 0;
+const fetch = async (path, options) => {
+  sent.push([options?.method ?? "GET", path, options?.body ?? ""]);
+  return {ok: true, status: 200, json: async () => (WORKSPACE)};
+};
+"""
 
 
-@pytest.mark.parametrize("call", [call for call in CALLS if call.fields], ids=lambda call: call.path)
-@pytest.mark.parametrize("body", [DEEP, DEEP_BUT_WHOLE, b"{", b"\xff", b"[]", b'{"latency": 1}', b'{"count": {}}'])
-def test_malformed_requests_are_refused(sandbox: SandboxServer, call: ControlCall, body: bytes) -> None:
-    status, text = ask(sandbox, call.method, call.path.replace("{id}", "1"), body)
-    assert status in (400, 404), text
-    json.loads(text)
+def test_every_control_call_has_a_button_and_is_documented(sandbox: SandboxServer, api: httpx.Client) -> None:
+    api.post(DOMAINS, json={"domain": "acme.example.org"})
+    workspace, page = api.get("/_sandbox/workspace").text, api.get("/").text
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    browser = MiniRacer()
+    browser.eval(BROWSER.replace("WORKSPACE", workspace) + script)
+    shown = page.replace(script, "") + str(
+        browser.eval("Object.values(elements).map(one => one.innerHTML ?? '').join('')")
+    )
+    assert "acme.example.org" in shown
+    browser.eval("element('kinds').value = 'reset_after'; element('operation').value = 'create_*'; sent.length = 0;")
+    for tag in re.findall(r"<button ([^>]*)>", shown):
+        data = {name: unescape(one or two) for name, one, two in re.findall(r"""([a-z-]+)=(?:"(.*?)"|'(.*?)')""", tag)}
+        dataset = {"call": data["data-call"], "body": data.get("data-body")}
+        browser.eval(f"click({json.dumps({'target': {'id': data.get('id'), 'dataset': dataset}})}); 0")
+    sent = [call for call in json.loads(str(browser.eval("JSON.stringify(sent)"))) if call[0] != "GET"]
+    for method, path, body in sent:
+        assert ask(sandbox, method, path, body.encode())[0] in (200, 204), (method, path, body)
+    offered = {(method, path.replace(SEED.invite_id, "{invite_id}")) for method, path, _ in sent}
+    assert offered == {call[:2] for call in CALLS}
+    documented = re.findall(r"curl -X (\w+) http://[\w.:]+(\S+)", DOCS.read_text())
+    assert {(method, path.replace("ID", "{invite_id}")) for method, path in documented} == offered
+
+
+def test_control_calls_do_what_methods_do(sandbox: SandboxServer) -> None:
+    def call(method: str, path: str, body: object = None) -> Any:
+        status, text = ask(sandbox, method, f"/_sandbox/{path}", json.dumps(body).encode() if body else b"")
+        assert status in (200, 204), text
+        return json.loads(text) if text else None
+
+    then = sandbox.advance_clock(0)
+    assert call("POST", "clock", {"seconds": 86_400})[:10] > then[:10]
+    member = call("POST", f"invites/{SEED.invite_id}/accept")
+    assert member["user"]["email"] == "liv.invited@example.com"
+    call("POST", "dns", {"name": "a.example.com", "value": "text"})
+    fault = call("POST", "faults", {"kind": "status_before", "operation": "list_members", "status": 500})
+    assert sandbox.faults() == [fault]
+    assert ask(sandbox, "GET", MEMBERS)[0] == 500
+    call("DELETE", "faults")
+    assert json.loads(ask(sandbox, "GET", MEMBERS)[1])["results"][-1] == member
+    call("POST", "reset")
+    assert sandbox.advance_clock(0)[:10] == then[:10]
+
+
+def test_a_control_call_that_fails_changes_nothing() -> None:
+    service = Service(":memory:", Settings())
+    with pytest.raises(ValueError, match="Not found"):
+        service.call(lambda: (service.publish_dns("a.example.com", "text"), service.revoke_key("unheard-of")))
+    assert service.state.one("dns", name="a.example.com") is None
+    service.state.db.close()
+
+
+def test_other_machines_get_the_page_but_no_control_call() -> None:
+    service = Service(":memory:", Settings())
+    app = create_app(service)
+    statuses: list[int] = []
+
+    async def ask_from_elsewhere() -> None:
+        transport = httpx.ASGITransport(app, client=("192.0.2.7", 50_000))
+        async with httpx.AsyncClient(transport=transport, base_url="http://sandbox") as client:
+            for method, path in (("GET", "/"), ("GET", "/_sandbox/workspace"), *(call[:2] for call in CALLS)):
+                statuses.append((await client.request(method, path)).status_code)
+
+    asyncio.run(ask_from_elsewhere())
+    service.state.db.close()
+    assert statuses == [200, 200, *([403] * len(CALLS))]
+
+
+NOT_AN_OBJECT = (b"[" * 50_000, b'{"name": ' + b"[" * 500 + b"]" * 500 + b"}", b"{", b"\xff", b"[]", b'{"latency": 1}')
+
+
+@pytest.mark.parametrize("body", NOT_AN_OBJECT)
+def test_malformed_requests_are_refused(sandbox: SandboxServer, body: bytes) -> None:
+    for method, path, _ in CALLS:
+        status, text = ask(sandbox, method, path.replace("{invite_id}", "1"), body)
+        assert status == 400, text
+        json.loads(text)
     assert ask(sandbox, "GET", MEMBERS)[0] == 200
 
 
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        *(("clock", body) for body in ({"advance_seconds": 1e18}, {})),
+        *(("clock", body) for body in ({"seconds": 1e18}, {"seconds": "60"}, {})),
         *(("dns", body) for body in ({"name": "\ud800", "value": "x"}, {"name": "x"})),
-        ("keys/revoke", {"key": "unheard-of"}),
-        (f"invites/{SEED.domain_id}/accept", None),
-        *(("settings", body) for body in ({"profile": ["live"]}, {"latency_ms": -1}, {"latency": 5})),
-        *(("projects/1", {"colour": "red"}), ("projects/999", {})),
-        *(("members", body) for body in ({"count": 10**9}, {"count": 1, "organization_id": "unheard-of"})),
-        ("keys", {"key": "k", "name": "n", "scopes": "*"}),
+        (f"invites/{SEED.domain_id}/accept", {}),
         *(("faults", body) for body in ({"kind": "status_before", "status": [503]}, {"kind": "unheard-of"})),
+        ("faults", {"kind": "reset_after", "operation": "create_everything"}),
     ],
 )
 def test_invalid_values_are_refused(sandbox: SandboxServer, path: str, body: object) -> None:
-    with pytest.raises(ValueError, match=r"was refused with 40[04]"):
-        sandbox.control("PATCH" if path.startswith("projects") else "POST", path, body)
-    assert sandbox.control("POST", "clock", {"advance_seconds": 0})["now"] > "2020"
+    status, _ = ask(sandbox, "POST", f"/_sandbox/{path}", json.dumps(body).encode())
+    assert status == (404 if "invites" in path else 400)
+    assert sandbox.advance_clock(0) > "2020"
     assert ask(sandbox, "GET", MEMBERS)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "message"),
+    [
+        ("inject", {"kind": "unheard-of"}, "Unknown fault 'unheard-of'. Kinds are reset_before"),
+        ("change_settings", {"profile": "kind"}, "Profiles are live and strict, not 'kind'"),
+        ("revoke_key", {"key": "unheard-of"}, "Not found"),
+        ("add_members", {"count": 1, "organization_id": "unheard-of"}, "Not found"),
+        ("set_project", {"project_id": 999}, "Not found"),
+        ("set_project", {"project_id": 1, "colour": "red"}, "A project has no field colour"),
+    ],
+)
+def test_a_method_that_cannot_be_done_says_so(
+    sandbox: SandboxServer, method: str, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        getattr(sandbox, method)(**arguments)
 
 
 TRIED = (
@@ -157,20 +243,19 @@ SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_
 VALUES = st.recursive(SCALARS, lambda some: st.lists(some, max_size=3) | st.dictionaries(st.text(), some, max_size=3))
 # Parameters of faults.
 NAMES = ["kind", *sorted({name for kind in KINDS for name in kind.options.model_fields})]
-REQUESTS = st.sampled_from([call for call in CALLS if call.path.startswith("/_sandbox/")]).flatmap(
-    lambda call: st.tuples(
-        st.just(call),
-        st.sampled_from([SEED.invite_id, SEED.batch_export_ids[0], "1", "0", "%00", "9" * 30]),
-        st.dictionaries(st.sampled_from([*(call.fields or NAMES)]), VALUES, max_size=4) | VALUES,
-    )
+ARGUMENTS = [*NAMES, "seconds", "name", "value"]
+REQUESTS = st.tuples(
+    st.sampled_from([call[:2] for call in CALLS]),
+    st.sampled_from([SEED.invite_id, SEED.batch_export_ids[0], "1", "0", "%00", "9" * 30]),
+    st.dictionaries(st.sampled_from(ARGUMENTS), VALUES, max_size=4) | VALUES,
 )
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(request=REQUESTS)
 def test_any_request_leaves_the_sandbox_working(sandbox: SandboxServer, request: tuple[Any, str, object]) -> None:
-    call, place, body = request
-    status, text = ask(sandbox, call.method, call.path.replace("{id}", place), json.dumps(body).encode())
+    (method, path), place, body = request
+    status, text = ask(sandbox, method, path.replace("{invite_id}", place), json.dumps(body).encode())
     assert status < 500, text
     sandbox.clear_faults()
     assert json.loads(ask(sandbox, "GET", MEMBERS)[1])["count"] >= 5
@@ -185,7 +270,7 @@ def test_any_request_leaves_the_sandbox_working(sandbox: SandboxServer, request:
         (["--database", "/"], "unable to open database file"),
         (["--host", "nowhere.invalid", "--allow-remote"], "did not start"),
         (["--host", "0.0.0.0"], "--allow-remote"),
-        (["--port", "0", "--latency-ms=nan"], "--latency-ms must be a number from 0 to 600000"),
+        (["--profile", "kind"], "invalid choice: 'kind'"),
         (["--port", "{busy}"], "did not start"),
     ],
 )
@@ -197,3 +282,65 @@ def test_a_failing_start_says_the_reason(
     said = f"{raised.value.code} {capsys.readouterr().err}"
     assert message in said
     assert "Traceback" not in said
+
+
+# What the page shows, and the database file
+
+
+def test_the_page_and_its_data_contain_no_secret(api: httpx.Client, sandbox: SandboxServer) -> None:
+    secrets = {"sekret-webhook", "sekret-certificate"}
+    wanted = {"name": "<b>Shop</b>", "slack_incoming_webhook": "sekret-webhook"}
+    project = api.post(PROJECTS, json=wanted).json()
+    wanted = {"domain": "acme.example.org", "saml_x509_cert": "sekret-certificate"}
+    domain = api.post(DOMAINS, json=wanted).json()
+    api.patch(f"{DOMAINS}{domain['id']}/", json={"saml_x509_cert": "sekret-certificate-2"})
+    secrets |= {project["api_token"], project["live_events_token"]}
+    secrets |= {api.get(DASHBOARD + "sharing/").json()["access_token"]}
+    secrets |= {value for name, value in vars(type(SEED)).items() if name.endswith("_key")}
+    page = api.get("/")
+    data = api.get("/_sandbox/workspace")
+    assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", page.text)
+    for secret in secrets:
+        assert secret not in page.text + data.text + str(sandbox.audit())
+    workspace = data.json()
+    assert [row["name"] for row in workspace["projects"]["results"]] == ["<b>Shop</b>", "Default project"]
+    assert (workspace["invites"]["pending"], workspace["invites"]["expired"]) == (1, 1)
+    assert (workspace["members"]["count"], workspace["batch_exports"]["count"]) == (5, 3)
+    assert [row["operation"] for row in workspace["effects"]["results"]][:2] == ["update_domain", "create_domain"]
+
+
+def test_a_database_file_survives_a_restart(tmp_path: Path) -> None:
+    database = str(tmp_path / "workspace.sqlite")
+    headers = {"Authorization": f"Bearer {SEED.admin_key}"}
+    with SandboxServer(database=database) as first:
+        httpx.post(first.url + PROJECTS, headers=headers, json={"name": "Kept"}, trust_env=False)
+        first.revoke_key(SEED.reader_key)
+        then = first.advance_clock(-3600)
+    with SandboxServer(database=database, profile="strict") as second:
+        projects = httpx.get(second.url + PROJECTS, headers=headers, trust_env=False).json()["results"]
+        assert [project["name"] for project in projects] == ["Default project", "Kept"]
+        assert effects(second) == ["create_project"]
+        reader = {"Authorization": f"Bearer {SEED.reader_key}"}
+        assert httpx.get(second.url + PROJECTS, headers=reader, trust_env=False).status_code == 401
+        assert then < second.advance_clock(0) < time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+
+
+def test_a_database_of_another_version_is_refused(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "workspace.sqlite")) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(ValueError, match="another version"):
+        SandboxServer(database=str(tmp_path / "workspace.sqlite")).start()
+
+
+def test_new_organizations_are_independent(
+    api: httpx.Client, sandbox: SandboxServer, client_for: Callable[[str], httpx.Client]
+) -> None:
+    made = sandbox.add_organization("Example Shop")
+    members = f"/api/organizations/{made['id']}/members/"
+    sandbox.add_members(3, made["id"])
+    own = client_for(made["key"])
+    assert api.get(members).json()["count"] == own.get(members).json()["count"] == 4
+    assert own.post(members.replace("members", f"batch_exports/{made['batch_exports'][0]}/pause")).status_code == 200
+    assert client_for(SEED.onboarding_key).get(members).status_code == 403
+    assert own.get(DASHBOARD).status_code == 403

@@ -1,5 +1,5 @@
 """
-Batch exports of an organization: pause and unpause. The interface has no operation to read them.
+Batch exports of an organization: pause and unpause; in ``live`` also a list, which the interface does not have.
 
 A run is due at the end of each interval, by the clock of the sandbox. Runs that are due during a pause are skipped,
 unless the pause ends with a backfill. Runs are computed from the pauses and not stored.
@@ -28,7 +28,9 @@ FIELDS: Fields = {
     "hogql_query": ("string", None),
 }
 
-
+# The record in the list.
+COLUMN = """json_object('id', id, 'name', name, 'model', model, 'interval_seconds', interval_seconds,
+    'created_at', created_at, 'paused', json(iif(paused, 'true', 'false')), 'last_paused_at', last_paused_at)"""
 RUN_SECONDS = 300
 """Duration of a run, which a pause does not stop."""
 
@@ -54,6 +56,11 @@ def export_runs(state: State, export: sqlite3.Row) -> JsonObject:
     return {"batch_export_id": export["id"], "exported": runs, "missing": missing}
 
 
+def list_batch_exports(request: ApiRequest) -> object:
+    """List the exports, which is not part of the interface."""
+    return request.page("batch_exports", COLUMN)
+
+
 def pause_batch_export(request: ApiRequest) -> object:
     """Pause a batch export; a paused one stays unchanged."""
     export = _find(request)
@@ -70,11 +77,11 @@ def unpause_batch_export(request: ApiRequest) -> object:
     export = _find(request)
     if export["paused"]:
         request.state.db.execute("UPDATE batch_exports SET paused = 0 WHERE id = ?", (export["id"],))
-        detail = {"backfill": bool(request.body.get("backfill"))} if request.profile.live else {}
+        backfill = bool(request.body.get("backfill"))  # refused in strict
         sql = "UPDATE export_pauses SET resumed_at = ?, backfill = ? WHERE export_id = ? AND resumed_at IS NULL"
-        values = (request.state.now().timestamp(), detail.get("backfill", False), export["id"])
-        request.state.db.execute(sql, values)
-        request.audit("unpause_batch_export", export["organization_id"], export["id"], name=export["name"], **detail)
+        request.state.db.execute(sql, (request.state.now().timestamp(), backfill, export["id"]))
+        name, place = export["name"], (export["organization_id"], export["id"])
+        request.audit("unpause_batch_export", *place, name=name, backfill=backfill)
     return _response(request, paused=False)
 
 
@@ -89,11 +96,12 @@ def _format(seconds: float) -> str:
 
 
 def _response(request: ApiRequest, *, paused: bool) -> JsonObject | None:
-    return {"paused": paused} if request.profile.live else None
+    return {"paused": paused} if request.live else None
 
 
-BATCH_EXPORT = "/api/organizations/{organization_id}/batch_exports/{id}/"
+BATCH_EXPORTS = "/api/organizations/{organization_id}/batch_exports/"
 ROUTES = (
-    ApiRoute("POST", BATCH_EXPORT + "pause/", "batch_export:write", pause_batch_export),
-    ApiRoute("POST", BATCH_EXPORT + "unpause/", "batch_export:write", unpause_batch_export),
+    ApiRoute("GET", BATCH_EXPORTS, "batch_export:read", list_batch_exports, query=("limit", "offset"), live_only=True),
+    ApiRoute("POST", BATCH_EXPORTS + "{id}/pause/", "batch_export:write", pause_batch_export),
+    ApiRoute("POST", BATCH_EXPORTS + "{id}/unpause/", "batch_export:write", unpause_batch_export),
 )

@@ -34,11 +34,7 @@ def list_dashboard_collaborators(request: ApiRequest) -> object:
     dashboard, _ = find_dashboard(request, "dashboard_id")
     sql = "SELECT record FROM collaborators WHERE dashboard_id = ? ORDER BY seq"
     collaborators = [json.loads(row["record"]) for row in request.state.db.execute(sql, (dashboard["id"],))]
-    if request.profile.strict:
-        return collaborators[0] if len(collaborators) == 1 else collaborators
-    if request.profile.live:
-        return collaborators
-    return {"count": len(collaborators), "next": None, "previous": None, "results": collaborators}
+    return collaborators[0] if len(collaborators) == 1 and not request.live else collaborators
 
 
 def add_dashboard_collaborator(request: ApiRequest) -> object:
@@ -47,7 +43,7 @@ def add_dashboard_collaborator(request: ApiRequest) -> object:
     fields = request.fields(FIELDS)
     require(fields, "user_uuid")
     _check_restriction(request, dashboard)
-    if request.profile.live:
+    if request.live:
         require(fields, "level")
     user_uuid = fields["user_uuid"].lower()
     member = request.state.one("members", organization_id=organization_id, user_uuid=user_uuid)
@@ -87,7 +83,7 @@ def remove_dashboard_collaborator(request: ApiRequest) -> None:
 
 def _check_restriction(request: ApiRequest, dashboard: JsonObject) -> None:
     restricted = dashboard["restriction_level"] != EVERYBODY_EDITS
-    if request.profile.live and not restricted:
+    if request.live and not restricted:
         raise invalid("Cannot change collaborators of a dashboard on the lowest restriction level.")
 
 

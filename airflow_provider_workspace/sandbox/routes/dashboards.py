@@ -91,7 +91,7 @@ def hard_delete_dashboard(_request: ApiRequest) -> None:
 def retrieve_dashboard_access_controls(request: ApiRequest) -> object:
     """Retrieve the access controls of a dashboard, which the interface shows as the dashboard itself."""
     record, _ = find_dashboard(request, "id")
-    if not request.profile.live:
+    if not request.live:
         return record
     return {
         "access_controls": [],
@@ -111,7 +111,7 @@ def find_dashboard(request: ApiRequest, parameter: str) -> tuple[JsonObject, str
     """Return the dashboard in a path parameter, and the organization of its project."""
     project_id, organization_id = request.project()
     record = request.state.record("dashboards", id=path_integer(request.path[parameter]), project_id=project_id)
-    if record["deleted"] and request.profile.live:
+    if record["deleted"] and request.live:
         raise not_found()
     return record, organization_id
 

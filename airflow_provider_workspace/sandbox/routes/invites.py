@@ -14,7 +14,7 @@ from airflow_provider_workspace.sandbox.request import (
     with_defaults,
 )
 from airflow_provider_workspace.sandbox.responses import ApiError, JsonObject, dumps, invalid, json_response
-from airflow_provider_workspace.sandbox.routes.members import LEVELS, MEMBER_LEVEL, check_level, is_member
+from airflow_provider_workspace.sandbox.routes.members import MEMBER_LEVEL, check_level, is_member
 from airflow_provider_workspace.sandbox.state import State, format_time, parse_time
 
 INVITE_DAYS = 3
@@ -76,19 +76,29 @@ def create_invite(request: ApiRequest) -> object:
 
 def create_invites(request: ApiRequest) -> object:
     organization_id = request.organization()
-    _count(request, organization_id, len(request.body) if isinstance(request.body, list) else 1)
-    invites = _check_bulk(request)
-    created = []
-    for item, fields in enumerate(invites):
-        try:
-            _refuse_member(request, organization_id, fields, item)
-        except ApiError as error:
-            if not request.profile.live:
-                raise  # none are created
-            # Returned instead of raised, because the invites before it are kept.
-            return error.response()
-        created.append(_invite(request, organization_id, fields))
-    return json_response(created, 201) if request.profile.live else None
+    rows = request.body if isinstance(request.body, list) else [request.body]
+    _count(request, organization_id, len(rows))
+    if request.live and rows is not request.body:
+        raise invalid("Expected a list of items.", code="not_a_list")
+    if request.live and len(rows) > BULK_LIMIT:
+        raise invalid(f"A maximum of {BULK_LIMIT} invites can be sent in a single request.")
+    invites: list[JsonObject] = []
+    created: list[JsonObject] = []
+    item = 0
+    try:
+        for item, row in enumerate(rows):  # noqa: B007 -- for the error
+            invites.append(_check(request, row))
+        for item, fields in enumerate(invites):  # noqa: B007 -- as above
+            _refuse_member(request, organization_id, fields)
+            created.append(_invite(request, organization_id, fields))
+    except ApiError as error:
+        if error.status == 400 and rows is request.body:
+            error.body["attr"] = "__".join(filter(None, (str(item), error.body["attr"])))
+        if not request.live:
+            raise  # none are created
+        # Returned instead of raised, because the invites before it are kept.
+        return error.response()
+    return json_response(created, 201) if request.live else None
 
 
 def delete_invite(request: ApiRequest) -> None:
@@ -98,27 +108,13 @@ def delete_invite(request: ApiRequest) -> None:
     request.audit("delete_invite", organization_id, row["email"], invite_id=row["id"])
 
 
-def _check(request: ApiRequest, body: object, item: int | None = None) -> JsonObject:
-    fields = check_fields(body, FIELDS, unnamed_refused=request.profile.strict, item=item)
-    require(fields, "target_email", item)
-    if request.profile.live and fields.get("level", MEMBER_LEVEL) not in LEVELS:
-        attr = "level" if item is None else f"{item}__level"
-        raise invalid(f'"{fields["level"]}" is not a valid choice.', attr, "invalid_choice")
+def _check(request: ApiRequest, body: object) -> JsonObject:
+    fields = check_fields(body, FIELDS, unnamed_refused=not request.live)
+    require(fields, "target_email")
     check_level(request, fields.get("level", MEMBER_LEVEL))
-    if request.profile.live:
+    if request.live:
         fields["target_email"] = fields["target_email"].lower()
     return fields
-
-
-def _check_bulk(request: ApiRequest) -> list[JsonObject]:
-    body = request.body
-    if not isinstance(body, list):
-        if request.profile.live:
-            raise invalid("Expected a list of items.", code="not_a_list")
-        return [_check(request, body)]
-    if request.profile.live and len(body) > BULK_LIMIT:
-        raise invalid(f"A maximum of {BULK_LIMIT} invites can be sent in a single request.")
-    return [_check(request, invite, item) for item, invite in enumerate(body)]
 
 
 def _count(request: ApiRequest, organization_id: str, amount: int) -> None:
@@ -126,15 +122,14 @@ def _count(request: ApiRequest, organization_id: str, amount: int) -> None:
         request.limits.take(request.limits.invites, organization_id, amount, request.state.now().timestamp())
 
 
-def _refuse_member(request: ApiRequest, organization_id: str, fields: JsonObject, item: int | None = None) -> None:
+def _refuse_member(request: ApiRequest, organization_id: str, fields: JsonObject) -> None:
     if is_member(request.state, organization_id, fields["target_email"]):
-        attr = "target_email" if item is None else f"{item}__target_email"
-        raise invalid("A user with this email address already belongs to the organization.", attr)
+        raise invalid("A user with this email address already belongs to the organization.", "target_email")
 
 
 def _invite(request: ApiRequest, organization_id: str, fields: JsonObject) -> JsonObject:
     replaced = []
-    if request.profile.live:  # a new invite replaces older ones
+    if request.live:  # a new invite replaces older ones
         place = (organization_id, fields["target_email"].lower())
         older = request.state.db.execute("SELECT id FROM invites WHERE organization_id = ? AND email = ?", place)
         replaced = [row["id"] for row in older]

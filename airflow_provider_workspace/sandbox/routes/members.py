@@ -63,9 +63,11 @@ def is_member(state: State, organization_id: str, email: str) -> bool:
 
 
 def check_level(request: ApiRequest, level: int) -> None:
-    """Refuse a level above that of the key's owner, in ``live``."""
-    if not request.profile.live:
+    """Refuse an unknown level, and one above that of the key's owner, in ``live``."""
+    if not request.live:
         return
+    if level not in LEVELS:
+        raise invalid(f'"{level}" is not a valid choice.', "level", "invalid_choice")
     place = {"organization_id": request.path["organization_id"], "user_uuid": request.key.user_uuid}
     own = request.state.one("members", **place)
     if level > (json.loads(own["record"])["level"] if own else OWNER_LEVEL):
@@ -79,14 +81,12 @@ def list_members(request: ApiRequest) -> object:
 
 def update_member(request: ApiRequest) -> object:
     record, organization_id = _find(request)
-    fields = request.fields(FIELDS)
     user_uuid, old = record["user"]["uuid"], record["level"]
-    level = fields.get("level", old)
-    if request.profile.live and level not in LEVELS:
-        raise invalid(f'"{level}" is not a valid choice.', "level", "invalid_choice")
-    if request.profile.live and user_uuid == request.key.user_uuid:
+    level = (record | request.fields(FIELDS))["level"]
+    check_level(request, level)
+    if request.live and user_uuid == request.key.user_uuid:
         raise forbidden("You can't change your own access level.")
-    check_level(request, max(level, old))
+    check_level(request, old)
     if level != old:
         record |= {"level": level, "updated_at": request.state.timestamp()}
         sql = "UPDATE members SET record = ? WHERE organization_id = ? AND user_uuid = ?"
@@ -102,14 +102,14 @@ def delete_member(request: ApiRequest) -> None:
     user_uuid = record["user"]["uuid"]
     owners = "SELECT count(*) FROM members WHERE organization_id = ? AND json_extract(record, '$.level') = ?"
     if (
-        request.profile.live
+        request.live
         and record["level"] == OWNER_LEVEL
         and request.state.number(owners, organization_id, OWNER_LEVEL) == 1
     ):
         raise invalid("The last owner can't leave the organization.")
     sql = "DELETE FROM members WHERE organization_id = ? AND user_uuid = ?"
     request.state.db.execute(sql, (organization_id, user_uuid))
-    if request.profile.live:
+    if request.live:
         request.state.take_from_keys(organization_id, user_uuid)
     request.audit("delete_member", organization_id, user_uuid, email=record["user"]["email"])
 

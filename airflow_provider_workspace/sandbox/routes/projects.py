@@ -100,7 +100,7 @@ def create_project(request: ApiRequest) -> object:
     """Create a project; names need not be unique."""
     organization_id = request.organization()
     fields = request.fields(FIELDS)
-    if request.profile.live and isinstance(fields.get("name"), str):
+    if request.live and isinstance(fields.get("name"), str):
         fields["name"] = fields["name"].strip()
     record = add_project(request.state, organization_id, fields)
     request.audit("create_project", organization_id, str(record["id"]), name=record["name"])

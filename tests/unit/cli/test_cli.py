@@ -100,7 +100,7 @@ def test_the_sandbox_command_starts_and_stops(tmp_path: Path) -> None:
         try:
             # On Python 3.14 the output starts with Airflow's own deprecation warnings.
             url = next(found[0] for line in process.stdout if (found := re.search(r"http://[\d.:]+", line)))
-            with urlopen(f"{url}/_sandbox/health", timeout=10) as answer:  # noqa: S310 - loopback
+            with urlopen(f"{url}/_sandbox/workspace", timeout=10) as answer:  # noqa: S310 - loopback
                 assert json.load(answer)["profile"] == "strict"
         finally:
             process.terminate()

@@ -18,7 +18,6 @@ from airflow_provider_workspace.operators.organization import (
     WorkspaceApplyOrganizationOperator,
     WorkspacePlanOrganizationOperator,
 )
-from tests.organizations import imported
 from tests.variables import Variables, install
 
 if TYPE_CHECKING:
@@ -47,6 +46,14 @@ HARD = [
     "x" * 3000,
     " ",
 ]
+
+
+def imported(airflow_cli: AirflowCli, migrated_database: Path, home: Path, variables: Variables) -> str:
+    """Return the organization file that ``airflow workspace import`` writes."""
+    airflow_cli.migrated_home(home, migrated_database, {**variables.values, "workspace_dashboard_of_somebody": "5"})
+    run = airflow_cli.run("workspace", "import", home=home)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
 
 
 @pytest.fixture
@@ -161,7 +168,7 @@ def test_people_count_once_and_what_cannot_be_written_is_left_out(
     assert found["members"]["people"] == [{"email": "ada@example.com", "level": "admin"}]
     assert [project["name"] for project in found["projects"]] == ["Default project", "North"]
     assert [dashboard["name"] for dashboard in found["projects"][0]["dashboards"]] == ["kept"]
-    sandbox.inject("status_before", "retrieve_dashboard", status=404, body="html")
+    sandbox.inject("proxy_error", "retrieve_dashboard", status=404)
     run = airflow_cli.run("workspace", "import", home=tmp_path)
     assert run.returncode == 1
     assert "404" in run.stderr, "that of a proxy does not count as deleted"

@@ -134,7 +134,7 @@ def test_what_people_write_into_the_variable_is_checked(sandbox: SandboxServer, 
     assert f"put {cure} into the Airflow Variable 'sales'" in str(error.value)
     variables.values["sales"] = cure
     assert create() == (1, False)
-    sandbox.inject("status_before", "retrieve_dashboard", status=404, body="html")
+    sandbox.inject("proxy_error", "retrieve_dashboard", status=404)
     with pytest.raises(AirflowFailException, match="Check the host of the connection"):
         create()
     assert created(sandbox) == 0

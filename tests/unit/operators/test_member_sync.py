@@ -64,7 +64,7 @@ def test_member_sync_is_idempotent(sandbox: SandboxServer) -> None:
 
 
 def test_a_404_of_a_proxy_is_no_removal(sandbox: SandboxServer) -> None:
-    sandbox.inject("status_before", "delete_member", status=404, body="html")
+    sandbox.inject("proxy_error", "delete_member", status=404)
     with pytest.raises(AirflowFailException, match="404"):
         sync()
     assert effects(sandbox) == ["delete_invite"]

@@ -126,7 +126,7 @@ def names(plan: dict[str, Any], *actions: str) -> list[str]:
     return [change["name"] for change in plan["changes"] if change["action"] in actions]
 
 
-@pytest.mark.parametrize("sandbox", ["strict", "lenient"], indirect=True)
+@pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True)
 def test_applying_a_plan_is_idempotent(sandbox: SandboxServer, run: Run) -> None:
     plan = run.plan()
     assert not [request for request in sandbox.requests() if request["method"] != "GET"]

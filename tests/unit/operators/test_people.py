@@ -48,7 +48,7 @@ def test_operators_find_people_by_address(sandbox: SandboxServer, connect: Conne
     ]
 
 
-@pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
+@pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
 def test_owners_and_protected_people_are_removed_only_if_an_argument_says_so(sandbox: SandboxServer) -> None:
     delete, olive = members.WorkspaceDeleteMemberOperator, "olive.owner@example.com"
     for arguments, message in (

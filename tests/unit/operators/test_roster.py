@@ -18,7 +18,7 @@ from tests.audit import writes
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
 
-pytestmark = pytest.mark.parametrize("sandbox", ["lenient"], indirect=True)
+pytestmark = pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
 ROSTER = Path(__file__).resolve().parents[3] / "tests" / "data" / "roster.csv"
 VALID = [
     "ivo@example.com",

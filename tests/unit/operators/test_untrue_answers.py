@@ -83,12 +83,12 @@ def test_a_delete_is_done_when_the_record_leaves_the_list(sandbox: SandboxServer
 @pytest.mark.parametrize("body", ["html", "empty", "json"])
 def test_a_404_of_a_proxy_does_not_count_as_deleted(sandbox: SandboxServer, operation: str, body: str) -> None:
     """The list still has the record; a retry may reach the service."""
-    sandbox.inject("status_before", operation, status=404, body=body)
+    sandbox.inject("proxy_error", operation, status=404, body=body)
     with pytest.raises(WorkspaceNotFoundError, match=r"^Try again: the list of"):
         delete(operation)
     assert effects(sandbox) == []
     sandbox.inject("status_after", operation, status=503)
-    sandbox.inject("status_before", operation, status=404, body=body, after=1)
+    sandbox.inject("proxy_error", operation, status=404, body=body, after=1)
     assert delete(operation, if_missing="fail")["deleted"]
     assert effects(sandbox) == [operation]
 
@@ -96,7 +96,7 @@ def test_a_404_of_a_proxy_does_not_count_as_deleted(sandbox: SandboxServer, oper
 @pytest.mark.parametrize("body", ["html", "empty"])
 def test_a_404_of_a_proxy_does_not_delete_a_dashboard(sandbox: SandboxServer, body: str) -> None:
     """Without a list, only the service's own 404 counts."""
-    sandbox.inject("status_before", "update_dashboard", status=404, body=body)
+    sandbox.inject("proxy_error", "update_dashboard", status=404, body=body)
     with pytest.raises(AirflowFailException, match="Check the host of the connection: this 404 may be that of a proxy"):
         run(dashboards.WorkspaceDeleteDashboardOperator, dashboard_id=1)
     assert effects(sandbox) == []

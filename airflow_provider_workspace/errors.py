@@ -242,6 +242,18 @@ class WorkspaceServerError(WorkspaceStatusError):
     """5xx: the service or a proxy failed; a write may have been applied."""
 
 
+# The classes of further statuses are WorkspaceRedirectError, WorkspaceServerError and WorkspaceStatusError.
+ERRORS_BY_STATUS: dict[int, type[WorkspaceStatusError]] = {
+    400: WorkspaceBadRequestError,
+    401: WorkspaceAuthenticationError,
+    403: WorkspacePermissionError,
+    404: WorkspaceNotFoundError,
+    405: WorkspaceMethodNotAllowedError,
+    410: WorkspaceNotFoundError,
+    429: WorkspaceRateLimitError,
+}
+
+
 def printable(text: str) -> str:
     """Return a text on one line, with a space for each unprintable character."""
     return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
 from urllib.parse import quote, urlencode
@@ -23,6 +23,7 @@ from airflow_provider_workspace.api.secrets import is_secret, secrets_under, wit
 from airflow_provider_workspace.errors import WorkspaceInputError, printable
 
 T = TypeVar("T")
+OperationClass = TypeVar("OperationClass", bound="type[Operation[Any]]")
 
 # Longest path of a nested field in a message.
 MAX_FIELD_LENGTH = 100
@@ -99,14 +100,13 @@ EFFECTS: dict[str, Effect] = {"GET": "read", "PATCH": "change", "DELETE": "remov
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """
-    The description of an operation.
+    The description of an operation, and the decorator of its class.
 
     :param method: HTTP method
-    :param path: template that begins with ``/api`` and ends with a slash
+    :param path: template below ``/api`` that begins and ends with a slash
     :param scope: scope that the API key needs; ``None`` if the interface does not show one
     :param repeatable: whether the operation is idempotent
-    :param result: type of the result; ``None`` if the response has no content
-    :param effect: what it does to a resource
+    :param effect: what it does to a resource; optional for ``GET``, ``PATCH`` and ``DELETE``
     :param recover: how an unknown outcome is recovered: ``look-up`` if a read shows whether the operation was applied,
         ``none`` if only a person can tell; ``None`` if the operation is repeatable
     :param look_for: sentence that says what to look for after an unknown outcome; ``None`` if the operation is
@@ -117,14 +117,15 @@ class Endpoint:
     :param refusals_count: whether a request that was refused with 429 may count towards the limit; then the caller
         decides when to send it again
     :param shows: fields that the response must show; ``None`` for the fields of the request
+    :param result: type of the result, the type parameter of the class; ``None`` if the response has no content
     """
 
     method: str
     path: str
+    _: KW_ONLY
     scope: str | None
     repeatable: bool
-    result: Any
-    effect: Effect
+    effect: Effect | None = None
     recover: Literal["look-up", "none"] | None = None
     look_for: str | None = None
     already_done_code: str | None = None
@@ -132,6 +133,32 @@ class Endpoint:
     passing_statuses: tuple[int, ...] = ()
     refusals_count: bool = False
     shows: Mapping[str, Any] | None = None
+    result: Any = None
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it changes anything."""
+        return self.effect != "read"
+
+    def __call__(self, cls: OperationClass) -> OperationClass:
+        """
+        Describe the endpoint of an operation.
+
+        :raises TypeError: if an argument is missing
+        """
+        effect = self.effect or EFFECTS.get(self.method)
+        if effect is None:
+            raise TypeError(f"@endpoint of {cls.__name__}: a {self.method} needs effect='create', 'change' or 'remove'")
+        if self.repeatable is (self.recover is not None) or (self.recover is None) is not (self.look_for is None):
+            raise TypeError(
+                f"@endpoint of {cls.__name__}: an operation that is not repeatable needs recover='look-up' or 'none', "
+                "and look_for='…', what to look for after an unknown outcome; a repeatable one needs neither"
+            )
+        cls.endpoint = replace(self, path=f"/api{self.path}", effect=effect, result=result_type(cls))
+        return cls
+
+
+endpoint = Endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,63 +318,6 @@ class Operation(BaseModel, Generic[T]):
                 shown = without_secrets(value, secret=is_secret(name))
                 if shown is not None or value is None:
                     yield name, shown
-
-
-OperationClass = TypeVar("OperationClass", bound="type[Operation[Any]]")
-
-
-def endpoint(
-    method: str,
-    path: str,
-    *,
-    scope: str | None,
-    repeatable: bool,
-    effect: Effect | None = None,
-    recover: Literal["look-up", "none"] | None = None,
-    look_for: str | None = None,
-    already_done_code: str | None = None,
-    instead: str | None = None,
-    passing_statuses: tuple[int, ...] = (),
-    refusals_count: bool = False,
-    shows: Mapping[str, Any] | None = None,
-) -> Callable[[OperationClass], OperationClass]:
-    """
-    Describe the endpoint of an operation.
-
-    The arguments are those of :class:`Endpoint`; the type of the result is the type parameter of the class.
-
-    :param path: path below ``/api`` that begins and ends with a slash
-    :param effect: optional for ``GET``, ``PATCH`` and ``DELETE``
-    :raises TypeError: if an argument is missing
-    """
-
-    def decorate(cls: OperationClass) -> OperationClass:
-        does = effect or EFFECTS.get(method)
-        if does is None:
-            raise TypeError(f"@endpoint of {cls.__name__}: a {method} needs effect='create', 'change' or 'remove'")
-        if repeatable is (recover is not None) or (recover is None) is not (look_for is None):
-            raise TypeError(
-                f"@endpoint of {cls.__name__}: an operation that is not repeatable needs recover='look-up' or 'none', "
-                "and look_for='…', what to look for after an unknown outcome; a repeatable one needs neither"
-            )
-        cls.endpoint = Endpoint(
-            method=method,
-            path=f"/api{path}",
-            scope=scope,
-            repeatable=repeatable,
-            result=result_type(cls),
-            effect=does,
-            recover=recover,
-            look_for=look_for,
-            already_done_code=already_done_code,
-            instead=instead,
-            passing_statuses=passing_statuses,
-            refusals_count=refusals_count,
-            shows=shows,
-        )
-        return cls
-
-    return decorate
 
 
 def result_type(cls: type[Operation[Any]]) -> Any:

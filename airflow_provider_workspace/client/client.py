@@ -268,7 +268,7 @@ class WorkspaceClient:
 
     def _attempt(self, call: _Call) -> Any:
         op, request = call.op, call.request
-        if request.method != "GET":
+        if op.endpoint.is_write:
             self.before_write(op, call.why)
         call.begun = True
         if call.note is not None:
@@ -359,7 +359,7 @@ def _recorded(call: _Call) -> Iterator[None]:
         finally:
             attempts = max(1, call.attempts)
             span.set_attributes({"workspace.outcome": outcome, "http.request.resend_count": attempts - 1})
-            if method != "GET" and call.begun:
+            if call.op.endpoint.is_write and call.begun:
                 seconds = time.monotonic() - began
                 request_id = "".join((call.request_id or "-").split())[:100]
                 audit.info(AUDIT_LINE, name, outcome, call.op.rows, attempts, seconds, request_id, target)

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import logging
 import random
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import tenacity
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
@@ -30,21 +27,17 @@ from airflow_provider_workspace.api.pagination import Pages
 from airflow_provider_workspace.api.request_errors import final_error
 from airflow_provider_workspace.api.response import follow, parse_response
 from airflow_provider_workspace.api.retry import RetryPolicy
-from airflow_provider_workspace.client import waits
-from airflow_provider_workspace.client.wire import Connections
+from airflow_provider_workspace.client.wire import ThreadBackend
 from airflow_provider_workspace.errors import WorkspaceRateLimitError, WorkspaceRequestError
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
-
-    from tenacity import RetryCallState
     from typing_extensions import Self
 
-    from airflow_provider_workspace.api.operation import Operation, Request, Response
+    from airflow_provider_workspace.api.operation import Endpoint, Operation, Request
+    from airflow_provider_workspace.client.loop import LoopBackend
     from airflow_provider_workspace.client.settings import Settings
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 log = logging.getLogger(__name__)
 # Gets a line for each write.
@@ -58,59 +51,30 @@ ASKED_FOR = "the task asks for it"
 AUDIT_LINE = "operation=%s outcome=%s rows=%d attempts=%d seconds=%.3f request_id=%s target=%s"
 
 
-class Condition(Protocol):
-    """The part of :class:`threading.Condition` that a client needs."""
-
-    def __enter__(self) -> object: ...
-    def __exit__(self, *_: object) -> object: ...
-    def wait_for(self, predicate: Callable[[], bool]) -> object: ...
-    def notify_all(self) -> None: ...
-
-
-class Backend(Protocol):
-    """
-    Where a client runs: :class:`ThreadBackend` in a worker.
-
-    In an event loop, :class:`~airflow_provider_workspace.client.loop.LoopBackend`.
-    """
-
-    condition: Condition
-
-    def exchange(self, op: Operation[Any], request: Request, url: str, context: RequestContext) -> Response:
-        """Send a request and read the complete response."""
-        ...
-
-    def sleep(self, seconds: float) -> None:
-        """Sleep."""
-
-    def map(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """Return what some work makes of each item, in parallel."""
-        ...
-
-    def close(self) -> None:
-        """Close the connections."""
-
-
 class WorkspaceClient:
     """
     Sends operations over persistent connections; proxy and TLS settings are read once.
 
     :param settings: settings of the connection
     :param mask: called with each secret as soon as it is seen
-    :param backend: by default that for the threads of a worker
+    :param backend: where the client runs; by default the threads of a worker
     :ivar before_write: called with the operation and its reason before each attempt of a write; what it raises stops
         the write: a dry run, an approval that is missing, another try of the task
     :ivar before_pause: called with the seconds before each :meth:`pause`; what it raises replaces the pause: a deferral
     """
 
     def __init__(
-        self, settings: Settings, *, mask: Callable[[str], None] = lambda _: None, backend: Backend | None = None
+        self,
+        settings: Settings,
+        *,
+        mask: Callable[[str], None] = lambda _: None,
+        backend: LoopBackend | None = None,
     ) -> None:
         self.settings = settings
         self.mask = mask
         self.before_write: Callable[[Operation[Any], str], object] = lambda _op, _why: None
         self.before_pause: Callable[[float], object] = lambda _: None
-        self._backend = backend or ThreadBackend(settings)
+        self._backend: ThreadBackend | LoopBackend = backend or ThreadBackend(settings)
         self._policy = RetryPolicy(settings.max_attempts, settings.max_retry_wait)
         self._context = RequestContext(settings.source, settings.secrets)
         self._width = settings.max_concurrency
@@ -133,18 +97,21 @@ class WorkspaceClient:
         self.before_pause(seconds)
         self._backend.sleep(seconds)
 
-    def rows(self, op: Operation[Page[T]], page: Page[T] | None = None) -> Iterator[T]:
+    def rows(self, op: Operation[Page[T]]) -> Iterator[T]:
         """
         Yield each row of a list once, with one page in memory at a time.
 
-        :param page: the first page, if it was read already
         :raises WorkspaceIncompleteListError: after the last row, if there are fewer than the service counts
         """
-        for rows in self.pages(op, page):
+        for rows in self.pages(op):
             yield from rows
 
     def pages(self, op: Operation[Page[T]], page: Page[T] | None = None) -> Iterator[list[T]]:
-        """Yield the rows of each page, as :meth:`rows` does one by one; the page size is that of the connection."""
+        """
+        Yield the rows of each page, as :meth:`rows` does one by one; the page size is that of the connection.
+
+        :param page: the first page, if it was read already
+        """
         if getattr(op, "limit", 0) is None:
             op = op.model_copy(update={"limit": self.settings.page_size})
         pages = Pages(op, self.settings.base_url)
@@ -155,12 +122,7 @@ class WorkspaceClient:
             following, page = pages.next_operation(page), None
 
     def send_all(
-        self,
-        operations: Sequence[Operation[T]],
-        *,
-        caller_looks_up: bool = False,
-        note: Callable[[], object] | None = None,
-        must_stop: Callable[[], bool] = lambda: False,
+        self, operations: Sequence[Operation[T]], *, must_stop: Callable[[], bool] = lambda: False, **how: Any
     ) -> list[T | WorkspaceRequestError | None]:
         """
         Send operations in parallel, and return their results or errors in the same order.
@@ -168,6 +130,7 @@ class WorkspaceClient:
         After an error no other operation is started. The result of those that were not sent is ``None``.
 
         :param must_stop: whether to start no other operation; called before each
+        :param how: further arguments of :meth:`send`
         """
         stopped = False
 
@@ -175,23 +138,16 @@ class WorkspaceClient:
             nonlocal stopped
             if stopped or must_stop():
                 return None
-            result = self.attempt(op, caller_looks_up=caller_looks_up, note=note)
+            result = self.attempt(op, **how)
             stopped |= isinstance(result, WorkspaceRequestError)
             return result
 
         return [attempt(operations[0])] if len(operations) == 1 else self._backend.map(attempt, operations)
 
-    def attempt(
-        self,
-        op: Operation[T],
-        *,
-        why: str = ASKED_FOR,
-        caller_looks_up: bool = False,
-        note: Callable[[], object] | None = None,
-    ) -> T | WorkspaceRequestError:
-        """Send an operation, and return its result or the error."""
+    def attempt(self, op: Operation[T], **how: Any) -> T | WorkspaceRequestError:
+        """Send an operation, and return its result or the error; the arguments are those of :meth:`send`."""
         try:
-            return self.send(op, why=why, caller_looks_up=caller_looks_up, note=note)
+            return self.send(op, **how)
         except WorkspaceRequestError as error:
             return error
 
@@ -215,28 +171,39 @@ class WorkspaceClient:
         """
         call = _Call(op, op.request(), why, caller_looks_up, note)
         self._mask_all(op.secrets())
-        retrying = tenacity.Retrying(
-            retry=partial(self._should_retry, call),
-            wait=self._seconds_to_wait,
-            stop=tenacity.stop_after_attempt(self._policy.max_attempts),
-            before_sleep=self._log_retry,
-            sleep=self._backend.sleep,
-            reraise=True,
-        )
         with self._turn(call), _recorded(call):
-            try:
-                result: T = retrying(self._attempt, call)
-            except WorkspaceRequestError as error:
-                final = final_error(
-                    op,
-                    error,
-                    max(1, call.attempts),
-                    may_have_been_applied=call.may_have_been_applied,
-                    caller_looks_up=caller_looks_up,
-                )
-                raise final from (error.__cause__ if final is error else error)
+            result: T = self._retry(call)
         self._mask_all(_secrets_in(result))
         return result
+
+    def _retry(self, call: _Call) -> Any:
+        """Make attempts until one succeeds or another one is not permitted."""
+        attempts = self._policy.max_attempts
+        while True:
+            call.attempts += 1
+            try:
+                return self._attempt(call)
+            except WorkspaceRequestError as error:
+                call.may_have_been_applied |= is_in_doubt(error)
+                call.throttled |= isinstance(error, WorkspaceRateLimitError)
+                if call.attempts == attempts or not self._may_retry(call.op.endpoint, error):
+                    final = final_error(
+                        call.op,
+                        error,
+                        call.attempts,
+                        may_have_been_applied=call.may_have_been_applied,
+                        caller_looks_up=call.caller_looks_up,
+                    )
+                    raise final from (error.__cause__ if final is error else error)
+                # Jitter, not cryptography.
+                pause = self._policy.wait(call.attempts, error.retry_after, random.random())  # noqa: S311
+                log.warning("Attempt %d of %d failed, retrying in %.1f s: %s", call.attempts, attempts, pause, error)
+            self._backend.sleep(pause)
+
+    def _may_retry(self, endpoint: Endpoint, error: WorkspaceRequestError) -> bool:
+        if endpoint.refusals_count and isinstance(error, WorkspaceRateLimitError):
+            return False
+        return self._policy.permits(error, repeatable=endpoint.repeatable)
 
     def _mask_all(self, secrets: Iterable[str]) -> None:
         """Mask secrets, in a frame of their own so that no traceback shows them."""
@@ -292,32 +259,6 @@ class WorkspaceClient:
             trust_counts=self.settings.trust_counts,
         )
 
-    # What tenacity asks after each attempt
-
-    def _should_retry(self, call: _Call, state: RetryCallState) -> bool:
-        """Return whether to send again, and remember whether the write may have been applied."""
-        call.attempts = state.attempt_number
-        error = _error_of(state)
-        if error is None:
-            return False
-        if is_in_doubt(error):
-            call.may_have_been_applied = True
-        if isinstance(error, WorkspaceRateLimitError):
-            call.throttled = True
-            if call.op.endpoint.refusals_count:
-                return False
-        return self._policy.permits(error, repeatable=call.op.endpoint.repeatable)
-
-    def _seconds_to_wait(self, state: RetryCallState) -> float:
-        # Jitter, not cryptography.
-        retry_after = getattr(_error_of(state), "retry_after", None)
-        return self._policy.wait(state.attempt_number, retry_after, random.random())  # noqa: S311
-
-    def _log_retry(self, state: RetryCallState) -> None:
-        pause = state.next_action.sleep if state.next_action else 0.0
-        attempt, attempts = state.attempt_number, self._policy.max_attempts
-        log.warning("Attempt %d of %d failed, retrying in %.1f s: %s", attempt, attempts, pause, _error_of(state))
-
 
 @dataclass(eq=False, slots=True)
 class _Call:
@@ -357,50 +298,11 @@ def _recorded(call: _Call) -> Iterator[None]:
             outcome = error.outcome
             raise
         finally:
-            attempts = max(1, call.attempts)
-            span.set_attributes({"workspace.outcome": outcome, "http.request.resend_count": attempts - 1})
+            span.set_attributes({"workspace.outcome": outcome, "http.request.resend_count": call.attempts - 1})
             if call.op.endpoint.is_write and call.begun:
                 seconds = time.monotonic() - began
                 request_id = "".join((call.request_id or "-").split())[:100]
-                audit.info(AUDIT_LINE, name, outcome, call.op.rows, attempts, seconds, request_id, target)
-
-
-class ThreadBackend(Connections):
-    """The connections, sleeps and threads of a worker."""
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
-        self.condition = threading.Condition()
-
-    def sleep(self, seconds: float) -> None:
-        """Sleep."""
-        waits.sleep(seconds)
-
-    def map(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """Return what some work makes of each item, in parallel."""
-        from concurrent.futures import wait
-        from contextvars import copy_context
-
-        # Threads inherit the context for tracing and logging.
-        calls = [self._pool.submit(copy_context().run, work, item) for item in items]
-        try:
-            return [call.result() for call in calls]
-        finally:
-            # After an error, or when the task is stopped, wait for the calls under way and start no more.
-            for call in calls:
-                call.cancel()
-            wait(calls)
-
-    @cached_property
-    def _pool(self) -> ThreadPoolExecutor:
-        """The threads; each starts on first use, and is reused because starting one costs as much as a call."""
-        from concurrent.futures import ThreadPoolExecutor
-
-        return ThreadPoolExecutor(self._settings.max_concurrency, thread_name_prefix="workspace")
-
-
-def _error_of(state: RetryCallState) -> BaseException | None:
-    return state.outcome.exception() if state.outcome else None
+                audit.info(AUDIT_LINE, name, outcome, call.op.rows, call.attempts, seconds, request_id, target)
 
 
 def _secrets_in(result: object) -> Iterator[str]:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import http.client
 import io
 import ssl
+import threading
 import time
 import urllib.request
 import zlib
-from contextvars import ContextVar
-from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar, copy_context
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 import requests
@@ -28,13 +30,19 @@ from urllib3.exceptions import HTTPError
 from airflow_provider_workspace import __version__
 from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.api.request_errors import not_sent_error, too_large_error, transport_error
+from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.client.settings import is_loopback, is_url
 from airflow_provider_workspace.errors import WorkspaceConfigError
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from airflow_provider_workspace.api.operation import Operation, Request, RequestContext
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.errors import WorkspaceRequestError
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 # Bytes per read and per write.
 READ_SIZE = 65_536
@@ -105,9 +113,9 @@ class Exchange:
 _exchange: ContextVar[Exchange] = ContextVar("exchange")
 
 
-class Connections:
+class ThreadBackend:
     """
-    The connections of a client for workers; proxy and TLS settings are read once.
+    The connections, sleeps and threads of a client in a worker; proxy and TLS settings are read once.
 
     They use an adapter of requests instead of a session, which reads ``.netrc``, stores cookies and parses the
     ``Location`` of every redirect.
@@ -118,6 +126,7 @@ class Connections:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self.condition = threading.Condition()
         self._headers = CaseInsensitiveDict(headers_for(settings))
         proxy = proxy_for(settings)
         self._proxies = {"http": proxy, "https": proxy} if proxy else {}
@@ -142,6 +151,31 @@ class Connections:
     def close(self) -> None:
         """Close the connections."""
         self._adapter.close()
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep."""
+        waits.sleep(seconds)
+
+    def map(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """Return what some work makes of each item, in parallel."""
+        from concurrent.futures import wait
+
+        # Threads inherit the context for tracing and logging.
+        calls = [self._pool.submit(copy_context().run, work, item) for item in items]
+        try:
+            return [call.result() for call in calls]
+        finally:
+            # After an error, or when the task is stopped, wait for the calls under way and start no more.
+            for call in calls:
+                call.cancel()
+            wait(calls)
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        """The threads; each starts on first use, and is reused because starting one costs as much as a call."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        return ThreadPoolExecutor(self._settings.max_concurrency, thread_name_prefix="workspace")
 
     def _send(self, exchange: Exchange, method: str, url: str, body: bytes | None) -> Response:
         seconds = min(self._settings.connect_timeout, self._settings.total_timeout)

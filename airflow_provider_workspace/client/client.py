@@ -157,7 +157,7 @@ class WorkspaceClient:
         *,
         why: str = ASKED_FOR,
         caller_looks_up: bool = False,
-        note: Callable[[], object] | None = None,
+        note: Callable[[bool], object] = lambda _: None,
     ) -> T:
         """
         Send an operation, with retries where they are safe, and return its result.
@@ -165,7 +165,8 @@ class WorkspaceClient:
         :param why: reason of a write, for a dry run or an approval
         :param caller_looks_up: whether the caller looks up a write whose response was lost before it, or a retry of the
             task, sends it again
-        :param note: called before each attempt, so that a task can remember that the request may be under way
+        :param note: called before each attempt, so that a task can remember that the request may be under way, with
+            whether an earlier attempt may have been applied
         :raises WorkspaceInputError: if the operation cannot be encoded; nothing was sent
         :raises WorkspaceRequestError: see :mod:`airflow_provider_workspace.errors`
         """
@@ -237,9 +238,8 @@ class WorkspaceClient:
         op, request = call.op, call.request
         if op.endpoint.is_write:
             self.before_write(op, call.why)
+        call.note(call.may_have_been_applied)
         call.begun = True
-        if call.note is not None:
-            call.note()
         url = self.settings.base_url + request.target
         response = self._backend.exchange(op, request, url, self._context)
         for _ in range(MAX_REDIRECTS):
@@ -274,7 +274,7 @@ class _Call:
     request: Request
     why: str
     caller_looks_up: bool
-    note: Callable[[], object] | None
+    note: Callable[[bool], object]
     may_have_been_applied: bool = False
     attempts: int = 0
     begun: bool = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -115,10 +114,10 @@ def _send_create(
     client: WorkspaceClient, operation: Operation[R], finder: Finder[R], if_exists: str, memory: Memory
 ) -> tuple[R, bool]:
     what, consistency_time = finder.what, client.settings.consistency_time
-    why, note = f"there is no {what}", functools.partial(memory.begin, what)
+    why = f"there is no {what}"
     lost: WorkspaceOutcomeUnknownError | None = None
     while (sends := memory.count_send()) <= MAX_SENDS:
-        answer = client.attempt(operation, why=why, caller_looks_up=True, note=note)
+        answer = client.attempt(operation, why=why, caller_looks_up=True, note=lambda _: memory.begin(what))
         if isinstance(answer, WorkspaceOutcomeUnknownError):
             memory.begin(what)  # it may take effect within the consistency time from now
             found = look_until(client, finder.find, consistency_time)

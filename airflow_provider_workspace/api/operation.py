@@ -20,7 +20,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from typing_extensions import get_original_bases
 
 from airflow_provider_workspace.api.secrets import is_secret, secrets_under, without_secrets, without_url_secrets
-from airflow_provider_workspace.errors import WorkspaceInputError, printable
+from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, printable, shown, type_name
 
 T = TypeVar("T")
 OperationClass = TypeVar("OperationClass", bound="type[Operation[Any]]")
@@ -32,6 +32,7 @@ MAX_DETAIL_LENGTH = 300
 # A shorter secret may be part of ordinary text, so it is removed from errors only.
 MIN_SECRET_LENGTH = 12
 # What ids, names and other arguments that cannot be just any text render to if there is no value.
+TOO_LONG = "a number exceeds Python's integer string limit"
 NO_VALUES = ("", "None", "none", "null", "Undefined")
 
 
@@ -41,8 +42,7 @@ def _whole_number(value: Any) -> int:
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return int(str(value))  # str raises ValueError beyond the integer string limit
-    shown = repr(value[:40]) if isinstance(value, str) else f"something of type {type(value).__name__}"
-    raise ValueError(f"expected a whole number, not {shown}")
+    raise ValueError(f"expected a whole number, not {shown(value)}")
 
 
 def _uuid(value: Any) -> str:
@@ -50,15 +50,14 @@ def _uuid(value: Any) -> str:
     try:
         return str(value if isinstance(value, UUID) else UUID(str.strip(value)))
     except (TypeError, ValueError):
-        shown = repr(value[:60]) if isinstance(value, str) else f"something of type {type(value).__name__}"
-        raise ValueError(f"expected a UUID, not {shown}") from None
+        raise ValueError(f"expected a UUID, not {shown(value)}") from None
 
 
 def _text_id(value: Any) -> str:
     """Write an id out that services give as a number, and the interface types as a string in paths."""
     if isinstance(value, int | str) and not isinstance(value, bool):
         return str(value)
-    raise ValueError(f"expected a text or a number, not something of type {type(value).__name__}")
+    raise ValueError(f"expected a text or a number, not {type_name(value)}")
 
 
 def _no_boolean(value: Any) -> Any:
@@ -118,6 +117,7 @@ class Endpoint:
         decides when to send it again
     :param shows: fields that the response must show; ``None`` for the fields of the request
     :param result: type of the result, the type parameter of the class; ``None`` if the response has no content
+    :param is_write: whether it changes anything
     """
 
     method: str
@@ -134,11 +134,7 @@ class Endpoint:
     refusals_count: bool = False
     shows: Mapping[str, Any] | None = None
     result: Any = None
-
-    @property
-    def is_write(self) -> bool:
-        """Whether it changes anything."""
-        return self.effect != "read"
+    is_write: bool = False
 
     def __call__(self, cls: OperationClass) -> OperationClass:
         """
@@ -154,7 +150,9 @@ class Endpoint:
                 f"@endpoint of {cls.__name__}: an operation that is not repeatable needs recover='look-up' or 'none', "
                 "and look_for='…', what to look for after an unknown outcome; a repeatable one needs neither"
             )
-        cls.endpoint = replace(self, path=f"/api{self.path}", effect=effect, result=result_type(cls))
+        cls.endpoint = replace(
+            self, path=f"/api{self.path}", effect=effect, result=result_type(cls), is_write=effect != "read"
+        )
         return cls
 
 
@@ -251,11 +249,13 @@ class Operation(BaseModel, Generic[T]):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise WorkspaceInputError(f"{type(self).__name__}: {explain(type(self), error)}") from None
-        except ValueError:  # beyond Python's integer string limit
-            raise WorkspaceInputError(
-                f"{type(self).__name__}: a number exceeds Python's integer string limit"
-            ) from None
+            raise self.refusal(explain(type(self), error)) from None
+        except ValueError:
+            raise self.refusal(TOO_LONG) from None
+
+    def refusal(self, why: str) -> WorkspaceInputError:
+        """Return the error for a field that cannot be sent."""
+        return WorkspaceInputError(f"{type(self).__name__}: {why}")
 
     def payload(self) -> Any:
         """Return the fields for the body, or for the query of a GET."""
@@ -275,12 +275,14 @@ class Operation(BaseModel, Generic[T]):
         if method == "GET":
             try:
                 query = urlencode({name: value for name, value in payload.items() if value is not None})
-            except ValueError:  # beyond Python's integer string limit
-                raise WorkspaceInputError(
-                    f"{type(self).__name__}: a number exceeds Python's integer string limit"
-                ) from None
+            except ValueError:
+                raise self.refusal(TOO_LONG) from None
             return Request(method, f"{path}?{query}" if query else path)
-        return Request(method, path, _encode(type(self).__name__, payload))
+        try:
+            body = json.dumps(payload, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+        except ValueError:
+            raise self.refusal("a value is not JSON serializable (NaN, infinity or a lone surrogate)") from None
+        return Request(method, path, body)
 
     def path(self) -> str:
         """
@@ -296,15 +298,13 @@ class Operation(BaseModel, Generic[T]):
         value = str(getattr(self, name))
         # Some servers decode slashes before they resolve dot segments.
         if not value.strip() or any(part.strip() in (".", "..") for part in re.split(r"[/\\]", value)):
-            raise WorkspaceInputError(f"{type(self).__name__}: {name} must be an identifier, not {value[:60]!r}")
+            raise self.refusal(f"{name} must be an identifier, not {value[:60]!r}")
         if len(value) > MAX_ID_LENGTH:
-            raise WorkspaceInputError(f"{type(self).__name__}: {name} is longer than {MAX_ID_LENGTH} characters")
+            raise self.refusal(f"{name} is longer than {MAX_ID_LENGTH} characters")
         try:
             return quote(value, safe="")
         except UnicodeEncodeError:
-            raise WorkspaceInputError(
-                f"{type(self).__name__}: {name} holds lone surrogates, which cannot be encoded as UTF-8"
-            ) from None
+            raise self.refusal(f"{name} holds lone surrogates, which cannot be encoded as UTF-8") from None
 
     def secrets(self) -> Iterator[str]:
         """Yield the secrets in the request, for the log masker."""
@@ -315,9 +315,9 @@ class Operation(BaseModel, Generic[T]):
         for name in type(self).model_fields:
             if name in self.model_fields_set:
                 value = getattr(self, name)
-                shown = without_secrets(value, secret=is_secret(name))
-                if shown is not None or value is None:
-                    yield name, shown
+                kept = without_secrets(value, secret=is_secret(name))
+                if kept is not None or value is None:
+                    yield name, kept
 
 
 def result_type(cls: type[Operation[Any]]) -> Any:
@@ -334,21 +334,6 @@ def path_fields(path: str) -> list[str]:
     return re.findall(r"{(\w+)}", path)
 
 
-def _encode(name: str, payload: Any) -> bytes:
-    """
-    Encode a body as JSON.
-
-    :param name: name of the operation for the error
-    :raises WorkspaceInputError: if a value is not JSON serializable
-    """
-    try:
-        return json.dumps(payload, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
-    except ValueError:  # NaN, infinity, lone surrogates
-        raise WorkspaceInputError(
-            f"{name}: a value is not JSON serializable (NaN, infinity or a lone surrogate)"
-        ) from None
-
-
 def explain(cls: type[BaseModel], error: ValidationError) -> str:
     """Describe each invalid field and what is expected, without its value."""
     known = sorted(cls.model_fields)
@@ -357,11 +342,7 @@ def explain(cls: type[BaseModel], error: ValidationError) -> str:
         name = ".".join(str(part) for part in finding["loc"])[:MAX_FIELD_LENGTH]
         message = finding["msg"].removeprefix("Value error, ")
         if finding["type"] == "extra_forbidden":
-            from difflib import get_close_matches
-
-            close = get_close_matches(name, known, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"known fields: {', '.join(known)}"
-            lines.append(f"unknown field {name!r} ({hint})")
+            lines.append(f"unknown field {name!r} ({did_you_mean(name, known, 'known fields: ')})")
         elif finding["type"] == "missing":
             lines.append(f"field '{name}' is required")
         else:

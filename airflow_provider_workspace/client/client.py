@@ -171,7 +171,8 @@ class WorkspaceClient:
         :raises WorkspaceRequestError: see :mod:`airflow_provider_workspace.errors`
         """
         call = _Call(op, op.request(), why, caller_looks_up, note)
-        self._mask_all(op.secrets())
+        if op.endpoint.is_write:
+            self._mask_all(op.secrets())
         with self._turn(call), _recorded(call):
             result: T = self._retry(call)
         self._mask_all(_secrets_in(result))

@@ -198,3 +198,10 @@ def test_the_page_of_endpoints_is_up_to_date(monkeypatch: pytest.MonkeyPatch) ->
     page = importlib.import_module("make_endpoints").page()
     written = (ROOT / "docs" / "endpoints.md").read_text()
     assert written == page, "docs/endpoints.md is not up to date: run python dev/make_endpoints.py"
+
+
+def test_the_types_of_bodies_are_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "dev")
+    module = importlib.import_module("make_bodies").module()
+    written = Path(str(bodies.__file__)).read_text()
+    assert written == module, "api/bodies.py is not up to date: run python dev/make_bodies.py"

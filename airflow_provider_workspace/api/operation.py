@@ -320,10 +320,19 @@ class Operation(BaseModel, Generic[T]):
                     yield name, kept
 
 
+class OrganizationList(Operation[T]):
+    """The list of a kind of resource in an organization."""
+
+    organization_id: str
+    limit: Limit = None
+    offset: Offset = None
+
+
 def result_type(cls: type[Operation[Any]]) -> Any:
     """Return the ``T`` of an operation class; ``None`` for ``Operation[None]``."""
     for base in get_original_bases(cls):
-        if get_origin(base) is Operation:
+        kind = get_origin(base)
+        if isinstance(kind, type) and issubclass(kind, Operation):
             (answer,) = get_args(base)
             return None if answer is type(None) else answer
     raise TypeError(f"{cls.__name__} must derive from Operation[...]")

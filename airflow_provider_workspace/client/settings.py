@@ -9,7 +9,6 @@ generates the connection form and the table in the documentation from them.
 
 import ipaddress
 import json
-import re
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -268,13 +267,9 @@ def is_url(text: str) -> bool:
     """Return whether a text is an http or https URL that both HTTP libraries accept."""
     try:
         parts = urlsplit(text)
-        return (
-            parts.scheme in ("http", "https")
-            and bool(parts.hostname)
-            and parts.port != 0
-            and not re.search(r"\s", text)
-        )
-    except ValueError:  # an invalid port or IPv6 address
+        (parts.hostname or "").encode("idna")
+        return parts.scheme in ("http", "https") and bool(parts.hostname and parts.port != 0 and text.split() == [text])
+    except ValueError:  # an invalid port or IPv6 address, or a label of the host name that is empty or too long
         return False
 
 
@@ -371,30 +366,20 @@ def _read_base_url(host: str | None, port: int | None, schema: str | None, sourc
             f"Put the URL of the service, such as https://workspace.example.com, into the host of {source}."
         )
     url = _with_scheme(given, (schema or "").strip().lower(), source).rstrip("/")
-    try:
-        parts = urlsplit(url)
-        own_port = parts.port
-        (parts.hostname or "").encode("idna")
-    except ValueError:  # such as a label of the host name that is empty or too long
-        parts = urlsplit("")
-        own_port = None
-    if (
-        parts.scheme not in ("http", "https")
-        or not parts.hostname
-        or re.search(r"[\s\\]", url)
-        or not url.isprintable()
-    ):
+    if not is_url(url) or "\\" in url or not url.isprintable():
         raise WorkspaceConfigError(
             f"The host of {source} is not a URL: expected something like https://workspace.example.com."
         )
+    parts = urlsplit(url)
     if parts.username is not None or parts.query or parts.fragment:
         raise WorkspaceConfigError(
             f"Put the API key into the password: the host of {source} must not contain a user, query or fragment."
         )
     if parts.path.rstrip("/").endswith("/api"):
         raise WorkspaceConfigError(f"Leave /api out of the host of {source}: every request adds it.")
-    hostname = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    named = port if own_port is None else own_port
+    hostname = str(parts.hostname)
+    hostname = f"[{hostname}]" if ":" in hostname else hostname
+    named = port if parts.port is None else parts.port
     usual = (None, {"http": 80, "https": 443}[parts.scheme])
     # Normalized, because leases and dashboards of different connections compare it.
     return f"{parts.scheme}://{hostname}{'' if named in usual else f':{named}'}{parts.path}"

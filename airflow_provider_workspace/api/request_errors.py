@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from airflow_provider_workspace.api.outcome import TRY_LATER, Outcome, outcome_of_status
 from airflow_provider_workspace.api.retry import parse_retry_after
 from airflow_provider_workspace.errors import (
     ERRORS_BY_STATUS,
-    WorkspaceConnectionError,
     WorkspaceIncompleteListError,
     WorkspaceNotAppliedError,
     WorkspaceOutcomeUnknownError,
@@ -20,8 +19,6 @@ from airflow_provider_workspace.errors import (
     WorkspaceResponseError,
     WorkspaceServerError,
     WorkspaceStatusError,
-    WorkspaceTimeoutError,
-    WorkspaceTransportError,
 )
 
 if TYPE_CHECKING:
@@ -145,44 +142,6 @@ def request_error(
     """
     message = f"{cure} {describe(op, what)} {end}".strip()
     return kind(message, operation=type(op).__name__, outcome=outcome.value, **details)
-
-
-def not_sent_error(
-    op: Operation[Any], why: str, context: RequestContext, *, retryable: bool = True, untrusted: bool = False
-) -> WorkspaceConnectionError:
-    """
-    Build the error for a request that was not sent.
-
-    :param untrusted: whether the certificate of the service was not accepted
-    """
-    cure = f"Check the host, port and proxy of {context.source}."
-    if untrusted:
-        cure = f"Correct the host of {context.source}, or set 'verify' in its extra to the file of your CA."
-    what = f"was not sent: {context.with_secrets_of(op).redacted(why).rstrip('.: ')}"
-    return request_error(WorkspaceConnectionError, op, what, cure=cure, outcome=Outcome.NOT_SENT, retryable=retryable)
-
-
-def transport_error(
-    op: Operation[Any],
-    why: str,
-    context: RequestContext,
-    *,
-    setting: Literal["read_timeout", "total_timeout"] | None = None,
-) -> WorkspaceTransportError:
-    """
-    Build the error for a connection that broke after the request was sent.
-
-    :param setting: timeout that ended it; ``None`` if it was not a timeout
-    """
-    what = "was sent, but no complete response arrived: " + context.with_secrets_of(op).redacted(why).rstrip(".: ")
-    cure = f"Raise {setting} in the extra of {context.source} if the service needs longer." if setting else ""
-    return request_error(WorkspaceTimeoutError if setting else WorkspaceTransportError, op, what, cure=cure)
-
-
-def too_large_error(op: Operation[Any], limit: int, context: RequestContext) -> WorkspaceResponseError:
-    """Build the error for a response that is too large."""
-    cure = f"Raise max_response_bytes in the extra of {context.source} if the service really returns that much."
-    return request_error(WorkspaceResponseError, op, f"returned more than {limit:,} bytes", cure=cure, retryable=False)
 
 
 def unreadable_error(

@@ -31,8 +31,6 @@ from airflow_provider_workspace.client.wire import ThreadBackend
 from airflow_provider_workspace.errors import WorkspaceRateLimitError, WorkspaceRequestError
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from airflow_provider_workspace.api.operation import Endpoint, Operation, Request
     from airflow_provider_workspace.client.loop import LoopBackend
     from airflow_provider_workspace.client.settings import Settings
@@ -79,14 +77,6 @@ class WorkspaceClient:
         self._context = RequestContext(settings.source, settings.secrets)
         self._width = settings.max_concurrency
         self._under_way: set[_Call] = set()
-
-    def __enter__(self) -> Self:
-        """Use the client as a context manager."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close the connections."""
-        self.close()
 
     def close(self) -> None:
         """Close the connections."""

@@ -27,6 +27,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceOutcomeUnknownError,
 )
 from airflow_provider_workspace.hooks.progress import ProgressLog
+from airflow_provider_workspace.procedures.ensure import check_from_service
 from airflow_provider_workspace.procedures.invites_report import MAX_NAMED, NEEDS_ATTENTION, InvitesReport
 from airflow_provider_workspace.state.lease_store import VariableStore
 from airflow_provider_workspace.state.leases import LeaseRegistry, digest, export_key, iso
@@ -369,10 +370,8 @@ class DashboardRegistry:
         try:
             dashboard = client.send(GetDashboard(project_id=self.identity.project_id, dashboard_id=dashboard_id))
         except WorkspaceNotFoundError as error:
-            if error.from_service:
-                return None
-            error.args = (f"Check the host of the connection: this 404 may be that of a proxy. {error}",)
-            raise
+            check_from_service(error)
+            return None
         if dashboard.deleted:
             return None
         if "name" not in remembered:  # written by hand

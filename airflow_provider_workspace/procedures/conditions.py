@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
@@ -155,9 +156,9 @@ class ProjectCondition(Condition):
     project_id: str
     subject: ClassVar[str] = "projects"
 
+    @abstractmethod
     def state(self, project: ProjectItem) -> tuple[bool, str, dict[str, Any]]:
         """Return whether it is met, what the project is, and more of the result."""
-        raise NotImplementedError
 
     def evaluate(self, seen: Snapshot) -> Result:
         project = seen.projects.get(self.project_id)

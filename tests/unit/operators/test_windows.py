@@ -215,6 +215,19 @@ def test_a_pause_with_unknown_outcome_is_resumed_twice(
     assert airflow.lease_keys() == []
 
 
+def test_a_resume_that_needed_a_second_attempt_stays_noted(
+    sandbox: SandboxServer, airflow: Airflow, connect: Connect
+) -> None:
+    """The first attempt may still take effect, and a window that opens meanwhile must know."""
+    connect(max_attempts=2, consistency_time=30)
+    window = opened(FIRST)
+    sandbox.inject("reset_before", operation="unpause_batch_export")
+    assert 20 < deferral(window.close).end_at - time.time() <= 30
+    assert history(sandbox, FIRST)[-1] == "unpause"
+    (lease,) = airflow.leases()
+    assert lease["late_resume_until"]
+
+
 def test_a_cleared_window_waits_for_its_own_resume(sandbox: SandboxServer, connect: Connect) -> None:
     """A resume without a response may take effect during the work of the window that is opened again."""
     connect(max_attempts=1, consistency_time=0.5)

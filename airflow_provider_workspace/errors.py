@@ -30,7 +30,10 @@ Every message says what to do, what was requested and what the service returned:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class WorkspaceError(Exception):

@@ -173,7 +173,7 @@ def read_arguments(task: Any, folder: str = "") -> None:
         if not each.templated:
             continue
         if value is None and attribute not in task.rendered_to_none:  # None is what the Dag file says
-            if kind.none or each.default is None:
+            if kind.none or (each.default is None and kind is not SWITCH):
                 continue
             if each.default == ():
                 value = []

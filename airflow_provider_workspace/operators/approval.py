@@ -16,7 +16,6 @@ from airflow_provider_workspace.operators.arguments import (
     Arg,
     arg,
     fixed,
-    read_arguments,
 )
 from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
@@ -87,6 +86,8 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         who = user.get("name") or user.get("id") or "somebody"
         answers, approve = event.get("chosen_options"), _approve_option(plan)
         if answers == [REJECT]:
+            from airflow_provider_workspace.operators.reading import read_arguments
+
             read_arguments(self)  # execute has not run since the answer
             end = AirflowFailException if self.fail_on_reject else AirflowSkipException
             raise end(f"Nothing was sent: {who} rejected plan {plan}")

@@ -24,7 +24,6 @@ from airflow_provider_workspace.operators.arguments import (
     arg,
     choice,
     fixed,
-    read_arguments,
 )
 from airflow_provider_workspace.version_compat import (
     AirflowFailException,
@@ -58,7 +57,7 @@ class WorkspaceTaskMixin(DeclaredArguments):
     workspace_conn_id: Arg[str] = arg(NAME, default="workspace_default")
     operator_extra_links = cast("Any", (WorkspaceLink(),))
     resource_kind: ClassVar[str]
-    """The resource of the task's link: a key of ``client.settings.RESOURCE_PATHS``."""
+    """The resource of the task's link: a key of ``links.RESOURCE_PATHS``."""
     workspace_url = ""
     rendered_to_none = cast("tuple[str, ...]", ())
     """The arguments that were given, and in which a template or XCom has no value."""
@@ -153,6 +152,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
     def execute(self, context: Context) -> Any:
         """Call the service and return the result as plain JSON."""
         from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.operators.reading import read_arguments
 
         self._context: Any = context or {}  # tests pass None
         try:
@@ -403,7 +403,7 @@ class WorkspaceCreateOperator(WorkspaceWriteOperator):
     :param if_exists: ``return`` the existing record, or ``fail``
     """
 
-    if_exists: Arg[Literal["return", "fail"]] = arg(choice("return", "fail"), default="return")
+    if_exists: Literal["return", "fail"] = fixed(choice("return", "fail"), default="return")
     operation: ClassVar[str]
     """Module and class of the operation."""
 
@@ -448,7 +448,7 @@ class WorkspaceDeleteOperator(WorkspaceWriteOperator):
     :param if_missing: ``ignore`` or ``fail`` if it does not exist
     """
 
-    if_missing: Arg[Literal["ignore", "fail"]] = arg(choice("ignore", "fail"), default="ignore")
+    if_missing: Literal["ignore", "fail"] = fixed(choice("ignore", "fail"), default="ignore")
     operation: ClassVar[str]
     """Module and class of the operation."""
     list_operation: ClassVar[str]
@@ -488,7 +488,7 @@ class WorkspaceListOperator(WorkspaceOperator):
     where: Arg[Mapping[str, Any] | None] = arg(FILTER, default=None)
     fields: Arg[Sequence[str] | None] = arg(NAMES, default=None)
     count_only: Arg[bool] = arg(SWITCH, default=False)
-    max_rows: Arg[int] = arg(INTEGER, default=1000)
+    max_rows: int = fixed(INTEGER, default=1000)
     operation: ClassVar[str]
     """Module and class of the operation."""
 

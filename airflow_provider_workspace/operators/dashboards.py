@@ -16,6 +16,7 @@ from airflow_provider_workspace.operators.arguments import (
     DeclaredArguments,
     arg,
     choice,
+    fixed,
 )
 from airflow_provider_workspace.operators.base import (
     WorkspaceCreateOperator,
@@ -76,7 +77,7 @@ class WorkspaceCreateDashboardOperator(DashboardFields, WorkspaceWriteOperator):
 
     resource_kind = "dashboard"
     variable_key: Arg[str | None] = arg(NAME, default=None)
-    if_unknown: Arg[Literal["fail", "create"]] = arg(choice("fail", "create"), default="fail")
+    if_unknown: Literal["fail", "create"] = fixed(choice("fail", "create"), default="fail")
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.state.memory import DashboardIdentity, DashboardRegistry

@@ -17,6 +17,7 @@ from airflow_provider_workspace.operators.arguments import (
     Arg,
     arg,
     choice,
+    fixed,
 )
 from airflow_provider_workspace.operators.base import (
     WorkspaceCreateOperator,
@@ -126,7 +127,7 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
     invites: Arg[Sequence[Mapping[str, Any] | str] | None] = arg(ROWS, default=None)
     path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
     organization_id: Arg[str | None] = arg(ID, default=None)
-    on_invalid: Arg[Literal["fail", "skip"]] = arg(choice("fail", "skip"), default="fail")
+    on_invalid: Literal["fail", "skip"] = fixed(choice("fail", "skip"), default="fail")
     defaults: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
     report_path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
 

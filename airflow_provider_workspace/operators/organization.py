@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, described
 from airflow_provider_workspace.operators.arguments import (
@@ -215,8 +215,8 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
     part: Arg[Part] = arg(NAME)
     approved: Arg[Mapping[str, Any] | None] = arg(NEEDED, default=None)
-    poke_interval: Arg[timedelta | float] = arg(SECONDS_FROM_ONE, default=300.0)
-    timeout: Arg[timedelta | float] = arg(SECONDS, default=timedelta(days=3))
+    poke_interval: timedelta | float = fixed(SECONDS_FROM_ONE, default=300.0)
+    timeout: timedelta | float = fixed(SECONDS, default=3 * 86_400.0)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.procedures.invites import wait_for_consistency
@@ -275,7 +275,8 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
         :raises AirflowFailException: if one is not verified in time
         """
-        end_at = self._carried.setdefault("end_at", time.time() + self.timeout)
+        pause, timeout = cast("tuple[float, float]", (self.poke_interval, self.timeout))
+        end_at = self._carried.setdefault("end_at", time.time() + timeout)
         while asked:
             left = {change: todo for change in asked if (todo := change.send(client))}
             for todo in left.values():
@@ -284,7 +285,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
                 self.log.info("%s: it is not verified yet.", todo)
             asked = list(left)
             if asked:
-                client.pause(self.poke_interval)
+                client.pause(pause)
 
     def unverified(self, hook: WorkspaceHook, wanted: Organization, organization_id: str) -> list[Any]:
         """Return the domains of the file that are not verified yet."""

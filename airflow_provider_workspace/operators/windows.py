@@ -28,7 +28,6 @@ from airflow_provider_workspace.operators.arguments import (
     Arg,
     arg,
     fixed,
-    read_seconds,
 )
 from airflow_provider_workspace.operators.base import WorkspaceOperator
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, conf, lists_variables
@@ -57,6 +56,7 @@ def parse_lengths(**lengths: Any) -> dict[str, float]:
     :raises WorkspaceInputError: if one is invalid, or if the window would be overdue before its work can begin
     """
     from airflow_provider_workspace.errors import WorkspaceInputError
+    from airflow_provider_workspace.operators.reading import read_seconds
 
     seconds = {"drain": 0.0, "hold": 0.0}
     for name, value in lengths.items():

@@ -22,8 +22,6 @@ from airflow_provider_workspace.operators.arguments import (
     SWITCH,
     Arg,
     arg,
-    read_arguments,
-    read_seconds,
 )
 from airflow_provider_workspace.operators.base import WorkspaceTaskMixin
 from airflow_provider_workspace.version_compat import (
@@ -89,6 +87,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
     def execute(self, context: Context) -> Any:
         """Poll once; if the condition is not met, poke, reschedule or defer."""
         from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.operators.reading import read_arguments, read_seconds
 
         try:
             read_arguments(self)

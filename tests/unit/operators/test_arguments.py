@@ -68,9 +68,6 @@ INVALID: list[tuple[type[Any], str, list[Any], str]] = [
     (WorkspacePauseBatchExportOperator, "body", [{"self": 1}], "body holds 'self'"),
     (WorkspaceListMembersOperator, "fields", [5, [5], [None], {"a": 1}, b"ab"], "fields must be a list of texts"),
     (WorkspaceListMembersOperator, "fields", ["", ["level", " "], ("None",)], "Check the task that fields comes from"),
-    (WorkspaceListMembersOperator, "max_rows", ["many", "1.5", 1.5], "max_rows must be a whole number"),
-    (WorkspaceCreateProjectOperator, "if_exists", ["ignore"], "if_exists is 'ignore'; expected 'return' or 'fail'"),
-    (WorkspaceCreateProjectOperator, "if_exists", [["fail"]], "if_exists is something of type list"),
     *(
         (cls, name, ["", "None", "maybe", "2", None, [True]], f"{name} must be true or false, not |{name} comes from: ")
         for cls, name in (
@@ -110,6 +107,21 @@ def test_names_numbers_and_mappings_may_be_texts(sandbox: SandboxServer, fields:
     project = WorkspaceCreateProjectOperator(task_id="create", name="Sales", settings=settings).execute({})
     assert project["week_start_day"] == 1
     assert effects(sandbox) == ["create_project"]
+
+
+@pytest.mark.parametrize(
+    ("cls", "arguments", "says"),
+    [
+        (WorkspaceListMembersOperator, {"max_rows": 1.5}, "max_rows must be a whole number"),
+        (WorkspaceCreateProjectOperator, {"if_exists": "ignore"}, "if_exists is 'ignore'; expected 'return' or 'fail'"),
+        (WorkspaceCreateProjectOperator, {"if_exists": ["fail"]}, "if_exists is something of type list"),
+    ],
+)
+def test_arguments_that_are_not_templated_are_checked_in_the_dag_file(
+    cls: type[Any], arguments: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(WorkspaceInputError, match=says):
+        cls(task_id="task", **({"name": "Sales"} if cls is WorkspaceCreateProjectOperator else {}), **arguments)
 
 
 # Switches

@@ -44,13 +44,9 @@ def view(model: MiniRacer) -> View:
 
     def view_of(**answers: Any) -> Any:
         rows = {"value": {"rows": [], "total": 0}}
-        names = ("variables", "tasks", "runs", "sweeps", "creates")
-        empty: dict[str, Any] = {name: {"value": []} for name in names} | {
-            "campaigns": rows,
-            "waits": rows,
-            "others": [],
-            "reasons": {},
-        }
+        empty = {name: {"value": []} for name in ("variables", "tasks", "runs")}
+        empty |= dict.fromkeys(("sweeps", "campaigns", "waits", "creates"), rows)
+        empty |= {"others": [], "reasons": {}}
         return model.call("view", empty | answers, NOW * 1000)
 
     return view_of
@@ -182,7 +178,8 @@ def test_failed_work_shows_its_reason(view: View, model: MiniRacer) -> None:
     reasons = {model.call("reasonKey", failed): "No space left (OSError)"}
     shown = view(variables=variables(LEASE), **seen(failed, task("window.close", "running")), reasons=reasons)
     (row,) = shown["windows"]["rows"]
-    assert row["failed"] == [{"task": failed, "reason": "No space left (OSError)"}]
+    ((work, reason),) = [(one["task"], one["reason"]) for one in row["failed"]]
+    assert (work["id"], reason) == (failed["id"], "No space left (OSError)")
     campaigns = {"value": {"rows": [{"task": failed, "progress": None}], "total": 1}}
     (row,) = view(campaigns=campaigns, reasons=reasons)["campaigns"]["rows"]
     assert row["reason"] == "No space left (OSError)"
@@ -223,7 +220,7 @@ def test_dashboards_come_from_variables_and_tasks(view: View) -> None:
         variables=variables(
             workspace_dashboard_sales='{"name": "Sales"}', workspace_dashboard_odd="{", workspace_x="1"
         ),
-        creates={"value": [create]},
+        creates={"value": {"rows": [create], "total": 1}},
         others=[{"key": "of_a_task", "value": '{"name": "Ships"}'}],
     )["dashboards"]
     assert [(row["key"], row["held"] and row["held"]["name"]) for row in shown["rows"]] == [

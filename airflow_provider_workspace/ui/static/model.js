@@ -29,8 +29,8 @@ export const GOES_ON = ["running", "deferred", "queued", "scheduled", "restartin
 export const INVITES = "WorkspaceCreateInvitesOperator";
 export const ORGANIZATION = "WorkspaceApplyOrganizationOperator";
 export const CAMPAIGNS = [INVITES, "WorkspaceSyncMembersOperator", ORGANIZATION];
-export const SWEEPS = ["WorkspaceResumeAbandonedExportsOperator"];
-export const DASHBOARDS = ["WorkspaceCreateDashboardOperator"];
+export const SWEEP_OPERATOR = "WorkspaceResumeAbandonedExportsOperator";
+export const DASHBOARD_OPERATOR = "WorkspaceCreateDashboardOperator";
 export const SENSORS = {
   WorkspaceDomainVerifiedSensor: "Domain verified",
   WorkspaceInvitesSettledSensor: "Invites settled",
@@ -49,6 +49,8 @@ const PARTS = [
 ];
 // Fields of a sensor that tell what it waits for.
 const NAMES = ["domain_id", "emails", "project_id", "product"];
+export const RECENT_CAMPAIGNS = 20;
+const NONE = { rows: [], total: 0 };
 const FORBIDDEN = "Not visible to your role";
 const HIDDEN = "not visible to your role, or deleted";
 
@@ -71,7 +73,7 @@ function summary(sections) {
   if (waits.total) parts.push(`${waits.total} ${waits.total === 1 ? "wait" : "waits"}`);
   return {
     text: parts.join(" · ") || "No window holds an export and nobody waits, as far as your role sees",
-    bad: windows.urgent > 0 || problems.some(([, { problem }]) => problem.brief !== FORBIDDEN),
+    bad: windows.urgent || problems.some(([, { problem }]) => problem.brief !== FORBIDDEN),
   };
 }
 
@@ -89,26 +91,16 @@ export function readLeases(variables) {
   const unreadable = [];
   for (const { key, value } of variables.value ?? []) {
     if (!key.startsWith(LEASES)) continue;
-    try {
-      leases.push(readLease(key, JSON.parse(value)));
-    } catch (error) {
-      unreadable.push(`The Variable ${key} holds no lease (${error.message}): mend or delete it.`);
-    }
+    const given = parsed(value) ?? {};
+    const lease = { ...given, key, since: Date.parse(given.since), until: Date.parse(given.until) };
+    if (!Number.isInteger(lease.map_index)) lease.map_index = -1;
+    const missing = REQUIRED.filter((name) => typeof lease[name] !== "string" || !lease[name]);
+    if (!STATES.includes(lease.state)) missing.push("state");
+    missing.push(...["since", "until"].filter((name) => Number.isNaN(lease[name])));
+    if (!missing.length) leases.push(lease);
+    else unreadable.push(`The Variable ${key} holds no lease (no usable ${missing.join(", ")}): mend or delete it.`);
   }
   return { leases, unreadable };
-}
-
-function readLease(key, given) {
-  if (given === null || typeof given !== "object" || Array.isArray(given)) throw new Error("it is no object");
-  const missing = REQUIRED.filter((name) => typeof given[name] !== "string" || !given[name]);
-  if (!missing.length && !STATES.includes(given.state)) missing.push("state");
-  if (missing.length) throw new Error(`it has no usable ${missing.join(", ")}`);
-  const lease = { ...given, key, map_index: Number.isInteger(given.map_index) ? given.map_index : -1 };
-  for (const name of ["since", "until"]) {
-    lease[name] = Date.parse(given[name]);
-    if (Number.isNaN(lease[name])) throw new Error(`its ${name} is not a time`);
-  }
-  return lease;
 }
 
 // Return the window of a lease as the Variable of the sweep names it.
@@ -161,15 +153,16 @@ function windowsView({ variables, tasks, runs, sweeps, reasons }, now) {
     const [state, tone] = exportState(lease);
     const verdict = said ? { state: said, why, at } : null;
     const kind = urgent ?? (lease.resumed_at ? "resumed" : "held");
-    const run = runKey(lease);
-    return { lease, state, tone, verdict, kind, urgent: Boolean(urgent), ...seen(lease, runOf.get(run), tasksOf.get(run) ?? [], hidden, reasons) };
+    const its = seen(lease, runOf.get(runKey(lease)), tasksOf.get(runKey(lease)) ?? [], hidden, reasons);
+    return { key: lease.key, lease, state, tone, verdict, kind, urgent: Boolean(urgent), ...its };
   });
   const kinds = [...rows.map(({ kind }) => kind), ...unreadable.map(() => "unreadable")];
   const counted = Object.keys(KINDS).map((kind) => [kinds.filter((one) => one === kind).length, KINDS[kind]]);
   return {
     problem: problemOf("Variables", variables),
     rows: sorted(rows, ({ urgent, lease }) => [!urgent, first.get(lease.batch_export_id), lease.batch_export_id, lease.since]),
-    urgent: rows.filter(({ urgent }) => urgent).length + unreadable.length,
+    total: rows.length,
+    urgent: unreadable.length > 0 || rows.some(({ urgent }) => urgent),
     counts: counted.filter(([number]) => number).map(([number, words]) => `${number} ${words}`),
     notes: unreadable,
     sweep: { at, task: sweeps.value?.rows[0] ?? null },
@@ -185,12 +178,12 @@ function sorted(rows, keyOf) {
 }
 
 function campaignsView({ campaigns, reasons }) {
-  const rows = campaigns.value?.rows ?? [];
+  const { rows, total } = campaigns.value ?? NONE;
   return {
     problem: problemOf("task instances", campaigns),
-    rows: rows.map(({ task, progress, hidden }) => ({ task: slim(task), progress, hidden, reason: reasons[reasonKey(task)] ?? "" })),
-    total: campaigns.value?.total ?? 0,
+    rows: rows.map(({ task, ...its }) => ({ key: task.id, task: slim(task), reason: reasons[reasonKey(task)] ?? "", ...its })),
     running: rows.filter(({ task }) => GOES_ON.includes(task.state)).length,
+    notes: total > rows.length ? [`The running ones and the last ${RECENT_CAMPAIGNS}, of ${total}.`] : [],
   };
 }
 
@@ -201,10 +194,12 @@ export function campaignParts({ counts = {}, left = 0 }) {
 }
 
 function waitsView({ waits }) {
-  const rows = (waits.value?.rows ?? []).map((task) => {
+  const { rows: tasks, total } = waits.value ?? NONE;
+  const rows = tasks.map((task) => {
     const fields = task.rendered_fields ?? {};
     const known = fields.organization_id && fields.organization_id !== "None";
     return {
+      key: task.id,
       task: slim(task),
       organization: known ? fields.organization_id : `organization of connection ${fields.workspace_conn_id ?? "?"}`,
       what: SENSORS[task.operator] ?? task.operator,
@@ -214,7 +209,8 @@ function waitsView({ waits }) {
   return {
     problem: problemOf("task instances", waits),
     rows: sorted(rows, ({ organization, task }) => [organization, task.start_date ?? "~", task.id]),
-    total: waits.value?.total ?? 0,
+    total,
+    notes: total > rows.length ? [`The first ${rows.length} of ${total}.`] : [],
   };
 }
 
@@ -235,13 +231,16 @@ function dashboardsView({ variables, creates, others }) {
   const hidden = problemOf("task instances", creates);
   return {
     problem: problemOf("Variables", variables),
-    rows: [...keys].map((key) => ({ key, task: latest.has(key) ? slim(latest.get(key)) : null, held: parsed(values.get(key)) })),
+    rows: [...keys].map((key) => ({ key, task: slim(latest.get(key)), held: parsed(values.get(key)) })),
+    total: keys.size,
     notes: hidden ? [`${hidden.brief}: dashboards of tasks whose variable_key does not begin with ${DASHBOARD_PREFIX}.`] : [],
   };
 }
 
 // Return the fields of a task that a row shows; the filter reads no others.
-function slim({ id, dag_id, dag_run_id, task_id, map_index, state, start_date }) {
+function slim(task) {
+  if (!task) return null;
+  const { id, dag_id, dag_run_id, task_id, map_index, state, start_date } = task;
   return { id, dag_id, dag_run_id, task_id, map_index, state, start_date };
 }
 

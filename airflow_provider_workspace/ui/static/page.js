@@ -12,8 +12,10 @@ const SHOWN = 50;
 // Maximum tasks to read per kind, and logs of failed tasks to read in one refresh.
 const MAX_TASKS = 200;
 const MAX_LOGS = 20;
-const RECENT_CAMPAIGNS = 20;
 const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const WINDOWS = ["Batch export", "State", "Since", "Until at the latest", "Window, and whom to ask"];
+const WAITS = ["Organization", "Waits for", "Since", "Task"];
+const DASHBOARDS = ["Dashboard", "Project", "Variable", "Last task"];
 const TONES = { success: "good", failed: "bad", running: "warn", deferred: "warn" };
 
 // What is neither text nor an element, such as a part of an XCom that somebody edited, is shown as JSON.
@@ -64,7 +66,7 @@ async function askCampaigns() {
   const found = await api.tasks(model.CAMPAIGNS, {}, MAX_TASKS);
   const rows = found.rows.filter((task) => task.operator !== model.ORGANIZATION || task.rendered_fields?.part === "members");
   const goesOn = (task) => model.GOES_ON.includes(task.state);
-  const recent = rows.filter((task) => !goesOn(task)).slice(0, RECENT_CAMPAIGNS);
+  const recent = rows.filter((task) => !goesOn(task)).slice(0, model.RECENT_CAMPAIGNS);
   const read = async (task) => {
     const progress = () => api.ofTask(task, "xcomEntries", "progress");
     // A waiting or finished campaign does not write.
@@ -99,9 +101,9 @@ async function askReasons(tasks) {
 
 async function ask() {
   const waiting = api.tasks(Object.keys(model.SENSORS), { state: model.GOES_ON }, MAX_TASKS);
-  const asked = [
-    api.variables(model.VARIABLES), api.tasks(model.SWEEPS, {}, 1), askCampaigns(), waiting, api.tasks(model.DASHBOARDS, {}, MAX_TASKS),
-  ];
+  const sweep = api.tasks([model.SWEEP_OPERATOR], {}, 1);
+  const creating = api.tasks([model.DASHBOARD_OPERATOR], {}, MAX_TASKS);
+  const asked = [api.variables(model.VARIABLES), sweep, askCampaigns(), waiting, creating];
   const [variables, sweeps, campaigns, waits, creates] = await Promise.all(asked.map(attempt));
   const [runs, others] = await Promise.all([askRuns(variables), variables.problem ? [] : askOthers(creates)]);
   const reasons = await askReasons([...(campaigns.value?.rows ?? []).map(({ task }) => task), ...(runs.tasks.value ?? [])]);
@@ -133,39 +135,40 @@ function time(at, passed = "") {
   return html`<time datetime=${new Date(at).toISOString()} title=${LOCAL.format(at)}>${text}</time>`;
 }
 
-// Show a section. `columns` are those of its table, if it is one, and `render` returns the cells of a row, or an item.
-function show(id, { problem, rows, notes = [] }, { count, columns, keyOf, render: shown, before }) {
+// Show a section; `cells` returns those of a row in the order of its columns, or a whole item if there are none.
+function show(id, { problem, rows, notes, total }, cells, columns, { count = total, before } = {}) {
   const kept = problem ? [] : rows.filter((row) => JSON.stringify(row).toLowerCase().includes(state.filter));
   const visible = kept.slice(0, state.shown[id] ?? SHOWN);
   const more = visible.length < kept.length;
   const empty = rows.length ? "No row matches the filter." : $(id).dataset.empty;
-  const cells = (row) =>
-    shown(row).map((content, at) => html`<div role="cell" data-name=${columns[at]}><div>${content}</div></div>`);
-  // A row with unexpected values, such as an XCom that somebody edited, does not hide the others.
-  const safely = (row) => {
-    try {
-      return columns ? cells(row) : shown(row);
-    } catch (error) {
-      return `This row cannot be shown: ${error.message}`;
-    }
-  };
+  const cell = (content, at) => html`<div role="cell" data-name=${columns[at]}><div>${content}</div></div>`;
+  const kind = columns ? "row" : "item";
   const item = (row) => html`
-    <div key=${keyOf(row)} class="${columns ? "row" : "item"} ${row.urgent ? "urgent" : ""}" role=${columns ? "row" : "listitem"}>
-      ${safely(row)}
+    <div key=${row.key} class=${row.urgent ? `${kind} urgent` : kind} role=${columns ? "row" : "listitem"}>
+      ${columns ? safely(cells, row).map(cell) : safely(cells, row)}
     </div>`;
-  const head = columns && html`
-    <div key="" class="row head" role="row">${columns.map((name) => html`<span role="columnheader">${name}</span>`)}</div>`;
   const body = html`
     ${!problem && before}
-    ${!kept.length && html`<p class="none ${problem ? "error" : ""}">${problem ? problem.text : empty}</p>`}
+    ${!kept.length && html`<p class=${problem ? "none error" : "none"}>${problem ? problem.text : empty}</p>`}
     <div class="rows" role=${columns ? "table" : "list"} aria-labelledby="${id}-title" hidden=${!kept.length}>
-      ${head}${visible.map(item)}
+      ${columns && html`
+        <div class="row head" role="row">${columns.map((name) => html`<span role="columnheader">${name}</span>`)}</div>`}
+      ${visible.map(item)}
     </div>
     ${more && html`<button type="button" class="more" onclick=${() => grow(id)}>Show all ${kept.length}</button>`}
     ${!problem && notes.length > 0 && html`<ul class="notes">${notes.map((note) => html`<li>${note}</li>`)}</ul>`}`;
   $(id).querySelector(".count").textContent = problem ? "" : count;
   render(body, $(id).querySelector(".body"));
   return more;
+}
+
+// A row with unexpected values, such as an XCom that somebody edited, does not hide the others.
+function safely(cells, row) {
+  try {
+    return cells(row);
+  } catch (error) {
+    return [`This row cannot be shown: ${error.message}`];
+  }
 }
 
 // Show all rows of a section, some per frame, so that the page stays responsive.
@@ -176,10 +179,6 @@ function grow(id) {
 
 // A button that asks before it acts; the sandboxed frame cannot open dialogs.
 class Confirm extends Component {
-  ask(asking) {
-    this.setState({ asking });
-  }
-
   componentDidUpdate(_, { asking }) {
     if (asking !== this.state.asking) this.box.querySelector("button").focus();
   }
@@ -189,21 +188,23 @@ class Confirm extends Component {
     try {
       say(await this.props.action());
       soon(2);
-    } catch (error) {
-      const text = error.status === 403 ? "Your role may not do this in this Airflow. Nothing was done." : `That did not work: ${error.message}`;
-      say(text, true);
+    } catch ({ status, message }) {
+      const forbidden = "Your role may not do this in this Airflow. Nothing was done.";
+      say(status === 403 ? forbidden : `That did not work: ${message}`, true);
     }
     this.setState({ asking: false, busy: false });
   }
 
   render({ text, question }, { asking, busy }) {
-    const button = (words, onclick, tone = "") =>
-      html`<button key=${words} type="button" class="act ${tone}" disabled=${busy} onclick=${onclick}>${words}</button>`;
-    const no = () => this.ask(false);
+    const yes = () => this.act();
+    const no = () => this.setState({ asking: false });
+    const button = (words, onclick, tone = "act") =>
+      html`<button key=${words} type="button" class=${tone} disabled=${busy} onclick=${onclick}>${words}</button>`;
     return html`
       <span class="action" ref=${(box) => (this.box = box)} onkeydown=${(event) => event.key === "Escape" && no()}>
-        ${!asking && button(text, () => this.ask(true))}
-        ${asking && [html`<span role="alert">${question}</span>`, button("Yes", () => this.act(), "sure"), button("No", no)]}
+        ${asking
+          ? [html`<span role="alert">${question}</span>`, button("Yes", yes, "act sure"), button("No", no)]
+          : button(text, () => this.setState({ asking: true }))}
       </span>`;
   }
 }
@@ -248,7 +249,7 @@ function sweepBox({ rows, urgent, counts, sweep: { at, task } }) {
   const question = `Run the sweep, Dag ${task?.dag_id}, which resumes what abandoned windows left paused?`;
   return html`
     <div class="sweep ${urgent ? "alarm" : ""}">
-      ${urgent > 0 && html`<strong>${counts.join(", ")}.</strong>`}
+      ${urgent && html`<strong>${counts.join(", ")}.</strong>`}
       ${task && rows.length > 0 && html`<${Confirm} text="Run the sweep now" question=${question} action=${() => runSweep(task.dag_id)} />`}
       ${at || task
         ? small("Last sweep ", at ? time(at) : "not finished yet", where)
@@ -309,30 +310,10 @@ function draw() {
   put("summary", summary.text, summary.bad);
   put("updated", `Updated ${new Date(state.at).toLocaleTimeString()}`);
   return {
-    windows: show("windows", windows, {
-      columns: ["Batch export", "State", "Since", "Until at the latest", "Window, and whom to ask"],
-      count: windows.rows.length,
-      keyOf: ({ lease }) => lease.key,
-      render: windowCells,
-      before: sweepBox(windows),
-    }),
-    invites: show("invites", campaigns, {
-      count: campaigns.running ? `${campaigns.running} running` : "",
-      keyOf: ({ task }) => task.id,
-      render: campaign,
-    }),
-    waits: show("waits", waits, {
-      columns: ["Organization", "Waits for", "Since", "Task"],
-      count: waits.total,
-      keyOf: ({ task }) => task.id,
-      render: waitCells,
-    }),
-    dashboards: show("dashboards", dashboards, {
-      columns: ["Dashboard", "Project", "Variable", "Last task"],
-      count: dashboards.rows.length,
-      keyOf: ({ key }) => key,
-      render: dashboardCells,
-    }),
+    windows: show("windows", windows, windowCells, WINDOWS, { before: sweepBox(windows) }),
+    invites: show("invites", campaigns, campaign, null, { count: campaigns.running ? `${campaigns.running} running` : "" }),
+    waits: show("waits", waits, waitCells, WAITS),
+    dashboards: show("dashboards", dashboards, dashboardCells, DASHBOARDS),
   };
 }
 

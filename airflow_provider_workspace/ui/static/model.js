@@ -60,17 +60,18 @@ export function view(data, now) {
   const campaigns = campaignsView(data);
   const waits = waitsView(data);
   const dashboards = dashboardsView(data);
-  return { summary: summary({ "paused exports": windows, campaigns, waits, dashboards }), windows, campaigns, waits, dashboards };
+  return { summary: summary(windows, campaigns, waits, dashboards), windows, campaigns, waits, dashboards };
 }
 
-function summary(sections) {
-  const { "paused exports": windows, campaigns, waits } = sections;
-  const problems = Object.entries(sections).filter(([, { problem }]) => problem);
+function summary(windows, campaigns, waits, dashboards) {
+  const sections = Object.entries({ "paused exports": windows, campaigns, waits, dashboards });
+  const problems = sections.filter(([, { problem }]) => problem);
   const unknown = new Map();
   for (const [name, { problem }] of problems) unknown.set(problem.brief, [...(unknown.get(problem.brief) ?? []), name]);
   const parts = [...windows.counts, ...[...unknown].map(([brief, names]) => `${brief}: ${names.join(", ")}`)];
-  if (campaigns.running) parts.push(`${campaigns.running} ${campaigns.running === 1 ? "campaign" : "campaigns"} running`);
-  if (waits.total) parts.push(`${waits.total} ${waits.total === 1 ? "wait" : "waits"}`);
+  const counted = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
+  if (campaigns.running) parts.push(`${counted(campaigns.running, "campaign")} running`);
+  if (waits.total) parts.push(counted(waits.total, "wait"));
   return {
     text: parts.join(" · ") || "No window holds an export and nobody waits, as far as your role sees",
     bad: windows.urgent || problems.some(([, { problem }]) => problem.brief !== FORBIDDEN),
@@ -81,8 +82,10 @@ function summary(sections) {
 function problemOf(what, { problem }) {
   if (!problem) return null;
   if (problem.status === 401) return { brief: "Log in again", text: "Log in to Airflow again: the session is over." };
-  if (problem.status !== 403) return { brief: "Airflow did not answer", text: `Airflow did not answer: ${problem.message}. Trying again.` };
-  return { brief: FORBIDDEN, text: `${FORBIDDEN}: it may not read ${what} in this Airflow. An Airflow administrator can grant it.` };
+  const refused = problem.status === 403;
+  const brief = refused ? FORBIDDEN : "Airflow did not answer";
+  const cure = `it may not read ${what} in this Airflow. An Airflow administrator can grant it.`;
+  return { brief, text: `${brief}: ${refused ? cure : `${problem.message}. Trying again.`}` };
 }
 
 // Parse leases; invalid ones are listed separately.
@@ -91,14 +94,15 @@ export function readLeases(variables) {
   const unreadable = [];
   for (const { key, value } of variables.value ?? []) {
     if (!key.startsWith(LEASES)) continue;
-    const given = parsed(value) ?? {};
-    const lease = { ...given, key, since: Date.parse(given.since), until: Date.parse(given.until) };
+    const given = parsed(value);
+    const lease = { ...given, key, since: Date.parse(given?.since), until: Date.parse(given?.until) };
     if (!Number.isInteger(lease.map_index)) lease.map_index = -1;
     const missing = REQUIRED.filter((name) => typeof lease[name] !== "string" || !lease[name]);
     if (!STATES.includes(lease.state)) missing.push("state");
     missing.push(...["since", "until"].filter((name) => Number.isNaN(lease[name])));
+    const what = given ? missing.join(", ") : "its JSON";
     if (!missing.length) leases.push(lease);
-    else unreadable.push(`The Variable ${key} holds no lease (no usable ${missing.join(", ")}): mend or delete it.`);
+    else unreadable.push(`The Variable ${key} holds no lease (${what} is unusable): mend or delete it.`);
   }
   return { leases, unreadable };
 }
@@ -132,7 +136,7 @@ function seen(lease, run, tasks, problem, reasons) {
   else lines.push(close ? `${close.task_id} ${close.state ?? "not begun"}` : `${lease.close_task_id}: ${HIDDEN}`);
   return {
     lines: [...lines, ...new Set(running.map(({ task_id, state }) => `${task_id} ${state}`))],
-    failed: failed.map((task) => ({ task: slim(task), reason: reasons[reasonKey(task)] ?? "" })),
+    failed: failed.map((task) => ({ task: slim(task), reason: reasons[reasonKey(task)] })),
     ended: OVER.includes(close?.state),
   };
 }
@@ -146,10 +150,11 @@ function windowsView({ variables, tasks, runs, sweeps, reasons }, now) {
   const tasksOf = new Map();
   for (const task of tasks.value ?? []) tasksOf.set(runKey(task), [...(tasksOf.get(runKey(task)) ?? []), task]);
   const first = new Map();
-  for (const { batch_export_id, since } of leases) first.set(batch_export_id, Math.min(first.get(batch_export_id) ?? since, since));
+  for (const { batch_export_id: id, since } of leases) first.set(id, Math.min(first.get(id) ?? since, since));
   const rows = leases.map((lease) => {
     const { state: said, why = "" } = verdicts[windowOf(lease)] ?? {};
-    const urgent = ["abandoned", "overdue"].includes(said) ? said : now >= lease.until && !lease.resumed_at ? "late" : null;
+    const late = now >= lease.until && !lease.resumed_at ? "late" : null;
+    const urgent = ["abandoned", "overdue"].includes(said) ? said : late;
     const [state, tone] = exportState(lease);
     const verdict = said ? { state: said, why, at } : null;
     const kind = urgent ?? (lease.resumed_at ? "resumed" : "held");
@@ -160,7 +165,7 @@ function windowsView({ variables, tasks, runs, sweeps, reasons }, now) {
   const counted = Object.keys(KINDS).map((kind) => [kinds.filter((one) => one === kind).length, KINDS[kind]]);
   return {
     problem: problemOf("Variables", variables),
-    rows: sorted(rows, ({ urgent, lease }) => [!urgent, first.get(lease.batch_export_id), lease.batch_export_id, lease.since]),
+    rows: sorted(rows, ({ urgent, lease: { batch_export_id: id, since } }) => [!urgent, first.get(id), id, since]),
     total: rows.length,
     urgent: unreadable.length > 0 || rows.some(({ urgent }) => urgent),
     counts: counted.filter(([number]) => number).map(([number, words]) => `${number} ${words}`),
@@ -181,7 +186,7 @@ function campaignsView({ campaigns, reasons }) {
   const { rows, total } = campaigns.value ?? NONE;
   return {
     problem: problemOf("task instances", campaigns),
-    rows: rows.map(({ task, ...its }) => ({ key: task.id, task: slim(task), reason: reasons[reasonKey(task)] ?? "", ...its })),
+    rows: rows.map(({ task, ...its }) => ({ ...its, key: task.id, task: slim(task), reason: reasons[reasonKey(task)] })),
     running: rows.filter(({ task }) => GOES_ON.includes(task.state)).length,
     notes: total > rows.length ? [`The running ones and the last ${RECENT_CAMPAIGNS}, of ${total}.`] : [],
   };
@@ -229,11 +234,12 @@ function dashboardsView({ variables, creates, others }) {
   const values = new Map([...(variables.value ?? []), ...others].map(({ key, value }) => [key, value]));
   const keys = new Set([...latest.keys(), ...[...values.keys()].filter((key) => key.startsWith(DASHBOARD_PREFIX))]);
   const hidden = problemOf("task instances", creates);
+  const unseen = `dashboards of tasks whose variable_key does not begin with ${DASHBOARD_PREFIX}.`;
   return {
     problem: problemOf("Variables", variables),
     rows: [...keys].map((key) => ({ key, task: slim(latest.get(key)), held: parsed(values.get(key)) })),
     total: keys.size,
-    notes: hidden ? [`${hidden.brief}: dashboards of tasks whose variable_key does not begin with ${DASHBOARD_PREFIX}.`] : [],
+    notes: hidden ? [`${hidden.brief}: ${unseen}`] : [],
   };
 }
 
@@ -244,9 +250,10 @@ function slim(task) {
   return { id, dag_id, dag_run_id, task_id, map_index, state, start_date };
 }
 
-export function parsed(text) {
+// Parse JSON; what is no text was parsed before, such as XComs by some releases of Airflow.
+export function parsed(value) {
   try {
-    return JSON.parse(text);
+    return typeof value === "string" ? JSON.parse(value) : (value ?? null);
   } catch {
     return null;
   }
@@ -256,7 +263,8 @@ export const reasonKey = ({ id, try_number }) => `${id} ${try_number}`;
 
 // Return why a task failed: the last exception in its log, else the last error.
 export function reasonIn(log) {
-  const events = (Array.isArray(log?.content) ? log.content : []).filter((event) => event?.error_detail?.length || event?.level === "error");
+  const lines = Array.isArray(log?.content) ? log.content : [];
+  const events = lines.filter((event) => event?.error_detail?.length || event?.level === "error");
   const event = events.findLast((one) => one.error_detail?.length) ?? events.at(-1);
   const { exc_value, exc_type } = event?.error_detail?.[0] ?? {};
   return shorten(exc_value ? `${exc_value} (${exc_type})` : (exc_type ?? event?.event ?? "the log names no reason"), 600);

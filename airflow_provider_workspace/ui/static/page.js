@@ -56,15 +56,15 @@ async function askRuns(variables) {
     tasks.push(api.taskInstances({ ...where, state: [...model.GOES_ON, "failed"] }, MAX_TASKS));
     runs.push(api.dagRuns(where.dag_ids, MAX_TASKS));
   }
-  return {
-    tasks: await attempt(Promise.all(tasks).then((lists) => unique(lists.flat(), (task) => task.id))),
-    runs: await attempt(Promise.all(runs).then((lists) => lists.flat())),
-  };
+  const joined = [tasks, runs].map((lists) => attempt(Promise.all(lists).then((rows) => rows.flat())));
+  const [found, { value, problem }] = await Promise.all([joined[1], joined[0]]);
+  return { runs: found, tasks: { problem, value: value && unique(value, (task) => task.id) } };
 }
 
 async function askCampaigns() {
   const found = await api.tasks(model.CAMPAIGNS, {}, MAX_TASKS);
-  const rows = found.rows.filter((task) => task.operator !== model.ORGANIZATION || task.rendered_fields?.part === "members");
+  const invites = (task) => task.operator !== model.ORGANIZATION || task.rendered_fields?.part === "members";
+  const rows = found.rows.filter(invites);
   const goesOn = (task) => model.GOES_ON.includes(task.state);
   const recent = rows.filter((task) => !goesOn(task)).slice(0, model.RECENT_CAMPAIGNS);
   const read = async (task) => {
@@ -75,13 +75,15 @@ async function askCampaigns() {
     return { task, progress: model.parsed(value?.value), hidden: problem?.status === 403 };
   };
   const campaigns = await Promise.all([...rows.filter(goesOn), ...recent].map(read));
-  return { rows: campaigns.filter(({ task, progress }) => progress || task.operator === model.INVITES), total: rows.length };
+  const shown = ({ task, progress }) => progress || task.operator === model.INVITES;
+  return { rows: campaigns.filter(shown), total: rows.length };
 }
 
 // Read the Variables of dashboards whose keys do not begin like the others.
 async function askOthers(creates) {
   const read = async ([key, task]) => {
-    const { value } = await once(["dashboard", key, task.id, task.state, task.end_date].join(), () => api.variable(key));
+    const version = ["dashboard", key, task.id, task.state, task.end_date].join();
+    const { value } = await once(version, () => api.variable(key));
     return { key, value: value?.value };
   };
   return Promise.all([...model.dashboardKeys(creates)].filter(([key]) => !key.startsWith(model.VARIABLES)).map(read));
@@ -106,7 +108,8 @@ async function ask() {
   const asked = [api.variables(model.VARIABLES), sweep, askCampaigns(), waiting, creating];
   const [variables, sweeps, campaigns, waits, creates] = await Promise.all(asked.map(attempt));
   const [runs, others] = await Promise.all([askRuns(variables), variables.problem ? [] : askOthers(creates)]);
-  const reasons = await askReasons([...(campaigns.value?.rows ?? []).map(({ task }) => task), ...(runs.tasks.value ?? [])]);
+  const invites = (campaigns.value?.rows ?? []).map(({ task }) => task);
+  const reasons = await askReasons([...invites, ...(runs.tasks.value ?? [])]);
   state.last = { variables, sweeps, campaigns, waits, creates, ...runs, others, reasons };
   state.at = Date.now();
   const failed = Object.values(state.last).some(({ problem }) => problem && ![401, 403].includes(problem.status));
@@ -152,7 +155,9 @@ function show(id, { problem, rows, notes, total }, cells, columns, { count = tot
     ${!kept.length && html`<p class=${problem ? "none error" : "none"}>${problem ? problem.text : empty}</p>`}
     <div class="rows" role=${columns ? "table" : "list"} aria-labelledby="${id}-title" hidden=${!kept.length}>
       ${columns && html`
-        <div class="row head" role="row">${columns.map((name) => html`<span role="columnheader">${name}</span>`)}</div>`}
+        <div class="row head" role="row">
+          ${columns.map((name) => html`<span role="columnheader">${name}</span>`)}
+        </div>`}
       ${visible.map(item)}
     </div>
     ${more && html`<button type="button" class="more" onclick=${() => grow(id)}>Show all ${kept.length}</button>`}
@@ -223,6 +228,7 @@ async function clearClose({ dag_id, run_id, close_task_id, map_index }) {
 
 function windowCells({ lease, state, tone, verdict, lines, failed, ended }) {
   const { dag_id, run_id, map_index, close_task_id, owner, refused } = lease;
+  const index = map_index < 0 ? "" : ` [${map_index}]`;
   const question = `Clear ${close_task_id} of this run, which resumes its exports?`;
   const why = verdict?.why && `, ${model.shorten(verdict.why)}`;
   return [
@@ -231,29 +237,39 @@ function windowCells({ lease, state, tone, verdict, lines, failed, ended }) {
       badge(state, tone),
       verdict && small("sweep: ", verdict.state, why, ", ", verdict.at ? time(verdict.at) : "time unknown"),
       lines.map((line) => small(line)),
-      failed.map(({ task, reason }) => html`<small class="bad">${link(task, `${task.task_id} failed`)}${reason && `: ${reason}`}</small>`),
+      failed.map(
+        ({ task, reason }) =>
+          html`<small class="bad">${link(task, `${task.task_id} failed`)}${reason && `: ${reason}`}</small>`,
+      ),
       lease.leave_paused === true && small("stays paused after the window, as its author wants"),
       refused && small(model.shorten(refused)),
     ],
     time(lease.since),
     time(lease.until, "passed "),
     html`
-      ${link({ dag_id }, dag_id)} / ${link({ dag_id, dag_run_id: run_id }, run_id)}${map_index < 0 ? "" : ` [${map_index}]`}
+      ${link({ dag_id }, dag_id)} / ${link({ dag_id, dag_run_id: run_id }, run_id)}${index}
       ${owner && owner !== "airflow" && small("owner ", owner)}
-      ${ended && html`<${Confirm} text="Clear the closing task" question=${question} action=${() => clearClose(lease)} />`}`,
+      ${ended && html`
+        <${Confirm} text="Clear the closing task" question=${question} action=${() => clearClose(lease)} />`}`,
   ];
 }
 
 function sweepBox({ rows, urgent, counts, sweep: { at, task } }) {
-  const where = task && [": ", link({ dag_id: task.dag_id, dag_run_id: task.dag_run_id }, task.dag_id), ` (${task.state ?? "no state"})`];
-  const question = `Run the sweep, Dag ${task?.dag_id}, which resumes what abandoned windows left paused?`;
+  const { dag_id, dag_run_id } = task ?? {};
+  const where = task && [": ", link({ dag_id, dag_run_id }, dag_id), ` (${task.state ?? "no state"})`];
+  const question = `Run the sweep, Dag ${dag_id}, which resumes what abandoned windows left paused?`;
   return html`
     <div class="sweep ${urgent ? "alarm" : ""}">
       ${urgent && html`<strong>${counts.join(", ")}.</strong>`}
-      ${task && rows.length > 0 && html`<${Confirm} text="Run the sweep now" question=${question} action=${() => runSweep(task.dag_id)} />`}
+      ${task && rows.length > 0 && html`
+        <${Confirm} text="Run the sweep now" question=${question} action=${() => runSweep(dag_id)} />`}
       ${at || task
         ? small("Last sweep ", at ? time(at) : "not finished yet", where)
-        : html`<small>No sweep ran in this Airflow: add the Dag resume_abandoned_exports, or run <code>airflow workspace windows --resume</code>.</small>`}
+        : html`
+          <small>
+            No sweep ran in this Airflow: add the Dag resume_abandoned_exports, or run${" "}
+            <code>airflow workspace windows --resume</code>.
+          </small>`}
     </div>`;
 }
 
@@ -264,7 +280,9 @@ function campaign({ task, progress, hidden, reason }) {
   const waits = task.state === "deferred" && progress?.again_at;
   const said = `${rows} rows: ${parts.map(([name, , number]) => `${number} ${name}`).join(", ") || "none"}`;
   const count = ([name, tone, number], at) => [at ? ", " : "", html`<span class=${tone}>${number} ${name}</span>`];
-  const person = ({ row, email, status, reason: why }) => html`<li><b>row ${row}</b> ${email || "no address"}: ${status}. ${why}</li>`;
+  const bar = (tone, flexGrow) => html`<span class=${tone} style=${{ flexGrow }}></span>`;
+  const person = ({ row, email, status, reason: why }) =>
+    html`<li><b>row ${row}</b> ${email || "no address"}: ${status}. ${why}</li>`;
   return html`
     <div class="line">
       ${badge(waits ? "waits" : (task.state ?? "not begun"), TONES[task.state] ?? "plain")} ${taskLink(task)}
@@ -273,7 +291,7 @@ function campaign({ task, progress, hidden, reason }) {
     </div>
     ${progress
       ? html`<div class="bar" role="img" aria-label=${said}>
-          ${parts.map(([, tone, number]) => html`<span class=${tone} style=${{ flexGrow: number / Math.max(rows, 1) }}></span>`)}
+          ${parts.map(([, tone, number]) => bar(tone, number / Math.max(rows, 1)))}
         </div>`
       : small(hidden ? "Its progress is not visible to your role." : "It has not said how far it is.")}
     ${reason && html`<p class="error">Failed: ${reason}</p>`}
@@ -307,11 +325,12 @@ function dashboardCells({ key, task, held }) {
 function draw() {
   if (!state.last) return {};
   const { summary, windows, campaigns, waits, dashboards } = model.view(state.last, Date.now());
+  const running = campaigns.running ? `${campaigns.running} running` : "";
   put("summary", summary.text, summary.bad);
   put("updated", `Updated ${new Date(state.at).toLocaleTimeString()}`);
   return {
     windows: show("windows", windows, windowCells, WINDOWS, { before: sweepBox(windows) }),
-    invites: show("invites", campaigns, campaign, null, { count: campaigns.running ? `${campaigns.running} running` : "" }),
+    invites: show("invites", campaigns, campaign, null, { count: running }),
     waits: show("waits", waits, waitCells, WAITS),
     dashboards: show("dashboards", dashboards, dashboardCells, DASHBOARDS),
   };

@@ -229,7 +229,6 @@ def test_a_value_that_is_no_text_is_shown_as_json(page: Page) -> None:
         field.send_keys(text)
         time.sleep(0.5)
     page.browser.read('{"no":"text"}', "onerror", selector="#dashboards")
-    page.airflow.call("DELETE", "variables/workspace_dashboard_odd")
 
 
 @pytest.mark.parametrize("user", ["viewer", "user"])

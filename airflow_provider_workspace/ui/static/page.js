@@ -138,18 +138,37 @@ function time(at, passed = "") {
   return html`<time datetime=${new Date(at).toISOString()} title=${LOCAL.format(at)}>${text}</time>`;
 }
 
-// Show a section; `cells` returns those of a row in the order of its columns, or a whole item if there are none.
+// A row of cells in the order of its columns, or an item; rendered anew if it has changed, and once a minute.
+class Row extends Component {
+  shouldComponentUpdate({ signature }) {
+    return signature !== this.props.signature;
+  }
+
+  render({ row, cells, columns }) {
+    const cell = (content, at) => html`<div role="cell" data-name=${columns[at]}><div>${content}</div></div>`;
+    const kind = columns ? "row" : "item";
+    let shown;
+    try {
+      shown = cells(row);
+    } catch (error) {
+      // A row with unexpected values, such as an XCom that somebody edited, does not hide the others.
+      shown = [`This row cannot be shown: ${error.message}`];
+    }
+    return html`
+      <div class=${row.urgent ? `${kind} urgent` : kind} role=${columns ? "row" : "listitem"}>
+        ${columns ? shown.map(cell) : shown}
+      </div>`;
+  }
+}
+
 function show(id, { problem, rows, notes, total }, cells, columns, { count = total, before } = {}) {
   const kept = problem ? [] : rows.filter((row) => JSON.stringify(row).toLowerCase().includes(state.filter));
   const visible = kept.slice(0, state.shown[id] ?? SHOWN);
   const more = visible.length < kept.length;
   const empty = rows.length ? "No row matches the filter." : $(id).dataset.empty;
-  const cell = (content, at) => html`<div role="cell" data-name=${columns[at]}><div>${content}</div></div>`;
-  const kind = columns ? "row" : "item";
+  const minute = Math.floor(Date.now() / 60000);
   const item = (row) => html`
-    <div key=${row.key} class=${row.urgent ? `${kind} urgent` : kind} role=${columns ? "row" : "listitem"}>
-      ${columns ? safely(cells, row).map(cell) : safely(cells, row)}
-    </div>`;
+    <${Row} key=${row.key} signature=${JSON.stringify([minute, row])} row=${row} cells=${cells} columns=${columns} />`;
   const body = html`
     ${!problem && before}
     ${!kept.length && html`<p class=${problem ? "none error" : "none"}>${problem ? problem.text : empty}</p>`}
@@ -165,15 +184,6 @@ function show(id, { problem, rows, notes, total }, cells, columns, { count = tot
   $(id).querySelector(".count").textContent = problem ? "" : count;
   render(body, $(id).querySelector(".body"));
   return more;
-}
-
-// A row with unexpected values, such as an XCom that somebody edited, does not hide the others.
-function safely(cells, row) {
-  try {
-    return cells(row);
-  } catch (error) {
-    return [`This row cannot be shown: ${error.message}`];
-  }
 }
 
 // Show all rows of a section, some per frame, so that the page stays responsive.
@@ -383,12 +393,9 @@ function followTheme() {
   apply();
 }
 
-let typing = null;
-
 function filter() {
   state.filter = $("filter").value.trim().toLowerCase();
-  clearTimeout(typing);
-  typing = setTimeout(draw, 100);
+  draw();
 }
 
 followTheme();

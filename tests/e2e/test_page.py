@@ -218,6 +218,19 @@ def test_markup_in_names_is_escaped(page: Page) -> None:
     assert "markup" not in driver.execute_script("return document.title")
 
 
+def test_a_value_that_is_no_text_is_shown_as_json(page: Page) -> None:
+    """Filtering renders the row anew, beside others."""
+    odd = {"key": "workspace_dashboard_odd", "value": '{"name": {"no": "text"}, "dashboard_id": [{"type": "img"}]}'}
+    page.airflow.call("POST", "variables", odd)
+    page.open()
+    assert '{"no":"text"}' in page.section("dashboards")
+    field = page.browser.find("#filter")
+    for text in ("dashboards", "\N{BACKSPACE}" * 10):
+        field.send_keys(text)
+        time.sleep(0.5)
+    page.browser.read('{"no":"text"}', "onerror", selector="#dashboards")
+
+
 @pytest.mark.parametrize("user", ["viewer", "user"])
 def test_a_role_that_may_not_read_variables_is_told_so(page: Page, user: str) -> None:
     page.open(user)

@@ -44,13 +44,9 @@ def view(model: MiniRacer) -> View:
 
     def view_of(**answers: Any) -> Any:
         rows = {"value": {"rows": [], "total": 0}}
-        names = ("variables", "tasks", "runs", "sweeps", "creates")
-        empty: dict[str, Any] = {name: {"value": []} for name in names} | {
-            "campaigns": rows,
-            "waits": rows,
-            "others": [],
-            "reasons": {},
-        }
+        empty = {name: {"value": []} for name in ("variables", "tasks", "runs")}
+        empty |= dict.fromkeys(("sweeps", "campaigns", "waits", "creates"), rows)
+        empty |= {"others": [], "reasons": {}}
         return model.call("view", empty | answers, NOW * 1000)
 
     return view_of
@@ -182,7 +178,8 @@ def test_failed_work_shows_its_reason(view: View, model: MiniRacer) -> None:
     reasons = {model.call("reasonKey", failed): "No space left (OSError)"}
     shown = view(variables=variables(LEASE), **seen(failed, task("window.close", "running")), reasons=reasons)
     (row,) = shown["windows"]["rows"]
-    assert row["failed"] == [{"task": failed, "reason": "No space left (OSError)"}]
+    ((work, reason),) = [(one["task"], one["reason"]) for one in row["failed"]]
+    assert (work["id"], reason) == (failed["id"], "No space left (OSError)")
     campaigns = {"value": {"rows": [{"task": failed, "progress": None}], "total": 1}}
     (row,) = view(campaigns=campaigns, reasons=reasons)["campaigns"]["rows"]
     assert row["reason"] == "No space left (OSError)"
@@ -217,13 +214,50 @@ def test_a_fragment_that_is_no_percent_encoding_stands_for_itself(model: MiniRac
     assert model.call("fragment", hash_) == text
 
 
+def test_cut_lists_say_so(view: View) -> None:
+    one = task("invite", "success", rendered_fields={})
+    shown = view(
+        campaigns={"value": {"rows": [{"task": one, "progress": None}], "total": 30}},
+        waits={"value": {"rows": [one], "total": 201}},
+    )
+    assert shown["campaigns"]["notes"] == ["The running ones and the last 20, of 30."]
+    assert shown["waits"]["notes"] == ["The first 1 of 201."]
+    assert view()["campaigns"]["notes"] == view()["waits"]["notes"] == []
+
+
+@pytest.mark.parametrize(
+    ("value", "read"), [('{"rows": 1}', {"rows": 1}), ({"rows": 1}, {"rows": 1}), ("{", None), (None, None)]
+)
+def test_values_are_json_or_were_parsed_before(model: MiniRacer, value: Any, read: Any) -> None:
+    """Airflow's API may return an XCom as text or as a value."""
+    assert model.call("parsed", value) == read
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        ("{", "its JSON"),
+        ("null", "its JSON"),
+        ('"text"', "dag_id"),
+        ("[]", "dag_id"),
+        (LEASE | {"since": None}, "since"),
+    ],
+)
+def test_a_lease_that_is_not_usable_says_why(view: View, value: Any, what: str) -> None:
+    text = value if isinstance(value, str) else variable(lease(**value))[1]
+    windows = view(variables={"value": [{"key": "workspace_lease.x", "value": text}]})["windows"]
+    (note,) = windows["notes"]
+    assert note.startswith(f"The Variable workspace_lease.x holds no lease ({what}")
+    assert (windows["rows"], windows["urgent"]) == ([], True)
+
+
 def test_dashboards_come_from_variables_and_tasks(view: View) -> None:
     create = task("create", "success", rendered_fields={"variable_key": "of_a_task"})
     shown = view(
         variables=variables(
             workspace_dashboard_sales='{"name": "Sales"}', workspace_dashboard_odd="{", workspace_x="1"
         ),
-        creates={"value": [create]},
+        creates={"value": {"rows": [create], "total": 1}},
         others=[{"key": "of_a_task", "value": '{"name": "Ships"}'}],
     )["dashboards"]
     assert [(row["key"], row["held"] and row["held"]["name"]) for row in shown["rows"]] == [

@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import json
 import re
+from hashlib import sha256
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,10 @@ from tests.leases import PREFIX, SWEEP, lease
 if TYPE_CHECKING:
     import pytest
 
+VENDORED = {
+    "htm-3.1.1.js": "ab33dd3f38059b9be4d5f5350128eefb2356639c4e0bbe9d9e8b3ba75847e9e4",
+    "preact-11.2.0.js": "bdcbd9abdf2c77c5c45326eab42191e949222d479d0d5f69467387a77040cb55",
+}
 STATIC = Path(plugin.__file__).with_name("static")
 
 
@@ -71,16 +76,29 @@ def test_the_page_loads_nothing_from_elsewhere() -> None:
     assert page.headers["cache-control"] == "no-cache"
     assert re.findall(r"<script[^>]*>", page.text) == ['<script type="module" src="page.js">']
     assert not re.search(r"\son\w+=|style=", page.text)
-    for file in STATIC.iterdir():
+    for file in STATIC.glob("*.*"):
         assert "://" not in file.read_text().replace("http://www.w3.org/2000/svg", ""), file.name
-        assert "innerHTML" not in file.read_text()
+        assert not re.search("(?i)innerHTML", file.read_text()), file.name
+
+
+def test_the_renderer_is_the_released_one_and_loads_nothing() -> None:
+    """Files of the packages preact and htm of the npm registry, unchanged, beside their licenses."""
+    scripts = {file.name: file for file in (STATIC / "vendor").glob("*.js")}
+    assert {name: sha256(file.read_bytes()).hexdigest() for name, file in scripts.items()} == VENDORED
+    for name, file in scripts.items():
+        assert (file.parent / f"{name.partition('-')[0]}-LICENSE.txt").is_file()
+        assert f'from "./vendor/{name}"' in (STATIC / "page.js").read_text()
+        assert set(re.findall(r"\w+://[^/\"']+", file.read_text())) <= {"http://www.w3.org"}, (
+            "names of XML, no addresses"
+        )
+        assert "javascript" in fetch(f"/vendor/{name}").headers["content-type"]
 
 
 def test_the_page_uses_the_keys_that_the_package_writes() -> None:
     model = (STATIC / "model.js").read_text()
     assert f'LEASES = "{PREFIX}"' in model
     assert f'SWEEP = "{SWEEP}"' in model
-    (required,) = re.findall(r"REQUIRED = (\[.*\])", model)
+    (required,) = re.findall(r"REQUIRED = (\[[^\]]*\])", model)
     assert {*json.loads(required), "map_index", "state"} == {*lease()}
 
 

@@ -30,6 +30,11 @@ Every message says what to do, what was requested and what the service returned:
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 class WorkspaceError(Exception):
     """
@@ -242,6 +247,18 @@ class WorkspaceServerError(WorkspaceStatusError):
     """5xx: the service or a proxy failed; a write may have been applied."""
 
 
+# The classes of further statuses are WorkspaceRedirectError, WorkspaceServerError and WorkspaceStatusError.
+ERRORS_BY_STATUS: dict[int, type[WorkspaceStatusError]] = {
+    400: WorkspaceBadRequestError,
+    401: WorkspaceAuthenticationError,
+    403: WorkspacePermissionError,
+    404: WorkspaceNotFoundError,
+    405: WorkspaceMethodNotAllowedError,
+    410: WorkspaceNotFoundError,
+    429: WorkspaceRateLimitError,
+}
+
+
 def printable(text: str) -> str:
     """Return a text on one line, with a space for each unprintable character."""
     return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
@@ -255,3 +272,12 @@ def type_name(value: object) -> str:
 def shown(value: object) -> str:
     """Describe an invalid value by the beginning of its text, or else by its type."""
     return repr(value[:40]) if isinstance(value, str) else type_name(value)
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "known: ") -> str:
+    """Return the known name that an unknown one resembles, or all of them, after ``otherwise``."""
+    from difflib import get_close_matches
+
+    names = list(known)
+    close = get_close_matches(name, names, n=1)
+    return f"did you mean '{close[0]}'?" if close else f"{otherwise}{', '.join(names)}"

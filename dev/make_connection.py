@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
+from itertools import pairwise
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
@@ -17,6 +20,17 @@ FORM = ROOT / "airflow_provider_workspace" / "connection_form.json"
 PAGE = ROOT / "docs" / "connection.md"
 START, END = (f"<!-- {word} of what dev/make_connection.py writes -->" for word in ("Start", "End"))
 TYPES = {float: "number", int: "integer", bool: "boolean"}
+
+
+def descriptions() -> dict[str, str]:
+    """Return the docstring of each setting."""
+    tree: Any = ast.parse(inspect.getsource(settings.Settings))
+    body = tree.body[0].body
+    return {
+        field.target.id: inspect.cleandoc(ast.literal_eval(text.value)).replace("\n", " ")
+        for field, text in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr)
+    }
 
 
 def form_type(field: FieldInfo) -> str:
@@ -44,7 +58,7 @@ def form() -> dict[str, dict[str, Any]]:
     for key in settings.EXTRAS:
         field = settings.Settings.model_fields[key]
         extra = field.json_schema_extra or {}
-        description = field.description
+        description = descriptions()[key]
         schema: dict[str, Any] = {"type": [form_type(field), "null"]}
         if default(field) is not None:
             schema["default"] = default(field)
@@ -74,7 +88,7 @@ def table() -> str:
         if key in settings.BOUNDS:
             low, high = settings.BOUNDS[key]
             allowed = f"{low} to {high}" + (", integer" if form_type(field) == "integer" else "")
-        cells = (f"`{key}`", extra.get("default_text", shown), extra.get("allowed", allowed), field.description)
+        cells = (f"`{key}`", extra.get("default_text", shown), extra.get("allowed", allowed), descriptions()[key])
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(["\n", *rows, "\n"])
 

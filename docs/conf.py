@@ -39,7 +39,7 @@ nitpick_ignore_regex = [("py:.*", r"(?!airflow_provider_workspace).*"), ("py:.*"
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"show-inheritance": True, "exclude-members": "model_config"}
+autodoc_default_options = {"show-inheritance": True, "exclude-members": "model_config, arguments"}
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
 autodoc_typehints_format = "short"
@@ -99,8 +99,17 @@ def list_arguments(_app: Sphinx, _what: str, _name: str, obj: Any, _options: obj
                 lines += ["", *text.splitlines()] if not lines[-1].startswith((":", " ")) else text.splitlines()
 
 
+def name_bases(_app: Sphinx, _name: str, obj: Any, _options: object, bases: list[Any]) -> None:
+    """Name only the bases that say something: of operators those that are operators, of hooks none."""
+    if hasattr(obj, "arguments"):
+        bases[:] = [base for base in bases if hasattr(base, "execute")]
+    elif hasattr(obj, "conn_type"):
+        bases.clear()
+
+
 def setup(app: Sphinx) -> None:
     """Extend Sphinx by the above."""
+    app.connect("autodoc-process-bases", name_bases)
     app.connect("autodoc-process-docstring", list_arguments)
     app.connect("autodoc-process-docstring", list_fields)
     app.connect("doctree-read", link_pictures)

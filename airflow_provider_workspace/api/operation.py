@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
 from urllib.parse import quote, urlencode
@@ -20,9 +20,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from typing_extensions import get_original_bases
 
 from airflow_provider_workspace.api.secrets import is_secret, secrets_under, without_secrets, without_url_secrets
-from airflow_provider_workspace.errors import WorkspaceInputError, printable
+from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, printable, shown, type_name
 
 T = TypeVar("T")
+OperationClass = TypeVar("OperationClass", bound="type[Operation[Any]]")
 
 # Longest path of a nested field in a message.
 MAX_FIELD_LENGTH = 100
@@ -30,6 +31,7 @@ MAX_ID_LENGTH = 300
 MAX_DETAIL_LENGTH = 300
 # A shorter secret may be part of ordinary text, so it is removed from errors only.
 MIN_SECRET_LENGTH = 12
+TOO_LONG = "a number exceeds Python's integer string limit"
 
 
 def _whole_number(value: Any) -> int:
@@ -38,8 +40,7 @@ def _whole_number(value: Any) -> int:
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return int(str(value))  # str raises ValueError beyond the integer string limit
-    shown = repr(value[:40]) if isinstance(value, str) else f"something of type {type(value).__name__}"
-    raise ValueError(f"expected a whole number, not {shown}")
+    raise ValueError(f"expected a whole number, not {shown(value)}")
 
 
 def _uuid(value: Any) -> str:
@@ -47,15 +48,14 @@ def _uuid(value: Any) -> str:
     try:
         return str(value if isinstance(value, UUID) else UUID(str.strip(value)))
     except (TypeError, ValueError):
-        shown = repr(value[:60]) if isinstance(value, str) else f"something of type {type(value).__name__}"
-        raise ValueError(f"expected a UUID, not {shown}") from None
+        raise ValueError(f"expected a UUID, not {shown(value)}") from None
 
 
 def _text_id(value: Any) -> str:
     """Write an id out that services give as a number, and the interface types as a string in paths."""
     if isinstance(value, int | str) and not isinstance(value, bool):
         return str(value)
-    raise ValueError(f"expected a text or a number, not something of type {type(value).__name__}")
+    raise ValueError(f"expected a text or a number, not {type_name(value)}")
 
 
 def _no_boolean(value: Any) -> Any:
@@ -97,14 +97,13 @@ EFFECTS: dict[str, Effect] = {"GET": "read", "PATCH": "change", "DELETE": "remov
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """
-    The description of an operation.
+    The description of an operation, and the decorator of its class.
 
     :param method: HTTP method
-    :param path: template that begins with ``/api`` and ends with a slash
+    :param path: template below ``/api`` that begins and ends with a slash
     :param scope: scope that the API key needs; ``None`` if the interface does not show one
     :param repeatable: whether the operation is idempotent
-    :param result: type of the result; ``None`` if the response has no content
-    :param effect: what it does to a resource
+    :param effect: what it does to a resource; optional for ``GET``, ``PATCH`` and ``DELETE``
     :param recover: how an unknown outcome is recovered: ``look-up`` if a read shows whether the operation was applied,
         ``none`` if only a person can tell; ``None`` if the operation is repeatable
     :param look_for: sentence that says what to look for after an unknown outcome; ``None`` if the operation is
@@ -115,14 +114,16 @@ class Endpoint:
     :param refusals_count: whether a request that was refused with 429 may count towards the limit; then the caller
         decides when to send it again
     :param shows: fields that the response must show; ``None`` for the fields of the request
+    :param result: type of the result, the type parameter of the class; ``None`` if the response has no content
+    :param is_write: whether it changes anything
     """
 
     method: str
     path: str
+    _: KW_ONLY
     scope: str | None
     repeatable: bool
-    result: Any
-    effect: Effect
+    effect: Effect | None = None
     recover: Literal["look-up", "none"] | None = None
     look_for: str | None = None
     already_done_code: str | None = None
@@ -130,6 +131,30 @@ class Endpoint:
     passing_statuses: tuple[int, ...] = ()
     refusals_count: bool = False
     shows: Mapping[str, Any] | None = None
+    result: Any = None
+    is_write: bool = False
+
+    def __call__(self, cls: OperationClass) -> OperationClass:
+        """
+        Describe the endpoint of an operation.
+
+        :raises TypeError: if an argument is missing
+        """
+        effect = self.effect or EFFECTS.get(self.method)
+        if effect is None:
+            raise TypeError(f"@endpoint of {cls.__name__}: a {self.method} needs effect='create', 'change' or 'remove'")
+        if self.repeatable is (self.recover is not None) or (self.recover is None) is not (self.look_for is None):
+            raise TypeError(
+                f"@endpoint of {cls.__name__}: an operation that is not repeatable needs recover='look-up' or 'none', "
+                "and look_for='…', what to look for after an unknown outcome; a repeatable one needs neither"
+            )
+        cls.endpoint = replace(
+            self, path=f"/api{self.path}", effect=effect, result=result_type(cls), is_write=effect != "read"
+        )
+        return cls
+
+
+endpoint = Endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,11 +247,13 @@ class Operation(BaseModel, Generic[T]):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise WorkspaceInputError(f"{type(self).__name__}: {explain(type(self), error)}") from None
-        except ValueError:  # beyond Python's integer string limit
-            raise WorkspaceInputError(
-                f"{type(self).__name__}: a number exceeds Python's integer string limit"
-            ) from None
+            raise self.refusal(explain(type(self), error)) from None
+        except ValueError:
+            raise self.refusal(TOO_LONG) from None
+
+    def refusal(self, why: str) -> WorkspaceInputError:
+        """Return the error for a field that cannot be sent."""
+        return WorkspaceInputError(f"{type(self).__name__}: {why}")
 
     def payload(self) -> Any:
         """Return the fields for the body, or for the query of a GET."""
@@ -246,12 +273,14 @@ class Operation(BaseModel, Generic[T]):
         if method == "GET":
             try:
                 query = urlencode({name: value for name, value in payload.items() if value is not None})
-            except ValueError:  # beyond Python's integer string limit
-                raise WorkspaceInputError(
-                    f"{type(self).__name__}: a number exceeds Python's integer string limit"
-                ) from None
+            except ValueError:
+                raise self.refusal(TOO_LONG) from None
             return Request(method, f"{path}?{query}" if query else path)
-        return Request(method, path, _encode(type(self).__name__, payload))
+        try:
+            body = json.dumps(payload, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+        except ValueError:
+            raise self.refusal("a value is not JSON serializable (NaN, infinity or a lone surrogate)") from None
+        return Request(method, path, body)
 
     def path(self) -> str:
         """
@@ -267,15 +296,13 @@ class Operation(BaseModel, Generic[T]):
         value = str(getattr(self, name))
         # Some servers decode slashes before they resolve dot segments.
         if not value.strip() or any(part.strip() in (".", "..") for part in re.split(r"[/\\]", value)):
-            raise WorkspaceInputError(f"{type(self).__name__}: {name} must be an identifier, not {value[:60]!r}")
+            raise self.refusal(f"{name} must be an identifier, not {value[:60]!r}")
         if len(value) > MAX_ID_LENGTH:
-            raise WorkspaceInputError(f"{type(self).__name__}: {name} is longer than {MAX_ID_LENGTH} characters")
+            raise self.refusal(f"{name} is longer than {MAX_ID_LENGTH} characters")
         try:
             return quote(value, safe="")
         except UnicodeEncodeError:
-            raise WorkspaceInputError(
-                f"{type(self).__name__}: {name} holds lone surrogates, which cannot be encoded as UTF-8"
-            ) from None
+            raise self.refusal(f"{name} holds lone surrogates, which cannot be encoded as UTF-8") from None
 
     def secrets(self) -> Iterator[str]:
         """Yield the secrets in the request, for the log masker."""
@@ -286,72 +313,24 @@ class Operation(BaseModel, Generic[T]):
         for name in type(self).model_fields:
             if name in self.model_fields_set:
                 value = getattr(self, name)
-                shown = without_secrets(value, secret=is_secret(name))
-                if shown is not None or value is None:
-                    yield name, shown
+                kept = without_secrets(value, secret=is_secret(name))
+                if kept is not None or value is None:
+                    yield name, kept
 
 
-OperationClass = TypeVar("OperationClass", bound="type[Operation[Any]]")
+class OrganizationList(Operation[T]):
+    """The list of a kind of resource in an organization."""
 
-
-def endpoint(
-    method: str,
-    path: str,
-    *,
-    scope: str | None,
-    repeatable: bool,
-    effect: Effect | None = None,
-    recover: Literal["look-up", "none"] | None = None,
-    look_for: str | None = None,
-    already_done_code: str | None = None,
-    instead: str | None = None,
-    passing_statuses: tuple[int, ...] = (),
-    refusals_count: bool = False,
-    shows: Mapping[str, Any] | None = None,
-) -> Callable[[OperationClass], OperationClass]:
-    """
-    Describe the endpoint of an operation.
-
-    The arguments are those of :class:`Endpoint`; the type of the result is the type parameter of the class.
-
-    :param path: path below ``/api`` that begins and ends with a slash
-    :param effect: optional for ``GET``, ``PATCH`` and ``DELETE``
-    :raises TypeError: if an argument is missing
-    """
-
-    def decorate(cls: OperationClass) -> OperationClass:
-        does = effect or EFFECTS.get(method)
-        if does is None:
-            raise TypeError(f"@endpoint of {cls.__name__}: a {method} needs effect='create', 'change' or 'remove'")
-        if repeatable is (recover is not None) or (recover is None) is not (look_for is None):
-            raise TypeError(
-                f"@endpoint of {cls.__name__}: an operation that is not repeatable needs recover='look-up' or 'none', "
-                "and look_for='…', what to look for after an unknown outcome; a repeatable one needs neither"
-            )
-        cls.endpoint = Endpoint(
-            method=method,
-            path=f"/api{path}",
-            scope=scope,
-            repeatable=repeatable,
-            result=result_type(cls),
-            effect=does,
-            recover=recover,
-            look_for=look_for,
-            already_done_code=already_done_code,
-            instead=instead,
-            passing_statuses=passing_statuses,
-            refusals_count=refusals_count,
-            shows=shows,
-        )
-        return cls
-
-    return decorate
+    organization_id: str
+    limit: Limit = None
+    offset: Offset = None
 
 
 def result_type(cls: type[Operation[Any]]) -> Any:
     """Return the ``T`` of an operation class; ``None`` for ``Operation[None]``."""
     for base in get_original_bases(cls):
-        if get_origin(base) is Operation:
+        kind = get_origin(base)
+        if isinstance(kind, type) and issubclass(kind, Operation):
             (answer,) = get_args(base)
             return None if answer is type(None) else answer
     raise TypeError(f"{cls.__name__} must derive from Operation[...]")
@@ -362,21 +341,6 @@ def path_fields(path: str) -> list[str]:
     return re.findall(r"{(\w+)}", path)
 
 
-def _encode(name: str, payload: Any) -> bytes:
-    """
-    Encode a body as JSON.
-
-    :param name: name of the operation for the error
-    :raises WorkspaceInputError: if a value is not JSON serializable
-    """
-    try:
-        return json.dumps(payload, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
-    except ValueError:  # NaN, infinity, lone surrogates
-        raise WorkspaceInputError(
-            f"{name}: a value is not JSON serializable (NaN, infinity or a lone surrogate)"
-        ) from None
-
-
 def explain(cls: type[BaseModel], error: ValidationError) -> str:
     """Describe each invalid field and what is expected, without its value."""
     known = sorted(cls.model_fields)
@@ -385,11 +349,7 @@ def explain(cls: type[BaseModel], error: ValidationError) -> str:
         name = ".".join(str(part) for part in finding["loc"])[:MAX_FIELD_LENGTH]
         message = finding["msg"].removeprefix("Value error, ")
         if finding["type"] == "extra_forbidden":
-            from difflib import get_close_matches
-
-            close = get_close_matches(name, known, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"known fields: {', '.join(known)}"
-            lines.append(f"unknown field {name!r} ({hint})")
+            lines.append(f"unknown field {name!r} ({did_you_mean(name, known, 'known fields: ')})")
         elif finding["type"] == "missing":
             lines.append(f"field '{name}' is required")
         else:

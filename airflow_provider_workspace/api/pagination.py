@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 from airflow_provider_workspace.api.outcome import Outcome
-from airflow_provider_workspace.api.request_errors import describe
+from airflow_provider_workspace.api.request_errors import incomplete_list_error, request_error
 from airflow_provider_workspace.api.response import origin
 from airflow_provider_workspace.api.retry import MAX_READS
-from airflow_provider_workspace.errors import WorkspaceIncompleteListError, WorkspacePaginationError
+from airflow_provider_workspace.errors import WorkspacePaginationError
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Page
@@ -139,21 +139,26 @@ class Pages(Generic[T]):
         if reads == MAX_READS or self.unchanged_readings == 2:
             if least < most and self.distinct >= least - self.start:
                 return None  # the list changed while it was read: all rows that were there throughout were read
-            msg = (
+            cure = (
                 "Try again. If the list stays short because the service counts rows that the API key may not see, or "
-                "counts wrong, set trust_counts to false in the extra of the connection. "
-                + describe(self.first, f"counts {most} rows, and {self.start + self.distinct} came in {reads} readings")
-                + " Nothing was changed."
+                "counts wrong, set trust_counts to false in the extra of the connection."
             )
-            raise WorkspaceIncompleteListError(msg, operation=type(self.first).__name__, outcome=Outcome.REJECTED.value)
+            what = f"counts {most} rows, and {self.start + self.distinct} came in {reads} readings"
+            raise incomplete_list_error(self.first, what, cure)
         limit = getattr(self.current, "limit", None)
         self._begin(self.first.model_copy(update={"limit": max(1, limit - 1)}) if limit else self.first)
         return self.current
 
     def _endless(self, why: str) -> WorkspacePaginationError:
-        msg = f"{describe(self.current, f'never ends: {why}')} This is a bug of the service; nothing was changed."
-        name = type(self.current).__name__
-        return WorkspacePaginationError(msg, operation=name, outcome=Outcome.REJECTED.value, retryable=False)
+        end = "This is a bug of the service; nothing was changed."
+        return request_error(
+            WorkspacePaginationError,
+            self.current,
+            f"never ends: {why}",
+            end=end,
+            outcome=Outcome.REJECTED,
+            retryable=False,
+        )
 
     def is_repeated(self, page: Page[T]) -> bool:
         """Return whether a service without pagination sent its whole list again."""

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from airflow_provider_workspace.api.outcome import TRY_LATER, Outcome, outcome_of_status
 from airflow_provider_workspace.api.retry import parse_retry_after
 from airflow_provider_workspace.errors import (
-    WorkspaceAuthenticationError,
-    WorkspaceBadRequestError,
-    WorkspaceConnectionError,
-    WorkspaceMethodNotAllowedError,
+    ERRORS_BY_STATUS,
+    WorkspaceIncompleteListError,
     WorkspaceNotAppliedError,
-    WorkspaceNotFoundError,
     WorkspaceOutcomeUnknownError,
-    WorkspacePermissionError,
-    WorkspaceRateLimitError,
     WorkspaceRedirectError,
     WorkspaceRequestError,
     WorkspaceResponseError,
     WorkspaceServerError,
     WorkspaceStatusError,
-    WorkspaceTimeoutError,
-    WorkspaceTransportError,
 )
 
 if TYPE_CHECKING:
@@ -33,15 +26,11 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.api.operation import Operation, RequestContext, Response
 
-_CLASSES: dict[int, type[WorkspaceStatusError]] = {
-    400: WorkspaceBadRequestError,
-    401: WorkspaceAuthenticationError,
-    403: WorkspacePermissionError,
-    404: WorkspaceNotFoundError,
-    405: WorkspaceMethodNotAllowedError,
-    410: WorkspaceNotFoundError,
-    429: WorkspaceRateLimitError,
-}
+E = TypeVar("E", bound=WorkspaceRequestError)
+
+
+# How much of an error that is not JSON is read.
+MAX_TEXT = 20_000
 
 
 class Hint(NamedTuple):
@@ -122,6 +111,7 @@ HINTS = (
     Hint(403, r"\w", "The owner of the API key of {source} is not allowed to do this."),
     Hint(403, "", "Give the API key of {source} the scope {scope}, or check the access level of its owner."),
     Hint(404, "", "Check the ids: the resource does not exist, or the API key of {source} may not see it."),
+    Hint(405, "", "Check that the host of {source} is the address of the workspace service."),
     Hint(407, "", "Put the user and password of the proxy into 'proxy' in the extra of {source}."),
 )
 
@@ -131,84 +121,59 @@ def describe(op: Operation[Any], what: str) -> str:
     return f"{type(op).__name__} {what} ({op.endpoint.method} {op.path()})."
 
 
-def not_sent_error(
-    op: Operation[Any], why: str, context: RequestContext, *, retryable: bool = True, untrusted: bool = False
-) -> WorkspaceConnectionError:
-    """
-    Build the error for a request that was not sent.
-
-    :param untrusted: whether the certificate of the service was not accepted
-    """
-    if untrusted:
-        cure = f"Correct the host of {context.source}, or set 'verify' in its extra to the file of your CA."
-    else:
-        cure = f"Check the host, port and proxy of {context.source}."
-    return WorkspaceConnectionError(
-        f"{cure} " + describe(op, f"was not sent: {context.with_secrets_of(op).redacted(why).rstrip('.: ')}"),
-        operation=type(op).__name__,
-        outcome=Outcome.NOT_SENT.value,
-        retryable=retryable,
-    )
-
-
-def transport_error(
+def request_error(
+    kind: type[E],
     op: Operation[Any],
-    why: str,
-    context: RequestContext,
+    what: str,
     *,
-    setting: Literal["read_timeout", "total_timeout"] | None = None,
-) -> WorkspaceTransportError:
+    cure: str = "",
+    end: str = "",
+    outcome: Outcome = Outcome.UNKNOWN,
+    **details: Any,
+) -> E:
     """
-    Build the error for a connection that broke after the request was sent.
+    Build an error for an operation.
 
-    :param setting: timeout that ended it; ``None`` if it was not a timeout
+    :param kind: class of the error
+    :param what: what happened
+    :param cure: what to do, the beginning of the message
+    :param end: end of the message
+    :param details: further arguments of the class
     """
-    cure = f"Raise {setting} in the extra of {context.source} if the service needs longer. " if setting else ""
-    found = context.with_secrets_of(op).redacted(why).rstrip(".: ")
-    return (WorkspaceTimeoutError if setting else WorkspaceTransportError)(
-        cure + describe(op, f"was sent, but no complete response arrived: {found}"),
-        operation=type(op).__name__,
-        outcome=Outcome.UNKNOWN.value,
-    )
-
-
-def too_large_error(op: Operation[Any], limit: int, context: RequestContext) -> WorkspaceResponseError:
-    """Build the error for a response that is too large."""
-    return WorkspaceResponseError(
-        f"Raise max_response_bytes in the extra of {context.source} if the service really returns that much. "
-        + describe(op, f"returned more than {limit:,} bytes"),
-        operation=type(op).__name__,
-        outcome=Outcome.UNKNOWN.value,
-        retryable=False,
-    )
+    message = f"{cure} {describe(op, what)} {end}".strip()
+    return kind(message, operation=type(op).__name__, outcome=outcome.value, **details)
 
 
 def unreadable_error(
     op: Operation[Any], response: Response, context: RequestContext, found: str
 ) -> WorkspaceResponseError:
     """Build the error for a 2xx response that cannot be read."""
-    context = context.with_secrets_of(op)
-    content_type = context.redacted(response.headers.get("content-type") or "no content type")
-    return WorkspaceResponseError(
+    content_type = context.with_secrets_of(op).redacted(response.headers.get("content-type") or "no content type")
+    cure = (
         f"Check that the host of {context.source} is the address of the service itself and that no login page or proxy "
-        "responds in its place. " + describe(op, f"returned {response.status} with {found}, {content_type[:80]}"),
-        operation=type(op).__name__,
-        outcome=Outcome.UNKNOWN.value,
-        request_id=response.request_id,
+        "responds in its place."
     )
+    what = f"returned {response.status} with {found}, {content_type[:80]}"
+    return request_error(WorkspaceResponseError, op, what, cure=cure, request_id=response.request_id)
 
 
 def not_applied_error(
     op: Operation[Any], response: Response, context: RequestContext, other: str
 ) -> WorkspaceNotAppliedError:
     """Build the error for a change whose response shows another value than was sent."""
-    return WorkspaceNotAppliedError(
+    cure = (
         "Check that the service lets this be changed, and that the owner of the API key may: the response shows that "
-        f"{type(op).__name__} was not applied: {context.redacted(other)}. "
-        + describe(op, f"returned {response.status}"),
-        operation=type(op).__name__,
-        outcome=Outcome.UNKNOWN.value,
-        request_id=response.request_id,
+        f"{type(op).__name__} was not applied: {context.redacted(other)}."
+    )
+    what = f"returned {response.status}"
+    return request_error(WorkspaceNotAppliedError, op, what, cure=cure, request_id=response.request_id)
+
+
+def incomplete_list_error(op: Operation[Any], what: str, cure: str, **details: Any) -> WorkspaceIncompleteListError:
+    """Build the error for a list that shows too little; the arguments are those of :func:`request_error`."""
+    end = "Nothing was changed."
+    return request_error(
+        WorkspaceIncompleteListError, op, what, cure=cure, end=end, outcome=Outcome.REJECTED, **details
     )
 
 
@@ -218,79 +183,59 @@ def status_error(
     """Build the error for a status other than 2xx."""
     status = response.status
     context = context.with_secrets_of(op)
-    body = {name: context.redacted(text) if text else None for name, text in _parse_error_body(response.body).items()}
-    detail, code, attr = body["detail"], body["code"], body["attr"]
+    found, from_service = _parse_error_body(response.body)
+    detail, code, attr = (context.redacted(text) if text else None for text in found)
     retry_after = parse_retry_after(response.headers.get("retry-after"), now, response.headers.get("date"))
     if retry_after is None and status == 429:
         said_seconds = re.search(r"(\d{1,6}) ?s(?:ec|econds?)?\b", detail or "")
         retry_after = float(said_seconds.group(1)) if said_seconds else None
-    error_class = _CLASSES.get(status, WorkspaceStatusError)
-    if 300 <= status < 400:
-        error_class = WorkspaceRedirectError
-    elif status >= 500:
-        error_class = WorkspaceServerError
+    others = (WorkspaceRedirectError, WorkspaceStatusError, WorkspaceServerError)
     about = f" (field '{attr}')" if attr else ""
     words = f"{attr or ''} {detail or ''}".strip()
     passing = status in op.endpoint.passing_statuses and attr is None
     said = f": {detail.rstrip('.')}" if detail else " without details"
-    error = error_class(
-        f"{'This may be temporary: try again.' if passing else _hint(op, response, context, words, retry_after)} "
-        + describe(op, f"returned {status}{about}{said}"),
+    error = request_error(
+        ERRORS_BY_STATUS.get(status, others[min(status, 500) // 100 - 3]),
+        op,
+        f"returned {status}{about}{said}",
+        cure="This may be temporary: try again." if passing else _hint(op, response, context, words, retry_after),
+        outcome=outcome_of_status(status),
         status=status,
         code=code,
         detail=detail,
         attr=attr,
-        operation=type(op).__name__,
-        outcome=outcome_of_status(status).value,
         retryable=passing or status in TRY_LATER or (status >= 500 and status != 501),
         retry_after=retry_after,
         request_id=response.request_id,
     )
-    error.from_service = _is_from_service(response.body)
+    error.from_service = from_service
     return error
 
 
-def _is_from_service(body: bytes) -> bool:
-    """Return whether an error comes from the service; gateways send pages, nothing, or JSON of another shape."""
+def _parse_error_body(body: bytes) -> tuple[tuple[str | None, str | None, str | None], bool]:
+    """
+    Return detail, code and field of an error, and whether it comes from the service, whose errors have a ``detail``.
+
+    The interface does not show the shape. It may be an object with ``detail``, ``code`` and ``attr`` (or ``message``,
+    ``error``), an object with lists of messages per field, or plain text. Gateways send pages, nothing, or JSON of
+    another shape; HTML is ignored.
+    """
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
-        return False
-    return isinstance(value, dict) and bool(value.get("detail"))
-
-
-def _parse_error_body(body: bytes) -> dict[str, str | None]:
-    """
-    Parse the body of an error, whose shape the interface does not show.
-
-    It may be an object with ``detail``, ``code`` and ``attr`` (or ``message``, ``error``), an object with lists of
-    messages per field, or plain text. HTML is ignored.
-    """
-    found: dict[str, str | None] = {"detail": None, "code": None, "attr": None}
-    text = body[:20_000].decode("utf-8", "replace").strip()
-    if not text or text.startswith("<"):
-        return found
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {**found, "detail": text}
+        value = body[:MAX_TEXT].decode("utf-8", "replace").strip()
+        value = "" if value.startswith("<") else value
+    from_service = isinstance(value, dict) and bool(value.get("detail"))
     if isinstance(value, list) and value:
         value = value[0]
-    if isinstance(value, str):
-        return {**found, "detail": value}
     if not isinstance(value, dict):
-        return found
-    for key in ("detail", "message", "error", "errors"):
-        if value.get(key):
-            found["detail"] = value[key] if isinstance(value[key], str) else json.dumps(value[key])
-            break
-    else:
-        if value and "code" not in value:
-            found["detail"] = json.dumps(value)
-    for key in ("code", "attr"):
-        if isinstance(value.get(key), str):
-            found[key] = value[key]
-    return found
+        return (value if isinstance(value, str) and value else None, None, None), False
+    said = next((value[key] for key in ("detail", "message", "error", "errors") if value.get(key)), None)
+    if said is None and value and "code" not in value:
+        said = value
+    detail = said if isinstance(said, str | None) else json.dumps(said)
+    code, attr = (value[key] if isinstance(value.get(key), str) else None for key in ("code", "attr"))
+    return (detail, code, attr), from_service
 
 
 def _hint(op: Operation[Any], response: Response, context: RequestContext, said: str, retry_after: float | None) -> str:
@@ -300,13 +245,11 @@ def _hint(op: Operation[Any], response: Response, context: RequestContext, said:
     :param said: field and detail of the error
     """
     status = response.status
+    if status == 405 and op.endpoint.instead:
+        return op.endpoint.instead
     for hint in HINTS:
         if hint.status == status and hint.path in op.endpoint.path and re.search(hint.words, said, re.IGNORECASE):
             return hint.cure.format(source=context.source, scope=_missing_scope(op, said) or "that it lacks")
-    if status == 405:
-        return (
-            op.endpoint.instead or f"Check that the host of {context.source} is the address of the workspace service."
-        )
     if status == 429:
         when = "later" if retry_after is None else f"in {retry_after:.0f} s"
         return f"Rate limit exceeded: retry {when}, or limit concurrent tasks by an Airflow pool."
@@ -359,7 +302,7 @@ def final_error(
     error.attempts = attempts
     if isinstance(error, WorkspaceNotAppliedError) and op.endpoint.shows is None:
         error.retryable = False  # every attempt had this result
-    if may_have_been_applied and error.outcome != Outcome.UNKNOWN.value and op.endpoint.effect != "read":
+    if may_have_been_applied and error.outcome != Outcome.UNKNOWN.value and op.endpoint.is_write:
         error.outcome = Outcome.UNKNOWN.value
         error.args = (f"{error} An earlier attempt got no clear answer, so {error.operation} may have been applied.",)
     if error.outcome != Outcome.UNKNOWN.value or op.endpoint.repeatable:

@@ -112,7 +112,7 @@ def follow(op: Operation[Any], response: Response, url: str) -> str | None:
     :param url: URL of the request
     """
     location = response.headers.get("location")
-    if op.endpoint.method != "GET" or response.status not in (301, 302, 303, 307, 308) or not location:
+    if op.endpoint.is_write or response.status not in (301, 302, 303, 307, 308) or not location:
         return None
     try:
         target = urljoin(url, location)

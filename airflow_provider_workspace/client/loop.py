@@ -21,7 +21,6 @@ from airflow_provider_workspace.client.wire import Body, attempt_error, headers_
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation, Request, RequestContext
-    from airflow_provider_workspace.client.client import Condition
     from airflow_provider_workspace.client.settings import Settings
 
 T = TypeVar("T")
@@ -41,7 +40,7 @@ class LoopBackend:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._slots = asyncio.Semaphore(settings.max_concurrency)
-        self.condition: Condition = _LoopCondition()
+        self.condition = _LoopCondition()
         self._http = httpx.AsyncClient(
             headers=headers_for(settings),
             timeout=httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout),

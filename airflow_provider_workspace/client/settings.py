@@ -9,15 +9,13 @@ generates the connection form and the table in the documentation from them.
 
 import ipaddress
 import json
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core.core_schema import PlainValidatorFunctionSchema, no_info_plain_validator_function
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
 from airflow_provider_workspace.errors import WorkspaceConfigError
 
@@ -64,28 +62,18 @@ def _verify(value: Any) -> bool | str:
     return value
 
 
-class _ReadBy:
-    """Set the parser of a type, like pydantic's ``PlainValidator`` but twice as fast to build."""
-
-    def __init__(self, reader: Callable[[Any], object]) -> None:
-        self.reader = reader
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> PlainValidatorFunctionSchema:
-        """Return the schema for pydantic."""
-        return no_info_plain_validator_function(self.reader)
-
-
-Boolean = Annotated[bool, _ReadBy(_boolean)]
-Identifier = Annotated[str, _ReadBy(_identifier)]
-Url = Annotated[str, _ReadBy(_url)]
-Verify = Annotated[bool | str, _ReadBy(_verify)]
+Boolean = Annotated[bool, PlainValidator(_boolean)]
+Identifier = Annotated[str, PlainValidator(_identifier)]
+Url = Annotated[str, PlainValidator(_url)]
+Verify = Annotated[bool | str, PlainValidator(_verify)]
 
 
 class Settings(BaseModel):
     """
     The settings of a client. See the connection page of the documentation.
 
-    A field with a title is a key of the connection's extra; the title is its label in the connection form. In
+    A field with a title is a key of the connection's extra; the title is its label in the connection form, and its
+    docstring the description. In
     ``json_schema_extra``, ``allowed`` and ``default_text`` are descriptions for the documentation, and
     ``values_display`` is for the form.
 
@@ -110,131 +98,89 @@ class Settings(BaseModel):
     source: str = "the settings"
 
     organization_id: Identifier | None = Field(
-        default=None,
-        title="Organization",
-        description="Organization id for tasks that do not set one. Required to test the connection.",
-        json_schema_extra={"allowed": "id (text or number)"},
+        default=None, title="Organization", json_schema_extra={"allowed": "id (text or number)"}
     )
+    """Organization id for tasks that do not set one. Required to test the connection."""
     project_id: Identifier | None = Field(
-        default=None,
-        title="Project",
-        description="Project id for tasks that do not set one.",
-        json_schema_extra={"allowed": "id (text or number)"},
+        default=None, title="Project", json_schema_extra={"allowed": "id (text or number)"}
     )
-    connect_timeout: float = Field(
-        default=10.0, ge=0.01, le=600, title="Connect timeout", description="Connect timeout in seconds."
-    )
-    read_timeout: float = Field(
-        default=60.0,
-        ge=0.01,
-        le=3600,
-        title="Read timeout",
-        description="Read timeout in seconds: the longest wait for the next part of a response.",
-    )
+    """Project id for tasks that do not set one."""
+    connect_timeout: float = Field(default=10.0, ge=0.01, le=600, title="Connect timeout")
+    """Connect timeout in seconds."""
+    read_timeout: float = Field(default=60.0, ge=0.01, le=3600, title="Read timeout")
+    """Read timeout in seconds: the longest wait for the next part of a response."""
     total_timeout: float = Field(
         default_factory=lambda given: 10 * given.get("read_timeout", 0),
         ge=0.01,
         le=36_000,
         title="Total timeout",
-        description="Longest time of one attempt in seconds, from connecting to the last byte of the response.",
         json_schema_extra={"default_text": "10 times the read timeout"},
     )
-    max_response_bytes: int = Field(
-        default=64_000_000,
-        ge=1_000,
-        le=10_000_000_000,
-        title="Maximum response size",
-        description="Largest response in bytes, before and after decompression; a larger one is an error.",
-    )
+    """Longest time of one attempt in seconds, from connecting to the last byte of the response."""
+    max_response_bytes: int = Field(default=64_000_000, ge=1_000, le=10_000_000_000, title="Maximum response size")
+    """Largest response in bytes, before and after decompression; a larger one is an error."""
     consistency_time: float = Field(
         default_factory=lambda given: 2 * given.get("read_timeout", 0),
         ge=0,
         le=86_400,
         title="Consistency time",
-        description="How long after a request the service may still apply it and its lists may still miss it, in "
-        "seconds. A create whose response was lost is looked up until then before it is sent again.",
         json_schema_extra={"default_text": "2 times the read timeout"},
     )
-    trust_counts: Boolean = Field(
-        default=True,
-        title="Trust counts",
-        description="Fail where a list has fewer rows than it counts. Set to false for a service that counts wrong, or "
-        "that counts members that the key may not see.",
-    )
-    max_attempts: int = Field(
-        default=5,
-        ge=1,
-        le=20,
-        title="Maximum attempts",
-        description="Attempts per request, including the first. Only requests that are safe to repeat are retried.",
-    )
-    max_retry_wait: float = Field(
-        default=60.0,
-        ge=0,
-        le=3600,
-        title="Maximum retry wait",
-        description="Longest wait between two attempts in seconds; if Retry-After is longer, the task fails instead of "
-        "waiting.",
-    )
-    page_size: int = Field(
-        default=100, ge=1, le=10_000, title="Page size", description="Rows requested per page of a list."
-    )
-    max_concurrency: int = Field(
-        default=4,
-        ge=1,
-        le=100,
-        title="Maximum concurrency",
-        description="Concurrent requests per task. Used by bulk invites.",
-    )
+    """
+    How long after a request the service may still apply it and its lists may still miss it, in seconds. A create whose
+    response was lost is looked up until then before it is sent again.
+    """
+    trust_counts: Boolean = Field(default=True, title="Trust counts")
+    """
+    Fail where a list has fewer rows than it counts. Set to false for a service that counts wrong, or that counts
+    members that the key may not see.
+    """
+    max_attempts: int = Field(default=5, ge=1, le=20, title="Maximum attempts")
+    """Attempts per request, including the first. Only requests that are safe to repeat are retried."""
+    max_retry_wait: float = Field(default=60.0, ge=0, le=3600, title="Maximum retry wait")
+    """Longest wait between two attempts in seconds; if Retry-After is longer, the task fails instead of waiting."""
+    page_size: int = Field(default=100, ge=1, le=10_000, title="Page size")
+    """Rows requested per page of a list."""
+    max_concurrency: int = Field(default=4, ge=1, le=100, title="Maximum concurrency")
+    """Concurrent requests per task. Used by bulk invites."""
     invites_per_hour: int | None = Field(
         default=None,
         ge=1,
         le=1_000_000,
         title="Invites per hour",
-        description="Most invites of an organization within an hour.",
         json_schema_extra={"default_text": "learned from the first refusal"},
     )
+    """Most invites of an organization within an hour."""
     invites_per_day: int | None = Field(
         default=None,
         ge=1,
         le=10_000_000,
         title="Invites per day",
-        description="Most invites of an organization within 24 hours.",
         json_schema_extra={"default_text": "learned from the first refusal"},
     )
-    bulk_invite_limit: int = Field(
-        default=20, ge=1, le=10_000, title="Bulk invite limit", description="Maximum invites per bulk request."
-    )
+    """Most invites of an organization within 24 hours."""
+    bulk_invite_limit: int = Field(default=20, ge=1, le=10_000, title="Bulk invite limit")
+    """Maximum invites per bulk request."""
     bulk_invite_body: Literal["array", "object"] = Field(
         default="array",
         title="Bulk invite body",
-        description="Body of a bulk request: an array of invites, or one object. With an object, each request carries "
-        "one invite.",
         json_schema_extra={"values_display": {"array": "array of invites", "object": "one object"}},
     )
+    """Body of a bulk request: an array of invites, or one object. With an object, each request carries one invite."""
     verify: Verify = Field(
-        default=True,
-        title="Verify TLS certificates",
-        description="true, false, or the path of a CA file or directory.",
-        json_schema_extra={"allowed": "true, false, path"},
+        default=True, title="Verify TLS certificates", json_schema_extra={"allowed": "true, false, path"}
     )
+    """true, false, or the path of a CA file or directory."""
     proxy: Url | None = Field(
         default=None,
         title="Proxy",
-        description="Proxy URL, such as http://proxy.example.com:3128.",
         json_schema_extra={"allowed": "`http://…`, `https://…`", "default_text": "proxy of the environment"},
     )
-    web_url: Url | None = Field(
-        default=None,
-        title="Web URL",
-        description="URL of the workspace in a browser. Links of tasks lead there.",
-        json_schema_extra={"allowed": "`http://…`, `https://…`"},
-    )
-    allow_http: Boolean = Field(
-        default=False,
-        title="Allow plain http://",
-        description="Allow sending the API key unencrypted over http:// to hosts other than localhost.",
-    )
+    """Proxy URL, such as http://proxy.example.com:3128."""
+    web_url: Url | None = Field(default=None, title="Web URL", json_schema_extra={"allowed": "`http://…`, `https://…`"})
+    """URL of the workspace in a browser. Links of tasks lead there."""
+    allow_http: Boolean = Field(default=False, title="Allow plain http://")
+    """Allow sending the API key unencrypted over http:// to hosts other than localhost."""
 
     def __init__(self, base_url: str, api_key: str, source: str = "the settings", **extra: Any) -> None:
         given = {key: value for key, value in extra.items() if value not in (None, "")}
@@ -307,13 +253,9 @@ def is_url(text: str) -> bool:
     """Return whether a text is an http or https URL that both HTTP libraries accept."""
     try:
         parts = urlsplit(text)
-        return (
-            parts.scheme in ("http", "https")
-            and bool(parts.hostname)
-            and parts.port != 0
-            and not re.search(r"\s", text)
-        )
-    except ValueError:  # an invalid port or IPv6 address
+        (parts.hostname or "").encode("idna")
+        return parts.scheme in ("http", "https") and bool(parts.hostname and parts.port != 0 and text.split() == [text])
+    except ValueError:  # an invalid port or IPv6 address, or a label of the host name that is empty or too long
         return False
 
 
@@ -410,30 +352,20 @@ def _read_base_url(host: str | None, port: int | None, schema: str | None, sourc
             f"Put the URL of the service, such as https://workspace.example.com, into the host of {source}."
         )
     url = _with_scheme(given, (schema or "").strip().lower(), source).rstrip("/")
-    try:
-        parts = urlsplit(url)
-        own_port = parts.port
-        (parts.hostname or "").encode("idna")
-    except ValueError:  # such as a label of the host name that is empty or too long
-        parts = urlsplit("")
-        own_port = None
-    if (
-        parts.scheme not in ("http", "https")
-        or not parts.hostname
-        or re.search(r"[\s\\]", url)
-        or not url.isprintable()
-    ):
+    if not is_url(url) or "\\" in url or not url.isprintable():
         raise WorkspaceConfigError(
             f"The host of {source} is not a URL: expected something like https://workspace.example.com."
         )
+    parts = urlsplit(url)
     if parts.username is not None or parts.query or parts.fragment:
         raise WorkspaceConfigError(
             f"Put the API key into the password: the host of {source} must not contain a user, query or fragment."
         )
     if parts.path.rstrip("/").endswith("/api"):
         raise WorkspaceConfigError(f"Leave /api out of the host of {source}: every request adds it.")
-    hostname = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    named = port if own_port is None else own_port
+    hostname = str(parts.hostname)
+    hostname = f"[{hostname}]" if ":" in hostname else hostname
+    named = port if parts.port is None else parts.port
     usual = (None, {"http": 80, "https": 443}[parts.scheme])
     # Normalized, because leases and dashboards of different connections compare it.
     return f"{parts.scheme}://{hostname}{'' if named in usual else f':{named}'}{parts.path}"

@@ -10,12 +10,14 @@ from __future__ import annotations
 import http.client
 import io
 import ssl
+import threading
 import time
 import urllib.request
 import zlib
-from contextvars import ContextVar
-from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar, copy_context
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 import requests
@@ -27,14 +29,27 @@ from urllib3.exceptions import HTTPError
 
 from airflow_provider_workspace import __version__
 from airflow_provider_workspace.api.operation import Response
-from airflow_provider_workspace.api.request_errors import not_sent_error, too_large_error, transport_error
+from airflow_provider_workspace.api.outcome import Outcome
+from airflow_provider_workspace.api.request_errors import request_error
+from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.client.settings import is_loopback, is_url
-from airflow_provider_workspace.errors import WorkspaceConfigError
+from airflow_provider_workspace.errors import (
+    WorkspaceConfigError,
+    WorkspaceConnectionError,
+    WorkspaceResponseError,
+    WorkspaceTimeoutError,
+    WorkspaceTransportError,
+)
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from airflow_provider_workspace.api.operation import Operation, Request, RequestContext
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.errors import WorkspaceRequestError
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 # Bytes per read and per write.
 READ_SIZE = 65_536
@@ -105,9 +120,9 @@ class Exchange:
 _exchange: ContextVar[Exchange] = ContextVar("exchange")
 
 
-class Connections:
+class ThreadBackend:
     """
-    The connections of a client for workers; proxy and TLS settings are read once.
+    The connections, sleeps and threads of a client in a worker; proxy and TLS settings are read once.
 
     They use an adapter of requests instead of a session, which reads ``.netrc``, stores cookies and parses the
     ``Location`` of every redirect.
@@ -118,6 +133,7 @@ class Connections:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self.condition = threading.Condition()
         self._headers = CaseInsensitiveDict(headers_for(settings))
         proxy = proxy_for(settings)
         self._proxies = {"http": proxy, "https": proxy} if proxy else {}
@@ -142,6 +158,31 @@ class Connections:
     def close(self) -> None:
         """Close the connections."""
         self._adapter.close()
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep."""
+        waits.sleep(seconds)
+
+    def map(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """Return what some work makes of each item, in parallel."""
+        from concurrent.futures import wait
+
+        # Threads inherit the context for tracing and logging.
+        calls = [self._pool.submit(copy_context().run, work, item) for item in items]
+        try:
+            return [call.result() for call in calls]
+        finally:
+            # After an error, or when the task is stopped, wait for the calls under way and start no more.
+            for call in calls:
+                call.cancel()
+            wait(calls)
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        """The threads; each starts on first use, and is reused because starting one costs as much as a call."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        return ThreadPoolExecutor(self._settings.max_concurrency, thread_name_prefix="workspace")
 
     def _send(self, exchange: Exchange, method: str, url: str, body: bytes | None) -> Response:
         seconds = min(self._settings.connect_timeout, self._settings.total_timeout)
@@ -478,28 +519,33 @@ def attempt_error(
     :param overdue: whether the total timeout is over
     :param timeout: whether the error is a timeout; a ``TimeoutError`` is recognized without it
     """
-    causes = _causes(error)
+    causes, redacted = _causes(error), context.with_secrets_of(op).redacted
     timeout = timeout or any(isinstance(cause, TimeoutError) for cause in causes)
-    innermost = causes[-1]
-    why = f"{type(innermost).__name__}: {innermost}"
-    if not sent:
-        if timeout:
-            seconds = settings.total_timeout if overdue else settings.connect_timeout
-            return not_sent_error(op, f"no connection within {seconds:g} s", context)
-        tls = next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None)
-        if tls is not None and not isinstance(tls, TRANSIENT_TLS_ERRORS):
-            why, untrusted = f"TLS failed, {type(tls).__name__}: {tls}", isinstance(tls, ssl.SSLCertVerificationError)
-            return not_sent_error(op, why, context, retryable=False, untrusted=untrusted)
-        # Invalid host names and URLs are permanent.
-        return not_sent_error(op, why, context, retryable=not isinstance(error, ValueError | http.client.InvalidURL))
+    why, cure = f"{type(causes[-1]).__name__}: {causes[-1]}", ""
     if isinstance(error, ResponseTooLargeError):
-        return too_large_error(op, settings.max_response_bytes, context)
-    if timeout and overdue:
-        return transport_error(op, f"not within {settings.total_timeout:g} s", context, setting="total_timeout")
+        cure = f"Raise max_response_bytes in the extra of {context.source} if the service really returns that much."
+        what = f"returned more than {settings.max_response_bytes:,} bytes"
+        return request_error(WorkspaceResponseError, op, what, cure=cure, retryable=False)
+    if not sent:
+        cure = f"Check the host, port and proxy of {context.source}."
+        retryable = not isinstance(error, ValueError | http.client.InvalidURL)  # such a host name or URL is permanent
+        tls = next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None)
+        if timeout:
+            why = f"no connection within {settings.total_timeout if overdue else settings.connect_timeout:g} s"
+        elif tls is not None and not isinstance(tls, TRANSIENT_TLS_ERRORS):
+            why, retryable = f"TLS failed, {type(tls).__name__}: {tls}", False
+            if isinstance(tls, ssl.SSLCertVerificationError):
+                cure = f"Correct the host of {context.source}, or set 'verify' in its extra to the file of your CA."
+        what = f"was not sent: {redacted(why).rstrip('.: ')}"
+        return request_error(
+            WorkspaceConnectionError, op, what, cure=cure, outcome=Outcome.NOT_SENT, retryable=retryable
+        )
     if timeout:
-        why = f"nothing for {settings.read_timeout:g} s"
-        return transport_error(op, why, context, setting="read_timeout")
-    return transport_error(op, why, context)
+        setting = "total_timeout" if overdue else "read_timeout"
+        why = f"{'not within' if overdue else 'nothing for'} {getattr(settings, setting):g} s"
+        cure = f"Raise {setting} in the extra of {context.source} if the service needs longer."
+    what = f"was sent, but no complete response arrived: {redacted(why).rstrip('.: ')}"
+    return request_error(WorkspaceTimeoutError if timeout else WorkspaceTransportError, op, what, cure=cure)
 
 
 def _causes(error: BaseException) -> list[BaseException]:

@@ -87,19 +87,8 @@ class WorkspaceDoNotRetryError(WorkspaceOutcomeUnknownError, AirflowFailExceptio
     """
 
 
-class WorkspaceHook(BaseHook):
-    """
-    Interact with the workspace administration service, for workers.
-
-    There is a method per operation of the interface, with the same argument names. A field that is not set is not sent;
-    ``None`` is sent as null. Methods that list are iterators that read page after page. Every method raises
-    :class:`~airflow_provider_workspace.errors.WorkspaceInputError` before anything is sent if an argument is invalid,
-    and :class:`~airflow_provider_workspace.errors.WorkspaceRequestError` if the request fails.
-
-    :param workspace_conn_id: connection to the service
-    :param organization_id: default organization of the methods; by default that of the connection
-    :param project_id: default project of the methods; by default that of the connection
-    """
+class WorkspaceConnectionHook(BaseHook):
+    """Base of both hooks: the connection, and the default ids of the methods."""
 
     conn_name_attr = "workspace_conn_id"
     default_conn_name = "workspace_default"
@@ -117,8 +106,24 @@ class WorkspaceHook(BaseHook):
         self.workspace_conn_id = workspace_conn_id
         self.organization_id = organization_id
         self.project_id = project_id
-        self._client: WorkspaceClient | None = None
-        self._process = 0
+
+
+class WorkspaceHook(WorkspaceConnectionHook):
+    """
+    Interact with the workspace administration service, for workers.
+
+    There is a method per operation of the interface, with the same argument names. A field that is not set is not sent;
+    ``None`` is sent as null. Methods that list are iterators that read page after page. Every method raises
+    :class:`~airflow_provider_workspace.errors.WorkspaceInputError` before anything is sent if an argument is invalid,
+    and :class:`~airflow_provider_workspace.errors.WorkspaceRequestError` if the request fails.
+
+    :param workspace_conn_id: connection to the service
+    :param organization_id: default organization of the methods; by default that of the connection
+    :param project_id: default project of the methods; by default that of the connection
+    """
+
+    _client: WorkspaceClient | None = None
+    _process = 0
 
     def __enter__(self) -> Self:
         """Use the hook as a context manager."""

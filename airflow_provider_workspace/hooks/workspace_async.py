@@ -9,14 +9,13 @@ from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, TypeVar, cast
 
 import greenback
-from airflow.sdk import BaseHook
 from typing_extensions import ParamSpec
 
 from airflow_provider_workspace.client.client import WorkspaceClient
 from airflow_provider_workspace.client.loop import LoopBackend
 from airflow_provider_workspace.client.settings import read_connection
 from airflow_provider_workspace.errors import WorkspaceConfigError
-from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.hooks.workspace import WorkspaceConnectionHook, WorkspaceHook
 from airflow_provider_workspace.version_compat import aget_connection, amask_secret
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def _listed(
     return rows
 
 
-class WorkspaceAsyncHook(BaseHook):
+class WorkspaceAsyncHook(WorkspaceConnectionHook):
     """
     Interact with the workspace administration service, for the event loop. Close the hook, or use it in ``async with``.
 
@@ -82,21 +81,10 @@ class WorkspaceAsyncHook(BaseHook):
     :ivar max_concurrency: concurrent requests, if set before the first; by default those of the connection
     """
 
-    def __init__(
-        self,
-        workspace_conn_id: str = WorkspaceHook.default_conn_name,
-        *,
-        organization_id: str | None = None,
-        project_id: str | int | None = None,
-    ) -> None:
-        super().__init__()
-        self.workspace_conn_id = workspace_conn_id
-        self.organization_id = organization_id
-        self.project_id = project_id
-        self.max_concurrency: int | None = None
-        self._hook: WorkspaceHook | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._opening = asyncio.Lock()
+    max_concurrency: int | None = None
+    _hook: WorkspaceHook | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
+    _opening: asyncio.Lock
 
     async def __aenter__(self) -> Self:
         """Use the hook in an ``async with`` statement."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from uuid import UUID
 
 from typing_extensions import dataclass_transform
@@ -108,7 +108,7 @@ class DeclaredArguments:
     A class may define ``__post_init__``, which is called when its own arguments are set.
     """
 
-    arguments: Mapping[str, Argument] = {}
+    arguments: ClassVar[dict[str, Argument]] = {}
     """All declared arguments by name."""
     template_fields: Collection[str] = ()
 
@@ -123,9 +123,10 @@ class DeclaredArguments:
         }
         for name in own:
             delattr(cls, name)
-        cls.arguments = own
+        cls.arguments = dict(own)
         for base in cls.__mro__[1:]:
-            cls.arguments = {**vars(base).get("arguments", {}), **cls.arguments}
+            for name, each in vars(base).get("arguments", {}).items():
+                cls.arguments.setdefault(name, each)
         templated = [each.attribute or name for name, each in cls.arguments.items() if each.templated]
         cls.template_fields = tuple(dict.fromkeys((*templated, *cls.template_fields)))
         if "__init__" not in vars(cls):
@@ -173,7 +174,7 @@ def read_arguments(task: Any, folder: str = "") -> None:
         if not each.templated:
             continue
         if value is None and attribute not in task.rendered_to_none:  # None is what the Dag file says
-            if kind.none or each.default is None:
+            if kind.none or (each.default is None and kind is not SWITCH):
                 continue
             if each.default == ():
                 value = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
@@ -18,6 +19,7 @@ from airflow_provider_workspace.procedures.roster import check_address
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from airflow_provider_workspace.api.models import ProjectItem
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.procedures.snapshot import Snapshot
 
@@ -148,26 +150,36 @@ class InvitesSettled(PeopleCondition):
 
 
 @dataclass(frozen=True)
-class ProjectReceivingEvents(Condition):
-    """A project has received its first event."""
+class ProjectCondition(Condition):
+    """Base of the conditions on a project."""
 
     project_id: str
     subject: ClassVar[str] = "projects"
 
+    @abstractmethod
+    def state(self, project: ProjectItem) -> tuple[bool, str, dict[str, Any]]:
+        """Return whether it is met, what the project is, and more of the result."""
+
     def evaluate(self, seen: Snapshot) -> Result:
         project = seen.projects.get(self.project_id)
         if project is None:
-            return _missing_project(self.project_id)
-        says = "has received events" if project.ingested_event else "has received no event yet"
-        return Result(
-            done=bool(project.ingested_event),
-            message=f"project {self.project_id} ('{project.name}') {says}",
-            result={"project_id": self.project_id, "name": project.name},
-        )
+            return Result(done=False, message=f"project {self.project_id} not found", found=False)
+        done, says, more = self.state(project)
+        result = {"project_id": self.project_id, "name": project.name, **more}
+        return Result(done, f"project {self.project_id} ('{project.name}') {says}", result)
 
 
 @dataclass(frozen=True)
-class ProjectOnboarded(Condition):
+class ProjectReceivingEvents(ProjectCondition):
+    """A project has received its first event."""
+
+    def state(self, project: ProjectItem) -> tuple[bool, str, dict[str, Any]]:
+        done = bool(project.ingested_event)
+        return done, "has received events" if done else "has received no event yet", {}
+
+
+@dataclass(frozen=True)
+class ProjectOnboarded(ProjectCondition):
     """
     A project is onboarded.
 
@@ -175,26 +187,15 @@ class ProjectOnboarded(Condition):
         ``completed_snippet_onboarding``
     """
 
-    project_id: str
     product: str | None = None
-    subject: ClassVar[str] = "projects"
 
-    def evaluate(self, seen: Snapshot) -> Result:
-        project = seen.projects.get(self.project_id)
-        if project is None:
-            return _missing_project(self.project_id)
+    def state(self, project: ProjectItem) -> tuple[bool, str, dict[str, Any]]:
         products = project.has_completed_onboarding_for
         completed = sorted(key for key, value in products.items() if value) if isinstance(products, dict) else []
-        if self.product is None:
-            done = bool(completed or project.completed_snippet_onboarding)
-        else:
-            done = self.product in completed
+        any_of_them = bool(completed or project.completed_snippet_onboarding)
+        done = any_of_them if self.product is None else self.product in completed
         what = f" for {self.product}" if self.product else ""
-        return Result(
-            done=done,
-            message=f"project {self.project_id} ('{project.name}') is {'' if done else 'not yet '}onboarded{what}",
-            result={"project_id": self.project_id, "name": project.name, "completed": completed},
-        )
+        return done, f"is {'' if done else 'not yet '}onboarded{what}", {"completed": completed}
 
 
 CONDITIONS: dict[str, Any] = {
@@ -295,10 +296,6 @@ def check_share(join: Any) -> float:
             if 0 < share <= 1:
                 return share
     raise WorkspaceInputError(f"join is {shown(join)}; expected 'all', 'any', or a share above 0 and up to 1")
-
-
-def _missing_project(project_id: str) -> Result:
-    return Result(done=False, message=f"project {project_id} not found", found=False)
 
 
 def _named(missing: Mapping[str, str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -115,10 +114,10 @@ def _send_create(
     client: WorkspaceClient, operation: Operation[R], finder: Finder[R], if_exists: str, memory: Memory
 ) -> tuple[R, bool]:
     what, consistency_time = finder.what, client.settings.consistency_time
-    why, note = f"there is no {what}", functools.partial(memory.begin, what)
+    why = f"there is no {what}"
     lost: WorkspaceOutcomeUnknownError | None = None
     while (sends := memory.count_send()) <= MAX_SENDS:
-        answer = client.attempt(operation, why=why, caller_looks_up=True, note=note)
+        answer = client.attempt(operation, why=why, caller_looks_up=True, note=lambda _: memory.begin(what))
         if isinstance(answer, WorkspaceOutcomeUnknownError):
             memory.begin(what)  # it may take effect within the consistency time from now
             found = look_until(client, finder.find, consistency_time)
@@ -203,9 +202,8 @@ def remove(
     if isinstance(answer, WorkspaceNotFoundError):
         if find is not None and in_list:
             check_gone(answer, what.partition(" ")[0], find, explain)
-        elif not answer.from_service:
-            answer.args = (f"Check the host of the connection: this 404 may be that of a proxy. {answer}",)
-            raise answer
+        else:
+            check_from_service(answer)
         if answer.outcome == Outcome.UNKNOWN.value:  # the answer to an earlier attempt was lost
             log.warning("The answer was lost, but the %s is gone: taken as deleted by this task.", what)
             return True
@@ -219,6 +217,13 @@ def remove(
         check_done(client, f"the {what} was deleted", operation, lambda: not find())
     log.info("Deleted the %s.", what)
     return True
+
+
+def check_from_service(error: WorkspaceNotFoundError) -> None:
+    """Raise a 404 that is not one of the service."""
+    if not error.from_service:
+        error.args = (f"Check the host of the connection: this 404 may be that of a proxy. {error}",)
+        raise error
 
 
 def check_gone(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key, domain_key, normal_text
 from airflow_provider_workspace.api.outcome import Outcome
-from airflow_provider_workspace.api.request_errors import describe
+from airflow_provider_workspace.api.request_errors import incomplete_list_error
 from airflow_provider_workspace.errors import (
     WorkspaceDuplicateError,
     WorkspaceIncompleteListError,
@@ -69,13 +69,9 @@ def pages_of(
         identified = identified or any(map(identity, rows))
         yield rows
     if count and not identified:
-        msg = (
-            "Check that the owner of the API key may see names and addresses: "
-            f"{describe(first, f'gave {count} rows, none of which shows its name, address or id')} Nothing was changed."
-        )
-        raise WorkspaceIncompleteListError(
-            msg, operation=type(first).__name__, outcome=Outcome.REJECTED.value, retryable=False
-        )
+        cure = "Check that the owner of the API key may see names and addresses:"
+        what = f"gave {count} rows, none of which shows its name, address or id"
+        raise incomplete_list_error(first, what, cure, retryable=False)
 
 
 def read_rows(

@@ -381,7 +381,7 @@ class _Campaign:
         lost = sum(doubt.error is not None for doubt in self.doubts.values())
         return lost >= (MAX_IN_DOUBT * self.settings.bulk_invite_limit if self.accepted else 1)
 
-    def note(self) -> None:
+    def note(self, *_: object) -> None:
         """Note that invites are being sent, unless that was noted just now."""
         now = self.clocks[0]()
         if self.memory is not None and not 0 <= now - self.noted_at <= NOTE_SECONDS:

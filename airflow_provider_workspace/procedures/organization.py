@@ -24,6 +24,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceOutcomeUnknownError,
 )
 from airflow_provider_workspace.procedures.conditions import ask_verification
+from airflow_provider_workspace.procedures.ensure import check_from_service
 from airflow_provider_workspace.procedures.find import check_not_cut, domain_name, project_key, read_rows
 from airflow_provider_workspace.procedures.members import plan_members
 from airflow_provider_workspace.procedures.organization_file import DashboardEntry
@@ -410,8 +411,7 @@ def _dashboards(client: WorkspaceClient, project_id: str, remembered: Mapping[st
         try:
             dashboard = client.send(ops.dashboards.GetDashboard(**where))
         except WorkspaceNotFoundError as error:
-            if not error.from_service:
-                raise
+            check_from_service(error)
             continue
         entry = _fields(dashboard, DashboardEntry.model_fields)
         if dashboard.deleted or "name" not in entry:

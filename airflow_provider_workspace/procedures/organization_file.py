@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
@@ -19,7 +18,7 @@ from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.operations.invites import InviteSettings
 from airflow_provider_workspace.api.operations.projects import ProjectFields
 from airflow_provider_workspace.api.secrets import secrets_under
-from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean
 from airflow_provider_workspace.procedures.find import project_key
 from airflow_provider_workspace.procedures.roster import address_problem
 from airflow_provider_workspace.procedures.roster_files import RosterFile
@@ -267,8 +266,7 @@ def choose_organization(found: Mapping[str, Organization], organization: str | N
         return next(iter(found.values()))
     if organization is not None and organization in found:
         return found[organization]
-    close = get_close_matches(organization or "", found, n=1)
-    hint = f"did you mean '{close[0]}'?" if close else f"one of {', '.join(found)}"
+    hint = did_you_mean(organization or "", found, "one of ")
     there = f"there is no '{organization}' in {name}" if organization else f"there are several in {name}"
     raise WorkspaceInputError(f"Set organization ({hint}): {there}")
 
@@ -355,8 +353,7 @@ def _explain(root: Any, above: Iterable[str], finding: Any) -> tuple[int, str]:
     name = ".".join(str(part) for part in path)
     kind, message = finding["type"], finding["msg"].removeprefix("Value error, ")
     if kind == "extra_forbidden":
-        close = get_close_matches(str(path[-1]), known, n=1)
-        message = f"unknown field ({f'did you mean {close[0]!r}?' if close else 'known: ' + ', '.join(known)})"
+        message = f"unknown field ({did_you_mean(str(path[-1]), known)})"
     elif kind == "missing":
         message = "this field is required"
     elif kind == "string_type":

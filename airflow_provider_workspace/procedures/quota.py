@@ -65,14 +65,12 @@ class Quota:
     @property
     def progress_at(self) -> float:
         """When the last invite was sent, or the task began, in seconds since 1970."""
-        when: float = self.kept["progress_at"]
-        return when
+        return float(self.kept["progress_at"])
 
     @property
     def refusals(self) -> int:
         """Number of consecutive requests that were refused for a limit."""
-        count: int = self.kept["refusals"]
-        return count
+        return int(self.kept["refusals"])
 
     def sent(self) -> set[str]:
         """Return the addresses that this task invited."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_workspace.api.operations.invites import InviteSettings
-from airflow_provider_workspace.errors import WorkspaceInputError, type_name
+from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, type_name
 
 # The name of cells without a column: not a field of an invite, so the row is refused with this name.
 EXTRA_CELLS = "cells beyond the last column"
@@ -183,10 +183,7 @@ def _check_columns(file: RosterFile, names: Sequence[str]) -> None:
         raise WorkspaceInputError(f"{file} is empty: expected a header such as email,first_name,level")
     for name in names:
         if name not in COLUMNS:
-            from difflib import get_close_matches
-
-            close = get_close_matches(name[:100], COLUMNS, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"known columns: {', '.join(COLUMNS)}"
+            hint = did_you_mean(name[:100], COLUMNS, "known columns: ")
             raise WorkspaceInputError(f"{file} has the unknown column {_quoted(name[:100])} ({hint})")
         if names.count(name) > 1:
             raise WorkspaceInputError(f"{file} has the column '{name}' more than once: remove one")

@@ -27,6 +27,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceOutcomeUnknownError,
 )
 from airflow_provider_workspace.hooks.progress import ProgressLog
+from airflow_provider_workspace.procedures.ensure import check_from_service
 from airflow_provider_workspace.procedures.invites_report import MAX_NAMED, NEEDS_ATTENTION, InvitesReport
 from airflow_provider_workspace.state.lease_store import VariableStore
 from airflow_provider_workspace.state.leases import LeaseRegistry, digest, export_key, iso
@@ -108,8 +109,31 @@ class TaskState:
         self.write({"begun": what, "at": self._clock()})
 
     def take_over(self) -> Callable[..., None] | None:
-        """Note that this try sends from now on; return the check that no other one has begun since, if there is one."""
-        return None if self._store is None else LatestTry(self._store).check
+        """
+        Note that this try sends from now on; return the check that no other one has begun since, if there is one.
+
+        A worker that was suspended may wake up when Airflow has started another try long ago. The check reads the note
+        again if either clock says that the last look was some seconds ago, and raises ``AirflowFailException``.
+        """
+        store, token, lock, checked = self._store, uuid4().hex, threading.Lock(), _clocks()
+        if store is None:
+            return None
+        store.set(LATEST_TRY, token)
+
+        def check(*_: object) -> None:
+            nonlocal checked
+            with lock:  # of threads that wake up together, each must look
+                clocks = _clocks()
+                if all(abs(now - then) <= CHECK_SECONDS for now, then in zip(clocks, checked, strict=True)):
+                    return
+                # Airflow shows a try that was replaced nothing at all.
+                if store.get(LATEST_TRY) != token:
+                    raise AirflowFailException(
+                        "See the log of the latest try: another try of this task has taken over. Nothing more was sent"
+                    )
+                checked = clocks
+
+        return check
 
     def count_send(self) -> int:
         """Count one more send and return the number of sends in this try, deferrals included."""
@@ -138,40 +162,6 @@ class TaskState:
         elif at > now:
             self._carried[RETRY_BEGAN] = now
         return max(0.0, now - at)
-
-
-class LatestTry:
-    """
-    Lets a try send only as long as no other try of the task has begun.
-
-    A worker that was suspended may wake up when Airflow has started another try long ago.
-
-    :param store: Airflow's task state store, which notes this try
-    """
-
-    def __init__(self, store: Any) -> None:
-        self._store = store
-        self._token = uuid4().hex
-        self._lock = threading.Lock()
-        self._checked = _clocks()
-        store.set(LATEST_TRY, self._token)
-
-    def check(self, *_: object) -> None:
-        """
-        Read the note again if either clock says that the last look was some seconds ago.
-
-        :raises AirflowFailException: if another try has begun
-        """
-        with self._lock:  # of threads that wake up together, each must look
-            clocks = _clocks()
-            if all(abs(now - then) <= CHECK_SECONDS for now, then in zip(clocks, self._checked, strict=True)):
-                return
-            # Airflow shows a try that was replaced nothing at all.
-            if self._store.get(LATEST_TRY) != self._token:
-                raise AirflowFailException(
-                    "See the log of the latest try: another try of this task has taken over. Nothing more was sent"
-                )
-            self._checked = clocks
 
 
 def _clocks() -> tuple[float, float]:
@@ -380,10 +370,8 @@ class DashboardRegistry:
         try:
             dashboard = client.send(GetDashboard(project_id=self.identity.project_id, dashboard_id=dashboard_id))
         except WorkspaceNotFoundError as error:
-            if error.from_service:
-                return None
-            error.args = (f"Check the host of the connection: this 404 may be that of a proxy. {error}",)
-            raise
+            check_from_service(error)
+            return None
         if dashboard.deleted:
             return None
         if "name" not in remembered:  # written by hand

@@ -133,7 +133,11 @@ def test_a_list_is_read_page_by_page(
 
 
 @pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
-@pytest.mark.parametrize("expected", WITH_A_BODY, ids=lambda item: item.operation)
+@pytest.mark.parametrize(
+    "expected",
+    [item for item in WITH_A_BODY if item.operation != "VerifyDomain"],  # the interface does not say what its body does
+    ids=lambda item: item.operation,
+)
 def test_an_operator_sends_every_field(expected: Expected, connect: Callable[..., None]) -> None:
     """The dry run shows the request."""
     connect()

@@ -67,13 +67,13 @@ class StillWaitingError(Exception):
 
 def requests(server: SandboxServer) -> list[dict[str, Any]]:
     assert server._listener is not None
-    return list(server._listener.service.log)
+    return list(server._listener.service._log)
 
 
 def attempt(server: SandboxServer, action: Callable[[], Any]) -> None:
     """Call a function. It must return or raise an error of the package, and send only valid requests."""
     assert server._listener is not None
-    server._listener.service.log.clear()
+    server._listener.service._log.clear()
     refused = None
     try:
         action()
@@ -118,7 +118,7 @@ def airflow_in_memory(monkeypatch: pytest.MonkeyPatch, server: SandboxServer, no
     install_runs(monkeypatch)
     monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "client")
     assert server._listener is not None
-    server._listener.service.log.clear()
+    server._listener.service._log.clear()
 
 
 @st.composite

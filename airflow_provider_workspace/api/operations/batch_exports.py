@@ -2,17 +2,19 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, JsonValue, field_validator
+from pydantic import JsonValue, field_validator
 
 from airflow_provider_workspace.api.models import BatchExport
-from airflow_provider_workspace.api.operation import Operation, Uuid, endpoint
+from airflow_provider_workspace.api.operation import Operation, T, Uuid, endpoint
 
 BATCH_EXPORT = "/organizations/{organization_id}/batch_exports/{batch_export_id}/"
 
 
-class BatchExportFields(BaseModel):
-    """The fields of a pause or unpause; the interface does not show what they do."""
+class OfBatchExport(Operation[T]):
+    """An operation on a batch export; the interface does not show what its fields do."""
 
+    organization_id: str
+    batch_export_id: Uuid
     name: str | None = None
     model: Literal["events", "persons"] | None = None
     destination: JsonValue = None
@@ -33,11 +35,8 @@ class BatchExportFields(BaseModel):
     passing_statuses=(400,),
     shows={"paused": True},
 )
-class PauseBatchExport(BatchExportFields, Operation[BatchExport | None]):
+class PauseBatchExport(OfBatchExport[BatchExport | None]):
     """Pause a batch export; a paused one stays paused."""
-
-    organization_id: str
-    batch_export_id: Uuid
 
 
 @endpoint(
@@ -49,15 +48,13 @@ class PauseBatchExport(BatchExportFields, Operation[BatchExport | None]):
     passing_statuses=(400,),
     shows={"paused": False},
 )
-class UnpauseBatchExport(BatchExportFields, Operation[BatchExport | None]):
+class UnpauseBatchExport(OfBatchExport[BatchExport | None]):
     """
     Resume a batch export; a running one keeps running.
 
     :param resume_fields: fields that the interface does not name; they are sent unchecked
     """
 
-    organization_id: str
-    batch_export_id: Uuid
     resume_fields: dict[str, JsonValue] | None = None
 
     @field_validator("resume_fields")

@@ -4,7 +4,7 @@ from pydantic import BaseModel, JsonValue
 
 from airflow_provider_workspace.api.levels import OptionalNumber
 from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator, DashboardSharing, Page
-from airflow_provider_workspace.api.operation import IntegerId, Offset, Operation, TextId, UserId, endpoint
+from airflow_provider_workspace.api.operation import IntegerId, Offset, Operation, T, TextId, UserId, endpoint
 
 DASHBOARDS = "/environments/{project_id}/dashboards/"
 DASHBOARD = DASHBOARDS + "{dashboard_id}/"
@@ -24,6 +24,13 @@ class DashboardFields(BaseModel):
     restriction_level: OptionalNumber = None
 
 
+class OfDashboard(Operation[T]):
+    """An operation on a dashboard."""
+
+    project_id: TextId
+    dashboard_id: IntegerId
+
+
 @endpoint(
     "POST",
     DASHBOARDS,
@@ -41,19 +48,13 @@ class CreateDashboard(DashboardFields, Operation[Dashboard]):
 
 
 @endpoint("GET", DASHBOARD, scope="dashboard:read", repeatable=True)
-class GetDashboard(Operation[Dashboard]):
+class GetDashboard(OfDashboard[Dashboard]):
     """Retrieve a dashboard."""
-
-    project_id: TextId
-    dashboard_id: IntegerId
 
 
 @endpoint("PATCH", DASHBOARD, scope="dashboard:write", repeatable=True)
-class UpdateDashboard(DashboardFields, Operation[Dashboard]):
+class UpdateDashboard(DashboardFields, OfDashboard[Dashboard]):
     """Change a dashboard; ``deleted=True`` deletes it."""
-
-    project_id: TextId
-    dashboard_id: IntegerId
 
 
 @endpoint(
@@ -63,23 +64,17 @@ class UpdateDashboard(DashboardFields, Operation[Dashboard]):
     repeatable=True,
     instead="Dashboards are never hard-deleted: use delete_dashboard, which sets deleted to true.",
 )
-class HardDeleteDashboard(Operation[None]):
+class HardDeleteDashboard(OfDashboard[None]):
     """Always refused with 405. Section "Errors"."""
-
-    project_id: TextId
-    dashboard_id: IntegerId
 
 
 @endpoint("GET", DASHBOARD + "access_controls/", scope=None, repeatable=True)
-class GetDashboardAccessControls(Operation[Dashboard]):
+class GetDashboardAccessControls(OfDashboard[Dashboard]):
     """Retrieve a dashboard with the access level of the current user; the interface shows no scope."""
-
-    project_id: TextId
-    dashboard_id: IntegerId
 
 
 @endpoint("GET", DASHBOARD + "collaborators/", scope="dashboard:read", repeatable=True)
-class ListDashboardCollaborators(Operation[Page[DashboardCollaborator]]):
+class ListDashboardCollaborators(OfDashboard[Page[DashboardCollaborator]]):
     """
     List the collaborators of a dashboard.
 
@@ -87,8 +82,6 @@ class ListDashboardCollaborators(Operation[Page[DashboardCollaborator]]):
     ``offset`` is not part of the interface; it is sent only to follow a ``next`` link.
     """
 
-    project_id: TextId
-    dashboard_id: IntegerId
     offset: Offset = None
 
 
@@ -101,27 +94,20 @@ class ListDashboardCollaborators(Operation[Page[DashboardCollaborator]]):
     recover="look-up",
     look_for="Look for the person among the dashboard's collaborators before you add them again.",
 )
-class AddDashboardCollaborator(Operation[DashboardCollaborator]):
+class AddDashboardCollaborator(OfDashboard[DashboardCollaborator]):
     """Add a collaborator to a dashboard."""
 
-    project_id: TextId
-    dashboard_id: IntegerId
     user_uuid: UserId
     level: OptionalNumber = None
 
 
 @endpoint("DELETE", DASHBOARD + "collaborators/{user_uuid}/", scope="dashboard:write", repeatable=True)
-class RemoveDashboardCollaborator(Operation[None]):
+class RemoveDashboardCollaborator(OfDashboard[None]):
     """Remove a collaborator from a dashboard."""
 
-    project_id: TextId
-    dashboard_id: IntegerId
     user_uuid: UserId
 
 
 @endpoint("GET", DASHBOARD + "sharing/", scope="sharing_configuration:read", repeatable=True)
-class GetDashboardSharing(Operation[DashboardSharing]):
+class GetDashboardSharing(OfDashboard[DashboardSharing]):
     """Retrieve the sharing configuration of a dashboard, which contains the secret ``access_token``."""
-
-    project_id: TextId
-    dashboard_id: IntegerId

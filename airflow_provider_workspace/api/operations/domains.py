@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from airflow_provider_workspace.api.models import Domain, Page
-from airflow_provider_workspace.api.operation import Limit, Offset, Operation, Uuid, endpoint
+from airflow_provider_workspace.api.operation import Operation, OrganizationList, T, Uuid, endpoint
 
 DOMAINS = "/organizations/{organization_id}/domains/"
 DOMAIN = DOMAINS + "{domain_id}/"
@@ -19,13 +19,16 @@ class DomainFields(BaseModel):
     saml_x509_cert: str | None = None
 
 
-@endpoint("GET", DOMAINS, scope="organization:read", repeatable=True)
-class ListDomains(Operation[Page[Domain]]):
-    """List the domains of an organization."""
+class OfDomain(Operation[T]):
+    """An operation on a domain."""
 
     organization_id: str
-    limit: Limit = None
-    offset: Offset = None
+    domain_id: Uuid
+
+
+@endpoint("GET", DOMAINS, scope="organization:read", repeatable=True)
+class ListDomains(OrganizationList[Page[Domain]]):
+    """List the domains of an organization."""
 
 
 @endpoint(
@@ -45,28 +48,20 @@ class CreateDomain(DomainFields, Operation[Domain]):
 
 
 @endpoint("GET", DOMAIN, scope="organization:read", repeatable=True)
-class GetDomain(Operation[Domain]):
+class GetDomain(OfDomain[Domain]):
     """Retrieve a domain."""
-
-    organization_id: str
-    domain_id: Uuid
 
 
 @endpoint("PATCH", DOMAIN, scope="organization:write", repeatable=True)
-class UpdateDomain(DomainFields, Operation[Domain]):
+class UpdateDomain(DomainFields, OfDomain[Domain]):
     """Change a domain."""
 
-    organization_id: str
-    domain_id: Uuid
     domain: str | None = Field(default=None, min_length=1)
 
 
 @endpoint("DELETE", DOMAIN, scope="organization:write", repeatable=True)
-class DeleteDomain(Operation[None]):
+class DeleteDomain(OfDomain[None]):
     """Delete a domain."""
-
-    organization_id: str
-    domain_id: Uuid
 
 
 @endpoint(
@@ -78,9 +73,7 @@ class DeleteDomain(Operation[None]):
     already_done_code="already_verified",
     shows={},
 )
-class VerifyDomain(DomainFields, Operation[Domain | None]):
+class VerifyDomain(DomainFields, OfDomain[Domain | None]):
     """Ask the service to verify a domain now; read the domain to see the result."""
 
-    organization_id: str
-    domain_id: Uuid
     domain: str | None = Field(default=None, min_length=1)

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from airflow_provider_workspace.api.levels import OptionalLevel
 from airflow_provider_workspace.api.models import Invite, Page
-from airflow_provider_workspace.api.operation import Limit, Offset, Operation, Uuid, endpoint
+from airflow_provider_workspace.api.operation import Operation, OrganizationList, Uuid, endpoint
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -34,12 +34,8 @@ class InviteFields(InviteSettings):
 
 
 @endpoint("GET", INVITES, scope="organization_member:read", repeatable=True)
-class ListInvites(Operation[Page[Invite]]):
+class ListInvites(OrganizationList[Page[Invite]]):
     """List the invites of an organization, including expired ones."""
-
-    organization_id: str
-    limit: Limit = None
-    offset: Offset = None
 
 
 @endpoint(

@@ -2,33 +2,31 @@
 
 from airflow_provider_workspace.api.levels import Level
 from airflow_provider_workspace.api.models import Member, Page
-from airflow_provider_workspace.api.operation import Limit, Offset, Operation, UserId, endpoint
+from airflow_provider_workspace.api.operation import Operation, OrganizationList, T, UserId, endpoint
 
 MEMBERS = "/organizations/{organization_id}/members/"
 MEMBER = MEMBERS + "{user_uuid}/"
 
 
-@endpoint("GET", MEMBERS, scope="organization_member:read", repeatable=True)
-class ListMembers(Operation[Page[Member]]):
-    """List the members of an organization."""
-
-    organization_id: str
-    limit: Limit = None
-    offset: Offset = None
-
-
-@endpoint("PATCH", MEMBER, scope="organization_member:write", repeatable=True)
-class UpdateMember(Operation[Member]):
-    """Change the access level of a member."""
+class OfMember(Operation[T]):
+    """An operation on a member."""
 
     organization_id: str
     user_uuid: UserId
+
+
+@endpoint("GET", MEMBERS, scope="organization_member:read", repeatable=True)
+class ListMembers(OrganizationList[Page[Member]]):
+    """List the members of an organization."""
+
+
+@endpoint("PATCH", MEMBER, scope="organization_member:write", repeatable=True)
+class UpdateMember(OfMember[Member]):
+    """Change the access level of a member."""
+
     level: Level
 
 
 @endpoint("DELETE", MEMBER, scope="organization_member:write", repeatable=True)
-class DeleteMember(Operation[None]):
+class DeleteMember(OfMember[None]):
     """Remove a member from the organization."""
-
-    organization_id: str
-    user_uuid: UserId

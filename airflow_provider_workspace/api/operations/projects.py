@@ -4,7 +4,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from airflow_provider_workspace.api.levels import OptionalNumber
 from airflow_provider_workspace.api.models import Page, Project, ProjectItem
-from airflow_provider_workspace.api.operation import IntegerId, Limit, Offset, Operation, endpoint
+from airflow_provider_workspace.api.operation import IntegerId, Operation, OrganizationList, endpoint
 
 PROJECTS = "/organizations/{organization_id}/projects/"
 
@@ -54,12 +54,8 @@ class ProjectFields(BaseModel):
 
 
 @endpoint("GET", PROJECTS, scope="project:read", repeatable=True)
-class ListProjects(Operation[Page[ProjectItem]]):
+class ListProjects(OrganizationList[Page[ProjectItem]]):
     """List the projects of an organization."""
-
-    organization_id: str
-    limit: Limit = None
-    offset: Offset = None
 
 
 @endpoint(

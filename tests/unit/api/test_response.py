@@ -266,6 +266,7 @@ CASES: list[tuple[Operation[Any], int, str | dict[str, Any], str]] = [
     (GET, 403, "Missing scopes: [project:write]", "Give the API key of C the scope dashboard:read, or"),
     (ACCESS, 403, "", "Give the API key of C the scope that it lacks, or check the access level"),
     # A proxy in between
+    (PROJECT, 405, "", "Check that the host of C is the address of the workspace service"),
     (PROJECT, 407, "", "Put the user and password of the proxy into 'proxy' in the extra of C"),
 ]  # fmt: skip
 

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
-from airflow_provider_workspace.errors import WorkspaceRequestError
+from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceRequestError
+from airflow_provider_workspace.operators.windows import WorkspacePauseWindowExportsOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, TaskDeferred
 from tests.interruptions import Interruptions
@@ -213,6 +214,19 @@ def test_a_pause_with_unknown_outcome_is_resumed_twice(
     assert f"Never paused by this window, and so not resumed: {SECOND}" in capsys.readouterr().out
     assert asked(sandbox, "unpause") == 2
     assert airflow.lease_keys() == []
+
+
+def test_a_resume_that_needed_a_second_attempt_stays_noted(
+    sandbox: SandboxServer, airflow: Airflow, connect: Connect
+) -> None:
+    """The first attempt may still take effect, and a window that opens meanwhile must know."""
+    connect(max_attempts=2, consistency_time=30)
+    window = opened(FIRST)
+    sandbox.inject("reset_before", operation="unpause_batch_export")
+    assert 20 < deferral(window.close).end_at - time.time() <= 30
+    assert history(sandbox, FIRST)[-1] == "unpause"
+    (lease,) = airflow.leases()
+    assert lease["late_resume_until"]
 
 
 def test_a_cleared_window_waits_for_its_own_resume(sandbox: SandboxServer, connect: Connect) -> None:
@@ -473,7 +487,6 @@ INVALID: list[tuple[dict[str, Any], str]] = [
     ({"max_length": 60, "drain": 60}, "Set max_length above drain and hold together, which take 60 s"),
     ({"leave_paused": ["all"]}, "leave_paused must be a list of batch exports"),
     ({"leave_paused": f"['{FIRST}']"}, r"\(UUID\)\. Pass task.output"),
-    *(({"close_task_id": value}, "close_task_id must be the id") for value in (5, ["close"], "a\x00b", None)),
 ]
 
 
@@ -489,6 +502,12 @@ def test_an_invalid_argument_is_refused_before_pausing(
         window.open()
     assert airflow.lease_keys() == []
     assert sandbox.requests() == []
+
+
+@pytest.mark.parametrize("value", [5, ["close"], "a\x00b", None])
+def test_an_invalid_task_id_is_refused_in_the_dag_file(value: Any) -> None:
+    with pytest.raises(WorkspaceInputError, match="close_task_id must be the id of a task"):
+        WorkspacePauseWindowExportsOperator(task_id="pause", close_task_id=value)
 
 
 @pytest.mark.parametrize(

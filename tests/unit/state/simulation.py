@@ -14,7 +14,6 @@ from typing import Any
 
 import greenlet
 
-from airflow_provider_workspace.api.retry import RetryPolicy
 from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Run, Window
 from airflow_provider_workspace.state.pausing import Pauser
 from airflow_provider_workspace.state.resuming import Closer, sweep
@@ -138,7 +137,7 @@ class Process:
 
     def _pause(self) -> None:
         world = self.world
-        pauser = Pauser(world.registry, world, clock=world.time, sleep=world.sleep)
+        pauser = Pauser(world.registry, world, clock=world.time)
         while done := pauser.pause_all(world.registry.all(window=self.window)).waiting:
             world.sleep(max(done.values()) - world.clock)
 
@@ -149,9 +148,7 @@ class Process:
 
     def _close(self) -> None:
         world = self.world
-        closer = Closer(
-            world.registry, lambda _: world, f"{self.name}#{self.tries}", clock=world.time, sleep=world.sleep
-        )
+        closer = Closer(world.registry, lambda _: world, f"{self.name}#{self.tries}", clock=world.time)
         while until := closer.close_all(world.registry.all(window=self.window)).wait_until:
             world.sleep(until - world.clock)
 
@@ -172,7 +169,6 @@ class World:
     max_kills: int = 1
     kills_anywhere: bool = True
     mortal: tuple[str, ...] = ("a", "b")
-    policy: RetryPolicy = field(default_factory=lambda: RetryPolicy(max_attempts=1))
     consistency_time: float = CONSISTENCY_TIME
 
     def __post_init__(self) -> None:
@@ -227,19 +223,18 @@ class World:
 
     # The service
 
-    def pause(self, lease: Lease) -> None:
-        self._send(pauses=True, noted=lease.late_pause_until)
+    def send(self, lease: Lease, *, pauses: bool, note: Callable[[bool], object]) -> None:
+        assert pauses or lease.resume_fields == {"backfill": True}
+        noted = self.clock + self.consistency_time
+        note(False)  # noqa: FBT003
+        self._send(pauses=pauses, noted=noted)
 
-    def resume(self, lease: Lease) -> None:
-        assert lease.resume_fields == {"backfill": True}
-        self._send(pauses=False, noted=lease.late_resume_until)
-
-    def _send(self, *, pauses: bool, noted: float | None) -> None:
+    def _send(self, *, pauses: bool, noted: float) -> None:
         if self.running is None:
             self.paused = self.gap = pauses
             return
         self.visible("send")
-        request = Request(self.running, pauses, (noted or 0.0) - 0.01)
+        request = Request(self.running, pauses, noted - 0.01)
         self.running.request = request
         self.under_way.append(request)
         # Between the effect and the next visible step there is no choice.
@@ -323,7 +318,7 @@ class World:
         for _ in range(times):
             for request in list(self.under_way):
                 self._take_effect(request)
-            closer = Closer(self.registry, lambda _: self, "sweep", clock=self.time, sleep=self.sleep)
+            closer = Closer(self.registry, lambda _: self, "sweep", clock=self.time)
             swept += sweep(closer)[0]
             self.clock += SWEEP_INTERVAL
         return swept

@@ -75,7 +75,7 @@ faults: $(READY) ## Try every operation under every fault, and print what came o
 
 .PHONY: test-all
 test-all: $(READY) ## Run the tests on each supported Airflow and Python; ARGS="lowest 3.1-3.10 -- -k invites" some of them
-	@$(INDEX); $(PYTHON) dev/versions.py $(ARGS)
+	@$(INDEX); $(BIN)/nox $(if $(filter-out --,$(firstword $(ARGS))),--session) $(ARGS)
 
 .PHONY: dist
 dist: $(READY) ## Build the source distribution and the wheel in dist/; the same commit gives the same bytes

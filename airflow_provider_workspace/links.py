@@ -15,6 +15,20 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.client.settings import Settings
 
+ORGANIZATION = "/organization/{organization_id}"
+
+# Kind of resource: path below web_url.
+RESOURCE_PATHS: dict[str, str] = {
+    "batch_export": f"{ORGANIZATION}/batch_exports/{{batch_export_id}}",
+    "dashboard": "/project/{project_id}/dashboard/{dashboard_id}",
+    "domain": f"{ORGANIZATION}/domains",
+    "domains": f"{ORGANIZATION}/domains",
+    "invites": f"{ORGANIZATION}/members",
+    "members": f"{ORGANIZATION}/members",
+    "project": "/project/{project_id}",
+    "projects": f"{ORGANIZATION}/projects",
+}
+
 # Kinds of resources on the status page, and the fragment of its URL: a section, or an id to filter by.
 ON_STATUS_PAGE = {
     "batch_export": "{batch_export_id}",
@@ -43,12 +57,11 @@ def url_for(settings: Settings, kind: str, ids: Mapping[str, object]) -> str:
 
     With a ``web_url`` in the connection it is a page of the workspace, else the status page if that shows the resource.
 
-    :param kind: one of :data:`~airflow_provider_workspace.client.settings.RESOURCE_PATHS`
+    :param kind: one of :data:`RESOURCE_PATHS`
     :param ids: ids in the path; ``None`` stands for the default of the connection
     """
     from urllib.parse import quote
 
-    from airflow_provider_workspace.client.settings import RESOURCE_PATHS
     from airflow_provider_workspace.ui.plugin import ROUTE, WorkspacePlugin
 
     page = settings.web_url and settings.web_url + RESOURCE_PATHS[kind]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import tempfile
@@ -18,9 +17,7 @@ from service import running
 
 def main() -> None:
     """Measure."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds")
-    rounds = 9 if parser.parse_args().quick else 21
+    rounds = 9 if measure.quick(__doc__, "fewer rounds") else 21
     with running() as service:
         counts = measure.instructions("counted.py", service.url, "gets", "pages")
     samples = {name: [value / CALLS / 1e6 for value in counts[f"gets:{name}"]] for name in contestants.GETS}

@@ -7,13 +7,11 @@ Each contestant is a function that gets everything ready, imports included, and 
 from __future__ import annotations
 
 import importlib
-import json
 import re
-import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 from measure import OURS
 
@@ -131,22 +129,8 @@ def get_with_http_hook(_: str) -> Callable[[], object]:
     return lambda: hook.run(DASHBOARD, headers=HEADERS).json()
 
 
-def get_with_socket(url: str) -> Callable[[], object]:
-    """Write to a socket, and read what comes."""
-    parts = urlsplit(url)
-    connection = socket.create_connection((parts.hostname, parts.port or 80))
-    request = f"GET {DASHBOARD} HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n".encode()
-
-    def get() -> object:
-        connection.sendall(request)
-        return json.loads(connection.recv(65536).partition(b"\r\n\r\n")[2])
-
-    return get
-
-
 GETS: dict[str, Contestant] = {
     OURS: get_with_hook,
-    "raw socket": get_with_socket,
     "requests.Session": get_with_requests,
     "requests.Session, environment not read": get_with_requests_alone,
     "httpx.Client": get_with_httpx,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,9 +13,7 @@ from service import MEMBERS, Service, running
 
 def main() -> None:
     """Measure."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one round, without the peers")
-    quick = parser.parse_args().quick
+    quick = measure.quick(__doc__, "one round, without the peers")
     with running() as service, measure.airflow_home():
         measure.connect(service.url)
         contestants.import_base_classes()
@@ -49,14 +45,12 @@ def walk(rows: Callable[[str], Iterator[Any]], service: Service) -> Callable[[],
         next(rows(service.url))
         first = service.report()["requests"]
         before = measure.peak_memory()
-        began = time.monotonic()
         number = sum(1 for _ in rows(service.url))
         assert number == MEMBERS, number
         return {
             "memory": measure.peak_memory() - before,
             "requests": service.report()["requests"],
             "first": first,
-            "seconds": time.monotonic() - began,
         }
 
     return whole

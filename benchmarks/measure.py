@@ -7,6 +7,7 @@ same figure run after run on a machine that is busy, too.
 
 from __future__ import annotations
 
+import argparse
 import compileall
 import ctypes
 import gc
@@ -69,6 +70,13 @@ class Result:
         if self.bound is not None and mine > self.bound:
             found.append(f"{self.what}: {mine:.3g} {self.unit}, at most {self.bound:g} is the target")
         return found
+
+
+def quick(description: str | None, less: str) -> bool:
+    """Read the command line of a script: whether ``--quick`` asks for less."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help=less)
+    return bool(parser.parse_args().quick)
 
 
 def report(name: str, results: Sequence[Result]) -> None:

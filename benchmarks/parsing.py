@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -25,9 +24,7 @@ EMPTY = f"{contestants.OUR_OPERATORS} operators that do nothing"
 
 def main() -> None:
     """Measure."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few rounds, and no real Dag processor")
-    quick = parser.parse_args().quick
+    quick = measure.quick(__doc__, "few rounds, and no real Dag processor")
     with measure.airflow_home() as home, tempfile.TemporaryDirectory() as folder:
         results = [imports(15 if quick else 61)]
         results += parses(Path(folder), 7 if quick else 31)

@@ -6,7 +6,6 @@ Ours wait as Airflow's triggerer lets them: subscribed to shared streams.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
 import os
@@ -116,9 +115,7 @@ def watch(ready: Callable[[], Callable[[int], Any]], service: Service, seconds: 
 
 def main() -> None:
     """Measure."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one short round: one organization, without the peer")
-    quick = parser.parse_args().quick
+    quick = measure.quick(__doc__, "one short round: one organization, without the peer")
     rounds, seconds = (1, INTERVAL) if quick else (3, 30.0)
     with measure.airflow_home(), running() as service:
         measure.connect(service.url)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import json
-import re
 from itertools import pairwise
 from pathlib import Path
 from types import NoneType
@@ -17,7 +16,9 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 ROOT = Path(__file__).resolve().parent.parent
-WIDTH = 120
+FORM = ROOT / "airflow_provider_workspace" / "connection_form.json"
+PAGE = ROOT / "docs" / "connection.md"
+START, END = (f"<!-- {word} of what dev/make_connection.py writes -->" for word in ("Start", "End"))
 TYPES = {float: "number", int: "integer", bool: "boolean"}
 
 
@@ -89,56 +90,18 @@ def table() -> str:
             allowed = f"{low} to {high}" + (", integer" if form_type(field) == "integer" else "")
         cells = (f"`{key}`", extra.get("default_text", shown), extra.get("allowed", allowed), descriptions()[key])
         rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(rows) + "\n"
-
-
-def one_line(value: Any) -> str:
-    """Format a value as Python on one line."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{one_line(key)}: {one_line(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(one_line, value)) + "]"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
-
-
-def literal(value: Any, margin: str = "", before: int = 0) -> str:
-    """
-    Format a value like ruff: on one line if it is short enough.
-
-    :param margin: indentation of the line
-    :param before: number of characters before the value on its line
-    """
-    line = one_line(value)
-    if len(margin) + before + len(line) < WIDTH:
-        return line
-    inner = f"{margin}    "
-    if isinstance(value, str):
-        parts = re.findall(rf".{{1,{WIDTH - len(inner) - 3}}}(?: |$)", value)
-        return "(\n" + "".join(f"{inner}{one_line(part)}\n" for part in parts) + f"{margin})"
-    items = [(f"{one_line(key)}: ", item) for key, item in value.items()]
-    return "{\n" + "".join(f"{inner}{key}{literal(item, inner, len(key))},\n" for key, item in items) + f"{margin}}}"
-
-
-def replaced(path: Path, comment: str, text: str) -> str:
-    """
-    Return the content of a file with a new text between its marker comments.
-
-    :param comment: format of a comment, such as ``# {}``
-    """
-    start, end = (comment.format(f"{word} of what dev/make_connection.py writes") for word in ("Start", "End"))
-    head, _, rest = path.read_text(encoding="utf-8").partition(f"{start}\n")
-    _, _, tail = rest.partition(f"{end}\n")
-    return f"{head}{start}\n{text}{end}\n{tail}"
+    return "\n".join(["\n", *rows, "\n"])
 
 
 def files() -> dict[Path, str]:
     """Return the files with their current content."""
-    code = f"CONNECTION_FIELDS: dict[str, dict[str, Any]] = {literal(form())}\n"
-    return {CODE: replaced(CODE, "# {}", code), PAGE: replaced(PAGE, "<!-- {} -->", f"\n{table()}\n")}
+    head, rest = PAGE.read_text(encoding="utf-8").split(START)
+    tail = rest.partition(END)[2]
+    return {
+        FORM: json.dumps(form(), indent=2) + "\n",
+        PAGE: f"{head}{START}{table()}{END}{tail}",
+    }
 
-
-CODE = ROOT / "airflow_provider_workspace" / "get_provider_info.py"
-PAGE = ROOT / "docs" / "connection.md"
 
 if __name__ == "__main__":
     for path, text in files().items():

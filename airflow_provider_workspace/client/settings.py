@@ -22,20 +22,6 @@ from airflow_provider_workspace.errors import WorkspaceConfigError
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-ORGANIZATION = "/organization/{organization_id}"
-
-# Kind of resource: path below web_url.
-RESOURCE_PATHS: dict[str, str] = {
-    "batch_export": f"{ORGANIZATION}/batch_exports/{{batch_export_id}}",
-    "dashboard": "/project/{project_id}/dashboard/{dashboard_id}",
-    "domain": f"{ORGANIZATION}/domains",
-    "domains": f"{ORGANIZATION}/domains",
-    "invites": f"{ORGANIZATION}/members",
-    "members": f"{ORGANIZATION}/members",
-    "project": "/project/{project_id}",
-    "projects": f"{ORGANIZATION}/projects",
-}
-
 # Accepted connection types: the own one, and those that are not of another system.
 CONNECTION_TYPES = (None, "", "workspace", "generic", "http", "https")
 

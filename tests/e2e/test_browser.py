@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_workspace.get_provider_info import CONNECTION_FIELDS
+from airflow_provider_workspace.get_provider_info import get_provider_info
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.e2e.chromium import HEIGHT, LEGIBLE, Browser, needs_chromium
 from tests.e2e.live_airflow import LiveAirflow
@@ -89,7 +89,7 @@ def run(browser: Browser, airflow: LiveAirflow, form: str) -> str:  # noqa: ARG0
 
 
 def test_the_connection_form_explains_every_field(form: str) -> None:
-    for field in CONNECTION_FIELDS.values():
+    for field in get_provider_info()["connection-types"][0]["conn-fields"].values():
         assert field["label"] in form
         assert field["description"] in form
 

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from airflow_provider_workspace.errors import WorkspaceConfigError
-from airflow_provider_workspace.get_provider_info import CONNECTION_FIELDS, get_provider_info
+from airflow_provider_workspace.get_provider_info import get_provider_info
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 ROOT = Path(__file__).resolve().parents[2]
-BOUNDED = {name: field["schema"] for name, field in CONNECTION_FIELDS.items() if "minimum" in field["schema"]}
+(CONNECTION,) = get_provider_info()["connection-types"]
+FIELDS = CONNECTION["conn-fields"]
+BOUNDED = {name: field["schema"] for name, field in FIELDS.items() if "minimum" in field["schema"]}
 
 
 def test_generated_files_are_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,10 +26,9 @@ def test_generated_files_are_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_metadata_names_the_hook() -> None:
-    (connection,) = get_provider_info()["connection-types"]
-    assert connection["connection-type"] == WorkspaceHook.conn_type
-    assert connection["hook-class-name"] == f"{WorkspaceHook.__module__}.{WorkspaceHook.__name__}"
-    assert connection["hook-name"] == WorkspaceHook.hook_name
+    assert CONNECTION["connection-type"] == WorkspaceHook.conn_type
+    assert CONNECTION["hook-class-name"] == f"{WorkspaceHook.__module__}.{WorkspaceHook.__name__}"
+    assert CONNECTION["hook-name"] == WorkspaceHook.hook_name
 
 
 @pytest.mark.parametrize("name", [*BOUNDED, "bulk_invite_body"])
@@ -41,7 +42,7 @@ def test_values_of_the_form_are_accepted_and_others_refused(name: str, monkeypat
             return f"'{name}'" not in str(error)
         return True
 
-    schema = CONNECTION_FIELDS[name]["schema"]
+    schema = FIELDS[name]["schema"]
     if "enum" in schema:
         assert all(map(accepts, schema["enum"]))
         assert not accepts("list")

@@ -11,6 +11,7 @@ from airflow_provider_workspace.operators.arguments import (
     ID,
     ITEMS,
     NAME,
+    NAMES,
     PATH,
     ROWS,
     TEXT,
@@ -113,6 +114,7 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
 
     :param invites: rows (mappings with the fields of an invite; ``email`` is accepted for ``target_email``) or
         addresses: a list, or the XCom of another task
+    :param columns: names of the columns, if the rows are tuples or lists, such as the result of a query
     :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``;
         relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
     :param organization_id: organization; by default that of the connection
@@ -124,7 +126,8 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
 
     resource_kind = "invites"
     has_own_dry_run = True
-    invites: Arg[Sequence[Mapping[str, Any] | str] | None] = arg(ROWS, default=None)
+    invites: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(ROWS, default=None)
+    columns: Arg[Sequence[str] | None] = arg(NAMES, default=None)
     path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
     organization_id: Arg[str | None] = arg(ID, default=None)
     on_invalid: Literal["fail", "skip"] = fixed(choice("fail", "skip"), default="fail")
@@ -154,7 +157,7 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
         return self.invite_people(
-            read_roster(self.invites, file_at(self.path), self.defaults),
+            read_roster(self.invites, file_at(self.path), self.defaults, columns=self.columns),
             hook,
             hook.organization_or_default(self.organization_id),
             on_invalid=self.on_invalid,

@@ -12,6 +12,7 @@ from airflow_provider_workspace.operators.arguments import (
     ID,
     LEVEL,
     MAXIMUM,
+    NAMES,
     NEEDED,
     OPTIONAL_ID,
     OPTIONAL_NAME,
@@ -167,6 +168,7 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
 
     :param roster: rows (mappings with ``email``, ``level`` and other fields of an invite) or addresses: a list, or the
         XCom of another task
+    :param columns: names of the columns, if the rows are tuples or lists, such as the result of a query
     :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``;
         relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
     :param leavers: instead of a roster, the addresses of people who leave: they are removed and their open invites
@@ -191,7 +193,8 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
 
     resource_kind = "members"
     has_own_dry_run = True
-    roster: Arg[Sequence[Mapping[str, Any] | str] | None] = arg(ROWS, default=None)
+    roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(ROWS, default=None)
+    columns: Arg[Sequence[str] | None] = arg(NAMES, default=None)
     path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
     leavers: Arg[Sequence[str] | None] = arg(ROWS, default=None)
     protected: Arg[Sequence[str]] = arg(ROWS)
@@ -231,12 +234,14 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.procedures.invites import wait_for_consistency
         from airflow_provider_workspace.procedures.members import plan_members
-        from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_value
+        from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_query, rows_of_value
 
-        leavers = None if self.leavers is None else rows_of_value(self.leavers, "leavers")
+        leavers = None if self.leavers is None else rows_of_query(self.leavers, "leavers")
         roster: Iterable[Any] = ()
         if leavers is None:
-            roster = read_roster(self.roster, file_at(self.path), self.defaults, argument="roster")
+            roster = read_roster(
+                self.roster, file_at(self.path), self.defaults, argument="roster", columns=self.columns
+            )
         elif self.roster is not None or self.path is not None:
             raise WorkspaceInputError("Give either leavers=… or a roster")
         wait_for_consistency(hook.client, self.task_state)

@@ -39,6 +39,7 @@ def read_roster(
     defaults: Mapping[str, Any] | None = None,
     *,
     argument: str = "invites",
+    columns: Sequence[str] | None = None,
 ) -> RosterRows:
     """
     Return the rows of a roster.
@@ -48,12 +49,15 @@ def read_roster(
         file on this machine
     :param defaults: fields for rows that do not have them
     :param argument: name of the operator's argument for ``invites``, for messages
+    :param columns: names of the columns, where rows are tuples or lists
     :raises WorkspaceInputError: unless exactly one of both is given; if the file cannot be read
     """
     if (invites is None) == (path is None):
         raise WorkspaceInputError(f"Give either {argument}=… or path=…")
     if path is None:
-        return RosterRows(_filled(row, defaults) for row in rows_of_value(invites, argument))
+        return RosterRows(_filled(row, defaults) for row in rows_of_query(invites, argument, columns))
+    if columns is not None:
+        raise WorkspaceInputError("columns is for rows of a query: a file has a header")
     file = path if isinstance(path, RosterFile) else RosterFile(path)
     rows = RosterRows(_filled(row, defaults) for row in _read_file(file))
     if file.suffix.lower() == ".csv":
@@ -150,6 +154,54 @@ def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
     return value if isinstance(value, Sequence) else list(value)
 
 
+def rows_of_query(value: Any, argument: str, columns: Sequence[str] | None = None) -> list[Any]:
+    """
+    Read rows as operators for SQL return them: mappings, tuples or lists, or the rows and the cursor's description.
+
+    A cell that is ``None`` has no value; a row without values is blank. The name of a column may be in capitals.
+
+    :param argument: name of the operator's argument, for messages
+    :param columns: names of the columns, where rows are tuples or lists; rows of one column need none
+    :raises WorkspaceInputError: naming the row or column, if the columns are not known
+    """
+    rows = rows_of_value(value, argument)
+    if len(rows) == 2 and _is_description(rows[1]) and _is_list(rows[0]) and all(map(_is_list, rows[0])):
+        rows, columns = rows[0], columns or [str(column[0]) for column in rows[1]]
+    if columns is not None:
+        columns = [_column(name) for name in columns]
+        _check_columns("columns", columns)
+    return [_row_of_query(row, f"{argument}, row {number}", columns) for number, row in enumerate(rows, start=1)]
+
+
+def _row_of_query(row: Any, where: str, columns: Sequence[str] | None) -> Any:
+    if isinstance(row, Mapping):
+        cells = {_column(name): cell for name, cell in row.items()}
+    elif _is_list(row):
+        if columns is None and len(row) == 1:
+            return {} if row[0] is None else row[0]
+        if columns is None or len(row) != len(columns):
+            named = "" if columns is None else f", and columns names {len(columns)}"
+            raise WorkspaceInputError(f"Pass columns=[…] with a name for each column: {where} has {len(row)}{named}")
+        cells = dict(zip(columns, row, strict=True))
+    else:
+        return {} if row is None else row
+    return {} if all(cell is None for cell in cells.values()) else {n: c for n, c in cells.items() if c is not None}
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _is_description(value: Any) -> bool:
+    """Return whether it is the description of a cursor (PEP 249): for each column its name, its type and more."""
+    return bool(value) and _is_list(value) and all(_is_list(column) and len(column) > 1 for column in value)
+
+
+def _column(name: Any) -> Any:
+    """Return the name of a column as the interface writes it: some databases write all names in capitals."""
+    return name.lower() if isinstance(name, str) and name.lower() in COLUMNS else name
+
+
 def _quoted(name: Any) -> str:
     """Return the name of a file or column in quotes, without line breaks."""
     return f"'{name}'" if str(name).isprintable() else ascii(str(name))
@@ -177,7 +229,7 @@ def _rows_of_csv(file: RosterFile, text: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _check_columns(file: RosterFile, names: Sequence[str]) -> None:
+def _check_columns(file: RosterFile | str, names: Sequence[str]) -> None:
     """Refuse a header with an unknown or repeated column."""
     if not any(names):
         raise WorkspaceInputError(f"{file} is empty: expected a header such as email,first_name,level")

@@ -254,3 +254,50 @@ def test_a_json_array_is_refused_exactly_if_it_is_damaged(
     except ValueError:
         whole = None
     assert json.dumps(found) == json.dumps(whole if isinstance(whole, list) else None)
+
+
+# Rows of a query
+
+DESCRIPTION = [("EMAIL", "text", None, None, None, None, None), ("LEVEL", "int", None, None, None, None, None)]
+ADA = {"email": "ada@example.com", "level": 8}
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "read"),
+    [
+        ([("ada@example.com", 8), ["lin@example.com", None]], ["email", "level"], [ADA, {"email": "lin@example.com"}]),
+        ([("ada@example.com", 8), None, (None, None)], ["EMAIL", "Level"], [ADA, {}, {}]),
+        ([("ada@example.com",), ["lin@example.com"], (None,)], None, ["ada@example.com", "lin@example.com", {}]),
+        ([{"EMAIL": "ada@example.com", "LEVEL": 8, "MESSAGE": None}], None, [ADA]),
+        (([("ada@example.com", 8)], DESCRIPTION), None, [ADA]),
+        ([[["ada@example.com", 8]], DESCRIPTION], None, [ADA]),  # as XCom returns it
+        (([], DESCRIPTION), None, []),
+        (
+            [["ada@example.com", 8], ["lin@example.com", 8]],
+            ["email", "level"],
+            [ADA, {**ADA, "email": "lin@example.com"}],
+        ),
+    ],
+)
+def test_rows_of_a_query_are_read(rows: Any, columns: list[str] | None, read: list[Any]) -> None:
+    assert list(read_roster(rows, columns=columns)) == read
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "says"),
+    [
+        ([("ada@example.com", 8)], None, r"Pass columns=\[…\] with a name for each column: invites, row 1 has 2"),
+        ([ADA, ("ada@example.com",)], ["email", "level"], "invites, row 2 has 1, and columns names 2"),
+        ([("ada@example.com", 8)], ["mail", "level"], "columns has the unknown column 'mail'.*did you mean 'email'"),
+        ([("a", "b")], ["email", "EMAIL"], "columns has the column 'email' more than once"),
+        ([("Ada", 8)], ["first_name", "level"], "columns has no column 'email'"),
+    ],
+)
+def test_rows_of_a_query_without_known_columns_are_refused(rows: Any, columns: list[str] | None, says: str) -> None:
+    with pytest.raises(WorkspaceInputError, match=says):
+        read_roster(rows, columns=columns)
+
+
+def test_columns_are_for_rows_and_not_for_a_file(tmp_path: Path) -> None:
+    with pytest.raises(WorkspaceInputError, match="a file has a header"):
+        read_roster(None, write(tmp_path, "a.csv", "email\n"), columns=["email"])

@@ -20,8 +20,6 @@ from typing import Any
 import httpx
 import pytest
 
-from airflow_provider_workspace import __version__
-from airflow_provider_workspace.get_provider_info import get_provider_info
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.audit import effects
 from tests.dags.human import approving
@@ -33,7 +31,6 @@ pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guides" / "organization-file.md"
 UV = Path(sys.executable).with_name("uv")
-INFO = get_provider_info()
 EXAMPLES = sorted((ROOT / "example_dags").glob("*.py"))
 EVERY_MODULE = """
 import importlib, pkgutil, airflow_provider_workspace as package
@@ -192,22 +189,6 @@ def test_every_module_can_be_imported(away: Path) -> None:
     files = run(away / "venv" / "bin" / "python", "-c", EVERY_MODULE, cwd=away).split()
     assert len(files) > 80
     assert all(file.startswith(str(away / "venv")) for file in files)
-
-
-@pytest.mark.parametrize(
-    ("command", "shown"),
-    [
-        ("list", ["airflow-provider-workspace", __version__]),
-        ("hooks", ["airflow_provider_workspace.hooks.workspace.WorkspaceHook"]),
-        ("links", INFO["extra-links"]),
-        ("triggers", INFO["triggers"][0]["python-modules"]),
-        ("widgets", [f"extra__workspace__{name}" for name in INFO["connection-types"][0]["conn-fields"]]),
-        ("behaviours", ['"workspace"']),
-    ],
-)
-def test_airflow_lists_the_parts_of_the_provider(away: Path, command: str, shown: list[str]) -> None:
-    listed = airflow(away, "providers", command, "--output", "json")
-    assert [name for name in shown if name not in listed] == []
 
 
 def test_airflow_offers_the_examples(away: Path) -> None:

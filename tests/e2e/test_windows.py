@@ -108,12 +108,6 @@ def sweep(airflow: LiveAirflow) -> str:
     return f"[{state}] " + airflow.log("window_sweep", run_id, "sweep")
 
 
-@pytest.mark.parametrize("dag_id", ["window_success", "window_hold"])
-def test_a_window_closes_after_the_work(airflow: LiveAirflow, server: SandboxServer, dag_id: str) -> None:
-    assert airflow.finish(dag_id, airflow.trigger(dag_id)) == "success"
-    assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause"]
-
-
 @pytest.mark.parametrize("end", ["the work is killed", "the work is marked as failed", "the run is marked as failed"])
 def test_a_window_closes_after_its_work_was_ended(airflow: LiveAirflow, server: SandboxServer, end: str) -> None:
     run_id, pid = begin(airflow, "window_long")
@@ -284,11 +278,3 @@ def test_an_accident_leaves_no_export_paused(
     if stays:
         assert swept.startswith("[failed]")
         assert f"Abandoned window {dag_id} / {run_id}" in swept
-
-
-def test_what_the_sweep_has_resumed_is_not_resumed_again(airflow: LiveAirflow, server: SandboxServer) -> None:
-    """The Dag that was paused goes on."""
-    run_id = airflow.call("GET", "dags/window_dag_paused/dagRuns")["dag_runs"][0]["dag_run_id"]
-    airflow.call("PATCH", "dags/window_dag_paused", {"is_paused": False})
-    assert airflow.finish("window_dag_paused", run_id) == "success"
-    assert server.effects() == []

@@ -10,9 +10,6 @@ import pytest
 from airflow_provider_workspace.sandbox.seed import SEED
 from tests.audit import effects
 from tests.sandbox.paths import (
-    COLLABORATORS,
-    DASHBOARD,
-    DASHBOARDS,
     DOMAINS,
     EXPORT,
     EXPORTS,
@@ -25,46 +22,6 @@ if TYPE_CHECKING:
     import httpx
 
     from airflow_provider_workspace.sandbox.server import SandboxServer
-
-# Collection, body of a create, and a change.
-KINDS = {
-    "dashboard": (DASHBOARDS, {"name": "Signups", "tags": ["weekly"], "pinned": True}, {"description": "By week"}),
-    "domain": (
-        DOMAINS,
-        {"domain": "acme.example.org"},
-        {"saml_entity_id": "acme", "saml_x509_cert": "made-up-certificate"},
-    ),
-    "invite": (INVITES, {"target_email": "new.person@example.com", "send_email": False, "message": "Hi"}, None),
-    "project": (PROJECTS, {"name": "Shop", "timezone": "Europe/Vienna", "app_urls": ["https://example.com"]}, None),
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_record_is_created_changed_and_deleted(api: httpx.Client, sandbox: SandboxServer, kind: str) -> None:
-    collection, body, change = KINDS[kind]
-    response = api.post(collection, json=body)
-    assert response.status_code == 201
-    record = response.json()
-    assert body.items() <= record.items()
-    path = f"{collection}{record['id']}/"
-    if kind != "invite":
-        shown = api.get(path).json()
-        assert shown == record | {name: shown[name] for name in ("updated_at",) if name in shown}
-    if kind != "dashboard":
-        assert api.get(collection).json()["results"][-1].items() <= record.items()
-    expected = [f"create_{kind}"]
-    if change:
-        for _ in range(2):
-            updated = api.patch(path, json=change)
-            assert (updated.status_code, change.items() <= updated.json().items()) == (200, True)
-        expected.append(f"update_{kind}")
-    if kind != "project":
-        deleted = api.patch(path, json={"deleted": True}) if kind == "dashboard" else api.delete(path)
-        assert deleted.status_code == (200 if kind == "dashboard" else 204)
-        assert kind == "dashboard" or (deleted.content, api.delete(path).status_code) == (b"", 404)
-        expected.append(f"delete_{kind}")
-    assert effects(sandbox) == expected
-    assert "made-up-certificate" not in str(sandbox.effects())
 
 
 def test_repeated_pauses_have_one_effect(api: httpx.Client, sandbox: SandboxServer) -> None:
@@ -133,6 +90,14 @@ def test_accepting_an_invite_creates_a_member(api: httpx.Client, sandbox: Sandbo
     assert invite["id"] not in [row["id"] for row in api.get(INVITES).json()["results"]]
     refused = api.post(INVITES, json=wanted)
     assert (refused.status_code, refused.json()["attr"]) == (400, "target_email")
+
+
+def test_a_new_member_is_listed_late(api: httpx.Client, sandbox: SandboxServer) -> None:
+    sandbox.inject("late_rows", seconds=20)
+    sandbox.accept_invite(SEED.invite_id)
+    assert api.get(MEMBERS).json()["count"] == 5
+    sandbox.advance_clock(21)
+    assert api.get(MEMBERS).json()["count"] == 6
 
 
 @pytest.mark.parametrize("body", [b"{", b"\xff", b'{"name": NaN}', b"[" * 100_000])
@@ -208,58 +173,3 @@ def test_a_pause_does_not_stop_a_started_run(sandbox: SandboxServer, api: httpx.
     assert sandbox.export_runs(HOURLY)["exported"][-1] == last
     sandbox.advance_clock(300)
     assert sandbox.export_runs(HOURLY)["exported"][-1] == last | {"status": "completed"}
-
-
-# Faults. ``tests/faults`` tries all kinds with the client
-
-
-def names(api: httpx.Client) -> list[str]:
-    return [row["name"] for row in api.get(PROJECTS).json()["results"]]
-
-
-@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-def test_slow_effects_are_applied_in_order_of_time_and_dropped_by_a_reset(
-    api: httpx.Client, sandbox: SandboxServer
-) -> None:
-    for name, seconds in (("second", 20), ("first", 10), ("dropped", 3600)):
-        sandbox.inject("slow_effect", "create_project", seconds=seconds, answer="504")
-        assert api.post(PROJECTS, json={"name": name}).status_code == 504
-    assert names(api) == ["Default project"]
-    sandbox.advance_clock(600)
-    assert names(api) == ["Default project", "first", "second"]
-    first, second = sandbox.effects("create_project")
-    assert first["at"] < second["at"]
-    assert sandbox.requests()[0]["handled"] == 201
-    sandbox.reset()
-    sandbox.advance_clock(3600)
-    assert names(api) == ["Default project"]
-
-
-def test_late_rows_appear_after_their_delay(api: httpx.Client, sandbox: SandboxServer) -> None:
-    sandbox.advance_clock(60)  # so that the seed is old enough
-    sandbox.inject("late_rows", seconds=20)
-    lists: dict[str, dict[str, Any]] = {
-        PROJECTS: {"name": "Shop"},
-        DOMAINS: {"domain": "new.example.com"},
-        INVITES: {"target_email": "new@example.com"},
-        COLLABORATORS: {"user_uuid": SEED.member_uuid, "level": 37},
-    }
-    api.patch(DASHBOARD, json={"restriction_level": 37})
-    before = {path: rows_of(api.get(path).json()) for path in (*lists, MEMBERS)}
-    for path, body in lists.items():
-        assert api.post(path, json=body).status_code == 201
-    (invite,) = sandbox.effects("create_invite")
-    assert {path: rows_of(api.get(path).json()) for path in before} == before
-    assert api.get(PROJECTS).json()["count"] == len(before[PROJECTS])
-    sandbox.accept_invite(invite["detail"]["invite_id"])
-    assert rows_of(api.get(MEMBERS).json()) == before[MEMBERS]
-    sandbox.advance_clock(21)
-    grown = {path: len(rows_of(api.get(path).json())) - len(rows) for path, rows in before.items()}
-    assert grown == {PROJECTS: 1, DOMAINS: 1, INVITES: 0, COLLABORATORS: 1, MEMBERS: 1}
-
-
-def rows_of(answer: Any) -> list[Any]:
-    if isinstance(answer, list):
-        return answer
-    rows: list[Any] = answer.get("results", [answer])
-    return rows

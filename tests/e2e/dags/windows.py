@@ -81,12 +81,6 @@ with (
     long()
 
 with (
-    DAG("window_hold", schedule=None),
-    maintenance_window(batch_export_ids=[FIRST, SECOND], hold=timedelta(seconds=10)),
-):
-    pass
-
-with (
     DAG("window_run_timeout", schedule=None, dagrun_timeout=timedelta(seconds=25)),
     maintenance_window(batch_export_ids=[FIRST]),
 ):

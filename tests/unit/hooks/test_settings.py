@@ -16,8 +16,6 @@ from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, Works
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Call
-
 HOST = "https://workspace.example.com"
 PARTS: dict[str, Any] = {"conn_type": "workspace", "host": HOST, "password": "s3cret-key"}
 # The keys of the extra, in the order of the connection form.
@@ -48,13 +46,13 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.fixture
-def refused(call: Call, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a function that sets a connection and returns the message of either hook."""
+def refused(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that sets a connection and returns the message of the hook."""
 
     def message(connection: str | None = None, **parts: Any) -> str:
         monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", connection or as_json(**parts))
         with pytest.raises(WorkspaceConfigError) as error:
-            call("get_dashboard", dashboard_id=1)
+            WorkspaceHook().get_conn()
         assert "s3cret" not in str(error.value)
         return str(error.value).replace("connection 'workspace_default'", "C")
 

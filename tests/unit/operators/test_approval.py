@@ -93,16 +93,11 @@ class Task:
         self.ti.max_tries += 1 + 2
 
 
-@pytest.fixture(params=[False, True], ids=["kept", "refreshed"])
-def asked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Question:
+@pytest.fixture(params=[False, True], ids=["kept, store", "refreshed, no store"])
+def task(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Task:
     question = Question(refreshes=request.param)
     monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", question, raising=False)
-    return question
-
-
-@pytest.fixture(params=[True, False], ids=["store", "no store"])
-def task(request: pytest.FixtureRequest, asked: Question) -> Task:
-    return Task(asked, store=request.param)
+    return Task(question, store=not request.param)
 
 
 def sync(roster: Any = ROSTER, **arguments: Any) -> WorkspaceSyncMembersOperator:
@@ -225,7 +220,7 @@ def test_a_cleared_task_does_not_apply_a_new_plan_with_an_old_approval(sandbox: 
 @pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize("cleared", [False, True])
 def test_a_retry_continues_with_the_approved_plan_and_a_cleared_task_asks_again(
-    sandbox: SandboxServer, task: Task, asked: Question, *, cleared: bool
+    sandbox: SandboxServer, task: Task, *, cleared: bool
 ) -> None:
     approve = task.ask(sync())
     sandbox.inject("status_before", "delete_member", status=503, times=None)
@@ -239,8 +234,8 @@ def test_a_retry_continues_with_the_approved_plan_and_a_cleared_task_asks_again(
     if "task_state_store" in task.context and not cleared:
         sync().execute(task.context)
         assert effects(sandbox) == ALL
-        assert len(asked.asked) == 1
-    elif asked.refreshes:
+        assert len(task.question.asked) == 1
+    elif task.question.refreshes:
         assert task.ask(sync()) != approve, "one change is done"
     else:
         with pytest.raises(AirflowFailException, match="Start a new run"):
@@ -276,9 +271,9 @@ def test_all_leavers_are_in_one_question(sandbox: SandboxServer, task: Task) -> 
     assert effects(sandbox) == ["delete_invite"]
 
 
-def test_notifiers_are_called_after_the_question_is_stored(task: Task, asked: Question) -> None:
+def test_notifiers_are_called_after_the_question_is_stored(task: Task) -> None:
     seen: list[Any] = []
-    task.ask(sync(notifiers=lambda context: seen.append((context, len(asked.asked)))))
+    task.ask(sync(notifiers=lambda context: seen.append((context, len(task.question.asked)))))
     task.ask(sync(notifiers=[seen.append, seen.append]))
     assert seen == [(task.context, 1), task.context, task.context]
 

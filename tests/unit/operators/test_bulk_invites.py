@@ -86,6 +86,8 @@ BAD = (BULK, "refuse_address", {"email": "p3@example.com"})
 
 # After the first three pages
 FORBIDDEN = {"status": 403, "after": 3, "times": None}
+# Requests of rows that are all refused: each is halved, until 20 are refused.
+REFUSALS = ([4, 2, 1, 1, 2, 1, 1] * 3)[:20]
 
 
 def entries(*emails: str | None, **more: Any) -> list[dict[str, Any]]:
@@ -144,6 +146,10 @@ CASES: list[tuple[Any, ...]] = [
     (
         *("a key that may not invite", 12, [(BULK, "status_before", {"status": 403, "times": None})]),
         *({"failed": 2, "not_sent": 10}, [4, 1, 1], 0, "403"),
+    ),
+    (
+        *("every row refused", 40, [(BULK, "status_before", {"status": 400, "times": None})]),
+        *({"failed": 11, "not_sent": 29}, REFUSALS, 0, "400"),
     ),
     (
         *("a revoked key", 20, [(BULK, "status_before", {"status": 401, "after": 3})]),

@@ -16,7 +16,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects, writes
 from tests.interruptions import Interruptions
-from tests.task_instance import Killed, TaskInstance
+from tests.task_instance import TaskInstance
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,32 +123,11 @@ def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: S
         ("leavers", [[7]], "e-mail"),
     ],
 )
-@pytest.mark.parametrize("dry_run", [True, False])
-def test_implausible_changes_are_refused(
-    sandbox: SandboxServer, name: str, values: list[Any], message: str, *, dry_run: bool
-) -> None:
+def test_implausible_changes_are_refused(sandbox: SandboxServer, name: str, values: list[Any], message: str) -> None:
     for value in values:
         with pytest.raises(AirflowFailException, match=message):
-            sync(**({"roster": None} if name == "leavers" else {}) | {name: value}, dry_run=dry_run)
+            sync(**({"roster": None} if name == "leavers" else {}) | {name: value})
     assert writes(sandbox) == []
-
-
-def test_a_retry_continues_after_a_killed_try(sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = sync(dry_run=True)
-    Interruptions(monkeypatch).before("PATCH")
-    with pytest.raises(Killed):
-        sync(approved=whole)
-    assert effects(sandbox) == CHANGES[:2]
-    assert sync(approved=whole)["pending"] == 2
-    assert effects(sandbox) == CHANGES
-
-
-@pytest.mark.usefixtures("no_waits")
-def test_lost_responses_repeat_no_change(sandbox: SandboxServer) -> None:
-    for operation in ("delete_invite", "delete_member", "update_member", "create_invites"):
-        sandbox.inject("reset_after", operation)
-    sync()
-    assert Counter(effects(sandbox)) == Counter(CHANGES)
 
 
 @pytest.mark.usefixtures("clock")

@@ -472,27 +472,6 @@ class Approval:
         return self.task.answer(self.plan, self.option)
 
 
-def test_only_an_approved_plan_is_applied(
-    sandbox: SandboxServer, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    asked = Approval(monkeypatch, run.file)
-    assert "+ project Northwind" in asked.question.body
-    approved = asked.answer()
-    assert (approved["pending"], asked.task.pushed["approved"]["by"]) == (10, "ruth")
-    (tmp_path / "northwind.yaml").write_text(f"{FILE}complete: [members]\n")
-    with (tmp_path / "team.csv").open("a") as team:
-        team.write("grace.analyst@example.com,\n")
-    with pytest.raises(AirflowFailException, match=r"(?s)Plan again.*- member noah\.newton@example\.com"):
-        run.apply("members", approved=approved)
-    stale = Approval(monkeypatch, run.file)
-    (tmp_path / "northwind.yaml").write_text(
-        f"{FILE}  - {{batch_export_id: {SEED.batch_export_ids[2]}, paused: true}}\n"
-    )
-    with pytest.raises(AirflowFailException, match="1 of 13 changes are not in the approved plan"):
-        stale.answer()
-    assert effects(sandbox) == []
-
-
 def test_a_collaborator_who_joins_meanwhile_is_added(sandbox: SandboxServer, run: Run) -> None:
     approved = run.plan()
     run.apply("projects", "dashboards", "members", approved=approved)

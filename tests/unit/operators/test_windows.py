@@ -133,17 +133,11 @@ def test_lease_keys_are_valid_variable_keys(airflow: Airflow) -> None:
     assert FIRST in key
 
 
-def test_the_last_window_resumes(sandbox: SandboxServer, airflow: Airflow) -> None:
-    """A window that is over, or has not paused the export yet, takes over nothing."""
-    first = opened(FIRST, run_id="first")
-    second = opened(FIRST, run_id="second")
-    assert first.close()["held"] == {FIRST: [f"dag / second / {CLOSE}"]}
-    assert history(sandbox, FIRST)[-1] == "pause"
+def test_an_abandoned_window_takes_over_nothing(airflow: Airflow) -> None:
+    window = opened(FIRST)
     opened(FIRST, run_id="gone")
     airflow.end("gone", "its run is over")
-    Window(FIRST, run_id="opening").open()
-    assert second.close()["resumed"] == [FIRST]
-    assert history(sandbox, FIRST)[-1] == "unpause"
+    assert window.close()["resumed"] == [FIRST]
 
 
 @live
@@ -562,6 +556,8 @@ def test_the_work_runs_only_in_an_open_window(sandbox: SandboxServer, airflow: A
     window.work()
     airflow.runs.tasks["run"] = {CLOSE: "running"}
     refused(window, "closing: its closing task has begun")
+    with pytest.raises(AirflowFailException, match="the window is closing: its closing task has begun"):
+        window.pause()
 
 
 def test_windows_of_the_previous_release_stay_open(airflow: Airflow) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from airflow_provider_workspace.procedures.quota import CLOCK_MARGIN, DAY, HOUR, MIN_BATCH, Quota, parse_timestamp
 
@@ -72,31 +70,6 @@ def test_the_clock_of_the_service_may_be_ahead(ahead: float) -> None:
     quota.note_sent(NOW, [str(number) for number in range(40)])
     assert quota.refuse([NOW + ahead] * 40, 20, 327.0, NOW) == NOW + HOUR + CLOCK_MARGIN
     assert quota.refuse([NOW + 30] * 60, 20, 327.0, NOW) == NOW + 30 + HOUR + CLOCK_MARGIN
-
-
-@given(
-    ages=st.lists(st.floats(0, 2 * DAY), max_size=300),
-    wanted=st.integers(0, 400),
-    per_hour=st.none() | st.integers(1, 100),
-    per_day=st.none() | st.integers(1, 300),
-)
-def test_limits_hold_and_everything_is_sent(
-    ages: list[float], wanted: int, per_hour: int | None, per_day: int | None
-) -> None:
-    """The clock jumps to each returned time until everybody is invited."""
-    sent, now, left = sorted(NOW - age for age in ages), NOW, wanted
-    for _ in range(2 * wanted + 2):
-        granted, again = Quota(per_hour, per_day).grants(sent, left, now)
-        for most, span in ((per_hour, HOUR), (per_day, DAY)):
-            within = sum(time > now - span for time in sent)
-            assert most is None or granted <= max(0, most - within)
-        sent += [now] * granted
-        left -= granted
-        if again is None:
-            break
-        assert again > now
-        now = again
-    assert left == 0
 
 
 @pytest.mark.parametrize(

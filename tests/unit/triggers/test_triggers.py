@@ -117,6 +117,18 @@ def test_triggers_survive_serialization(trigger: BaseTrigger) -> None:
 
 
 @pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"condition": "sunrise"}, "condition must be one of domain_verified, "),
+        ({"arguments": {"emails": 5}}, "emails of the condition members_joined must not be of type int"),
+    ],
+)
+def test_an_invalid_condition_is_refused(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(WorkspaceInputError, match=says):
+        outcome(waiting(**changes))
+
+
+@pytest.mark.parametrize(
     ("happens", "status", "message"),
     [
         ("nothing", "timeout", f"^0 of 1 joined, 1 needed; missing: {ADA} \\(no invite\\)$"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, described
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.api.models import Member
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.procedures.members import MemberPlan
+    from airflow_provider_workspace.procedures.plan import Plan
 
 
 class WorkspaceListMembersOperator(WorkspaceListOperator):
@@ -133,7 +134,7 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin, WorkspaceDeleteOpera
             protected = rows_of_value(self.protected, "protected")
             if protected or self.owner_level is not None or not self.allow_last_owner:
                 check_removal(
-                    user_uuid,
+                    delete,
                     read_rows(hook.client, members),
                     protected=protected,
                     owner_level=self.owner_level,
@@ -161,9 +162,9 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
     planned before anything is sent, and the log shows the plan as a table. A second run changes nothing, and a retry
     continues where the earlier try ended.
 
-    The result is the plan: ``pending`` (number of changes), ``counts``, ``changes`` (``action``, ``email``,
-    ``old_level``, ``level``, ``fields`` of an invite, ``why``, ``target``, ``digest``), the ``table``, and
-    ``planned_for``: service and organization.
+    The result is the plan, as of an organization file: ``pending`` (number of changes), ``differences``, ``counts``,
+    ``changes`` (``action``, ``part``, ``name``, ``before``, ``after``, ``why``, ``status``, ``reason``, ``digest``),
+    the ``table``, and ``planned_for``: service and organization.
 
     :param roster: rows (mappings with ``email``, ``level`` and other fields of an invite) or addresses: a list, or the
         XCom of another task
@@ -184,9 +185,9 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
     :param approved: an earlier plan, the result of a task with ``dry_run=True``: if the plan has a change that this one
         does not have, or that starts from another level, the task fails and sends nothing
     :param report_path: file for all changes with their ``status``, ``.csv`` or ``.json``; a path or URL as in
-        ``path``. With ``require_approval`` it is written before the question too. The result then has ``pending``,
-        ``counts``, ``report_path``, and up to 1,000 changes in ``needs_attention``. Do not set it in a dry run whose
-        result is passed as ``approved``
+        ``path``. With ``require_approval`` it is written before the question too. In place of ``changes`` and
+        ``table`` the result then has ``report_path``, and up to 1,000 changes in ``needs_attention``. Do not set it in
+        a dry run whose result is passed as ``approved``
     """
 
     resource_kind = "members"
@@ -205,31 +206,34 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.hooks.files import open_report
-        from airflow_provider_workspace.procedures.members import NEEDS_ATTENTION, REPORT_FIELDS, apply
+        from airflow_provider_workspace.procedures.invites import wait_for_consistency
+        from airflow_provider_workspace.procedures.plan import NEEDS_ATTENTION, REPORT_FIELDS, apply
 
         organization_id = hook.organization_or_default(self.organization_id)
         file = open_report(self.report_path, "changes", REPORT_FIELDS, NEEDS_ATTENTION)
-        plan = self.plan(hook, organization_id)
+        plan_again = self.planner(hook, organization_id)
+        wait_for_consistency(hook.client, self.task_state)
+        plan = plan_again()
+        self.log.info("%s", plan.table())
+        plan.check_removals(self.max_removals)
+        plan.check_approved_plan(self.approved, "the task with dry_run=True")
         if file and self.require_approval:
-            file.write(plan.report(planned=True))
+            file.write(plan.to_dict())
         where = described(hook.client.settings, organization_id)
         self.await_approval(f"Make these changes to the members of {where}?", plan, report=file)
         if not self.is_dry_run:
             try:
-                apply(hook.client, plan, organization_id, lambda rows: self.invite_people(rows, hook, organization_id))
+                apply(hook.client, plan, lambda rows: self.invite_people(rows, hook, organization_id), plan_again)
             except WorkspaceError:
                 if file:
-                    self.push_report(file, plan.report(planned=False))
+                    self.push_report(file, plan.to_dict(applied=True))
                 raise
-        if file:
-            return self.reported(file, plan.report(planned=self.is_dry_run))
-        return plan.to_dict(applied=not self.is_dry_run)
+        return self.reported(file, plan.to_dict(applied=not self.is_dry_run))
 
-    def plan(self, hook: WorkspaceHook, organization_id: str) -> MemberPlan:
-        """Read the roster and the lists, plan, log the plan and check it."""
+    def planner(self, hook: WorkspaceHook, organization_id: str) -> Callable[[], Plan]:
+        """Read the roster; return what reads the lists and plans."""
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.hooks.files import file_at
-        from airflow_provider_workspace.procedures.invites import wait_for_consistency
         from airflow_provider_workspace.procedures.members import plan_members
         from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_value
 
@@ -239,8 +243,8 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
             roster = read_roster(self.roster, file_at(self.path), self.defaults, argument="roster")
         elif self.roster is not None or self.path is not None:
             raise WorkspaceInputError("Give either leavers=… or a roster")
-        wait_for_consistency(hook.client, self.task_state)
-        plan = plan_members(
+        return partial(
+            plan_members,
             hook.client,
             organization_id,
             roster,
@@ -248,7 +252,3 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
             owner_level=self.owner_level,
             leavers=leavers,
         )
-        self.log.info("%s", plan.table())
-        plan.check_removals(self.max_removals)
-        plan.check_approved_plan(self.approved, "the task with dry_run=True")
-        return plan

@@ -10,12 +10,9 @@ from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin
 from airflow_provider_workspace.operators.arguments import (
     FIELD,
     FIELDS,
-    ID,
     LEVEL,
     MAXIMUM,
     NEEDED,
-    OPTIONAL_ID,
-    OPTIONAL_NAME,
     PATH,
     ROWS,
     SWITCH,
@@ -23,6 +20,8 @@ from airflow_provider_workspace.operators.arguments import (
     arg,
 )
 from airflow_provider_workspace.operators.base import (
+    OfOrganization,
+    OfUser,
     WorkspaceDeleteOperator,
     WorkspaceListOperator,
     WorkspaceWriteOperator,
@@ -36,36 +35,23 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.plan import Plan
 
 
-class WorkspaceListMembersOperator(WorkspaceListOperator):
-    """
-    List the members of an organization. Scope ``organization_member:read``.
-
-    :param organization_id: organization; by default that of the connection
-    """
+class WorkspaceListMembersOperator(OfOrganization, WorkspaceListOperator):
+    """List the members of an organization. Scope ``organization_member:read``."""
 
     operation = "members.ListMembers"
     resource_kind = "members"
-    organization_id: Arg[str | None] = arg(ID, default=None)
 
 
-class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
+class WorkspaceUpdateMemberOperator(OfUser, WorkspaceWriteOperator):
     """
     Change the access level of a member. Scope ``organization_member:write``.
 
-    A look-up by ``user_email`` also needs ``organization_member:read``.
-
-    :param user_uuid: the member's user (UUID, ``user.uuid`` of the member)
-    :param user_email: the member's e-mail address instead, looked up among the members
     :param level: access level: a number, which the interface does not show, or ``member``, ``admin`` or ``owner``, for
         1, 8 and 15, which services of this kind use
-    :param organization_id: organization; by default that of the connection
     """
 
     resource_kind = "members"
-    user_uuid: Arg[str | None] = arg(OPTIONAL_ID, default=None)
-    user_email: Arg[str | None] = arg(OPTIONAL_NAME, default=None)
     level: Arg[int] = arg(FIELD)
-    organization_id: Arg[str | None] = arg(ID, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceNotFoundError
@@ -88,16 +74,14 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
             raise
 
 
-class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin, WorkspaceDeleteOperator):
+class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDeleteOperator):
     """
     Remove a member from an organization. Scope ``organization_member:write``.
 
     Scope ``organization_member:read``, for the check that they are not protected, an owner or the last one.
 
-    :param user_uuid: the member's user (UUID, ``user.uuid`` of the member)
-    :param user_email: the member's e-mail address instead, looked up among the members. An unknown address is an error,
-        unless an earlier try of the task removed the member
-    :param organization_id: organization; by default that of the connection
+    An unknown ``user_email`` is an error, unless an earlier try of the task removed the member.
+
     :param protected: addresses of members who are never removed, such as the owner of the connection's API key: the
         interface does not show whose key it is, and without its owner the key stops working
     :param owner_level: members of this level and above are not removed: a number, or ``member`` (1), ``admin`` (8) or
@@ -107,9 +91,6 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin, WorkspaceDeleteOpera
     """
 
     resource_kind = "members"
-    user_uuid: Arg[str | None] = arg(OPTIONAL_ID, default=None)
-    user_email: Arg[str | None] = arg(OPTIONAL_NAME, default=None)
-    organization_id: Arg[str | None] = arg(ID, default=None)
     protected: Arg[Sequence[str]] = arg(ROWS, default=())
     owner_level: Arg[int | None] = arg(LEVEL, default=15)
     allow_last_owner: Arg[bool] = arg(SWITCH, default=False)
@@ -151,7 +132,7 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin, WorkspaceDeleteOpera
         return {"user_uuid": user_uuid or None, "deleted": deleted}
 
 
-class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
+class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
     """
     Make the members of an organization match a roster.
 
@@ -174,7 +155,6 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         withdrawn, and nobody else is changed
     :param protected: addresses of members who are never removed or changed. Include the owner of the connection's API
         key: the interface does not show whose key it is, and without its owner the key stops working
-    :param organization_id: organization; by default that of the connection
     :param defaults: fields for all rows that do not have them, such as ``{"send_email": False}``. A ``level`` here is
         the level of every member whose row has none
     :param max_removals: maximum number of members and open invites to remove in one run. If there are more, the task
@@ -196,7 +176,6 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
     path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
     leavers: Arg[Sequence[str] | None] = arg(ROWS, default=None)
     protected: Arg[Sequence[str]] = arg(ROWS)
-    organization_id: Arg[str | None] = arg(ID, default=None)
     defaults: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
     max_removals: Arg[int | None] = arg(MAXIMUM, default=10)
     owner_level: Arg[int | None] = arg(LEVEL, default=15)

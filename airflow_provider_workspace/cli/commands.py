@@ -88,7 +88,7 @@ def plan(args: Namespace) -> None:
         _print(json.dumps({name: planned.to_dict() for name, planned in plans.items()}, indent=2))
     else:
         for name, planned in plans.items():
-            _print(f"Organization {name}: {planned.table(coloured=_output.isatty())}")
+            _print(f"Organization {name}: {planned.table()}")
     if any(planned.differences for planned in plans.values()):
         raise SystemExit(2)
 

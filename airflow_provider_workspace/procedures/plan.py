@@ -35,13 +35,12 @@ log = logging.getLogger(__name__)
 
 # Actions of which an organization that matches its file has none.
 PENDING = ("create", "change", "remove")
-# By action, in the order of the counts; with the colours of a terminal.
+# By action, in the order of the counts.
 SYMBOLS = {
     **dict(zip(PENDING, "+~-", strict=True)),
     **dict.fromkeys(("set", "differs", "wait", "unknown"), "!"),
     "skip": "=",
 }
-COLOURS = {"+": 32, "~": 33, "-": 31, "!": 36, "=": 36}
 # The fields of a change in a result or report, and the statuses that need attention.
 CHANGE_FIELDS = ("action", "part", "name", "before", "after", "why")
 REPORT_FIELDS = (*CHANGE_FIELDS, "status", "reason", "digest")
@@ -202,7 +201,7 @@ class Plan:
     def _is_done(self, change: Change) -> bool:
         return self.outcomes.get(change, ("not_sent",))[0] in ("done", "invited")
 
-    def table(self, *, coloured: bool = False, limit: int | None = None, applied: bool = False) -> str:
+    def table(self, *, limit: int | None = None, applied: bool = False) -> str:
         """
         Return the plan for people: a summary, and a line for each change.
 
@@ -211,9 +210,7 @@ class Plan:
         lines = [self.summary(applied=applied)]
         for part, changes in groupby(self.changes, lambda change: change.part):
             of_part = list(changes)
-            for change in of_part[:limit]:
-                line = change.line()
-                lines.append(f"\x1b[{COLOURS[SYMBOLS[change.action]]}m{line}\x1b[0m" if coloured else line)
+            lines += [change.line() for change in of_part[:limit]]
             if limit is not None and len(of_part) > limit:
                 lines.append(f"    … and {len(of_part) - limit} more {part}")
         return "\n".join(lines)

@@ -100,10 +100,11 @@ class WorkspaceCreateDashboardOperator(DashboardFields, WorkspaceWriteOperator):
 
         settings, create = hook.client.settings, self.filled(hook, "dashboards.CreateDashboard")
         identity = DashboardIdentity(settings.base_url, str(create.project_id), settings.organization_id, create.name)
-        registry = DashboardRegistry(
-            self.variable_key, identity, self.task_state, self.try_identity(), read_only=self.is_dry_run
-        )
-        dashboard, self.created = registry.get_or_create(hook.client, create, self.if_unknown)
+        registry = DashboardRegistry(self.variable_key, identity, self.task_state, self.try_identity())
+        if self.is_dry_run:  # which ends at the create
+            dashboard, self.created = registry.find(hook.client, self.if_unknown) or hook.client.send(create), False
+        else:
+            dashboard, self.created = registry.get_or_create(hook.client, create, self.if_unknown)
         state = (
             "Created dashboard %s, '%s'." if self.created else "Dashboard %s, '%s', exists already: nothing was sent."
         )

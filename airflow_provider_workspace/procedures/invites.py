@@ -275,7 +275,7 @@ class _Campaign:
                 doubt = self.doubts.get(key)
                 self.accepted = True
                 self.quota.note_sent(doubt.at if doubt else self.read_at[0], [key])
-                self.finish(row, "invited", FOUND)
+                self.finish(row, "invited", "" if doubt and doubt.error is None else FOUND)
             elif key in invited:
                 others += bool(self.total)
                 self.finish(row, "already_invited", "holds an invite that has not expired")
@@ -462,7 +462,7 @@ class _Campaign:
         if sendable and held > 0:
             pauses.append(held)
         seconds = min(pauses)
-        self.report.waits_for = "an answer was lost: the lists must show who was invited"
+        self.report.waits_for = "the lists must show who was invited"
         if not self.doubts:
             self.report.waits_for = self.quota.reason
             if seconds > max_wait or now > self.quota.progress_at + MAX_IDLE:

@@ -64,37 +64,20 @@ def whoami(args: Namespace) -> None:
 
 
 def plan(args: Namespace) -> None:
-    """Compare an organization with its file, or its members with a roster."""
-    if args.file.endswith((".yaml", ".yml")):
-        _plan_organizations(args)
-        return
-    from airflow_provider_workspace.hooks.files import file_at
-    from airflow_provider_workspace.operators.arguments import LEVEL
-    from airflow_provider_workspace.procedures.members import plan_members
-    from airflow_provider_workspace.procedures.roster_files import read_roster
-
-    with _open_hook(args.conn_id) as hook:
-        planned = plan_members(
-            hook.client,
-            hook.organization_or_default(args.organization_id),
-            read_roster(None, file_at(args.file)),
-            protected=args.protected,
-            owner_level=None if args.owner_level is None else LEVEL.read("--owner-level", args.owner_level),
-        )
-    _print(json.dumps(planned.to_dict(), indent=2) if args.output == "json" else planned.table())
-
-
-def _plan_organizations(args: Namespace) -> None:
-    """Compare each organization of a file; exit with status 2 if one differs."""
+    """Compare each organization of a file, or the members of one with a roster; exit with status 2 if one differs."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
     from airflow_provider_workspace.hooks.files import file_at
     from airflow_provider_workspace.procedures.organization import plan_organization
     from airflow_provider_workspace.procedures.organization_file import load_organizations
     from airflow_provider_workspace.state.memory import organization_reader
 
+    file: Any = args.file
+    if not file.endswith((".yaml", ".yml")):
+        members = {"roster": file, "protected": args.protected, "owner_level": args.owner_level}
+        file = {"members": members, "complete": ["members"]}
     plans: dict[str, Any] = {}
     with _open_hook(args.conn_id) as hook:
-        organizations = load_organizations(args.file, file_at, _note_template)
+        organizations = load_organizations(file, file_at, _note_template)
         if args.organization_id and len(organizations) > 1:
             raise SystemExit(f"Leave out --organization-id: {args.file} describes {len(organizations)} organizations.")
         for name, wanted in organizations.items():
@@ -105,7 +88,7 @@ def _plan_organizations(args: Namespace) -> None:
         _print(json.dumps({name: planned.to_dict() for name, planned in plans.items()}, indent=2))
     else:
         for name, planned in plans.items():
-            _print(f"Organization {name}: {planned.table(coloured=_output.isatty())}")
+            _print(f"Organization {name}: {planned.table()}")
     if any(planned.differences for planned in plans.values()):
         raise SystemExit(2)
 

@@ -101,7 +101,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         self._grant.write({"plan": plan, "changes": changes, "by": who, "at": at, "max_tries": self._max_tries})
         return self.execute(context)
 
-    def await_approval(self, subject: str, plan: Plan[Any], text: str = "", report: object = None) -> None:
+    def await_approval(self, subject: str, plan: Plan, text: str = "", report: object = None) -> None:
         """
         Return if these changes are approved or need no approval; else ask, and defer the task.
 

@@ -15,9 +15,12 @@ from airflow_provider_workspace.links import WorkspaceLink, url_for
 from airflow_provider_workspace.operators.arguments import (
     FILTER,
     FLAG,
+    ID,
     INTEGER,
     NAME,
     NAMES,
+    OPTIONAL_ID,
+    OPTIONAL_NAME,
     SWITCH,
     Arg,
     DeclaredArguments,
@@ -45,6 +48,28 @@ if TYPE_CHECKING:
 
 # The longest pause in seconds that a worker waits for; longer ones are deferred to the triggerer.
 MAX_PAUSE_ON_WORKER = 60.0
+
+
+class OfOrganization(DeclaredArguments):
+    """
+    What belongs to an organization.
+
+    :param organization_id: organization; by default that of the connection
+    """
+
+    organization_id: Arg[str | None] = arg(ID, default=None)
+
+
+class OfUser(OfOrganization):
+    """
+    What belongs to a user.
+
+    :param user_uuid: the user (UUID, ``user.uuid`` of the member)
+    :param user_email: their e-mail address instead, looked up among the members. Scope ``organization_member:read``
+    """
+
+    user_uuid: Arg[str | None] = arg(OPTIONAL_ID, default=None)
+    user_email: Arg[str | None] = arg(OPTIONAL_NAME, default=None)
 
 
 class WorkspaceTaskMixin(DeclaredArguments):

@@ -6,27 +6,32 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.operators.arguments import FIELDS, ID, Arg, arg
-from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
+from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceWriteOperator
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 
-class WorkspacePauseBatchExportOperator(WorkspaceWriteOperator):
+class OfBatchExport(OfOrganization):
+    """
+    What belongs to a batch export.
+
+    :param batch_export_id: batch export (UUID)
+    :param body: fields of section "Batch export" for the request body; most services need none
+    """
+
+    batch_export_id: Arg[str] = arg(ID)
+    body: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
+
+
+class WorkspacePauseBatchExportOperator(OfBatchExport, WorkspaceWriteOperator):
     """
     Pause a batch export; pausing a paused one changes nothing. Scope ``batch_export:write``.
 
     The interface has no way to read whether an export is paused.
-
-    :param batch_export_id: batch export (UUID)
-    :param organization_id: organization; by default that of the connection
-    :param body: fields of section "Batch export" for the request body; most services need none
     """
 
     resource_kind = "batch_export"
-    batch_export_id: Arg[str] = arg(ID)
-    organization_id: Arg[str | None] = arg(ID, default=None)
-    body: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Pause it."""
@@ -34,21 +39,15 @@ class WorkspacePauseBatchExportOperator(WorkspaceWriteOperator):
         return {**(self.plain(answer) if answer else {}), "batch_export_id": self.batch_export_id, "paused": True}
 
 
-class WorkspaceUnpauseBatchExportOperator(WorkspaceWriteOperator):
+class WorkspaceUnpauseBatchExportOperator(OfBatchExport, WorkspaceWriteOperator):
     """
     Resume a batch export; resuming a running one changes nothing. Scope ``batch_export:write``.
 
-    :param batch_export_id: batch export (UUID)
-    :param organization_id: organization; by default that of the connection
-    :param body: fields of section "Batch export" for the request body; most services need none
     :param resume_fields: fields that the interface does not name, such as ``{"backfill": True}`` if the service then
         exports the missed intervals. They are sent as they are, without a check
     """
 
     resource_kind = "batch_export"
-    batch_export_id: Arg[str] = arg(ID)
-    organization_id: Arg[str | None] = arg(ID, default=None)
-    body: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
     resume_fields: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:

@@ -9,8 +9,6 @@ from airflow_provider_workspace.operators.arguments import (
     ID,
     ITEMS,
     NAME,
-    OPTIONAL_ID,
-    OPTIONAL_NAME,
     TEXT,
     Arg,
     DeclaredArguments,
@@ -19,6 +17,7 @@ from airflow_provider_workspace.operators.arguments import (
     fixed,
 )
 from airflow_provider_workspace.operators.base import (
+    OfUser,
     WorkspaceCreateOperator,
     WorkspaceDeleteOperator,
     WorkspaceGetOperator,
@@ -31,11 +30,30 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 
-class DashboardFields(DeclaredArguments):
+class OfProject(DeclaredArguments):
+    """
+    What belongs to a project.
+
+    :param project_id: project; by default that of the connection
+    """
+
+    project_id: Arg[int | str | None] = arg(ID, default=None)
+
+
+class OfDashboard(OfProject):
+    """
+    What belongs to a dashboard.
+
+    :param dashboard_id: dashboard
+    """
+
+    dashboard_id: Arg[int | str] = arg(ID)
+
+
+class DashboardFields(OfProject):
     """
     The writable fields of section "Dashboard".
 
-    :param project_id: project; by default that of the connection
     :param name: name of the dashboard
     :param description: description of the dashboard
     :param pinned: whether it is pinned
@@ -48,7 +66,6 @@ class DashboardFields(DeclaredArguments):
         21 for everybody and 37 for its collaborators, and take collaborators only with 37
     """
 
-    project_id: Arg[int | str | None] = arg(ID, default=None)
     name: Arg[str | None] = arg(NAME, default=None)
     description: Arg[str | None] = arg(TEXT, default=None)
     pinned: Arg[bool | None] = arg(FIELD, default=None)
@@ -84,10 +101,11 @@ class WorkspaceCreateDashboardOperator(DashboardFields, WorkspaceWriteOperator):
 
         settings, create = hook.client.settings, self.filled(hook, "dashboards.CreateDashboard")
         identity = DashboardIdentity(settings.base_url, str(create.project_id), settings.organization_id, create.name)
-        registry = DashboardRegistry(
-            self.variable_key, identity, self.task_state, self.try_identity(), read_only=self.is_dry_run
-        )
-        dashboard, self.created = registry.get_or_create(hook.client, create, self.if_unknown)
+        registry = DashboardRegistry(self.variable_key, identity, self.task_state, self.try_identity())
+        if self.is_dry_run:  # which ends at the create
+            dashboard, self.created = registry.find(hook.client, self.if_unknown) or hook.client.send(create), False
+        else:
+            dashboard, self.created = registry.get_or_create(hook.client, create, self.if_unknown)
         state = (
             "Created dashboard %s, '%s'." if self.created else "Dashboard %s, '%s', exists already: nothing was sent."
         )
@@ -95,30 +113,18 @@ class WorkspaceCreateDashboardOperator(DashboardFields, WorkspaceWriteOperator):
         return self.compared(create, dashboard)
 
 
-class WorkspaceGetDashboardOperator(WorkspaceGetOperator):
-    """
-    Retrieve a dashboard. Scope ``dashboard:read``.
-
-    :param dashboard_id: dashboard
-    :param project_id: project; by default that of the connection
-    """
+class WorkspaceGetDashboardOperator(OfDashboard, WorkspaceGetOperator):
+    """Retrieve a dashboard. Scope ``dashboard:read``."""
 
     operation = "dashboards.GetDashboard"
     resource_kind = "dashboard"
-    dashboard_id: Arg[int | str] = arg(ID)
-    project_id: Arg[int | str | None] = arg(ID, default=None)
 
 
-class WorkspaceUpdateDashboardOperator(DashboardFields, WorkspaceUpdateOperator):
-    """
-    Change a dashboard; what is not given stays as it is. Scope ``dashboard:write``.
-
-    :param dashboard_id: dashboard
-    """
+class WorkspaceUpdateDashboardOperator(OfDashboard, DashboardFields, WorkspaceUpdateOperator):
+    """Change a dashboard; what is not given stays as it is. Scope ``dashboard:write``."""
 
     operation, read_operation = "dashboards.UpdateDashboard", "dashboards.GetDashboard"
     resource_kind = "dashboard"
-    dashboard_id: Arg[int | str] = arg(ID)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         update = self.filled(hook, self.operation, "set_null")
@@ -127,17 +133,10 @@ class WorkspaceUpdateDashboardOperator(DashboardFields, WorkspaceUpdateOperator)
         return super().write(hook)
 
 
-class WorkspaceDeleteDashboardOperator(WorkspaceDeleteOperator):
-    """
-    Delete a dashboard: set ``deleted`` to true, because the service refuses DELETE. Scope ``dashboard:write``.
-
-    :param dashboard_id: dashboard
-    :param project_id: project; by default that of the connection
-    """
+class WorkspaceDeleteDashboardOperator(OfDashboard, WorkspaceDeleteOperator):
+    """Delete a dashboard: set ``deleted`` to true, because the service refuses DELETE. Scope ``dashboard:write``."""
 
     resource_kind = "dashboard"
-    dashboard_id: Arg[int | str] = arg(ID)
-    project_id: Arg[int | str | None] = arg(ID, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceNotFoundError
@@ -172,37 +171,15 @@ class WorkspaceGetDashboardSharingOperator(WorkspaceGetDashboardOperator):
     operation = "dashboards.GetDashboardSharing"
 
 
-class WorkspaceListDashboardCollaboratorsOperator(WorkspaceListOperator):
-    """
-    List the collaborators of a dashboard. Scope ``dashboard:read``.
-
-    :param dashboard_id: dashboard
-    :param project_id: project; by default that of the connection
-    """
+class WorkspaceListDashboardCollaboratorsOperator(OfDashboard, WorkspaceListOperator):
+    """List the collaborators of a dashboard. Scope ``dashboard:read``."""
 
     operation = "dashboards.ListDashboardCollaborators"
     resource_kind = "dashboard"
-    dashboard_id: Arg[int | str] = arg(ID)
-    project_id: Arg[int | str | None] = arg(ID, default=None)
 
 
-class CollaboratorIds(DeclaredArguments):
-    """
-    A person and a dashboard.
-
-    :param dashboard_id: dashboard
-    :param user_uuid: the person (UUID, ``user.uuid`` of the member)
-    :param user_email: the person's e-mail address instead, looked up among the members of the organization. Scope
-        ``organization_member:read``
-    :param project_id: project; by default that of the connection
-    :param organization_id: organization of the members; by default that of the connection
-    """
-
-    dashboard_id: Arg[int | str] = arg(ID)
-    user_uuid: Arg[str | None] = arg(OPTIONAL_ID, default=None)
-    user_email: Arg[str | None] = arg(OPTIONAL_NAME, default=None)
-    project_id: Arg[int | str | None] = arg(ID, default=None)
-    organization_id: Arg[str | None] = arg(ID, default=None)
+class CollaboratorIds(OfDashboard, OfUser):
+    """A user and a dashboard."""
 
     def find_user(self, hook: WorkspaceHook) -> str:
         """Return the UUID of the person."""

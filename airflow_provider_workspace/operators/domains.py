@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.operators.arguments import FIELD, ID, NAME, TEXT, Arg, DeclaredArguments, arg
+from airflow_provider_workspace.operators.arguments import FIELD, ID, NAME, TEXT, Arg, arg
 from airflow_provider_workspace.operators.base import (
+    OfOrganization,
     WorkspaceCreateOperator,
     WorkspaceDeleteOperator,
     WorkspaceGetOperator,
@@ -18,7 +19,17 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 
-class DomainSettings(DeclaredArguments):
+class OfDomain(OfOrganization):
+    """
+    What belongs to a domain.
+
+    :param domain_id: domain (UUID)
+    """
+
+    domain_id: Arg[str] = arg(ID)
+
+
+class DomainSettings(OfOrganization):
     """
     The writable fields of section "Domain", besides its name.
 
@@ -36,16 +47,11 @@ class DomainSettings(DeclaredArguments):
     saml_x509_cert: Arg[str | None] = arg(TEXT, default=None)
 
 
-class WorkspaceListDomainsOperator(WorkspaceListOperator):
-    """
-    List the domains of an organization. Scope ``organization:read``.
-
-    :param organization_id: organization; by default that of the connection
-    """
+class WorkspaceListDomainsOperator(OfOrganization, WorkspaceListOperator):
+    """List the domains of an organization. Scope ``organization:read``."""
 
     operation = "domains.ListDomains"
     resource_kind = "domains"
-    organization_id: Arg[str | None] = arg(ID, default=None)
 
 
 class WorkspaceCreateDomainOperator(DomainSettings, WorkspaceCreateOperator):
@@ -55,13 +61,11 @@ class WorkspaceCreateDomainOperator(DomainSettings, WorkspaceCreateOperator):
     The result holds ``verification_challenge``, the value to publish in the DNS.
 
     :param domain: the domain, such as ``example.com``
-    :param organization_id: organization; by default that of the connection
     """
 
     operation = "domains.CreateDomain"
     resource_kind = "domain"
     domain: Arg[str] = arg(NAME)
-    organization_id: Arg[str | None] = arg(ID, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.procedures.find import domain_name
@@ -69,65 +73,42 @@ class WorkspaceCreateDomainOperator(DomainSettings, WorkspaceCreateOperator):
         return self.create(hook, self.filled(hook, self.operation, domain=domain_name(self.domain)))
 
 
-class WorkspaceGetDomainOperator(WorkspaceGetOperator):
-    """
-    Retrieve a domain. Scope ``organization:read``.
-
-    :param domain_id: domain (UUID)
-    :param organization_id: organization; by default that of the connection
-    """
+class WorkspaceGetDomainOperator(OfDomain, WorkspaceGetOperator):
+    """Retrieve a domain. Scope ``organization:read``."""
 
     operation = "domains.GetDomain"
     resource_kind = "domain"
-    domain_id: Arg[str] = arg(ID)
-    organization_id: Arg[str | None] = arg(ID, default=None)
 
 
-class WorkspaceUpdateDomainOperator(DomainSettings, WorkspaceUpdateOperator):
+class WorkspaceUpdateDomainOperator(OfDomain, DomainSettings, WorkspaceUpdateOperator):
     """
     Change a domain; what is not given stays as it is. Scope ``organization:write``.
 
-    :param domain_id: domain (UUID)
-    :param organization_id: organization; by default that of the connection
     :param domain: the domain, such as ``example.com``
     """
 
     operation, read_operation = "domains.UpdateDomain", "domains.GetDomain"
     resource_kind = "domain"
-    domain_id: Arg[str] = arg(ID)
-    organization_id: Arg[str | None] = arg(ID, default=None)
     domain: Arg[str | None] = arg(NAME, default=None)
 
 
-class WorkspaceDeleteDomainOperator(WorkspaceDeleteOperator):
-    """
-    Delete a domain. Scopes ``organization:write`` and, for the check, ``organization:read``.
-
-    :param domain_id: domain (UUID)
-    :param organization_id: organization; by default that of the connection
-    """
+class WorkspaceDeleteDomainOperator(OfDomain, WorkspaceDeleteOperator):
+    """Delete a domain. Scopes ``organization:write`` and, for the check, ``organization:read``."""
 
     operation, list_operation = "domains.DeleteDomain", "domains.ListDomains"
     resource_kind = "domain"
-    domain_id: Arg[str] = arg(ID)
-    organization_id: Arg[str | None] = arg(ID, default=None)
 
 
-class WorkspaceVerifyDomainOperator(WorkspaceWriteOperator):
+class WorkspaceVerifyDomainOperator(OfDomain, WorkspaceWriteOperator):
     """
     Request the verification of a domain, and return the domain. The interface shows no scope for this.
 
     The domain may not be verified afterwards: read ``is_verified`` of the result, or wait with
     :class:`~airflow_provider_workspace.sensors.workspace.WorkspaceDomainVerifiedSensor`. If the service does not accept
     this request from personal API keys, use only the sensor, with ``ask_verification=False``.
-
-    :param domain_id: domain (UUID)
-    :param organization_id: organization; by default that of the connection
     """
 
     resource_kind = "domain"
-    domain_id: Arg[str] = arg(ID)
-    organization_id: Arg[str | None] = arg(ID, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Request it, then read the domain: the response need not show the result."""

@@ -21,6 +21,7 @@ from airflow_provider_workspace.operators.arguments import (
     fixed,
 )
 from airflow_provider_workspace.operators.base import (
+    OfOrganization,
     WorkspaceCreateOperator,
     WorkspaceDeleteOperator,
     WorkspaceListOperator,
@@ -34,24 +35,18 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
 
 
-class WorkspaceListInvitesOperator(WorkspaceListOperator):
-    """
-    List the invites of an organization, expired ones included. Scope ``organization_member:read``.
-
-    :param organization_id: organization; by default that of the connection
-    """
+class WorkspaceListInvitesOperator(OfOrganization, WorkspaceListOperator):
+    """List the invites of an organization, expired ones included. Scope ``organization_member:read``."""
 
     operation = "invites.ListInvites"
     resource_kind = "invites"
-    organization_id: Arg[str | None] = arg(ID, default=None)
 
 
-class WorkspaceCreateInviteOperator(WorkspaceCreateOperator):
+class WorkspaceCreateInviteOperator(OfOrganization, WorkspaceCreateOperator):
     """
     Invite one person. Scopes ``organization_member:write`` and ``organization_member:read``.
 
     :param target_email: address of the person
-    :param organization_id: organization; by default that of the connection
     :param first_name: the person's first name
     :param level: access level: a number, which the interface does not show, or ``member``, ``admin`` or ``owner``, for
         1, 8 and 15, which services of this kind use
@@ -64,7 +59,6 @@ class WorkspaceCreateInviteOperator(WorkspaceCreateOperator):
     operation = "invites.CreateInvite"
     resource_kind = "invites"
     target_email: Arg[str] = arg(NAME)
-    organization_id: Arg[str | None] = arg(ID, default=None)
     first_name: Arg[str | None] = arg(TEXT, default=None)
     level: Arg[int | None] = arg(FIELD, default=None)
     message: Arg[str | None] = arg(TEXT, default=None)
@@ -79,21 +73,19 @@ class WorkspaceCreateInviteOperator(WorkspaceCreateOperator):
         return self.create(hook, self.filled(hook, self.operation, target_email=email))
 
 
-class WorkspaceDeleteInviteOperator(WorkspaceDeleteOperator):
+class WorkspaceDeleteInviteOperator(OfOrganization, WorkspaceDeleteOperator):
     """
     Withdraw an invite. Scopes ``organization_member:write`` and, for the check, ``organization_member:read``.
 
     :param invite_id: invite (UUID)
-    :param organization_id: organization; by default that of the connection
     """
 
     operation, list_operation = "invites.DeleteInvite", "invites.ListInvites"
     resource_kind = "invites"
     invite_id: Arg[str] = arg(ID)
-    organization_id: Arg[str | None] = arg(ID, default=None)
 
 
-class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
+class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):
     """
     Invite many people, each once. Scopes ``organization_member:write`` and ``organization_member:read``.
 
@@ -117,7 +109,6 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
     :param columns: names of the columns, if the rows are tuples or lists, such as the result of a query
     :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``;
         relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
-    :param organization_id: organization; by default that of the connection
     :param on_invalid: ``fail`` before anything is sent if a row is invalid, or ``skip`` such rows
     :param defaults: fields for all rows that do not have them, such as ``{"level": 1, "send_email": False}``
     :param report_path: file for the whole report, ``.csv`` or ``.json``; a path or URL as in ``path``. The
@@ -129,7 +120,6 @@ class WorkspaceCreateInvitesOperator(WorkspaceWriteOperator):
     invites: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(ROWS, default=None)
     columns: Arg[Sequence[str] | None] = arg(NAMES, default=None)
     path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
-    organization_id: Arg[str | None] = arg(ID, default=None)
     on_invalid: Literal["fail", "skip"] = fixed(choice("fail", "skip"), default="fail")
     defaults: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
     report_path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, described
 from airflow_provider_workspace.operators.arguments import (
     FIELD,
     FIELDS,
-    ID,
     LEVEL,
     MAXIMUM,
     NAMES,
     NEEDED,
-    OPTIONAL_ID,
-    OPTIONAL_NAME,
     PATH,
     ROWS,
     SWITCH,
@@ -23,6 +21,8 @@ from airflow_provider_workspace.operators.arguments import (
     arg,
 )
 from airflow_provider_workspace.operators.base import (
+    OfOrganization,
+    OfUser,
     WorkspaceDeleteOperator,
     WorkspaceListOperator,
     WorkspaceWriteOperator,
@@ -33,39 +33,26 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.api.models import Member
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.procedures.members import MemberPlan
+    from airflow_provider_workspace.procedures.plan import Plan
 
 
-class WorkspaceListMembersOperator(WorkspaceListOperator):
-    """
-    List the members of an organization. Scope ``organization_member:read``.
-
-    :param organization_id: organization; by default that of the connection
-    """
+class WorkspaceListMembersOperator(OfOrganization, WorkspaceListOperator):
+    """List the members of an organization. Scope ``organization_member:read``."""
 
     operation = "members.ListMembers"
     resource_kind = "members"
-    organization_id: Arg[str | None] = arg(ID, default=None)
 
 
-class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
+class WorkspaceUpdateMemberOperator(OfUser, WorkspaceWriteOperator):
     """
     Change the access level of a member. Scope ``organization_member:write``.
 
-    A look-up by ``user_email`` also needs ``organization_member:read``.
-
-    :param user_uuid: the member's user (UUID, ``user.uuid`` of the member)
-    :param user_email: the member's e-mail address instead, looked up among the members
     :param level: access level: a number, which the interface does not show, or ``member``, ``admin`` or ``owner``, for
         1, 8 and 15, which services of this kind use
-    :param organization_id: organization; by default that of the connection
     """
 
     resource_kind = "members"
-    user_uuid: Arg[str | None] = arg(OPTIONAL_ID, default=None)
-    user_email: Arg[str | None] = arg(OPTIONAL_NAME, default=None)
     level: Arg[int] = arg(FIELD)
-    organization_id: Arg[str | None] = arg(ID, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceNotFoundError
@@ -88,16 +75,14 @@ class WorkspaceUpdateMemberOperator(WorkspaceWriteOperator):
             raise
 
 
-class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin, WorkspaceDeleteOperator):
+class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDeleteOperator):
     """
     Remove a member from an organization. Scope ``organization_member:write``.
 
     Scope ``organization_member:read``, for the check that they are not protected, an owner or the last one.
 
-    :param user_uuid: the member's user (UUID, ``user.uuid`` of the member)
-    :param user_email: the member's e-mail address instead, looked up among the members. An unknown address is an error,
-        unless an earlier try of the task removed the member
-    :param organization_id: organization; by default that of the connection
+    An unknown ``user_email`` is an error, unless an earlier try of the task removed the member.
+
     :param protected: addresses of members who are never removed, such as the owner of the connection's API key: the
         interface does not show whose key it is, and without its owner the key stops working
     :param owner_level: members of this level and above are not removed: a number, or ``member`` (1), ``admin`` (8) or
@@ -107,9 +92,6 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin, WorkspaceDeleteOpera
     """
 
     resource_kind = "members"
-    user_uuid: Arg[str | None] = arg(OPTIONAL_ID, default=None)
-    user_email: Arg[str | None] = arg(OPTIONAL_NAME, default=None)
-    organization_id: Arg[str | None] = arg(ID, default=None)
     protected: Arg[Sequence[str]] = arg(ROWS, default=())
     owner_level: Arg[int | None] = arg(LEVEL, default=15)
     allow_last_owner: Arg[bool] = arg(SWITCH, default=False)
@@ -134,7 +116,7 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin, WorkspaceDeleteOpera
             protected = rows_of_value(self.protected, "protected")
             if protected or self.owner_level is not None or not self.allow_last_owner:
                 check_removal(
-                    user_uuid,
+                    delete,
                     read_rows(hook.client, members),
                     protected=protected,
                     owner_level=self.owner_level,
@@ -151,7 +133,7 @@ class WorkspaceDeleteMemberOperator(WorkspaceApprovalMixin, WorkspaceDeleteOpera
         return {"user_uuid": user_uuid or None, "deleted": deleted}
 
 
-class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
+class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
     """
     Make the members of an organization match a roster.
 
@@ -162,9 +144,9 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
     planned before anything is sent, and the log shows the plan as a table. A second run changes nothing, and a retry
     continues where the earlier try ended.
 
-    The result is the plan: ``pending`` (number of changes), ``counts``, ``changes`` (``action``, ``email``,
-    ``old_level``, ``level``, ``fields`` of an invite, ``why``, ``target``, ``digest``), the ``table``, and
-    ``planned_for``: service and organization.
+    The result is the plan, as of an organization file: ``pending`` (number of changes), ``differences``, ``counts``,
+    ``changes`` (``action``, ``part``, ``name``, ``before``, ``after``, ``why``, ``status``, ``reason``, ``digest``),
+    the ``table``, and ``planned_for``: service and organization.
 
     :param roster: rows (mappings with ``email``, ``level`` and other fields of an invite) or addresses: a list, or the
         XCom of another task
@@ -175,7 +157,6 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
         withdrawn, and nobody else is changed
     :param protected: addresses of members who are never removed or changed. Include the owner of the connection's API
         key: the interface does not show whose key it is, and without its owner the key stops working
-    :param organization_id: organization; by default that of the connection
     :param defaults: fields for all rows that do not have them, such as ``{"send_email": False}``. A ``level`` here is
         the level of every member whose row has none
     :param max_removals: maximum number of members and open invites to remove in one run. If there are more, the task
@@ -186,9 +167,9 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
     :param approved: an earlier plan, the result of a task with ``dry_run=True``: if the plan has a change that this one
         does not have, or that starts from another level, the task fails and sends nothing
     :param report_path: file for all changes with their ``status``, ``.csv`` or ``.json``; a path or URL as in
-        ``path``. With ``require_approval`` it is written before the question too. The result then has ``pending``,
-        ``counts``, ``report_path``, and up to 1,000 changes in ``needs_attention``. Do not set it in a dry run whose
-        result is passed as ``approved``
+        ``path``. With ``require_approval`` it is written before the question too. In place of ``changes`` and
+        ``table`` the result then has ``report_path``, and up to 1,000 changes in ``needs_attention``. Do not set it in
+        a dry run whose result is passed as ``approved``
     """
 
     resource_kind = "members"
@@ -198,7 +179,6 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
     path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
     leavers: Arg[Sequence[str] | None] = arg(ROWS, default=None)
     protected: Arg[Sequence[str]] = arg(ROWS)
-    organization_id: Arg[str | None] = arg(ID, default=None)
     defaults: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
     max_removals: Arg[int | None] = arg(MAXIMUM, default=10)
     owner_level: Arg[int | None] = arg(LEVEL, default=15)
@@ -208,31 +188,34 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.hooks.files import open_report
-        from airflow_provider_workspace.procedures.members import NEEDS_ATTENTION, REPORT_FIELDS, apply
+        from airflow_provider_workspace.procedures.invites import wait_for_consistency
+        from airflow_provider_workspace.procedures.plan import NEEDS_ATTENTION, REPORT_FIELDS, apply
 
         organization_id = hook.organization_or_default(self.organization_id)
         file = open_report(self.report_path, "changes", REPORT_FIELDS, NEEDS_ATTENTION)
-        plan = self.plan(hook, organization_id)
+        plan_again = self.planner(hook, organization_id)
+        wait_for_consistency(hook.client, self.task_state)
+        plan = plan_again()
+        self.log.info("%s", plan.table())
+        plan.check_removals(self.max_removals)
+        plan.check_approved_plan(self.approved, "the task with dry_run=True")
         if file and self.require_approval:
-            file.write(plan.report(planned=True))
+            file.write(plan.to_dict())
         where = described(hook.client.settings, organization_id)
         self.await_approval(f"Make these changes to the members of {where}?", plan, report=file)
         if not self.is_dry_run:
             try:
-                apply(hook.client, plan, organization_id, lambda rows: self.invite_people(rows, hook, organization_id))
+                apply(hook.client, plan, lambda rows: self.invite_people(rows, hook, organization_id), plan_again)
             except WorkspaceError:
                 if file:
-                    self.push_report(file, plan.report(planned=False))
+                    self.push_report(file, plan.to_dict(applied=True))
                 raise
-        if file:
-            return self.reported(file, plan.report(planned=self.is_dry_run))
-        return plan.to_dict(applied=not self.is_dry_run)
+        return self.reported(file, plan.to_dict(applied=not self.is_dry_run))
 
-    def plan(self, hook: WorkspaceHook, organization_id: str) -> MemberPlan:
-        """Read the roster and the lists, plan, log the plan and check it."""
+    def planner(self, hook: WorkspaceHook, organization_id: str) -> Callable[[], Plan]:
+        """Read the roster; return what reads the lists and plans."""
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.hooks.files import file_at
-        from airflow_provider_workspace.procedures.invites import wait_for_consistency
         from airflow_provider_workspace.procedures.members import plan_members
         from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_query, rows_of_value
 
@@ -244,8 +227,8 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
             )
         elif self.roster is not None or self.path is not None:
             raise WorkspaceInputError("Give either leavers=… or a roster")
-        wait_for_consistency(hook.client, self.task_state)
-        plan = plan_members(
+        return partial(
+            plan_members,
             hook.client,
             organization_id,
             roster,
@@ -253,7 +236,3 @@ class WorkspaceSyncMembersOperator(WorkspaceApprovalMixin):
             owner_level=self.owner_level,
             leavers=leavers,
         )
-        self.log.info("%s", plan.table())
-        plan.check_removals(self.max_removals)
-        plan.check_approved_plan(self.approved, "the task with dry_run=True")
-        return plan

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.procedures.invites_report import InvitesReport
     from airflow_provider_workspace.procedures.organization_file import Organization
     from airflow_provider_workspace.procedures.plan import Change, Plan
     from airflow_provider_workspace.state.memory import TaskState
@@ -60,7 +61,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     organization: Arg[str | None] = arg(FIELD, default=None)
     render_file: bool | None = fixed(FLAG, default=None)
 
-    def plan(self, hook: WorkspaceHook, parts: Collection[str] | None = None) -> tuple[Plan[Change], Organization, str]:
+    def plan(self, hook: WorkspaceHook, parts: Collection[str] | None = None) -> tuple[Plan, Organization, str]:
         """Read the file, plan, and log the plan; return it with the organization of the file and its id."""
         from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.links import url_for
@@ -162,9 +163,9 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.hooks.files import open_report
-        from airflow_provider_workspace.procedures.plan import CHANGE_FIELDS, MAX_LINES
+        from airflow_provider_workspace.procedures.plan import MAX_LINES, REPORT_FIELDS
 
-        file = open_report(self.report_path, "changes", (*CHANGE_FIELDS, "digest"), ())
+        file = open_report(self.report_path, "changes", REPORT_FIELDS, ())
         plan, _, organization_id = self.plan(hook)
         result = plan.to_dict()
         if file:
@@ -220,8 +221,9 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.procedures.invites import wait_for_consistency
-        from airflow_provider_workspace.procedures.members import apply
-        from airflow_provider_workspace.procedures.organization import PARTS
+        from airflow_provider_workspace.procedures.organization import PARTS, plan_organization
+        from airflow_provider_workspace.procedures.plan import apply
+        from airflow_provider_workspace.state.memory import organization_reader
 
         part = choice(*PARTS).read("part", self.part)
         if part == "members":
@@ -230,36 +232,20 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         plan.check_approved_plan(self.approved, "WorkspacePlanOrganizationOperator")
         if self.is_dry_run:
             return plan.to_dict()
-        if part == "members":
-            apply(hook.client, plan, organization_id, lambda rows: self.invite_people(rows, hook, organization_id))
-            return plan.to_dict(applied=True)
         asked = [change for change in plan.changes if "is_verified" in change.after and change.operation]
         self.wait_for_verification(hook.client, asked)
-        for change in plan.changes:
-            if change not in asked:
-                change.send(hook.client, self.memory_of(change))
-        self.check_applied(hook, plan, wanted, part, organization_id)
+        plan.outcomes.update((change, ("done", "")) for change in asked)
+
+        def plan_again() -> Plan:
+            return plan_organization(wanted, organization_reader(hook.client, organization_id), (part,))
+
+        def invite(rows: list[dict[str, Any]]) -> InvitesReport:
+            return self.invite_people(rows, hook, organization_id)
+
+        apply(hook.client, plan, invite, plan_again, self.memory_of)
         if part == "domains" and "ti" in self._context:
             self._context["ti"].xcom_push(key="unverified", value=self.unverified(hook, wanted, organization_id))
         return plan.to_dict(applied=True)
-
-    def check_applied(
-        self, hook: WorkspaceHook, plan: Plan[Change], wanted: Organization, part: str, organization_id: str
-    ) -> None:
-        """Plan the part again after its changes, and check that nothing is left."""
-        from airflow_provider_workspace.procedures.ensure import check_done
-        from airflow_provider_workspace.procedures.organization import plan_organization
-        from airflow_provider_workspace.state.memory import organization_reader
-
-        def is_done() -> bool:
-            left = plan_organization(wanted, organization_reader(hook.client, organization_id), (part,))
-            if left.pending:
-                self.log.warning("Still to do: %s", left.table())
-            return not left.pending
-
-        sent = [change.operation for change in plan.changes if change.operation is not None]
-        if plan.pending and sent:
-            check_done(hook.client, f"the part '{part}' is done", sent[0], is_done)
 
     def memory_of(self, change: Change) -> TaskState:
         """Return the task state of one change."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.operators.arguments import FIELD, FIELDS, ID, ITEMS, NAME, TEXT, Arg, arg
 from airflow_provider_workspace.operators.base import (
+    OfOrganization,
     WorkspaceCreateOperator,
     WorkspaceGetOperator,
     WorkspaceListOperator,
@@ -16,19 +17,14 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 
-class WorkspaceListProjectsOperator(WorkspaceListOperator):
-    """
-    List the projects of an organization. Scope ``project:read``.
-
-    :param organization_id: organization; by default that of the connection
-    """
+class WorkspaceListProjectsOperator(OfOrganization, WorkspaceListOperator):
+    """List the projects of an organization. Scope ``project:read``."""
 
     operation = "projects.ListProjects"
     resource_kind = "projects"
-    organization_id: Arg[str | None] = arg(ID, default=None)
 
 
-class WorkspaceCreateProjectOperator(WorkspaceCreateOperator):
+class WorkspaceCreateProjectOperator(OfOrganization, WorkspaceCreateOperator):
     """
     Create a project. Scopes ``project:write`` and, for the look-up, ``project:read``.
 
@@ -37,7 +33,6 @@ class WorkspaceCreateProjectOperator(WorkspaceCreateOperator):
     regardless of the number of blanks and of the Unicode form.
 
     :param name: name of the project
-    :param organization_id: organization; by default that of the connection
     :param product_description: description of the product
     :param timezone: time zone of the project, such as ``Europe/Berlin``
     :param app_urls: URLs of the product
@@ -50,7 +45,6 @@ class WorkspaceCreateProjectOperator(WorkspaceCreateOperator):
     operation = "projects.CreateProject"
     resource_kind = "project"
     name: Arg[str] = arg(NAME)
-    organization_id: Arg[str | None] = arg(ID, default=None)
     product_description: Arg[str | None] = arg(TEXT, default=None)
     timezone: Arg[str | None] = arg(TEXT, default=None)
     app_urls: Arg[list[str] | None] = arg(ITEMS, default=None)
@@ -63,15 +57,13 @@ class WorkspaceCreateProjectOperator(WorkspaceCreateOperator):
         return self.create(hook, self.filled(hook, self.operation, "settings"))
 
 
-class WorkspaceGetProjectOperator(WorkspaceGetOperator):
+class WorkspaceGetProjectOperator(OfOrganization, WorkspaceGetOperator):
     """
     Retrieve a project. Scope ``project:read``.
 
     :param project_id: project
-    :param organization_id: organization; by default that of the connection
     """
 
     operation = "projects.GetProject"
     resource_kind = "project"
     project_id: Arg[int | str] = arg(ID)
-    organization_id: Arg[str | None] = arg(ID, default=None)

@@ -19,7 +19,6 @@ from airflow_provider_workspace.links import url_for
 from airflow_provider_workspace.operators.arguments import (
     EXPORTS,
     FIELDS,
-    ID,
     SECONDS,
     SECONDS_FROM_ONE,
     SOME_EXPORTS,
@@ -29,7 +28,7 @@ from airflow_provider_workspace.operators.arguments import (
     arg,
     fixed,
 )
-from airflow_provider_workspace.operators.base import WorkspaceOperator
+from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceOperator
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, conf, lists_variables
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ class WorkspaceWindowOperator(WorkspaceOperator):
         return LeaseRegistry(VariableStore())
 
 
-class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
+class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOperator):
     """
     Open a window: write a lease for each export. Sends no requests.
 
@@ -105,7 +104,6 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
     The result describes the window: ``{"opened_at": seconds since 1970, "until", "batch_export_ids", …}``.
 
     :param batch_export_ids: batch exports (UUID)
-    :param organization_id: organization; by default that of the connection
     :param close_task_id: the task that closes the window
     :param group_id: id of the task group, shown with the leases
     :param hold: how long the window is held open: timedelta, seconds, or a template of them
@@ -116,7 +114,6 @@ class WorkspaceOpenMaintenanceWindowOperator(WorkspaceWindowOperator):
     """
 
     batch_export_ids: Arg[Sequence[str]] = arg(EXPORTS)
-    organization_id: Arg[str | None] = arg(ID, default=None)
     group_id: str = fixed(TASK_ID, default="")
     hold: Arg[timedelta | float | None] = arg(SECONDS, default=None)
     drain: Arg[timedelta | float | None] = arg(SECONDS, default=None)

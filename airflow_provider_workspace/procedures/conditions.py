@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import logging
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.operation import explain
 from airflow_provider_workspace.api.operations.domains import VerifyDomain
 from airflow_provider_workspace.api.outcome import refuses_kind_of_key
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, shown
 from airflow_provider_workspace.procedures.roster import check_address
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from airflow_provider_workspace.api.models import ProjectItem
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.procedures.snapshot import Snapshot
@@ -50,25 +51,25 @@ class Result:
     absent: bool = False
 
 
-class Condition(Protocol):
+class Condition(BaseModel, ABC):
     """A condition on a snapshot; ``subject`` says which lists it needs."""
 
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     subject: ClassVar[str]
 
+    @abstractmethod
     def evaluate(self, seen: Snapshot) -> Result:
         """Evaluate the condition."""
-        ...
 
     def wanted(self) -> set[str] | None:
         """Return the keys of the only addresses of interest; ``None`` if it is not about addresses."""
         return None
 
 
-@dataclass(frozen=True)
 class PeopleCondition(Condition):
     """Base of the conditions on people."""
 
-    emails: Sequence[str]
+    emails: list[str]
     subject: ClassVar[str] = "people"
 
     def wanted(self) -> set[str]:
@@ -88,7 +89,6 @@ class PeopleCondition(Condition):
         return found
 
 
-@dataclass(frozen=True)
 class DomainVerified(Condition):
     """A domain is verified."""
 
@@ -107,7 +107,6 @@ class DomainVerified(Condition):
         return Result(done=False, message=f"{domain.domain} is not verified{todo}", result=result)
 
 
-@dataclass(frozen=True)
 class MembersJoined(PeopleCondition):
     """
     People are members.
@@ -115,7 +114,7 @@ class MembersJoined(PeopleCondition):
     :param share: share of them that must be members, above 0 and up to 1; 0 means any one
     """
 
-    share: float = 1.0
+    share: Annotated[float, Field(ge=0, le=1)] = 1.0
 
     def evaluate(self, seen: Snapshot) -> Result:
         whys = {"open": "invited", "expired": "invite expired", "gone": "no invite"}
@@ -131,7 +130,6 @@ class MembersJoined(PeopleCondition):
         )
 
 
-@dataclass(frozen=True)
 class InvitesSettled(PeopleCondition):
     """No invite is open: each was accepted, has expired or is gone."""
 
@@ -149,7 +147,6 @@ class InvitesSettled(PeopleCondition):
         )
 
 
-@dataclass(frozen=True)
 class ProjectCondition(Condition):
     """Base of the conditions on a project."""
 
@@ -169,7 +166,6 @@ class ProjectCondition(Condition):
         return Result(done, f"project {self.project_id} ('{project.name}') {says}", result)
 
 
-@dataclass(frozen=True)
 class ProjectReceivingEvents(ProjectCondition):
     """A project has received its first event."""
 
@@ -178,7 +174,6 @@ class ProjectReceivingEvents(ProjectCondition):
         return done, "has received events" if done else "has received no event yet", {}
 
 
-@dataclass(frozen=True)
 class ProjectOnboarded(ProjectCondition):
     """
     A project is onboarded.
@@ -198,7 +193,7 @@ class ProjectOnboarded(ProjectCondition):
         return done, f"is {'' if done else 'not yet '}onboarded{what}", {"completed": completed}
 
 
-CONDITIONS: dict[str, Any] = {
+CONDITIONS: dict[str, type[Condition]] = {
     "domain_verified": DomainVerified,
     "members_joined": MembersJoined,
     "invites_settled": InvitesSettled,
@@ -216,25 +211,13 @@ def build_condition(name: Any, arguments: Any) -> Condition:
     :raises WorkspaceInputError: if the name or a field is unknown or a value has the wrong type
     """
     kind = condition_class(name)
-    known = [field.name for field in fields(kind)]
-    if not isinstance(arguments, Mapping) or not set(arguments) <= set(known) or known[0] not in arguments:
-        raise WorkspaceInputError(f"arguments must be those of the condition {name}: {', '.join(known)}")
-    for key, value in arguments.items():
-        if key == "emails":
-            right = isinstance(value, list | tuple) and all(isinstance(email, str) for email in value)
-        elif key == "share":
-            right = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-        else:
-            right = isinstance(value, str) or (value is None and key == "product")
-        if not right:
-            raise WorkspaceInputError(
-                f"arguments: {key} of the condition {name} must not be of type {type(value).__name__}"
-            )
-    condition: Condition = kind(**arguments)
-    return condition
+    try:
+        return kind.model_validate(arguments)
+    except ValidationError as error:
+        raise WorkspaceInputError(f"Correct the arguments of the condition {name}: {explain(kind, error)}") from None
 
 
-def condition_class(name: Any) -> Any:
+def condition_class(name: Any) -> type[Condition]:
     """
     Return the class of a condition.
 

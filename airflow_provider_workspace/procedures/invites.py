@@ -202,8 +202,6 @@ class _Campaign:
         """Addresses that a request without a clear response may have invited."""
         self.lost: Counter[str] = Counter()
         """How often the response about an address was lost."""
-        self.unlisted: dict[str, Row] = {}
-        """Rows of a success that shows no invite at all, until the lists are read."""
         self.refused: dict[str, WorkspaceRequestError] = {}
         """Rows that were refused alone, until the lists are read."""
         self.suspects: list[tuple[list[Row], WorkspaceStatusError]] = []
@@ -217,11 +215,10 @@ class _Campaign:
         self.read()
         if self.open:
             progress(0, self.total)
-        while self.open or self.unlisted:
+        while self.open:
             self.send(progress)
-            if self.open and not self.unlisted:
+            if self.open:
                 self.wait(max_wait)
-            if self.open or self.unlisted:
                 self.read()
 
     def now(self) -> tuple[float, float]:
@@ -240,8 +237,8 @@ class _Campaign:
         while True:
             self.read_at = self.now()
             try:
-                # At the end, members matter only if somebody is not among the invites.
-                wanted = None if self.open else set(self.unlisted)
+                # Members matter only if somebody is not among the invites.
+                wanted = set(self.open)
                 seen = take_snapshot(self.client, "people", self.organization_id, wanted=wanted, complete=True)
             except WorkspaceRequestError as error:
                 if self.accepted or self.tried:  # the error carries the report
@@ -252,7 +249,7 @@ class _Campaign:
                 break
             self.slow_readings += 1
         self.fresh_for = max(FRESH_SECONDS, 5 * seconds)
-        self.listed = parse_timestamps(seen.invited_at) if self.open else []
+        self.listed = parse_timestamps(seen.invited_at)
         self.compare(seen)
         self.total = self.total or len(self.open)
         self.resolve_refusals()
@@ -265,10 +262,6 @@ class _Campaign:
     def compare(self, seen: Snapshot) -> None:
         """Finish the rows of members and of people with an open invite."""
         invited, others = seen.open_invites(), 0
-        missing = [row for key, row in self.unlisted.items() if key not in invited and key not in seen.members]
-        self.unlisted = {}
-        self.open.update((row.key, row) for row in missing)
-        self.doubt(missing, None)
         for row in list(self.open.values()):
             key = row.key
             if key in self.earlier:
@@ -282,7 +275,7 @@ class _Campaign:
                 doubt = self.doubts.get(key)
                 self.accepted = True
                 self.quota.note_sent(doubt.at if doubt else self.read_at[0], [key])
-                self.finish(row, "invited", FOUND)
+                self.finish(row, "invited", "" if doubt and doubt.error is None else FOUND)
             elif key in invited:
                 others += bool(self.total)
                 self.finish(row, "already_invited", "holds an invite that has not expired")
@@ -426,13 +419,11 @@ class _Campaign:
         return bool(errors)
 
     def accept(self, rows: list[Row], made: list[Invite]) -> None:
-        """Record a success; if the response shows invites, the outcome of rows that it does not show is unknown."""
+        """Record a success; the outcome of rows whose invites the response does not show is unknown."""
         self.accepted = True
         self.refusals = 0
         ids = {address_key(invite.target_email): invite.id for invite in made if invite.target_email and invite.id}
-        if not ids:
-            self.unlisted.update((row.key, row) for row in rows)
-        self.doubt([row for row in rows if ids and row.key not in ids], None)
+        self.doubt([row for row in rows if row.key not in ids], None)
         invited = [row for row in rows if row.key not in self.doubts]
         for row in invited:
             self.finish(row, "invited", invite_id=ids.get(row.key))
@@ -471,7 +462,7 @@ class _Campaign:
         if sendable and held > 0:
             pauses.append(held)
         seconds = min(pauses)
-        self.report.waits_for = "an answer was lost: the lists must show who was invited"
+        self.report.waits_for = "the lists must show who was invited"
         if not self.doubts:
             self.report.waits_for = self.quota.reason
             if seconds > max_wait or now > self.quota.progress_at + MAX_IDLE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -99,7 +99,7 @@ class OrganizationReader:
         return str(found[0]) if found else None
 
 
-def plan_organization(wanted: Organization, reader: OrganizationReader, parts: Collection[str] = PARTS) -> Plan[Change]:
+def plan_organization(wanted: Organization, reader: OrganizationReader, parts: Collection[str] = PARTS) -> Plan:
     """
     Compare an organization with its file.
 
@@ -206,7 +206,8 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> list[Chan
         on_invalid="fail" if complete else members.on_invalid,
         read_members=lambda: reader.members,
     )
-    going = {address_key(change.email) for change in plan.changes if change.action == "remove"}
+    # A member or an invite; the kind comes before the address.
+    going = {address_key(one.name.partition(" ")[2]) for one in plan.changes if one.action == "remove"}
     mistakes: dict[tuple[str | int, ...], str] = {
         ("projects", number, "dashboards", place, "collaborators", row): (
             f"name {person.email} under members too, or not here: 'complete: [members]' would remove them"
@@ -218,8 +219,7 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> list[Chan
     }
     if mistakes:
         raise wanted.refusal(mistakes)
-    differing = (change for change in plan.changes if change.action != "keep")
-    return [replace(one, why="") if one.action in ("create", "change") else one for one in differing]
+    return plan.changes
 
 
 def _plan_dashboard(

@@ -1,4 +1,4 @@
-"""A plan: its changes, how people see them, what an approval covers, and how they are applied."""
+"""A plan: its changes, how people see them, what an approval covers, and how it is applied."""
 
 from __future__ import annotations
 
@@ -9,31 +9,45 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.errors import WorkspaceInputError, printable, shown
+from airflow_provider_workspace.api.operations.invites import CreateInvite
+from airflow_provider_workspace.api.operations.members import UpdateMember
+from airflow_provider_workspace.errors import (
+    WorkspaceBadRequestError,
+    WorkspaceError,
+    WorkspaceInputError,
+    WorkspaceNotAppliedError,
+    WorkspaceNotFoundError,
+    WorkspacePermissionError,
+    printable,
+    shown,
+)
 from airflow_provider_workspace.procedures import ensure
+from airflow_provider_workspace.procedures.invites_report import NEEDS_ATTENTION as INVITES_THAT_NEED_ATTENTION
+from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
 
-C = TypeVar("C", bound="Change")
-
 log = logging.getLogger(__name__)
 
 # Actions of which an organization that matches its file has none.
 PENDING = ("create", "change", "remove")
-# By action, in the order of the counts; with the colours of a terminal.
+# By action, in the order of the counts.
 SYMBOLS = {
     **dict(zip(PENDING, "+~-", strict=True)),
     **dict.fromkeys(("set", "differs", "wait", "unknown"), "!"),
     "skip": "=",
 }
-COLOURS = {"+": 32, "~": 33, "-": 31, "!": 36, "=": 36}
-# The fields of a change in a report.
+# The fields of a change in a result or report, and the statuses that need attention.
 CHANGE_FIELDS = ("action", "part", "name", "before", "after", "why")
-# Maximum number of lines of one kind in messages and results; the log and the report file have all.
+REPORT_FIELDS = (*CHANGE_FIELDS, "status", "reason", "digest")
+NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
+# After so many refusals the changes are not the cause: the API key may lack the scope.
+MAX_REFUSALS = 5
+# Maximum number of lines of one part in messages and results; the log and the report file have all.
 MAX_LINES = 200
 
 
@@ -44,7 +58,7 @@ class Change:
 
     :param action: ``create``, ``change`` or ``remove``; ``set`` for a state that cannot be read; ``differs`` for a
         difference that the interface cannot change, so a person must; ``wait`` for what a later run does; ``unknown``
-        for one that cannot be determined; ``skip`` for an entry that is ignored
+        for one that cannot be determined; ``skip`` for what is ignored or kept
     :param part: the part of the organization
     :param name: name of the resource with the names of its parents, for people
     :param after: desired values of the fields
@@ -84,8 +98,8 @@ class Change:
         if self.apply is not None:
             return self.apply(client, memory)
         if self.operation is None:
-            log.warning("Not changed:%s", self.line())
-        elif self.action == "remove":
+            return None
+        if self.action == "remove":
             ensure.remove(client, self.name, self.operation)
         elif self.action == "create":
             ensure.create(client, self.operation, if_exists="return", memory=memory)
@@ -117,7 +131,7 @@ class Change:
 
 
 @dataclass(slots=True)
-class Plan(Generic[C]):
+class Plan:
     """
     Changes, in the order in which they are applied.
 
@@ -126,8 +140,8 @@ class Plan(Generic[C]):
     """
 
     planned_for: str = ""
-    changes: list[C] = field(default_factory=list)
-    outcomes: dict[C, tuple[str, str]] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list[Change])
+    outcomes: dict[Change, tuple[str, str]] = field(default_factory=dict[Change, tuple[str, str]])
 
     @property
     def counts(self) -> dict[str, int]:
@@ -146,12 +160,22 @@ class Plan(Generic[C]):
         return self.pending + sum(change.action in ("differs", "unknown") for change in self.changes)
 
     def to_dict(self, *, applied: bool = False) -> dict[str, Any]:
-        """Return plain JSON: numbers, ``changes``, the beginning of the ``table``, and ``planned_for``."""
+        """
+        Return plain JSON: numbers, ``changes``, the beginning of the ``table``, and ``planned_for``.
+
+        :param applied: whether the changes were sent
+        """
+        rows = []
+        for change in self.changes:
+            unsent = "skipped" if not change.sends else "not_sent" if applied else "planned"
+            status, reason = self.outcomes.get(change, (unsent, ""))
+            fields = {name: getattr(change, name) for name in CHANGE_FIELDS}
+            rows.append({**fields, "status": status, "reason": reason, "digest": change.digest(self.planned_for)})
         return {
             "pending": self.pending,
             "differences": self.differences,
             "counts": self.counts,
-            "changes": [{**self.fields(change), "digest": change.digest(self.planned_for)} for change in self.changes],
+            "changes": rows,
             "table": self.table(limit=MAX_LINES, applied=applied),
             "planned_for": self.planned_for,
         }
@@ -160,39 +184,35 @@ class Plan(Generic[C]):
         """Return the numbers for people; ``applied`` if the changes were sent."""
         counts = self.counts
         if applied:
+            unsent = [change for change in self.changes if change.sends and not self._is_done(change)]
+            for change in unsent:
+                counts[change.action] -= 1
             verified = sum("is_verified" in change.after for change in self.changes)
             domains = f" (domains verified: {verified})" if verified else ""
             done = f"{counts['create']} created, {counts['change']} changed{domains}, {counts['remove']} removed"
-            rest = {"paused or resumed": counts["set"], "cannot be known": counts["unknown"]}
+            rest = {"paused or resumed": counts["set"], "not done": len(unsent), "cannot be known": counts["unknown"]}
         else:
             done = f"{counts['create']} to create, {counts['change']} to change, {counts['remove']} to remove"
             rest = {"cannot be known": counts["set"] + counts["unknown"]}
         rest |= {"to change by hand": counts["differs"], "left for a later run": counts["wait"]}
-        rest["skipped, as duplicates"] = counts["skip"]
+        rest["skipped"] = counts["skip"]
         return ", ".join([done, *(f"{count} {what}" for what, count in rest.items() if count)])
 
-    def fields(self, change: C) -> dict[str, Any]:
-        """Return a change as plain JSON."""
-        return {name: getattr(change, name) for name in CHANGE_FIELDS}
+    def _is_done(self, change: Change) -> bool:
+        return self.outcomes.get(change, ("not_sent",))[0] in ("done", "invited")
 
-    def row(self, change: C) -> tuple[str, str]:
-        """Return the kind of a change in the table, and its line."""
-        return change.part, change.line()
-
-    def table(self, *, coloured: bool = False, limit: int | None = None, applied: bool = False) -> str:
+    def table(self, *, limit: int | None = None, applied: bool = False) -> str:
         """
         Return the plan for people: a summary, and a line for each change.
 
-        :param limit: maximum number of lines of one kind
+        :param limit: maximum number of lines of one part
         """
         lines = [self.summary(applied=applied)]
-        for kind, changes in groupby(self.changes, lambda change: self.row(change)[0]):
-            of_kind = list(changes)
-            for change in of_kind[:limit]:
-                line = self.row(change)[1]
-                lines.append(f"\x1b[{COLOURS[SYMBOLS[change.action]]}m{line}\x1b[0m" if coloured else line)
-            if limit is not None and len(of_kind) > limit:
-                lines.append(f"    … and {len(of_kind) - limit} more {kind}")
+        for part, changes in groupby(self.changes, lambda change: change.part):
+            of_part = list(changes)
+            lines += [change.line() for change in of_part[:limit]]
+            if limit is not None and len(of_part) > limit:
+                lines.append(f"    … and {len(of_part) - limit} more {part}")
         return "\n".join(lines)
 
     def check_removals(self, maximum: int | None) -> None:
@@ -249,6 +269,110 @@ class Plan(Generic[C]):
                 f"{cure}: the approved plan is for {then}, and this task is for {self.planned_for}"
             )
         self.check_approved(digests, cure)
+
+
+class WorkspaceSyncIncompleteError(WorkspaceError):
+    """
+    The service refused some of the changes and applied the others.
+
+    :param causes: the errors
+    """
+
+    def __init__(self, message: str, causes: Collection[WorkspaceError]) -> None:
+        super().__init__(message)
+        self.causes = causes
+
+    @property
+    def permanent(self) -> bool:
+        """Whether the next try would fail as well."""
+        return all(cause.permanent for cause in self.causes)
+
+
+def apply(
+    client: WorkspaceClient,
+    plan: Plan,
+    invite: Callable[[list[dict[str, Any]]], InvitesReport],
+    plan_again: Callable[[], Plan],
+    memory_of: Callable[[Change], Any] = lambda _: None,
+) -> None:
+    """
+    Send the changes that have no outcome yet, and note their outcomes in the plan.
+
+    A change that is refused does not stop the others. People are invited last, and together.
+
+    :param invite: invites the people of these rows
+    :param plan_again: plans the same again, to see whether anything that was sent is left
+    :param memory_of: returns what the task remembers of a change across its tries
+    :raises WorkspaceSyncIncompleteError: if a change was refused
+    :raises WorkspaceNotAppliedError: if a change that succeeded is still to be done
+    """
+    inviting = {change: change.operation for change in plan.changes if isinstance(change.operation, CreateInvite)}
+    refused: dict[Change, WorkspaceError] = {}
+    for change in plan.changes:
+        if change in inviting or change in plan.outcomes or len(refused) == MAX_REFUSALS:
+            continue
+        try:
+            change.send(client, memory_of(change))
+        except WorkspaceNotFoundError:
+            if not isinstance(change.operation, UpdateMember):
+                raise
+            log.warning("%s has left since the members were read. The next run invites them.", change.name)
+        except (WorkspaceBadRequestError, WorkspacePermissionError, WorkspaceNotAppliedError) as error:
+            log.error("Refused: %s", error)  # noqa: TRY400 - one error for all of them follows
+            plan.outcomes[change] = ("refused", str(getattr(error, "detail", None) or error))
+            refused[change] = error
+        else:
+            if change.sends:
+                plan.outcomes[change] = ("done", "")
+    if inviting and len(refused) < MAX_REFUSALS:
+        _invite(plan, inviting, invite)
+    if refused:
+        named = "; ".join(f"{change.action} {change.name}: {plan.outcomes[change][1]}" for change in refused)
+        raise WorkspaceSyncIncompleteError(f"The service refused {len(refused)} changes. {named}", refused.values())
+    _check_applied(client, plan, plan_again)
+
+
+def _invite(
+    plan: Plan, inviting: Mapping[Change, CreateInvite], invite: Callable[[list[dict[str, Any]]], InvitesReport]
+) -> None:
+    failed: WorkspaceInvitesIncompleteError | None = None
+    try:
+        report = invite([operation.payload() for operation in inviting.values()])
+    except WorkspaceInvitesIncompleteError as error:
+        failed, report = error, error.report
+    # The rows are in the order of the changes.
+    changes = list(inviting)
+    plan.outcomes |= {changes[entry.row - 1]: (entry.status, entry.reason) for entry in report.entries}
+    if failed:
+        raise failed
+    log.info("%s", report.table())
+
+
+def _check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], Plan]) -> None:
+    """Plan again until nothing is left of what was sent: a resource that still differs, or is still there."""
+    left = {
+        (change.part, change.name): change
+        for change, (status, _) in plan.outcomes.items()
+        if status == "done" and change.action in PENDING
+    }
+    if not left:
+        return
+    operation: Any = next(iter(left.values())).operation
+
+    def is_done() -> bool:
+        nonlocal left
+        pending = [(change.part, change.name) for change in plan_again().changes if change.action in PENDING]
+        left = {key: change for key, change in left.items() if key in pending}
+        return not left
+
+    try:
+        ensure.check_done(client, "each change was made", operation, is_done)
+    except WorkspaceNotAppliedError as error:
+        for change in left.values():
+            plan.outcomes[change] = ("refused", "the service reported success, but does not show the change")
+        named = ", ".join(f"{change.action} {change.name}" for change in [*left.values()][:MAX_LINES])
+        error.args = (f"Not done: {named}. {error}",)
+        raise
 
 
 def digest(value: Any) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from airflow.sdk import BaseSensorOperator
 from airflow.sdk.bases.sensor import PokeReturnValue
@@ -95,17 +95,14 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
                 read_seconds("timeout", self.timeout)
                 read_seconds("poke_interval", self.poke_interval)
         except WorkspaceInputError as error:
-            end = AirflowSkipException if self.soft_fail or self.never_fail else AirflowFailException
-            raise end(f"WorkspaceInputError: {error}") from None
+            self.fail(f"WorkspaceInputError: {error}")
         if not self.deferrable:
             return super().execute(context)
         began = time.time()
         try:
             result = self.poll_once(first=True)
         except AirflowFailException as error:
-            if self.soft_fail or self.never_fail:
-                raise AirflowSkipException(str(error)) from error
-            raise
+            self.fail(str(error))
         if result is not None and result.done:
             self.log.info("%s", result.message)
             return result.result
@@ -215,15 +212,14 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
             self.log.info("%s", message)
             return event.get("result")
         if status == "timeout":
-            text = f"Timed out after {self.timeout:.0f} s: {message}"
-            if self.soft_fail or self.never_fail:
-                raise AirflowSkipException(text)
-            raise AirflowSensorTimeout(text)
+            self.fail(f"Timed out after {self.timeout:.0f} s: {message}", AirflowSensorTimeout)
         if status == "failed":
-            if self.soft_fail or self.never_fail:
-                raise AirflowSkipException(str(message))
-            raise AirflowFailException(message)
+            self.fail(message)
         raise RuntimeError(f"Unexpected trigger event: {event!r}")
+
+    def fail(self, message: str, error: type[Exception] = AirflowFailException) -> NoReturn:
+        """Fail the task, or skip it if its author says so."""
+        raise (AirflowSkipException if self.soft_fail or self.never_fail else error)(message) from None
 
 
 class WorkspaceDomainVerifiedSensor(WorkspaceSensor):

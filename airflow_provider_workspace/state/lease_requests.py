@@ -7,7 +7,6 @@ lease says until when. It is removed when the service answers.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -131,5 +130,4 @@ class NotedRequests:
             if error.outcome != Outcome.UNKNOWN.value:
                 self.registry.update(lease, **{note: unanswered})
             raise
-        answered: dict[str, Any] = {note: unanswered}
-        return dataclasses.replace(lease, **answered)
+        return lease.model_copy(update={note: unanswered})

@@ -7,7 +7,6 @@ export; its value is plain JSON. Who may resume what follows from leases alone: 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import logging
 import re
@@ -17,8 +16,11 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cache
 from hashlib import sha256
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
+
+from airflow_provider_workspace.api.operation import explain
 from airflow_provider_workspace.errors import WorkspaceError
 
 log = logging.getLogger(__name__)
@@ -29,8 +31,6 @@ PREFIX = "workspace_lease."
 SWEEP = "workspace_window_sweep"
 # States of a run that is not over.
 ACTIVE_RUN_STATES = ["queued", "running"]
-STATES = ("opening", "paused", "closing")
-TIMES = frozenset({"since", "until", "paused_at", "resumed_at", "late_pause_until", "late_resume_until"})
 # How far ahead a request without an answer may take effect: the largest consistency_time, and an hour for the clocks.
 MAX_LATE = 90_000.0
 
@@ -68,10 +68,44 @@ class Window:
         return f"{self.dag_id} / {self.run_id} / {self.close_task_id}{index}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
+def iso(time: float) -> str:
+    """Format a time as ISO 8601."""
+    return datetime.fromtimestamp(time, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def parse_time(value: object) -> float:
+    """
+    Parse a time in ISO 8601, in UTC if it names no time zone, such as one that a person has edited.
+
+    :param value: the text, or seconds since 1970
+    :raises ValueError: if it is invalid, or not within the years that :func:`iso` can write
+    """
+    try:
+        if not isinstance(value, float | int):
+            when = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
+            value = (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
+        iso(value)
+    except (ValueError, OverflowError):
+        raise ValueError("it is not a time") from None
+    return value
+
+
+def _not_far_ahead(late_until: float) -> float:
+    if late_until > time.time() + MAX_LATE:
+        raise ValueError("it is more than a day ahead")
+    return late_until
+
+
+Text = Annotated[str, Field(min_length=1)]
+Time = Annotated[float, BeforeValidator(parse_time), PlainSerializer(iso)]
+Late = Annotated[Time, AfterValidator(_not_far_ahead)]
+
+
+class Lease(BaseModel):
     """
     The hold of a window on an export. Times are seconds since 1970, and ISO 8601 in the Variable.
+
+    Fields that a newer release of this package adds are ignored.
 
     :param service: base URL of the service
     :param owner: owner of the task that opened the window
@@ -90,29 +124,31 @@ class Lease:
     :param work_task_ids: the last tasks of the work, whose end is the end of the work
     """
 
-    dag_id: str
-    run_id: str
-    close_task_id: str
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    dag_id: Text
+    run_id: Text
+    close_task_id: Text
     map_index: int = -1
     group_id: str = ""
     owner: str = ""
-    service: str
-    workspace_conn_id: str
-    organization_id: str
-    batch_export_id: str
+    service: Text
+    workspace_conn_id: Text
+    organization_id: Text
+    batch_export_id: Text
     state: Literal["opening", "paused", "closing"] = "opening"
-    since: float
-    until: float
+    since: Time
+    until: Time
     leave_paused: bool = False
     resume_fields: dict[str, Any] | None = None
-    paused_at: float | None = None
-    resumed_at: float | None = None
-    late_pause_until: float | None = None
-    late_resume_until: float | None = None
+    paused_at: Time | None = None
+    resumed_at: Time | None = None
+    late_pause_until: Late | None = None
+    late_resume_until: Late | None = None
     refused: str | None = None
     closer: str | None = None
     exports: int | None = None
-    work_task_ids: list[str] = dataclasses.field(default_factory=list)
+    work_task_ids: list[str] = []
 
     @property
     def window(self) -> Window:
@@ -140,36 +176,7 @@ class Lease:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, without what is not set."""
-        fields = {name: getattr(self, name) for name in FIELDS}
-        return {name: iso(value) if name in TIMES else value for name, value in fields.items() if value is not None}
-
-    @classmethod
-    def from_dict(cls, value: object) -> Lease:
-        """
-        Parse what :meth:`to_dict` returned; fields that a newer release of this package adds are ignored.
-
-        :raises ValueError: if it is not a lease
-        """
-        if not isinstance(value, Mapping):
-            raise ValueError(f"it is {type(value).__name__}, not an object")  # noqa: TRY004 - one error type for invalid leases
-        given = {name: value[name] for name in FIELDS if value.get(name) is not None}
-        wrong = [name for name in REQUIRED if not given.get(name)]
-        wrong += [name for name, item in given.items() if type(item) is not TYPES.get(name, str)]
-        wrong += ["state"] * (given.get("state") not in STATES)
-        if wrong or not all(isinstance(task_id, str) for task_id in given.get("work_task_ids", ())):
-            raise ValueError(f"it has no usable {', '.join(dict.fromkeys(wrong)) or 'work_task_ids'}")
-        times = {name: parse_time(name, given[name]) for name in TIMES if name in given}
-        for name in ("late_pause_until", "late_resume_until"):
-            if times.get(name, 0.0) > time.time() + MAX_LATE:
-                raise ValueError(f"its {name} is more than a day ahead")
-        return cls(**{**given, **times})
-
-
-FIELDS = [field.name for field in dataclasses.fields(Lease)]
-REQUIRED = ["dag_id", "run_id", "close_task_id", "service", "workspace_conn_id", "organization_id", "batch_export_id"]
-REQUIRED += ["state", "since", "until"]
-# Types of the fields in JSON that are not text.
-TYPES = {"map_index": int, "exports": int, "leave_paused": bool, "resume_fields": dict, "work_task_ids": list}
+        return self.model_dump(mode="json", exclude_none=True)
 
 
 @dataclass(frozen=True)
@@ -273,7 +280,7 @@ class LeaseRegistry:
             return None
         try:
             return load(key, text)
-        except (ValueError, TypeError, RecursionError) as error:
+        except ValueError as error:
             self.unreadable[key] = str(error)
             log.warning("Skipping the Variable '%s', which is not a lease of a maintenance window: %s.", key, error)
             return None
@@ -285,7 +292,7 @@ class LeaseRegistry:
             kept = {name: getattr(earlier, name) for name in ("paused_at", "late_pause_until", "late_resume_until")}
             # Somebody may have cleared the task that opens the window alone, while the work runs.
             state = "paused" if earlier.state == "paused" else lease.state
-            lease = dataclasses.replace(lease, state=state, **kept)
+            lease = lease.model_copy(update={"state": state, **kept})
         self.store.add(lease.key, dump(lease))
 
     def update(self, lease: Lease, **changes: Any) -> Lease:
@@ -299,13 +306,13 @@ class LeaseRegistry:
             raise WindowClosedError(
                 f"The window {lease.window} was closed meanwhile: batch export {lease.batch_export_id} is not held."
             )
-        changed = dataclasses.replace(lease, **changes)
+        changed = lease.model_copy(update=changes)
         self.store.write(lease.key, dump(changed))
         return changed
 
     def claim(self, lease: Lease, closer: str, **changes: Any) -> Lease:
         """Change a lease, and become its closer."""
-        changed = dataclasses.replace(lease, closer=closer, **changes)
+        changed = lease.model_copy(update={"closer": closer, **changes})
         self.store.write(lease.key, dump(changed))
         return changed
 
@@ -326,7 +333,7 @@ class LeaseRegistry:
     def last_sweep(self) -> float | None:
         """Return the time of the last sweep; ``None`` if there was none."""
         try:
-            return parse_time(SWEEP, self._sweep_note().get("at"))
+            return parse_time(self._sweep_note().get("at"))
         except ValueError:
             return None
 
@@ -336,7 +343,7 @@ class LeaseRegistry:
         windows = self._sweep_note().get("windows")
         for name, each in windows.items() if isinstance(windows, dict) else ():
             try:
-                found[name] = (each["state"], each["why"], parse_time("since", each["since"]))
+                found[name] = (each["state"], each["why"], parse_time(each["since"]))
             except (KeyError, TypeError, ValueError):  # noqa: PERF203 - edited by a person
                 continue
         return found
@@ -366,7 +373,10 @@ def load(key: str, text: str) -> Lease:
 
     :raises ValueError: if it is not a lease, or that of another key, under which changes would be written
     """
-    lease = Lease.from_dict(json.loads(text))
+    try:
+        lease = Lease.model_validate_json(text)
+    except ValidationError as error:
+        raise ValueError(explain(Lease, error)) from None
     if lease.key != key:
         raise ValueError("its fields are those of another key")
     return lease
@@ -376,23 +386,3 @@ def load(key: str, text: str) -> Lease:
 def digest(*parts: str) -> str:
     """Return a digest of some texts for a key."""
     return sha256("\n".join(parts).encode(errors="surrogatepass")).hexdigest()[:20]
-
-
-def iso(time: float) -> str:
-    """Format a time as ISO 8601."""
-    return datetime.fromtimestamp(time, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def parse_time(name: str, text: object) -> float:
-    """
-    Parse a time in ISO 8601, in UTC if it names no time zone, such as one that a person has edited.
-
-    :raises ValueError: if it is invalid, or not within the years that :func:`iso` can write
-    """
-    try:
-        when = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
-        time = (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
-        iso(time)
-    except (ValueError, OverflowError):
-        raise ValueError(f"its {name} is not a time") from None
-    return time

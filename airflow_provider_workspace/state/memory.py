@@ -278,15 +278,12 @@ class DashboardRegistry:
         identity: DashboardIdentity,
         task: TaskState,
         owner: tuple[str, int],
-        *,
-        read_only: bool = False,
         variables: LeaseStore | None = None,
     ) -> None:
         self.key = key or None
         self.identity = identity
         self.task = task
         self.owner = owner
-        self.read_only = read_only
         self.what = f"dashboard '{identity.name}' in project {identity.project_id}"
         self._variables = variables or VariableStore(
             CREATING, CREATING.rstrip("."), "A task is about to create a dashboard."
@@ -294,22 +291,22 @@ class DashboardRegistry:
         self._prefix = f"{CREATING}{digest(key or '')}."
         self._note = self._prefix + digest(*map(str, owner))
 
-    def find(self, client: WorkspaceClient) -> Dashboard | None:
+    def find(self, client: WorkspaceClient, if_unknown: str = "fail") -> Dashboard | None:
         """
         Return the remembered dashboard if it still exists.
 
+        :param if_unknown: what to do if an earlier create was interrupted: ``fail``, or ``create`` another one
         :raises WorkspaceInputError: if the Variable is invalid or remembers another dashboard
         :raises WorkspaceOutcomeUnknownError: if a create was interrupted
         """
-        return self._find(client, self._read(), "fail")
+        return self._find(client, self._read(), if_unknown)
 
     def get_or_create(
         self, client: WorkspaceClient, create: CreateDashboard, if_unknown: str
     ) -> tuple[Dashboard, bool]:
         """
-        Return the remembered dashboard if it still exists, else create it.
+        Return the remembered dashboard if it still exists, else create it; ``if_unknown`` is that of :meth:`find`.
 
-        :param if_unknown: what to do if an earlier create was interrupted: ``fail``, or ``create`` another one
         :return: the dashboard, and whether this try created it
         :raises WorkspaceInputError: if the Variable is invalid or remembers another dashboard
         :raises WorkspaceOutcomeUnknownError: if an earlier create was interrupted, or the answer to this one was lost
@@ -319,11 +316,9 @@ class DashboardRegistry:
             remembered = self._read()
             dashboard = self._find(client, remembered, if_unknown)
             if dashboard is not None:
-                for note in self._notes() if self.key is not None and not self.read_only else ():
+                for note in self._notes() if self.key is not None else ():
                     self._variables.delete(note)
                 return dashboard, False
-            if self.read_only:
-                break
             self._begin(if_unknown)
             if self.key is None or self._read() == remembered:
                 break
@@ -456,8 +451,6 @@ class DashboardRegistry:
 
     def _end(self, dashboard_id: int | None) -> None:
         """Remember the dashboard, or delete the note if there is none."""
-        if self.read_only:
-            return
         if self.key is None:
             self.task.forget() if dashboard_id is None else self.task.write(self.identity.value(dashboard_id))
             return
@@ -505,19 +498,16 @@ def organization_reader(
 
     settings = client.settings
 
-    def dashboards(
-        project: str, project_id: object, entry: DashboardEntry, task: TaskState, **how: Any
-    ) -> DashboardRegistry:
+    def dashboards(project: str, project_id: object, entry: DashboardEntry, *how: Any) -> DashboardRegistry:
         key = variable_key(organization_id, project, entry)
         identity = DashboardIdentity(settings.base_url, str(project_id), organization_id, entry.name)
-        return DashboardRegistry(key, identity, task, owner, **how)
+        return DashboardRegistry(key, identity, *how)
 
     def find_dashboard(project: str, project_id: str, entry: DashboardEntry) -> Dashboard | None:
-        nobody = TaskState({}, dry_run=True)
-        return dashboards(project, project_id, entry, nobody, read_only=True, variables=store()).find(client)
+        return dashboards(project, project_id, entry, TaskState({}, dry_run=True), owner, store()).find(client)
 
     def create_dashboard(project: str, create: CreateDashboard, entry: DashboardEntry, memory: TaskState) -> None:
-        registry = dashboards(project, create.project_id, entry, memory)
+        registry = dashboards(project, create.project_id, entry, memory, owner)
         dashboard, created = registry.get_or_create(client, create, "fail")
         log.info("%s dashboard %s, '%s'.", "Created" if created else "Found", dashboard.id, dashboard.name)
 

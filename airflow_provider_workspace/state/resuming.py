@@ -7,7 +7,6 @@ other windows, and resume unless another active window has paused the export.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -121,15 +120,15 @@ class Closer(NotedRequests):
             log.info("Batch export %s stays paused, held by %s.", export_id, ", ".join(done.held[export_id]))
             if lease.resume_fields and any(other.resume_fields != lease.resume_fields for other in held_by):
                 log.warning("It will be resumed with the resume_fields of that window, not with those of this one.")
-            lease = dataclasses.replace(lease, late_resume_until=unanswered, resumed_at=None)
+            lease = lease.model_copy(update={"late_resume_until": unanswered, "resumed_at": None})
         elif lease.resumed_at is None or lease.late_pause_until is not None:
             lease = self._resume(lease, service, unanswered, done)
             log.info("Resumed batch export %s.", export_id)
             done.held.pop(export_id, None)
             done.resumed.append(export_id)
-            lease = dataclasses.replace(lease, resumed_at=self.clock())
+            lease = lease.model_copy(update={"resumed_at": self.clock()})
         else:
-            lease = dataclasses.replace(lease, late_resume_until=unanswered)
+            lease = lease.model_copy(update={"late_resume_until": unanswered})
         lease = self.registry.update(lease, late_pause_until=late_pause)
         if max(late_pause or 0.0, lease.late_resume_until or 0.0) > self.clock():
             self._wait(lease, done)

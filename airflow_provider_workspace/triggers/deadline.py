@@ -5,21 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
-
-# For type checkers only, to keep the parsing of Dag files fast.
-if TYPE_CHECKING:
-    from typing_extensions import TypedDict
-
-    class DeadlineEvent(TypedDict):
-        """The payload of the trigger's event."""
-
-        status: Literal["over", "closed", "unwatched"]
-        state: dict[str, Any] | None
-
 
 log = logging.getLogger(__name__)
 
@@ -57,11 +46,6 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
         poll_interval: float = 15.0,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        check_number("end_at", end_at)
-        check_number("map_index", map_index, least=-1)
-        check_number("poll_interval", poll_interval)
-        check_text("dag_id", dag_id)
-        check_text("run_id", run_id)
         self.end_at = end_at
         self.state = state
         self.dag_id = dag_id
@@ -120,20 +104,19 @@ def serialized(trigger: BaseTrigger, *names: str) -> tuple[str, dict[str, Any]]:
     return f"{type(trigger).__module__}.{type(trigger).__qualname__}", {name: getattr(trigger, name) for name in names}
 
 
-def check_number(name: str, value: Any, *, least: float = 0) -> None:
+def check_number(name: str, value: Any) -> None:
     """
     Check that an argument is a finite number.
 
-    :param least: minimum
     :raises WorkspaceInputError: naming the argument
     """
-    if isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= MAX_NUMBER:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and 0 <= value <= MAX_NUMBER:
         return
     from airflow_provider_workspace.errors import WorkspaceInputError, type_name
 
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
     given = "one beyond that" if is_number else type_name(value)
-    raise WorkspaceInputError(f"{name} must be a number from {least} to {MAX_NUMBER:g}, not {given}")
+    raise WorkspaceInputError(f"{name} must be a number from 0 to {MAX_NUMBER:g}, not {given}")
 
 
 def check_text(name: str, value: Any) -> None:
@@ -152,5 +135,4 @@ def check_text(name: str, value: Any) -> None:
 def _finished_event(
     status: Literal["over", "closed", "unwatched"], state: dict[str, Any] | None = None
 ) -> TriggerEvent:
-    event: DeadlineEvent = {"status": status, "state": state}
-    return TriggerEvent(event)  # type: ignore[no-untyped-call]
+    return TriggerEvent({"status": status, "state": state})  # type: ignore[no-untyped-call]

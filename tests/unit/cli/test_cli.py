@@ -58,16 +58,16 @@ def test_plan_sends_only_reads(airflow: Airflow, sandbox: SandboxServer, connect
     run = airflow(
         "workspace", "plan", roster, "--protected", "adam.admin@example.com", "--owner-level", "owner", "-o", "json"
     )
-    assert run.returncode == 0, run.stderr
-    plan = json.loads(run.stdout)
-    actions = {change["email"].partition("@")[0]: change["action"] for change in plan["changes"]}
+    assert run.returncode == 2, run.stderr
+    (plan,) = json.loads(run.stdout).values()
+    actions = {change["name"].partition("@")[0]: change["action"] for change in plan["changes"]}
     assert actions == {
-        "liv.invited": "withdraw",
-        "mina.member": "remove",
-        "noah.newton": "remove",
-        "ada": "invite",
-        "olive.owner": "skip",
-        "adam.admin": "skip",
+        "invite liv.invited": "remove",
+        "member mina.member": "remove",
+        "member noah.newton": "remove",
+        "invite ada": "create",
+        "person olive.owner": "skip",
+        "person adam.admin": "skip",
     }
     assert {entry["method"] for entry in sandbox.requests()} == {"GET"}
     roster.write_text("email,levle\n")

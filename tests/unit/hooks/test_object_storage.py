@@ -217,3 +217,26 @@ def test_the_xcom_has_all_rows_if_writing_the_report_fails(
     assert ti.xcoms["report"]["counts"]["invited"] == 1
     assert len(sandbox.effects("create_invite")) == 1
     assert [file.name for file in tmp_path.iterdir()] == ["report.csv"]
+
+
+def test_the_report_file_of_a_sync_has_all_changes(tmp_path: Path, sandbox: SandboxServer, connect: Connect) -> None:
+    connect()
+    arguments: Any = {
+        "roster": ["ada@example.com", {"email": "mina.member@example.com", "level": 8}],
+        "protected": ["olive.owner@example.com"],
+        "report_path": f"{tmp_path}/report.csv",
+    }
+    assert set(sync(dry_run=True, **arguments)) == {
+        *("pending", "differences", "counts", "planned_for", "needs_attention", "report_path"),
+    }
+    assert {row["status"] for row in rows_of(tmp_path / "report.csv")} == {"planned", "skipped"}
+
+    sandbox.inject("status_before", "update_member", status=400)
+    ti = TaskInstance()
+    with pytest.raises(AirflowFailException, match="The service refused 1 changes"):
+        sync(ti, **arguments)
+    assert [row["action"] for row in ti.xcoms["report"]["needs_attention"]] == ["change"]
+    rows = {row["name"]: row for row in rows_of(tmp_path / "report.csv")}
+    assert rows["member mina.member@example.com"]["status"] == "refused"
+    assert rows["invite ada@example.com"]["status"] == "invited"
+    assert {row["status"] for row in rows.values() if row["action"] == "remove"} == {"done"}

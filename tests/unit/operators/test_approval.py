@@ -113,7 +113,7 @@ def test_the_question_shows_the_plan_and_the_approved_plan_is_applied(sandbox: S
     asked = task.question.now
     where = f"organization {SEED.organization_id} at {sandbox.url}"
     assert asked.subject == f"Make these changes to the members of {where}?"
-    assert "  remove        noah.newton@example.com " in asked.body
+    assert "  - member noah.newton@example.com " in asked.body
     assert f"(5 changes, plan {approve.rpartition(' ')[2]})" in asked.body
     assert [user.id for user in asked.assigned_users] == ["7", "8"]
     assert getattr(task.resume, "timeout", None) in (timedelta(days=3), None)
@@ -181,7 +181,7 @@ def test_an_approval_covers_each_field_and_what_it_starts_from(
 ) -> None:
     """The plan of another task that is passed on, too."""
     earlier = sync(INVITED, owner_level=None, dry_run=True).execute(task.context)
-    assert [change["fields"] for change in earlier["changes"] if change["action"] == "invite"] == [GRANTS]
+    assert [change["after"] for change in earlier["changes"] if change["action"] == "create"] == [GRANTS]
     assert task.question.asked == []
     approve = task.ask(sync(INVITED, owner_level=None))
     for shown in ("first_name: Ada", "All of it.", 'private_project_access: [{"id": 1}]'):
@@ -314,13 +314,13 @@ def test_a_long_plan_is_whole_in_the_log_and_in_its_file(
     )
     assert hidden is not None
     assert hidden[2] == str(file)
-    assert body.count("  remove  ") + body.count("  withdraw  ") == 1106 - int(hidden[1])
+    assert body.count("\n  - ") == 1106 - int(hidden[1])
     assert len(body.encode()) < MAX_BODY + 1_000
     assert "also those that are not shown" in body
-    assert capsys.readouterr().out.count("  remove  ") == 1102
+    assert capsys.readouterr().out.count("\n  - ") == 1103
     with file.open() as report:
         planned = list(csv.DictReader(report))
-    assert [row["action"] for row in planned].count("remove") == 1102
+    assert [row["action"] for row in planned].count("remove") == 1103
     assert {row["status"] for row in planned} == {"planned", "skipped"}
     assert effects(sandbox) == []
     assert approve.startswith("Approve plan ")

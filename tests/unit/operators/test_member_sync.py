@@ -47,7 +47,7 @@ def done(plan: dict[str, Any]) -> dict[str, int]:
 
 def test_member_sync_is_idempotent(sandbox: SandboxServer) -> None:
     plan = sync()
-    assert done(plan) == {"withdraw": 1, "remove": 1, "change_level": 1, "invite": 1, "skip": 1, "keep": 2}
+    assert done(plan) == {"create": 1, "change": 1, "remove": 2, "skip": 1}
     assert plan["pending"] == 4
     assert effects(sandbox) == CHANGES
     assert [effect["target"] for effect in sandbox.effects()] == [
@@ -57,7 +57,7 @@ def test_member_sync_is_idempotent(sandbox: SandboxServer) -> None:
         "ada@example.com",
     ]
     again = sync()
-    assert done(again) == {"skip": 2, "keep": 3}
+    assert done(again) == {"skip": 1}
     assert again["pending"] == 0
     assert effects(sandbox) == CHANGES
     assert len(writes(sandbox)) == 4
@@ -74,24 +74,24 @@ def test_dry_run_returns_the_plan_of_the_run_and_needs_no_write_scope(sandbox: S
     connect(key=SEED.reader_key)
     plan = sync(dry_run=True)
     assert writes(sandbox) == []
-    assert "remove        noah.newton@example.com" in plan["table"]
+    assert "- member noah.newton@example.com" in plan["table"]
     connect()
     applied = sync(approved=plan)
-    assert applied == {**plan, "table": applied["table"]}
-    assert applied["table"].startswith("1 withdrawn, 1 removed, 1 level changed, 1 invited, 1 skipped, 2 kept\n")
+    assert {row["status"] for row in plan["changes"]} == {"planned", "skipped"}
+    assert {row["status"] for row in applied["changes"]} == {"done", "invited", "skipped"}
+    assert applied == {**plan, "table": applied["table"], "changes": applied["changes"]}
+    assert applied["table"].startswith("1 created, 1 changed, 2 removed, 1 skipped\n")
     assert effects(sandbox) == CHANGES
 
 
 def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: SandboxServer) -> None:
     others = ["adam.admin@example.com", "noah.newton@example.com"]
     assert done(sync(["mina.member@example.com"], protected=others)) == {
-        "withdraw": 1,
-        "remove": 1,
+        "remove": 2,
         "skip": 3,
-        "keep": 1,
     }
     WorkspaceUpdateMemberOperator(task_id="promote", user_uuid=SEED.absent_uuid, level="owner").execute({})
-    both = "without olive.owner@example.com, noah.newton@example.com, nobody has the highest level"
+    both = "without member olive.owner@example.com, member noah.newton@example.com, nobody has the highest level"
     for way in (
         {"roster": ["mina.member@example.com"]},
         {"roster": None, "leavers": ["noah.newton@example.com", "olive.owner@example.com"]},
@@ -138,16 +138,22 @@ def test_implausible_changes_are_refused(sandbox: SandboxServer, name: str, valu
             "delete_member",
             "status_before",
             {"status": 403},
-            "refused 1 changes. remove noah.newton@example.com",
+            "refused 1 changes. remove member noah.newton@example.com",
             "refused",
         ),
-        ("delete_member", "said_otherwise", {}, "remove noah.newton@example.com. Check it in the workspace", "refused"),
+        (
+            "delete_member",
+            "said_otherwise",
+            {},
+            "remove member noah.newton@example.com. Check it",
+            "refused",
+        ),
         (
             *("update_member", "said_otherwise", {"times": None}),
-            r"change_level .*: the response shows .* level is 1 and not 8",
+            r"change member .*: the response shows .* level is 1 and not 8",
             "refused",
         ),
-        ("update_member", "say", {"rows": 0, "body": {}}, "change_level .* Check it in the workspace", "refused"),
+        ("update_member", "say", {"rows": 0, "body": {}}, "change member .* Check it in the workspace", "refused"),
         ("create_invites", "refuse_address", {"email": "ada@example.com"}, "no such mailbox", "failed"),
     ],
 )
@@ -188,8 +194,8 @@ def test_a_member_who_leaves_meanwhile_is_no_error(sandbox: SandboxServer, monke
     Interruptions(monkeypatch).before("DELETE", leave)
     sync()
     assert "update_member" not in effects(sandbox)
-    assert [change["email"] for change in sync(dry_run=True)["changes"] if change["action"] == "invite"] == [
-        "Mina.Member@example.com"
+    assert [change["name"] for change in sync(dry_run=True)["changes"] if change["action"] == "create"] == [
+        "invite Mina.Member@example.com"
     ]
 
 

@@ -321,9 +321,7 @@ def test_people_who_keep_their_level_are_shown(run: Run, tmp_path: Path) -> None
     assert "level: 15 -> 1, another level on the roster, but an owner" in plan["table"]
     assert "= person Mina.Member@example.com" in plan["table"]
     assert "row 6: same address as row 5" in plan["table"]
-    assert re.match(
-        r".* 2 cannot be known, 3 to change by hand, 1 left for a later .*, 1 skipped, as dup", plan["table"]
-    )
+    assert re.match(r".* 2 cannot be known, 3 to change by hand, 1 left for a later .*, 1 skipped", plan["table"])
     assert names(run.apply("members")["members"], "change", "create") == []
 
 
@@ -367,7 +365,7 @@ def test_a_part_that_was_not_applied_fails(sandbox: SandboxServer, run: Run) -> 
     """The service returns 204 and deletes nothing."""
     run.file = {"domains": [{"domain": "other.example.com", "verified": False}], "complete": ["domains"]}
     sandbox.inject("said_otherwise", "delete_domain", times=None)
-    with pytest.raises(WorkspaceNotAppliedError, match="the service says that the part 'domains' is done"):
+    with pytest.raises(WorkspaceNotAppliedError, match=r"Not done: remove domain .* that each change was made"):
         run.apply("domains")
     sandbox.clear_faults()
     assert run.apply("domains")["domains"]["counts"]["remove"] > 0
@@ -635,7 +633,7 @@ def test_a_member_who_cannot_be_known_is_drift(sandbox: SandboxServer) -> None:
     people: list[Any] = ["adam.admin@example.com", "grace.analyst@example.com", "liv.invited@example.com"]
     people += ["noah.newton@example.com", {"email": "mina.member@example.com", "level": 1}]
     run = Run(sandbox, {"members": {"people": people}, "complete": ["members"]})
-    assert run.plan(fail_on_difference=True)["changes"] == []
+    assert names(run.plan(fail_on_difference=True), "skip") == ["person olive.owner@example.com"]
     with WorkspaceHook() as hook:
         rows = {row.user.uuid: row.to_dict() for row in hook.list_members() if row.user}
     rows[SEED.member_uuid]["level"] = None

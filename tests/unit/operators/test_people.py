@@ -65,7 +65,7 @@ def test_owners_and_protected_people_are_removed_only_if_an_argument_says_so(san
         with pytest.raises(AirflowFailException, match=message):
             run(delete, **arguments)
     file = {"members": {"people": [MEMBER], "owner_level": None}, "complete": ["members"]}
-    with pytest.raises(AirflowFailException, match=f"Make somebody else an owner first: without {olive}, nobody"):
+    with pytest.raises(AirflowFailException, match=f"else an owner first: without member {olive}, nobody"):
         run(organization.WorkspacePlanOrganizationOperator, file=file)
     assert not sandbox.effects()
     run(delete, user_email=MEMBER, protected=[olive], allow_last_owner=True)

@@ -11,7 +11,6 @@ import pytest
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
-from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import writes
 
@@ -171,5 +170,3 @@ def test_blank_rows_are_skipped_and_counted_and_rows_have_the_numbers_of_the_fil
     assert [(row["row"], row["status"]) for row in report["addresses"]] == [(number, "invited") for number in numbers]
     counts = {key: count for key, count in report["counts"].items() if count}
     assert counts == {"rows": 2, "invited": 2, "blank": 4}
-    sync = WorkspaceSyncMembersOperator(task_id="sync", path=path, protected=[], dry_run=True)
-    assert sync.execute({})["counts"]["blank"] == 4

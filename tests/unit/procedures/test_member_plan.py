@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_URL, uuid5
@@ -10,12 +11,13 @@ import pytest
 
 from airflow_provider_workspace.api.models import Invite, Member, User
 from airflow_provider_workspace.api.operations.invites import ListInvites
-from airflow_provider_workspace.procedures.members import STEPS, MemberPlan, plan_members
+from airflow_provider_workspace.procedures.members import plan_members
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.procedures.plan import Plan
 
 ORGANIZATION = "0190c0de-0000-4000-8000-000000000001"
 
@@ -50,7 +52,7 @@ def plan(
     protected: tuple[str, ...] = (),
     owner_level: int | None = 15,
     leavers: list[str] | None = None,
-) -> MemberPlan:
+) -> Plan:
     client: Any = Lists((*records, OWNER, invite("olga@example.com")))
     rows = [] if leavers else [*rows, "olga@example.com"]
     return plan_members(client, ORGANIZATION, rows, protected=protected, owner_level=owner_level, leavers=leavers)
@@ -59,49 +61,53 @@ def plan(
 OWNER = member("olga@example.com", 15)
 OTHER = ["lin@example.com"]
 ADA = {"email": "Ada@Example.com", "level": 8}
-# Roster, present members and invites, action, levels, part of the reason.
-CASES: list[tuple[list[Any], Member | Invite | None, str, str, str]] = [
-    ([ADA], None, "invite", "8", "neither"),
-    ([ADA], invite(is_expired=True), "invite", "8", "neither"),
-    ([ADA], invite(), "skip", "1 to 8", "open invite"),
+# Roster, present members and invites, action, levels before and after, part of the reason.
+CASES: list[tuple[list[Any], Member | Invite | None, str, dict[str, int], dict[str, int], str]] = [
+    ([ADA], None, "create", {}, {"level": 8}, ""),
+    ([ADA], invite(is_expired=True), "create", {}, {"level": 8}, ""),
+    ([ADA], invite(), "differs", {"level": 1}, {"level": 8}, "open invite"),
+    ([ADA], invite(level=8), "", {}, {}, ""),
     (
         [ADA],
         invite(level=15),
-        "skip",
-        "15 to 8",
+        "differs",
+        {"level": 15},
+        {"level": 8},
         "as an owner (owner_level=15), whom a sync never changes: withdraw it by hand",
     ),
-    ([ADA], member(), "change_level", "1 to 8", "another level"),
-    ([ADA], member(level=15), "skip", "15 to 8", "owner"),
-    ([ADA], member(level=None), "skip", "8", "level"),
-    ([ADA], member(level=8), "keep", "", ""),
-    ([ADA], member("ADA@example.com", 8), "keep", "", ""),
-    (["ada@example.com"], member(), "keep", "", ""),
-    (["ada@example.com"], member(level=15), "keep", "", ""),
-    (["ada@example.com"], member(level=None), "keep", "", ""),
-    (OTHER, member(), "remove", "1", "not on the roster"),
-    (OTHER, member(level=8), "remove", "8", "not on the roster"),
-    (OTHER, member(level=15), "skip", "15", "owner"),
-    (OTHER, member(level=None), "skip", "", "level"),
-    (OTHER, invite(), "withdraw", "1", "not on the roster"),
-    (OTHER, invite(id=None), "skip", "1", "its address or id"),
+    ([ADA], member(), "change", {"level": 1}, {"level": 8}, ""),
+    ([ADA], member(level=15), "differs", {"level": 15}, {"level": 8}, "owner"),
+    ([ADA], member(level=None), "unknown", {}, {"level": 8}, "level"),
+    ([ADA], member(level=8), "", {}, {}, ""),
+    ([ADA], member("ADA@example.com", 8), "", {}, {}, ""),
+    (["ada@example.com"], member(), "", {}, {}, ""),
+    (["ada@example.com"], member(level=15), "", {}, {}, ""),
+    (["ada@example.com"], member(level=None), "", {}, {}, ""),
+    (OTHER, member(), "remove", {"level": 1}, {}, "not on the roster"),
+    (OTHER, member(level=8), "remove", {"level": 8}, {}, "not on the roster"),
+    (OTHER, member(level=15), "skip", {"level": 15}, {}, "owner"),
+    (OTHER, member(level=None), "unknown", {}, {}, "level"),
+    (OTHER, invite(), "remove", {"level": 1}, {}, "not on the roster"),
+    (OTHER, invite(id=None), "unknown", {"level": 1}, {}, "its address or id"),
 ]
 
 
-@pytest.mark.parametrize(("rows", "there", "action", "levels", "why"), CASES)
+@pytest.mark.parametrize(("rows", "there", "action", "before", "after", "why"), CASES)
 def test_plan_for_one_address(
-    rows: list[Any], there: Member | Invite | None, action: str, levels: str, why: str
+    rows: list[Any],
+    there: Member | Invite | None,
+    action: str,
+    before: dict[str, int],
+    after: dict[str, int],
+    why: str,
 ) -> None:
     planned = plan(rows, *([there] if there else []), member("lin@example.com", 1))
-    about = [change for change in planned.changes if change.email.casefold() == "ada@example.com"]
-    if action == "keep":
-        assert about == []
-        assert planned.counts["keep"] == 2 + (rows == OTHER)
-    else:
-        (change,) = about
-        assert (change.step, change.levels) == (action, levels)
-        assert why in change.why
-        assert planned.pending == (action != "skip") + (rows != OTHER)
+    about = [change for change in planned.changes if change.name.casefold().endswith(" ada@example.com")]
+    assert [(change.action, change.before, change.after) for change in about] == [(action, before, after)] * bool(
+        action
+    )
+    assert all(why in change.why for change in about)
+    assert planned.pending == (action in ("create", "change", "remove")) + (rows != OTHER)
 
 
 @pytest.mark.parametrize(
@@ -109,28 +115,32 @@ def test_plan_for_one_address(
     [
         # People without an address
         *(
-            (OTHER, [record], {"protected": protected}, ["invite", "skip"])
+            (OTHER, [record], {"protected": protected}, ["create", "unknown"])
             for record in (member(None), member(user=None), invite(None))
             for protected in ((), ("ada@example.com",))
         ),
         # Protected people
         *(
-            (rows, [there, member("lin@example.com")], {"protected": (" ADA@example.com",)}, ["skip"])
-            for rows in (OTHER, [ADA, *OTHER])
-            for there in (member(), invite())
+            (rows, [there, member("lin@example.com")], {"protected": (" ADA@example.com",)}, found)
+            for rows, there, found in (
+                (OTHER, member(), ["skip"]),
+                (OTHER, invite(), ["skip"]),
+                ([ADA, *OTHER], member(), ["differs"]),
+                ([ADA, *OTHER], invite(), ["differs"]),
+            )
         ),
-        ([ADA], [], {"protected": ("ada@example.com",)}, ["invite"]),
+        ([ADA], [], {"protected": ("ada@example.com",)}, ["create"]),
         # Owners, if they are like others
-        (OTHER, [member(level=15)], {"owner_level": None}, ["remove", "invite"]),
-        (OTHER, [member(level=None)], {"owner_level": None}, ["remove", "invite"]),
-        ([ADA], [member(level=15)], {"owner_level": None}, ["change_level"]),
-        ([ADA], [member(level=None)], {"owner_level": None}, ["skip"]),
+        (OTHER, [member(level=15)], {"owner_level": None}, ["remove", "create"]),
+        (OTHER, [member(level=None)], {"owner_level": None}, ["remove", "create"]),
+        ([ADA], [member(level=15)], {"owner_level": None}, ["change"]),
+        ([ADA], [member(level=None)], {"owner_level": None}, ["unknown"]),
         # Removals first; the first row of an address counts
         (
             [ADA, "ada@example.com", *OTHER, "new@example.com"],
             [member(), member("old@example.com"), invite("x@x.org")],
             {},
-            ["withdraw", "remove", "change_level", "invite", "invite", "skip"],
+            ["remove", "remove", "change", "create", "create", "skip"],
         ),
     ],
 )
@@ -138,20 +148,19 @@ def test_actions_of_a_plan(
     rows: list[Any], records: list[Member | Invite], options: dict[str, Any], found: list[str]
 ) -> None:
     planned = plan(rows, *records, **options)
-    assert [change.step for change in planned.changes] == found
-    assert list(planned.counts) == [*STEPS, "keep"]
-    assert {action: planned.counts[action] for action in STEPS} == {action: found.count(action) for action in STEPS}
+    assert [change.action for change in planned.changes] == found
+    assert {action: count for action, count in planned.counts.items() if count} == Counter(found)
 
 
 def test_the_plan_table_shows_each_change_and_reason_and_is_cut_with_a_note() -> None:
     lines = plan([ADA, ADA, *OTHER], member(), member("old@example.com", 8)).table().splitlines()
-    assert lines[0] == "0 withdraw, 1 remove, 1 change level, 1 invite, 1 skip, 1 keep"
-    assert lines[1].split(maxsplit=3) == ["remove", "old@example.com", "8", "not on the roster"]
-    assert " ".join(lines[2].split()) == "change_level ada@example.com 1 to 8 another level on the roster"
+    assert lines[0] == "1 to create, 1 to change, 1 to remove, 1 skipped"
+    assert " ".join(lines[1].split()) == "- member old@example.com level: 8, not on the roster"
+    assert " ".join(lines[2].split()) == "~ member ada@example.com level: 1 -> 8"
     assert lines[4].endswith("row 2: same address as row 1")
     lines = plan([f"p{number}@example.com" for number in range(203)]).table(limit=200).splitlines()
     assert len(lines) == 202
-    assert lines[-1].split() == ["…", "and", "3", "more", "invite"]
+    assert lines[-1].split() == ["…", "and", "3", "more", "members"]
 
 
 def test_only_leavers_are_removed() -> None:
@@ -162,12 +171,11 @@ def test_only_leavers_are_removed() -> None:
         protected=("pat@example.com",),
         leavers=["Ada@Example.com", "kim@example.com", "olive@example.com", "nobody@example.com", "pat@example.com"],
     )
-    assert [(change.step, change.email, change.levels) for change in planned.changes] == [
-        ("withdraw", "kim@example.com", "1"),
-        ("remove", "ada@example.com", "1"),
-        ("skip", "olive@example.com", "15"),
-        ("skip", "pat@example.com", "1"),
-        ("skip", "nobody@example.com", ""),
+    assert [(change.action, change.name, change.before) for change in planned.changes] == [
+        ("remove", "invite kim@example.com", {"level": 1}),
+        ("remove", "member ada@example.com", {"level": 1}),
+        ("skip", "person olive@example.com", {"level": 15}),
+        ("skip", "person pat@example.com", {"level": 1}),
+        ("skip", "person nobody@example.com", {}),
     ]
-    assert planned.keep == 2
     assert "is leaving, but protected" in planned.table()

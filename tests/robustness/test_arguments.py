@@ -84,11 +84,14 @@ def attempt(server: SandboxServer, action: Callable[[], Any]) -> None:
     except WorkspaceError as error:
         refused = error
     except AirflowFailException as error:
-        if not isinstance(error.__context__, WorkspaceError):
+        cause: BaseException | None = error
+        while isinstance(cause, AirflowFailException):
+            cause = cause.__context__
+        if not isinstance(cause, WorkspaceError):
             if "max_rows" not in str(error):
                 raise
             return
-        refused = error.__context__
+        refused = cause
     for entry in (entries := requests(server)):
         assert any(path.fullmatch(f"{entry['method']} {entry['path']}") for path in PATHS), entry
     assert [entry for entry in entries if entry["handled"] == 500] == []

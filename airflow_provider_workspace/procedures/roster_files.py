@@ -184,7 +184,7 @@ def _row_of_query(row: Any, where: str, columns: Sequence[str] | None) -> Any:
             raise WorkspaceInputError(f"Pass columns=[…] with a name for each column: {where} has {len(row)}{named}")
         cells = dict(zip(columns, row, strict=True))
     else:
-        return {} if row is None else row
+        return row
     return {} if all(cell is None for cell in cells.values()) else {n: c for n, c in cells.items() if c is not None}
 
 

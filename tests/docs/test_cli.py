@@ -29,7 +29,7 @@ def test_commands_print_what_the_page_shows(
     said = ""
     for command in SHELL:
         run = airflow_cli.run(*command.split()[1:], home=tmp_path, cwd=ROOT)
-        assert run.returncode == 0, run.stderr
+        assert run.returncode == (2 if "plan" in command else 0), run.stderr  # 2: something differs
         said += run.stdout.replace(sandbox.url, "http://127.0.0.1:8765")
     assert " ".join(SAID.split()) in " ".join(said.split())
     assert sandbox.seed.admin_key not in said

@@ -241,7 +241,7 @@ ADA = {"email": "ada@example.com", "level": 8}
     ("rows", "columns", "read"),
     [
         ([("ada@example.com", 8), ["lin@example.com", None]], ["email", "level"], [ADA, {"email": "lin@example.com"}]),
-        ([("ada@example.com", 8), None, (None, None)], ["EMAIL", "Level"], [ADA, {}, {}]),
+        ([("ada@example.com", 8), (None, None)], ["EMAIL", "Level"], [ADA, {}]),
         ([("ada@example.com",), ["lin@example.com"], (None,)], None, ["ada@example.com", "lin@example.com", {}]),
         ([{"EMAIL": "ada@example.com", "LEVEL": 8, "MESSAGE": None}], None, [ADA]),
         (([("ada@example.com", 8)], DESCRIPTION), None, [ADA]),

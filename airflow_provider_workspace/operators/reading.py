@@ -7,11 +7,14 @@ import math
 import os
 from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from airflow_provider_workspace.api.no_value import NO_VALUES, is_no_value, no_value_error
 from airflow_provider_workspace.errors import WorkspaceInputError, shown, type_name
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.operators.arguments import Kind
 
 # More than any id or count, and far below Python's integer string limit.
 MAX_NUMBER = 10**100
@@ -47,13 +50,13 @@ def read_arguments(task: Any, folder: str = "") -> None:
             raise no_value_error(name)
         if not is_no_value(value, kind.words or NO_VALUES):
             try:
-                read = kind.read(name, value)
+                parsed = read(kind, name, value)
             except RecursionError:
                 raise WorkspaceInputError(f"{name} is nested too deeply") from None
             if kind.is_path:
-                read = _read_path(folder, read)
-            if read is not value:
-                setattr(task, attribute, read)
+                parsed = _read_path(folder, parsed)
+            if parsed is not value:
+                setattr(task, attribute, parsed)
         elif kind.needed:
             raise no_value_error(name, value)
         else:
@@ -61,6 +64,11 @@ def read_arguments(task: Any, folder: str = "") -> None:
             setattr(task, attribute, None)
     if left_out:
         task.log.info("As if not given, because there is no value: %s.", ", ".join(left_out))
+
+
+def read(kind: Kind, name: str, value: Any) -> Any:
+    """Read a value by the function that its kind names."""
+    return globals()[f"read_{kind.how}"](name, value, **kind.options) if kind.how else value
 
 
 def _read_path(folder: str, value: Any) -> Any:

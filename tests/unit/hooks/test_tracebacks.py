@@ -135,9 +135,11 @@ def test_a_task_killed_while_waiting_shows_no_secret(set_connection: SetConnecti
     try:
         with RawServer(raw_server.SILENT) as service:
             set_connection(service.url, KEY, read_timeout=20)
-            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGUSR1)).start()
-            with pytest.raises(StoppedError) as stopped, WorkspaceHook() as hook:
-                hook.get_dashboard(dashboard_id=7)
+            with WorkspaceHook() as hook:
+                assert hook.client  # reading the connection is Airflow's
+                threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+                with pytest.raises(StoppedError) as stopped:
+                    hook.get_dashboard(dashboard_id=7)
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert_no_secret(stopped.value)

@@ -7,14 +7,11 @@ import math
 import os
 from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from airflow_provider_workspace.api.no_value import NO_VALUES, is_no_value, no_value_error
 from airflow_provider_workspace.errors import WorkspaceInputError, shown, type_name
-
-if TYPE_CHECKING:
-    from airflow_provider_workspace.operators.arguments import Kind
 
 # More than any id or count, and far below Python's integer string limit.
 MAX_NUMBER = 10**100
@@ -66,8 +63,8 @@ def read_arguments(task: Any, folder: str = "") -> None:
         task.log.info("As if not given, because there is no value: %s.", ", ".join(left_out))
 
 
-def read(kind: Kind, name: str, value: Any) -> Any:
-    """Read a value by the function that its kind names."""
+def read(kind: Any, name: str, value: Any) -> Any:
+    """Read a value by the function that its :class:`~airflow_provider_workspace.operators.arguments.Kind` names."""
     return globals()[f"read_{kind.how}"](name, value, **kind.options) if kind.how else value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,3 +14,9 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def connected(connect: Connect) -> None:
     connect()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quiet() -> None:
+    """Wait for the requests that tests of another module have cut off; the sandbox may still log one of them."""
+    time.sleep(0.3)

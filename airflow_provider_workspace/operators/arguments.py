@@ -35,6 +35,7 @@ class Kind:
     :param needed: whether an argument that was given must have a value. Otherwise it is as if it was not given
     :param words: texts that are no value; ``None`` for the usual ones
     :param none: whether ``None`` in the Dag file has a meaning of its own
+    :param whole: whether a part of it without a value makes all of it invalid
     :param is_path: whether it may be the path of a file, relative to the Dag file
     :param options: for the function
     """
@@ -46,6 +47,7 @@ class Kind:
         needed: bool = True,
         words: tuple[str, ...] | None = None,
         none: bool = False,
+        whole: bool = False,
         is_path: bool = False,
         **options: Any,
     ) -> None:
@@ -53,6 +55,7 @@ class Kind:
         self.needed = needed
         self.words = words
         self.none = none
+        self.whole = whole
         self.is_path = is_path
         self.options = options
 
@@ -112,7 +115,7 @@ class DeclaredArguments:
     """
     Base of classes that declare arguments: builds ``__init__`` and ``template_fields`` from them.
 
-    A class may define ``__post_init__``, which is called when the arguments are set, after those of its bases.
+    A class may define ``__post_init__``, which is called when all arguments are set, after that of its bases.
     """
 
     arguments: ClassVar[dict[str, Argument]] = {}
@@ -189,10 +192,10 @@ FIELD = Kind(needed=False)
 ITEMS = Kind("nested", needed=False, leave_out=True)
 FIELDS = Kind("fields", needed=False)
 ROWS = Kind("rows")
-FILTER = Kind("filter")
+FILTER = Kind("filter", whole=True)
 # A file, and an organization file: a path, or its content.
 PATH = Kind(needed=False, is_path=True)
-CONTENT = Kind("nested", is_path=True, leave_out=False)
+CONTENT = Kind("nested", whole=True, is_path=True, leave_out=False)
 # Limits, times and lists of names: without a value, their defaults would be another order.
 NAMES = Kind("names")
 EXPORTS, SOME_EXPORTS = Kind("exports", at_least=1), Kind("exports", at_least=0)

@@ -33,17 +33,17 @@ def read_arguments(task: Any, folder: str = "") -> None:
     """
     left_out = []
     for name, each in task.arguments.items():
-        attribute, kind = each.attribute or name, each.kind
-        value = getattr(task, attribute)
         if not each.templated:
             continue
+        attribute, kind = each.attribute or name, each.kind
+        value = getattr(task, attribute)
         if value is None and attribute not in task.rendered_to_none:  # None is what the Dag file says
-            if kind.none or (each.default is None and kind.how != "switch"):
+            if kind.none or each.default is None:
                 continue
             if each.default == ():
                 value = []
                 setattr(task, attribute, value)
-        if kind.how in ("filter", "nested") and kind.needed and attribute in task.rendered_to_none:
+        if kind.whole and attribute in task.rendered_to_none:
             raise no_value_error(name)
         if not is_no_value(value, kind.words or NO_VALUES):
             try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.operations.invites import CreateInvite
 from airflow_provider_workspace.api.operations.members import UpdateMember
+from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.errors import (
     WorkspaceBadRequestError,
     WorkspaceError,
@@ -367,6 +368,11 @@ def _check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[],
 
     try:
         ensure.check_done(client, "each change was made", operation, is_done)
+    except WorkspaceInputError as error:  # it says that nothing was sent, which is true of the second plan alone
+        why = str(error).removesuffix(" Nothing was sent.")
+        msg = f"Run the task again: its changes were sent, but not checked. {why}"
+        name, outcome = type(operation).__name__, Outcome.UNKNOWN.value
+        raise WorkspaceNotAppliedError(msg, operation=name, outcome=outcome) from None
     except WorkspaceNotAppliedError as error:
         for change in left.values():
             plan.outcomes[change] = ("refused", "the service reported success, but does not show the change")

@@ -69,7 +69,7 @@ INVALID: list[tuple[type[Any], str, list[Any], str]] = [
     (WorkspaceListMembersOperator, "fields", [5, [5], [None], {"a": 1}, b"ab"], "fields must be a list of texts"),
     (WorkspaceListMembersOperator, "fields", ["", ["level", " "], ("None",)], "Check the task that fields comes from"),
     *(
-        (cls, name, ["", "None", "maybe", "2", None, [True]], f"{name} must be true or false, not |{name} comes from: ")
+        (cls, name, ["", "None", "maybe", "2", [True]], f"{name} must be true or false, not |{name} comes from: ")
         for cls, name in (
             (WorkspaceDeleteMemberOperator, "is_dry_run"),
             (WorkspaceListMembersOperator, "count_only"),

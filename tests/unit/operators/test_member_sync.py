@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator, WorkspaceUpdateMemberOperator
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -205,3 +205,26 @@ def test_invites_of_a_sync_are_a_campaign_on_the_status_page(sandbox: SandboxSer
         WorkspaceSyncMembersOperator(task_id="sync", roster=ROSTER, protected=()).execute({"ti": ti})
         assert [progress["counts"] for progress in ti.xcoms.values()] == told
     assert effects(sandbox).count("create_invite") == 1
+
+
+def test_a_check_that_cannot_be_planned_does_not_say_that_nothing_was_sent(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else changes the owners in between."""
+    planner = WorkspaceSyncMembersOperator.planner
+
+    def fails_the_second_time(*arguments: Any) -> Any:
+        plans = iter([planner(*arguments)()])
+
+        def plan() -> Any:
+            for first in plans:
+                return first
+            raise WorkspaceInputError("Check the owners")
+
+        return plan
+
+    monkeypatch.setattr(WorkspaceSyncMembersOperator, "planner", fails_the_second_time)
+    with pytest.raises(WorkspaceError, match="its changes were sent, but not checked. Check the owners.") as failed:
+        sync()
+    assert "Nothing was sent" not in str(failed.value)
+    assert effects(sandbox) == CHANGES

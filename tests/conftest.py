@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from http.client import HTTPConnection
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,11 @@ def sandbox(request: pytest.FixtureRequest, sandboxes: Callable[[str], SandboxSe
     """A sandbox in its initial state: ``strict``, or the one of ``parametrize("sandbox", [...], indirect=True)``."""
     server = sandboxes(getattr(request, "param", "strict"))
     yield server
+    # Connections are served in their order: what a test has cut off is in the log before this one's answer, and goes.
+    connection = HTTPConnection(server.host, server.port)
+    connection.request("GET", "/none")
+    connection.getresponse()
+    connection.close()
     server.reset()
 
 

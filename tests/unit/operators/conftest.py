@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,9 +13,3 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def connected(connect: Connect) -> None:
     connect()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quiet() -> None:
-    """Wait for the requests that tests of another module have cut off; the sandbox may still log one of them."""
-    time.sleep(0.3)

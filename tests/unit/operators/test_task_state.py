@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_workspace.sandbox.server import SandboxServer
-    from tests.conftest import Connect
+    from tests.conftest import Clock, Connect
 
 
 @pytest.fixture
@@ -79,6 +79,25 @@ def test_a_retry_invites_nobody_twice_if_the_list_lags(
     monkeypatch.setattr(time, "time", lambda: trigger.end_at)
     retry.execute_complete(context, {"status": "over", "state": trigger.state})
     assert len(sandbox.effects("create_invite")) == 1
+
+
+def test_a_retry_counts_from_the_lost_answer(
+    sandbox: SandboxServer, interruptions: Interruptions, clock: Clock
+) -> None:
+    """The request took 50 seconds, and may still take effect."""
+    context: Any = {"task_state_store": TaskStore()}
+    sandbox.inject("reset_before", "create_project")
+
+    def take_long() -> None:
+        clock.advance(50)
+        interruptions.before("GET")
+
+    interruptions.before("POST", take_long)
+    with pytest.raises(Killed):
+        project().execute(context)
+    project().execute(context)
+    assert 115 < sum(clock.waited) <= 125, "the consistency time"
+    assert len(sandbox.effects("create_project")) == 1
 
 
 def test_a_refused_create_clears_the_task_state(sandbox: SandboxServer) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from airflow_provider_workspace.api.comparison import address_key
-from airflow_provider_workspace.api.operation import explain
+from airflow_provider_workspace.api.operation import Uuid, explain
 from airflow_provider_workspace.api.operations.domains import VerifyDomain
 from airflow_provider_workspace.api.outcome import refuses_kind_of_key
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, shown
@@ -92,11 +92,11 @@ class PeopleCondition(Condition):
 class DomainVerified(Condition):
     """A domain is verified."""
 
-    domain_id: str
+    domain_id: Uuid
     subject: ClassVar[str] = "domains"
 
     def evaluate(self, seen: Snapshot) -> Result:
-        domain = seen.domains.get(self.domain_id)
+        domain = seen.domains.get(str(self.domain_id))
         if domain is None:
             return Result(done=False, message=f"domain {self.domain_id} not found", found=False)
         result = {"domain_id": self.domain_id, "domain": domain.domain, "verified_at": domain.verified_at}

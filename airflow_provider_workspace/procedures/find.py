@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from uuid import UUID
 
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key, domain_key, normal_text
@@ -104,7 +105,16 @@ def find_by_id(client: WorkspaceClient, first: Operation[Page[R]], wanted: objec
 
 def same_id(one: object, other: object) -> bool:
     """Return whether two ids are the same; a missing one is none."""
-    return bool(one) and str(one).strip().lower() == str(other).strip().lower()
+    return bool(one) and id_key(one) == id_key(other)
+
+
+def id_key(value: object) -> str:
+    """Return the form in which ids are compared: a UUID may be written without hyphens, or in capitals."""
+    text = str(value).strip().lower()
+    try:
+        return UUID(text).hex
+    except ValueError:
+        return text
 
 
 # What a create makes

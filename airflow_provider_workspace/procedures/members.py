@@ -13,7 +13,7 @@ from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite, ListInvites
 from airflow_provider_workspace.api.operations.members import DeleteMember, ListMembers, UpdateMember
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.find import read_rows, same_id
+from airflow_provider_workspace.procedures.find import id_key, read_rows, same_id
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.plan import Change, Plan
 from airflow_provider_workspace.procedures.roster import Roster, Row, check_address, check_roster
@@ -223,11 +223,11 @@ def check_owner_stays(members: Iterable[Member], changes: Iterable[Change], cure
     :param cure: what permits it, for the message
     :raises WorkspaceInputError: naming the last ones
     """
-    before = {member.user.uuid.lower(): member.level or 0 for member in members if member.user and member.user.uuid}
+    before = {id_key(member.user.uuid): member.level or 0 for member in members if member.user and member.user.uuid}
     after, names = dict(before), dict[str, str]()
     for change in changes:
         if isinstance(change.operation, DeleteMember | UpdateMember):
-            uuid = change.operation.user_uuid.strip().lower()
+            uuid = id_key(change.operation.user_uuid)
             after[uuid] = change.after.get("level", -1)
             names[uuid] = change.name
     highest = max(before.values(), default=-1)

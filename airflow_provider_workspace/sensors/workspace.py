@@ -238,7 +238,7 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
     ask_verification: Arg[bool] = arg(SWITCH, default=True)
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
-        return "domain_verified", {"domain_id": str(self.domain_id).strip().lower()}
+        return "domain_verified", {"domain_id": str(self.domain_id)}
 
     def retrieve(self, hook: WorkspaceHook) -> None:
         hook.get_domain(domain_id=self.domain_id)

@@ -31,7 +31,11 @@ def run(cls: type[Any], **arguments: Any) -> Any:
 # Deletes
 
 DELETES: dict[str, tuple[type[Any], dict[str, Any], str]] = {
-    "delete_domain": (domains.WorkspaceDeleteDomainOperator, {"domain_id": SEED.domain_id.upper()}, "list_domains"),
+    "delete_domain": (
+        domains.WorkspaceDeleteDomainOperator,
+        {"domain_id": SEED.domain_id.replace("-", "")},
+        "list_domains",
+    ),
     "delete_invite": (invites.WorkspaceDeleteInviteOperator, {"invite_id": SEED.invite_id.upper()}, "list_invites"),
     "delete_member": (members.WorkspaceDeleteMemberOperator, {"user_uuid": SEED.member_uuid}, "list_members"),
     "remove_dashboard_collaborator": (

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from typing_extensions import dataclass_transform
 
@@ -121,6 +121,8 @@ class DeclaredArguments:
     arguments: ClassVar[dict[str, Argument]] = {}
     """All declared arguments by name."""
     template_fields: Collection[str] = ()
+    given_as_none = cast("tuple[str, ...]", ())
+    """The arguments that were given as ``None``."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Collect the arguments. Airflow's metaclass then wraps the ``__init__`` that is built here."""
@@ -149,10 +151,13 @@ def _make_init(cls: type[Any], own: Mapping[str, Argument]) -> Any:
     """
     Return an ``__init__`` that sets all arguments, and hands the others to Airflow's class.
 
-    Below a class with an ``__init__`` of its author, it sets those of its own class, and hands the others to that one.
+    Below a class or mixin with an ``__init__`` of its author, it sets those of its own class, and hands the others to
+    that one.
     """
-    ours = [base for base in cls.__mro__[1:] if hasattr(base, "arguments") and base is not DeclaredArguments]
-    chained = any(not hasattr(vars(base)["__init__"], "sets_arguments") for base in ours)
+    above = cls.__mro__[1 : cls.__mro__.index(DeclaredArguments)]
+    inits = [vars(base)["__init__"] for base in above if "__init__" in vars(base)]
+    chained = not all(hasattr(init, "sets_arguments") for init in inits)
+    ours = [base for base in above if hasattr(base, "arguments")]
     arguments = own if chained else cls.arguments
     before: type[Any] = cls if chained else DeclaredArguments
     classes = [cls] if chained else [*reversed(ours), cls]
@@ -160,8 +165,10 @@ def _make_init(cls: type[Any], own: Mapping[str, Argument]) -> Any:
     again = own.keys() & {name for base in ours for name in base.arguments} if chained else ()
 
     def __init__(self: Any, **kwargs: Any) -> None:  # noqa: N807 - it becomes the method of this name
+        nothing = [name for name in arguments if kwargs.get(name, self) is None]
         given = {name: kwargs.pop(name, each.default) for name, each in arguments.items()}
         super(before, self).__init__(**kwargs, **{name: given[name] for name in again})
+        self.given_as_none = (*self.given_as_none, *nothing)
         for name, each in arguments.items():
             value = given[name]
             if not each.templated and value is not each.default:

@@ -31,13 +31,15 @@ def read_arguments(task: Any, folder: str = "") -> None:
     :param folder: the folder of the Dag file, for relative paths of files
     :raises WorkspaceInputError: naming the argument that is invalid, or has no value and needs one
     """
-    left_out = []
+    left_out, mapped = [], _mapped_to_none(task)
     for name, each in task.arguments.items():
         if not each.templated:
             continue
         attribute, kind = each.attribute or name, each.kind
         value = getattr(task, attribute)
-        if value is None and attribute not in task.rendered_to_none:  # None is what the Dag file says
+        if (
+            value is None and attribute not in task.rendered_to_none and name not in mapped
+        ):  # None is what the Dag file says
             if kind.none or each.default is None:
                 continue
             if each.default == ():
@@ -61,6 +63,14 @@ def read_arguments(task: Any, folder: str = "") -> None:
             setattr(task, attribute, None)
     if left_out:
         task.log.info("As if not given, because there is no value: %s.", ", ".join(left_out))
+
+
+def _mapped_to_none(task: Any) -> list[str]:
+    """Return the arguments for which the XCom over which a task is mapped has no value."""
+    origin = task.dag.get_task(task.task_id) if task.has_dag() else task
+    if not hasattr(origin, "partial_kwargs") or not any(origin.iter_mapped_dependencies()):
+        return []
+    return [name for name in task.given_as_none if name not in {**task.dag.default_args, **origin.partial_kwargs}]
 
 
 def read(kind: Any, name: str, value: Any) -> Any:

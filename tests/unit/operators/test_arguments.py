@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from airflow.sdk import DAG
 
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.operators.arguments import NAME, Arg, arg
 from airflow_provider_workspace.operators.batch_exports import WorkspacePauseBatchExportOperator
 from airflow_provider_workspace.operators.dashboards import (
     WorkspaceGetDashboardOperator,
@@ -20,7 +22,11 @@ from airflow_provider_workspace.operators.domains import (
     WorkspaceGetDomainOperator,
 )
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator
-from airflow_provider_workspace.operators.members import WorkspaceDeleteMemberOperator, WorkspaceListMembersOperator
+from airflow_provider_workspace.operators.members import (
+    WorkspaceDeleteMemberOperator,
+    WorkspaceListMembersOperator,
+    WorkspaceSyncMembersOperator,
+)
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator, WorkspaceGetProjectOperator
 from airflow_provider_workspace.operators.window_closing import WorkspaceResumeAbandonedExportsOperator
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -170,3 +176,51 @@ def test_templates_of_sensor_switches(sandbox: SandboxServer) -> None:
         task.execute({})
     assert deferred.value.trigger.serialize()[1]["ask_verification"] is False
     assert "verify_domain" not in [request["operation"] for request in sandbox.requests()]
+
+
+# Classes and tasks of authors
+
+
+class Noting:
+    """A mixin with an ``__init__`` of its own."""
+
+    def __init__(self, *, note: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.note = note
+
+
+class NotingCreateDomainOperator(Noting, WorkspaceCreateDomainOperator):
+    """A class that only mixes."""
+
+
+class TeamCreateDomainOperator(NotingCreateDomainOperator):
+    """A class with an argument more."""
+
+    team: Arg[str] = arg(NAME)
+
+
+def test_mixins_of_authors_may_have_an_init() -> None:
+    arguments: dict[str, Any] = {"domain": "a.example.com", "note": "why", "team": "{{ params.team }}"}
+    with DAG("dag", schedule=None, default_args={"organization_id": "acme", "unknown": 1}):
+        task = TeamCreateDomainOperator(task_id="task", **arguments)
+    assert (task.note, task.domain, task.organization_id) == ("why", "a.example.com", "acme")
+    assert {"team", "domain", "organization_id"} <= {*task.template_fields}
+
+
+@pytest.mark.parametrize("from_xcom", [True, False])
+def test_none_of_a_mapped_xcom_is_not_that_of_the_dag_file(sandbox: SandboxServer, *, from_xcom: bool) -> None:
+    """Otherwise a missing value would turn off a guard, or lead to the organization of the connection."""
+    rows: Any = [{"max_removals": None, "organization_id": None}]
+    with DAG("dag", schedule=None, default_args={"approved": None}) as dag:
+        listed: Any = WorkspaceListMembersOperator(task_id="list").output if from_xcom else rows
+        arguments = {"leavers": ["a@example.com"], "protected": [], "owner_level": None, "dry_run": True}
+        mapped = WorkspaceSyncMembersOperator.partial(task_id="sync", **arguments).expand_kwargs(listed)
+    ti = SimpleNamespace(map_index=0, xcom_pull=lambda **_: rows)
+    context: Any = {"ti": ti, "dag": dag, "dag_run": SimpleNamespace(conf={}), "params": {}}
+    mapped.render_template_fields(context)
+    if from_xcom:
+        with pytest.raises(AirflowFailException, match="Check the task that max_removals comes from: it returned"):
+            context["task"].execute(context)
+        assert sandbox.requests() == []
+    else:
+        assert context["task"].execute(context)["planned_for"].endswith(SEED.organization_id)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
-from uuid import UUID
 
 from airflow_provider_workspace.api import operations as ops
-from airflow_provider_workspace.api.comparison import address_key, domain_key, normal_text
+from airflow_provider_workspace.api.comparison import address_key, domain_key, id_key, normal_text
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.request_errors import incomplete_list_error
 from airflow_provider_workspace.errors import (
@@ -106,15 +105,6 @@ def find_by_id(client: WorkspaceClient, first: Operation[Page[R]], wanted: objec
 def same_id(one: object, other: object) -> bool:
     """Return whether two ids are the same; a missing one is none."""
     return bool(one) and id_key(one) == id_key(other)
-
-
-def id_key(value: object) -> str:
-    """Return the form in which ids are compared: a UUID may be written without hyphens, or in capitals."""
-    text = str(value).strip().lower()
-    try:
-        return UUID(text).hex
-    except ValueError:
-        return text
 
 
 # What a create makes

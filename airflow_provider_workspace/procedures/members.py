@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.comparison import address_key, id_key
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite, ListInvites
 from airflow_provider_workspace.api.operations.members import DeleteMember, ListMembers, UpdateMember
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.find import id_key, read_rows, same_id
+from airflow_provider_workspace.procedures.find import read_rows, same_id
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.plan import Change, Plan
 from airflow_provider_workspace.procedures.roster import Roster, Row, check_address, check_roster

@@ -233,6 +233,8 @@ class CampaignNote:
 
 # Dashboards
 
+# The keys that Airflow stores as they are: it cuts others, or refuses them when the dashboard is there.
+KEYS = re.compile(r"[\w.:/ -]{1,250}", re.ASCII)
 # Prefix of the Variables in which tasks note that they are about to create a dashboard.
 CREATING = "workspace_creating."
 
@@ -270,6 +272,7 @@ class DashboardRegistry:
     :param key: the Variable that remembers it for all runs; ``None`` to remember it only across tries of the task
     :param owner: the task and the number of its try
     :param variables: the store of Variables; by default the one for tasks
+    :raises WorkspaceInputError: if Airflow cannot store a Variable of this key
     """
 
     def __init__(
@@ -280,6 +283,10 @@ class DashboardRegistry:
         owner: tuple[str, int],
         variables: LeaseStore | None = None,
     ) -> None:
+        if key and not KEYS.fullmatch(key):
+            raise WorkspaceInputError(
+                f"Choose another variable_key than {key[:40]!a}: expected up to 250 of A-Z, a-z, 0-9, blanks and _.:/-"
+            )
         self.key = key or None
         self.identity = identity
         self.task = task
@@ -351,7 +358,8 @@ class DashboardRegistry:
         """Return the remembered dashboard if it is the right one and still exists."""
         if remembered is None:
             return None
-        if not isinstance(remembered, Mapping) or "dashboard_id" not in remembered:
+        known = remembered if isinstance(remembered, Mapping) else {}
+        if not re.fullmatch(r"\s*\d+\s*|None", str(known.get("dashboard_id", ""))):
             raise WorkspaceInputError(
                 f"Put {self._json(123)} with the id of the dashboard into the Airflow Variable '{self.key}', "
                 "or delete it: its value is not a dashboard"

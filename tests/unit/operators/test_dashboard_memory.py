@@ -121,8 +121,19 @@ def test_a_registered_dashboard_of_another_place_or_name_is_an_error(
     assert variables.values == before
 
 
+@pytest.mark.usefixtures("variables", "waited")
+def test_a_key_that_airflow_would_cut_or_refuse_is_an_error(sandbox: SandboxServer) -> None:
+    for key in ("sales?region=eu", "sales#1", "k\u00f6ln", "s" * 251):
+        with pytest.raises(
+            AirflowFailException, match=r"Choose another variable_key than '\S+': expected up to 250 of"
+        ):
+            create(variable_key=key)
+    assert sandbox.requests() == []
+    assert create(variable_key="Sales / EU") == (2, True)
+
+
 def test_what_people_write_into_the_variable_is_checked(sandbox: SandboxServer, variables: Variables) -> None:
-    for text in ("1", "[]", "no JSON", "{}"):
+    for text in ("1", "[]", "no JSON", "{}", '{"dashboard_id": "#12"}', '{"dashboard_id": true}'):
         variables.values["sales"] = text
         with pytest.raises(AirflowFailException, match=r"Put .* into the Airflow Variable 'sales', or delete it"):
             create()

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from airflow.sdk import BaseOperator
+from jinja2 import Undefined
 
 from airflow_provider_workspace.api.secrets import secrets_under
 from airflow_provider_workspace.links import WorkspaceLink, url_for
@@ -94,6 +95,9 @@ class WorkspaceTaskMixin(DeclaredArguments):
 
     def __setattr__(self, key: str, value: Any) -> None:
         """Mask secrets in arguments, since Airflow shows rendered fields before the task runs; note missing values."""
+        value = (
+            None if isinstance(value, Undefined) else value
+        )  # native rendering leaves it, which may be an empty list
         if key in self.template_fields and _rendered_to_none(getattr(self, key, None), value):
             self.rendered_to_none = (*self.rendered_to_none, key)
         super().__setattr__(key, value)

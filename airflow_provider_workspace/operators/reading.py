@@ -159,7 +159,7 @@ def read_rows(name: str, value: Any) -> Any:
 
     rows = rows_of_value(value, name)
     read = [read_nested(name, row, leave_out=True) if isinstance(row, Mapping) else row for row in rows]
-    return value if read == value else read  # Airflow looks into each row of an argument that is set
+    return value if rows is value and read == value else read  # Airflow looks into each row of an argument that is set
 
 
 def read_nested(name: str, value: Any, *, leave_out: bool, key: Any = None) -> Any:

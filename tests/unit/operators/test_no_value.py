@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.sdk import DAG
+from jinja2 import StrictUndefined, Undefined
 
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("in_memory")
 NONE = "{{ params.nothing }}"
+UNDEFINED = "{{ params.missing }}"
 native = pytest.mark.parametrize("native", [True, False], ids=["native", "text"])
 # Arguments that are as if not given; all others are refused.
 LEFT_OUT = {
@@ -59,9 +61,9 @@ def in_memory(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     install_runs(monkeypatch)
 
 
-def run(cls: type[Any], *, native: bool, **arguments: Any) -> Any:
+def run(cls: type[Any], *, native: bool, undefined: type[Undefined] = StrictUndefined, **arguments: Any) -> Any:
     """Render the templates of a task as Airflow does, and run it."""
-    with DAG("dag", schedule=None, render_template_as_native_obj=native) as dag:
+    with DAG("dag", schedule=None, render_template_as_native_obj=native, template_undefined=undefined) as dag:
         task = cls(task_id="task", **arguments)
     context: Any = {"params": {"nothing": None}, "ti": task_instance()}
     task.render_template_fields(context, dag.get_template_env())
@@ -175,6 +177,25 @@ def test_items_filters_and_files_without_a_value_are_refused(
         run(cls, native=native, **arguments)
     assert effects(sandbox) == []
     check_nothing_says_none(sandbox)
+
+
+@pytest.mark.parametrize("undefined", [Undefined, StrictUndefined])
+@pytest.mark.parametrize(
+    ("cls", "arguments"),
+    [
+        (members.WorkspaceSyncMembersOperator, {"leavers": ["mina.member@example.com"], "protected": UNDEFINED}),
+        (members.WorkspaceListMembersOperator, {"fields": UNDEFINED}),
+        (invites.WorkspaceCreateInvitesOperator, {"invites": UNDEFINED}),
+        (organization.WorkspacePlanOrganizationOperator, {"file": UNDEFINED}),
+    ],
+)
+def test_what_native_rendering_leaves_undefined_has_no_value(
+    sandbox: SandboxServer, cls: type[Any], arguments: dict[str, Any], undefined: type[Undefined]
+) -> None:
+    """In Python it is an empty list: nobody would be protected."""
+    with pytest.raises(AirflowFailException, match=r"Check the task that \w+ comes from: it returned no value"):
+        run(cls, native=True, undefined=undefined, **arguments)
+    assert sandbox.requests() == []
 
 
 def test_none_as_written_in_the_dag_file_is_kept_where_it_means_something(sandbox: SandboxServer) -> None:

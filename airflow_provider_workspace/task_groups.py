@@ -20,7 +20,7 @@ from airflow_provider_workspace.operators.windows import (
     WorkspacePauseWindowExportsOperator,
     parse_lengths,
 )
-from airflow_provider_workspace.version_compat import default_retry_policy
+from airflow_provider_workspace.version_compat import default_argument, default_retry_policy
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseNotifier, XComArg
@@ -78,7 +78,7 @@ def maintenance_window(
     *,
     batch_export_ids: Sequence[str] | str | XComArg,
     organization_id: str | XComArg | None = None,
-    workspace_conn_id: str = "workspace_default",
+    workspace_conn_id: str | None = None,
     drain: timedelta | float | str | None = None,
     hold: timedelta | float | str | None = None,
     max_length: timedelta | float | str | None = None,
@@ -103,8 +103,8 @@ def maintenance_window(
 
     :param group_id: id of the task group; the ids of the author's tasks are not prefixed
     :param batch_export_ids: batch exports (UUID), or a template or XCom of a list; evaluated when the window opens
-    :param organization_id: organization; by default that of the connection
-    :param workspace_conn_id: connection to the service
+    :param organization_id: organization; by default that of ``default_args``, or of the connection
+    :param workspace_conn_id: connection to the service; by default that of ``default_args``, or ``workspace_default``
     :param drain: how long to wait between the pause and the work, without a worker slot: a pause stops new runs of an
         export, but not a running one. A timedelta, seconds, or a template of them
     :param hold: minimum time to keep the window open, after ``drain``, without a worker slot; the work may then be
@@ -133,7 +133,7 @@ def maintenance_window(
     if default_retry_policy() is not None:
         own["retry_policy"] = default_retry_policy()
         resume.setdefault("retry_policy", default_retry_policy())
-    own["workspace_conn_id"] = workspace_conn_id
+    own["workspace_conn_id"] = workspace_conn_id or default_argument("workspace_conn_id", "workspace_default")
     with TaskGroup(group_id, tooltip="Pause batch exports, work, resume them") as window:
         close = WorkspaceCloseMaintenanceWindowOperator(
             task_id="close",
@@ -150,7 +150,7 @@ def maintenance_window(
             close_task_id=close.task_id,
             group_id=str(window.group_id),
             batch_export_ids=batch_export_ids,
-            organization_id=organization_id,
+            organization_id=default_argument("organization_id", None) if organization_id is None else organization_id,
             drain=drain,
             hold=hold,
             max_length=max_length,
@@ -236,7 +236,7 @@ def workspace_organization(
     *,
     file: Any,
     organization: str | None = None,
-    workspace_conn_id: str = "workspace_default",
+    workspace_conn_id: str | None = None,
     render_file: bool | None = None,
     publish: Callable[[Any], Any] | None = None,
     require_approval: bool = False,
@@ -256,7 +256,7 @@ def workspace_organization(
         maps the group; an organization that fails does not stop the others. Its items are files, or mappings with
         ``file`` and optionally ``organization`` and ``workspace_conn_id``
     :param organization: name of the organization, if the file has several
-    :param workspace_conn_id: connection to the service
+    :param workspace_conn_id: connection to the service; by default that of ``default_args``, or ``workspace_default``
     :param render_file: whether the file is a Jinja template, see
         :class:`~airflow_provider_workspace.operators.organization.WorkspacePlanOrganizationOperator`
     :param publish: creates the task that publishes the challenges of domains in your DNS, such as a ``@task`` function.
@@ -275,6 +275,7 @@ def workspace_organization(
         WorkspacePlanOrganizationOperator,
     )
 
+    workspace_conn_id = workspace_conn_id or default_argument("workspace_conn_id", "workspace_default")
     single = {"organization": organization, "workspace_conn_id": workspace_conn_id}
 
     @task(

@@ -185,6 +185,14 @@ def allow_in_xcom(names: Iterable[str]) -> None:
     _extra_allowed.update(names)
 
 
+def default_argument(name: str, otherwise: Any) -> Any:
+    """Return an argument from the ``default_args`` of the Dag and task group to which tasks are being added."""
+    from airflow.sdk.definitions._internal.contextmanager import DagContext, TaskGroupContext
+
+    outer = (DagContext.get_current(), TaskGroupContext.get_current())
+    return {key: value for each in outer if each for key, value in each.default_args.items()}.get(name, otherwise)
+
+
 @cache
 def default_retry_policy() -> Any:
     """Return the retry policy that the tasks of this package share; ``None`` before 3.3."""

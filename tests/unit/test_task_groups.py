@@ -143,6 +143,23 @@ def test_default_args_do_not_reach_the_tasks_of_a_window() -> None:
     assert dag.get_task("rebuild").depends_on_past
 
 
+def test_default_args_name_the_connection_of_groups() -> None:
+    """Otherwise a file would be applied to the workspace of the default connection."""
+    defaults = {"workspace_conn_id": "north", "organization_id": "acme"}
+    with DAG("dag", schedule=None, default_args=defaults) as dag:
+        workspace_organization("file", file="northwind.yaml")
+        workspace_organization("south", file="northwind.yaml", workspace_conn_id="south")
+        with TaskGroup("east", default_args={"workspace_conn_id": "east"}):
+            workspace_organization("mapped", file=["a.yaml", {"file": "b.yaml", "workspace_conn_id": "west"}])
+        with maintenance_window(batch_export_ids=EXPORTS, hold=60):
+            pass
+    tasks = ("file.domains", "south.plan", "maintenance_window.open", "maintenance_window.hold")
+    assert [dag.get_task(name).workspace_conn_id for name in tasks] == ["north", "south", "north", "north"]
+    group: Any = dag.get_task("east.mapped.plan").get_closest_mapped_task_group()
+    assert [row["workspace_conn_id"] for row in group._expand_input.value] == ["east", "west"]
+    assert dag.get_task("maintenance_window.open").organization_id == "acme"
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [

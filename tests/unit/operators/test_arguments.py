@@ -215,7 +215,7 @@ def test_none_of_a_mapped_xcom_is_not_that_of_the_dag_file(sandbox: SandboxServe
         listed: Any = WorkspaceListMembersOperator(task_id="list").output if from_xcom else rows
         arguments = {"leavers": ["a@example.com"], "protected": [], "owner_level": None, "dry_run": True}
         mapped = WorkspaceSyncMembersOperator.partial(task_id="sync", **arguments).expand_kwargs(listed)
-    ti = SimpleNamespace(map_index=0, xcom_pull=lambda **_: rows)
+    ti = SimpleNamespace(map_index=0, task=mapped, xcom_pull=lambda **_: rows)
     context: Any = {"ti": ti, "dag": dag, "dag_run": SimpleNamespace(conf={}), "params": {}}
     mapped.render_template_fields(context)
     if from_xcom:
